@@ -18,6 +18,7 @@ use tokenrail_domain::{
 use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 
+pub(crate) use self::panicked::Cleaned;
 use self::resume::SoFar;
 use crate::announce::save_and_announce;
 use crate::core::{Control, Core, SaveError, TurnInbox};
@@ -43,9 +44,13 @@ impl AgentTask {
     /// Runs the agent's open turns until there is none. If the task panics, its turn ends as failed.
     pub(crate) async fn run(self) {
         while AssertUnwindSafe(self.run_while_followed()).catch_unwind().await.is_err() {
-            if !self.clean_up().await {
-                self.core.retire_now(self.agent, &self.tail);
-                return;
+            match self.clean_up().await {
+                Cleaned::Continues => {}
+                Cleaned::Retired => return,
+                Cleaned::Ends => {
+                    self.core.retire_now(self.agent, &self.tail);
+                    return;
+                }
             }
         }
     }

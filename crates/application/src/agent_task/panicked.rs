@@ -16,23 +16,36 @@ use crate::verdict::Verdict;
 enum Found {
     /// The turn of the task. It has been ended.
     Turn,
-    /// No turn, and the task was not poked meanwhile.
+    /// No turn, and the task was not poked meanwhile. It is retired.
     Nothing,
     /// No turn, but the task was poked meanwhile: there may be a new one.
-    News,
+    NewTurns,
+    /// The agent was purged.
+    Purged,
+}
+
+/// The state of a task after the cleanup.
+pub(crate) enum Cleaned {
+    /// It can continue.
+    Continues,
+    /// It is retired. The agent may have another task already.
+    Retired,
+    /// It cannot continue, and must be retired.
+    Ends,
 }
 
 impl AgentTask {
-    /// Ends the turn whose task panicked. Returns whether the task can continue.
-    pub(super) async fn clean_up(&self) -> bool {
+    /// Ends the turn whose task panicked.
+    pub(crate) async fn clean_up(&self) -> Cleaned {
         self.tell();
         self.control.end();
         let mut broken = None;
         // If the run itself is the cause, the turn is ended without it.
         for with_run in [true, false, false] {
             match AssertUnwindSafe(self.end_broken(with_run, &mut broken)).catch_unwind().await {
-                Ok(Ok(Found::Turn | Found::News)) => return true,
-                Ok(Ok(Found::Nothing) | Err(SaveError::Closing)) => return false,
+                Ok(Ok(Found::Turn | Found::NewTurns)) => return Cleaned::Continues,
+                Ok(Ok(Found::Nothing)) => return Cleaned::Retired,
+                Ok(Ok(Found::Purged) | Err(SaveError::Closing)) => return Cleaned::Ends,
                 Ok(Err(SaveError::Refused(error))) => {
                     // An append that was under way during the panic may have been saved since, so the next try reads
                     // the journal again.
@@ -42,15 +55,18 @@ impl AgentTask {
                 Err(_) => self.tell(),
             }
         }
-        false
+        Cleaned::Ends
     }
 
     async fn end_broken(&self, with_run: bool, broken: &mut Option<TurnNumber>) -> Result<Found, SaveError> {
         let pokes = self.control.pokes();
         let turn = match self.first_open_turn().await? {
             Some(turn) if *broken.get_or_insert(turn.number) == turn.number => turn,
-            None if broken.is_none() && self.control.pokes() == pokes => return Ok(Found::Nothing),
-            None if broken.is_none() => return Ok(Found::News),
+            None if broken.is_none() => {
+                // In one step: a turn that is queued after this gets a task of its own.
+                let is_retired = self.core.retire(self.agent, &self.tail, pokes);
+                return Ok(if is_retired { Found::Nothing } else { Found::NewTurns });
+            }
             // The turn has ended already.
             _ => return Ok(Found::Turn),
         };
@@ -59,7 +75,7 @@ impl AgentTask {
             self.end_unstarted(turn, verdict).await?;
             return Ok(Found::Turn);
         }
-        let Some(agent) = self.agent_row().await? else { return Ok(Found::Nothing) };
+        let Some(agent) = self.agent_row().await? else { return Ok(Found::Purged) };
         if with_run {
             self.stop_run(&turn).await?;
         }

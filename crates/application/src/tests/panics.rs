@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::harness::{harness, harness_with, tiny_limits, words};
 use crate::RunLimits;
+use crate::agent_task::{AgentTask, Cleaned};
 
 fn lines(lines: &[&str]) -> Step {
     Step::Lines(lines.iter().map(|line| (*line).to_owned()).collect())
@@ -39,6 +40,28 @@ async fn a_run_that_always_panics_is_left_alone() {
     assert_eq!(h.service.get(id).await.unwrap().status, AgentStatus::Failed);
     h.service.send(id, "two".into(), None).await.unwrap();
     assert_eq!(words(&h.watch(id).await)[3..], ["user two", "result completed -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_while_a_panic_is_cleaned_up_is_not_forgotten() {
+    let h = harness(ScriptedRunner::new([vec![lines(&["close one"])]]));
+    let id = h.launch("one").await;
+    h.watch(id).await;
+    let core = &h.service.core;
+    let tail = core.tails.of(id);
+    let control = core.poke_or_register(id, &tail).expect("the agent has no task");
+    let task = AgentTask {
+        core: Arc::clone(core),
+        agent: id,
+        control: Arc::clone(&control),
+        tail,
+        cancel_on_disconnect: false,
+        replay: None,
+    };
+    let (cleaned, ()) = tokio::join!(task.clean_up(), async { control.poke() });
+    assert!(matches!(cleaned, Cleaned::Continues), "the message came after the store was asked");
+    assert!(matches!(task.clean_up().await, Cleaned::Retired));
+    assert!(core.control(id).is_none(), "the next message gets a task of its own");
 }
 
 #[tokio::test(start_paused = true)]
