@@ -15,8 +15,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::Refusal;
 use crate::full_since::FullSince;
+use crate::lifecycle::{LifecycleEvent, LifecycleEvents};
 use crate::limits::Limits;
-use crate::news::{News, NewsDesk};
 use crate::outside::Outside;
 use crate::planted;
 use crate::questions::Answering;
@@ -30,7 +30,7 @@ pub(crate) struct Core {
     pub(crate) outside: Outside,
     pub(crate) limits: Limits,
     pub(crate) tails: Tails,
-    pub(crate) news: NewsDesk,
+    pub(crate) lifecycle: LifecycleEvents,
     /// The start of [`Core::key_time`]: the time of the newest key, and the instant at which it was read.
     key_times: OnceCell<(Timestamp, Instant)>,
     pub(crate) counters: Counters,
@@ -146,7 +146,7 @@ impl Core {
             outside,
             limits: *limits,
             tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes),
-            news: NewsDesk::new(),
+            lifecycle: LifecycleEvents::new(),
             key_times: OnceCell::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
@@ -257,11 +257,11 @@ impl Core {
 
     pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
         let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
-        self.news.tell(News::Created { agent: Box::new(listed), at });
+        self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
     }
 
     pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
-        self.news.tell(News::Updated { agent, status, at });
+        self.lifecycle.tell(LifecycleEvent::Updated { agent, status, at });
     }
 
     /// Saves an append, and retries for as long as it takes. Output that cannot be saved waits in the spool.

@@ -27,9 +27,9 @@ mod fetched;
 mod fetches;
 mod follow;
 mod full_since;
+mod lifecycle;
 mod limits;
 mod lookout;
-mod news;
 mod outside;
 mod planted;
 mod pump;
@@ -52,10 +52,10 @@ mod tests;
 pub use batch::Batch;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
+pub use lifecycle::{KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader};
 pub use limits::{
     AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,
 };
-pub use news::{Item as NewsItem, News, NewsMissed, NewsReader};
 pub use outside::{AgentType, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
 pub use service::AgentService;

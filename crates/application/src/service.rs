@@ -11,9 +11,9 @@ use crate::agent_task::AgentTask;
 use crate::compactor::compact;
 use crate::core::Core;
 use crate::error::Refusal;
+use crate::lifecycle::LifecycleReader;
 use crate::limits::Limits;
 use crate::lookout::look_out;
-use crate::news::NewsReader;
 use crate::outside::{AgentType, Outside};
 use crate::planted;
 use crate::stats::{Counters, Stats};
@@ -36,8 +36,8 @@ impl AgentService {
     }
 
     /// The lifecycle events of all agents from now on.
-    pub fn news(&self) -> NewsReader {
-        self.core.news.subscribe()
+    pub fn lifecycle_events(&self) -> LifecycleReader {
+        self.core.lifecycle.subscribe()
     }
 
     /// Whether the store can be read and written.

@@ -15,6 +15,7 @@ use actix_service::{IntoServiceFactory as _, Service as _, apply_fn_factory, map
 use actix_web::dev::{AppConfig, Server};
 use actix_web::rt::net::TcpStream;
 use actix_web::web::ServiceConfig;
+use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 
 use crate::api::Api;
@@ -121,7 +122,9 @@ pub fn listen(
                 let answered = requests.await;
                 match watch.streaming() {
                     // Ignore the dispatcher's result: it concerns only input that the stream does not need.
-                    Some(streaming) => streams.run(streaming.run()).await.map_err(DispatchError::Io),
+                    Some(streaming) => {
+                        streams.run(streaming.run().boxed_local()).await.map_err(DispatchError::Io)
+                    }
                     None => answered,
                 }
             }

@@ -1,8 +1,5 @@
 //! Timers of connections, and the turns that connections take.
 
-use std::future::poll_fn;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,18 +22,6 @@ pub(crate) async fn deadline(at: Option<Instant>) {
         Some(at) => sleep_until(at).await,
         None => std::future::pending().await,
     }
-}
-
-/// Polls a future once. `None` if it is not ready; it is then dropped.
-pub(crate) async fn at_once<F: Future>(future: F) -> Option<F::Output> {
-    let mut future = pin!(future);
-    poll_fn(|cx| {
-        Poll::Ready(match future.as_mut().poll(cx) {
-            Poll::Ready(output) => Some(output),
-            Poll::Pending => None,
-        })
-    })
-    .await
 }
 
 /// Yields to other connections after every `turn_bytes` bytes. Otherwise, a client that reads as fast as frames are

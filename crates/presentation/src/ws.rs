@@ -11,6 +11,7 @@
 mod answers;
 mod connection;
 pub(crate) mod echo;
+mod envelope;
 mod follow;
 mod message_status;
 mod outbox;

@@ -6,7 +6,7 @@ use tokenrail_ports::StoreError;
 
 use super::cancel::Noted;
 use crate::error::Refusal;
-use crate::news::News;
+use crate::lifecycle::LifecycleEvent;
 use crate::service::AgentService;
 
 impl AgentService {
@@ -43,7 +43,7 @@ impl AgentService {
             tail.set_gone();
             tail.forget();
         }
-        self.core.news.tell(News::Deleted { agent: id, at: now });
+        self.core.lifecycle.tell(LifecycleEvent::Deleted { agent: id, at: now });
         Ok(())
     }
 

@@ -44,7 +44,7 @@ raw_structs! {
     }
 
     /// The fields of each `_meta` entry.
-    struct News { terminal_id, data, exit_code, signal }
+    struct TerminalUpdate { terminal_id, data, exit_code, signal }
 }
 
 impl Terminals {
@@ -52,16 +52,16 @@ impl Terminals {
     pub(super) fn take(&mut self, meta: Raw<'_>) {
         let meta: Meta<'_> = fields::read(meta);
         let told = [meta.info, meta.output, meta.delta, meta.exit];
-        for news in told.into_iter().flatten() {
-            let news: News<'_> = fields::read(Some(news));
-            let Some(terminal) = fields::text(news.terminal_id).and_then(|id| self.named(&id)) else {
+        for update in told.into_iter().flatten() {
+            let update: TerminalUpdate<'_> = fields::read(Some(update));
+            let Some(terminal) = fields::text(update.terminal_id).and_then(|id| self.named(&id)) else {
                 continue;
             };
-            if let Some(data) = fields::text(news.data) {
+            if let Some(data) = fields::text(update.data) {
                 terminal.show(&data);
             }
-            let failed = fields::number::<i64>(news.exit_code).is_some_and(|code| code != 0);
-            terminal.has_failed |= failed || news.signal.is_some();
+            let failed = fields::number::<i64>(update.exit_code).is_some_and(|code| code != 0);
+            terminal.has_failed |= failed || update.signal.is_some();
         }
     }
 

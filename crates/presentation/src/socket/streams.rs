@@ -63,11 +63,14 @@ impl Streams {
         Self(shared)
     }
 
-    /// Polls a stream until its end.
+    /// Polls a stream until its end. Boxed, so that the caller, which lives as long, does not have the size of it.
     ///
     /// # Errors
     /// As the stream, and if it panics.
-    pub(crate) async fn run(&self, stream: impl Future<Output = io::Result<()>> + 'static) -> io::Result<()> {
+    pub(crate) fn run(
+        &self,
+        stream: LocalBoxFuture<'static, io::Result<()>>,
+    ) -> impl Future<Output = io::Result<()>> + use<> {
         let (tell, ended) = oneshot::channel();
         // A panic must end this stream only.
         let stream = AssertUnwindSafe(stream).catch_unwind();
@@ -78,7 +81,7 @@ impl Streams {
         };
         self.0.arrived.borrow_mut().push(stream.boxed_local());
         self.0.wake_up.task.wake();
-        ended.await.unwrap_or(Ok(()))
+        ended.map(|end| end.unwrap_or(Ok(())))
     }
 }
 
@@ -162,7 +165,7 @@ mod tests {
         let until_newest = ears.into_iter().map(|mut ear| {
             streams.run(async move {
                 ear.wait_for(|seen| *seen == NEWEST).await.map(|_| ()).map_err(io::Error::other)
-            })
+            }.boxed_local())
         });
         let ends = timeout(PATIENCE, join_all(until_newest)).await.expect("a wake-up is lost");
         ends.into_iter().for_each(Result::unwrap);
@@ -173,8 +176,8 @@ mod tests {
     async fn a_stream_that_panics_ends_alone() {
         let streams = Streams::start(&Handle::current());
         let (bell, mut ear) = watch::channel(false);
-        let other = streams.run(async move { ear.changed().await.map_err(io::Error::other) });
-        let panics = streams.run(async { panic!("as it should") });
+        let other = streams.run(async move { ear.changed().await.map_err(io::Error::other) }.boxed_local());
+        let panics = streams.run(async { panic!("as it should") }.boxed_local());
         let ring = async {
             assert!(panics.await.is_err());
             bell.send_replace(true);
@@ -188,11 +191,11 @@ mod tests {
         let streams = Streams::start(&Handle::current());
         let waits = actix_web::rt::spawn({
             let streams = streams.clone();
-            async move { streams.run(std::future::pending()).await }
+            async move { streams.run(std::future::pending().boxed_local()).await }
         });
         for _ in 0..3 {
             yield_now().await;
-            streams.run(async { Ok(()) }).await.unwrap();
+            streams.run(async { Ok(()) }.boxed_local()).await.unwrap();
         }
         waits.abort();
     }

@@ -1,10 +1,14 @@
 //! One WebSocket connection: it reads the client's messages, and produces frames.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokenrail_application::{News, NewsItem, NewsMissed, NewsReader, PermissionAnswer, StreamEnd};
+use tokenrail_application::{
+    KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, PermissionAnswer, StreamEnd,
+};
 use tokenrail_domain::{AgentId, Timestamp};
 use tokio::time::{Instant, Interval};
 use tokio_util::sync::CancellationToken;
@@ -12,17 +16,15 @@ use tokio_util::sync::CancellationToken;
 use crate::api::{Api, StreamPlace};
 use crate::error::{Code, FieldProblem, Problem};
 use crate::frames;
-use crate::json::IsoTime;
-use crate::vocabularies::native::dto::agent::AgentDto;
 use crate::vocabularies::native::dto::client::{ClientFrame, Subscribe, client_frame};
 use crate::vocabularies::native::dto::frames::{
-    AgentCreated, AgentDeleted, AgentUpdated, Envelope, ErrorFrame, Heads, PermissionFrame, Subscribed,
-    Unsubscribed,
+    ErrorFrame, Heads, PermissionFrame, Subscribed, Unsubscribed,
 };
-use crate::waits::{at_once, deadline, every};
+use crate::waits::{deadline, every};
 use crate::websocket::{Broken, Message, Messages};
 use crate::websocket::{because_of, close_code, close_reply};
 use crate::ws::answers::{Answered, Answers};
+use crate::ws::envelope::{envelope, lifecycle_frame};
 use crate::ws::follow::{Followed, follow};
 use crate::ws::message_status::message_status;
 use crate::ws::outbox::Outbox;
@@ -35,7 +37,7 @@ pub(crate) struct Connection {
     subscriptions: Subscriptions,
     /// Answers to permission requests that are on their way to agents.
     answers: Answers,
-    news: NewsReader,
+    lifecycle: LifecycleReader,
     closing: CancellationToken,
     heartbeat: Interval,
     ping: Interval,
@@ -62,7 +64,7 @@ enum Wake {
     Ping,
     Heartbeat,
     OutDue,
-    News(Option<Result<Arc<NewsItem>, NewsMissed>>),
+    Lifecycle(Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>),
     Told(Told),
     Answered(Answered),
 }
@@ -74,7 +76,7 @@ impl Connection {
             messages,
             subscriptions: Subscriptions::default(),
             answers: Answers::default(),
-            news: api.service().news(),
+            lifecycle: api.service().lifecycle_events(),
             closing: api.service().closing(),
             heartbeat: every(config.heartbeat),
             ping: every(config.ping),
@@ -116,7 +118,7 @@ impl Connection {
                     self.send("heartbeat", heads);
                 }
                 Wake::OutDue => self.out.let_out(),
-                Wake::News(news) => self.news(news),
+                Wake::Lifecycle(event) => self.lifecycle(event),
                 Wake::Told(told) => self.told(told),
                 Wake::Answered(answered) => self.answered(answered),
             }
@@ -135,14 +137,15 @@ impl Connection {
         // Nearly every wake-up is for events.
         if self.told_in_a_row < TOLD_IN_A_ROW
             && !self.out.is_full()
-            && let Some(told) = at_once(self.subscriptions.next()).await
+            && let Poll::Ready(told) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
         {
             self.told_in_a_row += 1;
             return Wake::Told(told);
         }
         self.told_in_a_row = 0;
-        let Self { messages, subscriptions, news, closing, heartbeat, ping, pong_due, out, answers, .. } =
-            self;
+        let Self {
+            messages, subscriptions, lifecycle, closing, heartbeat, ping, pong_due, out, answers, ..
+        } = self;
         // If the throttle is full, its text must go out before more events are read.
         let full = out.is_full();
         tokio::select! {
@@ -154,9 +157,9 @@ impl Connection {
             _ = ping.tick() => Wake::Ping,
             _ = heartbeat.tick() => Wake::Heartbeat,
             () = deadline(out.due()) => Wake::OutDue,
-            news = news.next() => Wake::News(news),
+            event = lifecycle.next() => Wake::Lifecycle(event),
             Some(answered) = answers.next() => Wake::Answered(answered),
-            told = subscriptions.next(), if !full => Wake::Told(told),
+            told = poll_fn(|cx| subscriptions.poll_next(cx)), if !full => Wake::Told(told),
         }
     }
 
@@ -269,22 +272,22 @@ impl Connection {
     }
 
     fn deleted(&mut self, agent: AgentId, at: Timestamp) {
-        self.out.push(news_frame(&News::Deleted { agent, at }));
+        self.out.push(lifecycle_frame(&LifecycleEvent::Deleted { agent, at }));
     }
 
-    fn news(&mut self, news: Option<Result<Arc<NewsItem>, NewsMissed>>) {
-        match news {
+    fn lifecycle(&mut self, event: Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>) {
+        match event {
             Some(Ok(item)) => {
                 // For a followed agent, `agent:deleted` is sent after its last event.
-                let told_later = match item.news {
-                    News::Deleted { agent, at } => self.subscriptions.deleted(agent, at),
-                    News::Created { .. } | News::Updated { .. } => false,
+                let told_later = match item.event {
+                    LifecycleEvent::Deleted { agent, at } => self.subscriptions.deleted(agent, at),
+                    LifecycleEvent::Created { .. } | LifecycleEvent::Updated { .. } => false,
                 };
                 if !told_later {
-                    self.out.push(item.rendering(news_frame));
+                    self.out.push(item.rendering(lifecycle_frame));
                 }
             }
-            Some(Err(NewsMissed)) => {
+            Some(Err(LifecycleEventsMissed)) => {
                 let problem =
                     Problem::new(Code::NewsLagged, "lifecycle events were missed: reload the list of agents");
                 self.problem(&problem, None);
@@ -325,25 +328,4 @@ impl Connection {
         self.out.control(frame);
         self.closed = true;
     }
-}
-
-fn news_frame(news: &News) -> Bytes {
-    match news {
-        News::Created { agent, at } => {
-            let created = AgentCreated { agent: AgentDto::from(&**agent), timestamp: IsoTime(*at) };
-            envelope("agent:created", created, *at)
-        }
-        News::Updated { agent, status, at } => {
-            let (agent_id, status) = ((*agent).into(), status.as_str());
-            envelope("agent:updated", AgentUpdated { agent_id, status, timestamp: IsoTime(*at) }, *at)
-        }
-        News::Deleted { agent, at } => {
-            let deleted = AgentDeleted { agent_id: (*agent).into(), timestamp: IsoTime(*at) };
-            envelope("agent:deleted", deleted, *at)
-        }
-    }
-}
-
-fn envelope<P: Serialize>(kind: &'static str, payload: P, at: Timestamp) -> Bytes {
-    frames::json(&Envelope { kind, payload, timestamp: at.0, session_id: None })
 }

@@ -1,6 +1,7 @@
 //! The agents that one connection follows.
 
 use std::collections::BTreeMap;
+use std::task::{Context, Poll, ready};
 
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -91,17 +92,17 @@ impl Subscriptions {
         self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
     }
 
-    /// Waits for an update about one of the agents; forever if none is followed. May be dropped at any await.
-    pub(crate) async fn next(&mut self) -> Told {
+    /// The next update about one of the agents. Pending forever if none is followed.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
         loop {
-            match self.waiting.next().await {
+            match ready!(self.waiting.poll_next_unpin(cx)) {
                 Some(Ok(waited)) => {
                     if let Some(told) = self.told(waited) {
-                        return told;
+                        return Poll::Ready(told);
                     }
                 }
                 Some(Err(Aborted)) => {}
-                None => std::future::pending().await,
+                None => return Poll::Pending,
             }
         }
     }

@@ -80,7 +80,7 @@ enum KnownSupervisor {
 }
 
 /// What is new in the run folder.
-enum News {
+enum Found {
     /// At least one byte.
     Output(Fresh),
     Exit(ExitRecord),
@@ -261,7 +261,7 @@ impl IAgentRun for ProcessRun {
             // Not earlier: if this future is dropped during the wait, the next call must wait again.
             self.next_look = NextLook::Now;
             match (self.look().await?, &self.end) {
-                (News::Output(Fresh { output, to_end }), _) => {
+                (Found::Output(Fresh { output, to_end }), _) => {
                     if to_end {
                         self.next_look = NextLook::WhenTold;
                     }
@@ -275,9 +275,9 @@ impl IAgentRun for ProcessRun {
                     });
                 }
                 // All processes end before the record is written, so one more look finds the last output.
-                (News::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
-                (News::Nothing, None) => self.changed().await?,
-                (News::Nothing, Some(end)) => {
+                (Found::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
+                (Found::Nothing, None) => self.changed().await?,
+                (Found::Nothing, Some(end)) => {
                     if !std::mem::replace(&mut self.finished, true)
                         && let Some(line) = self.framer.finish()
                     {

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
 
-use super::{KnownSupervisor, News, ProcessRun};
+use super::{Found, KnownSupervisor, ProcessRun};
 use crate::process::end::{emptied, empty_spool};
 use crate::run_folder::{ExitRecord, RunFolder, blocking};
 
@@ -98,23 +98,23 @@ fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
 impl ProcessRun {
     /// Checks what is new. A few fresh lines are read on this thread. Everything else may wait for a disk and uses
     /// another thread.
-    pub(super) async fn look(&mut self) -> io::Result<News> {
+    pub(super) async fn look(&mut self) -> io::Result<Found> {
         let (spool, offset) = (Arc::clone(&self.spool), self.begins + self.offset);
         let read_bytes = self.limits.read_bytes;
         if let Some(fresh) = self.fresh.read(&spool, offset, read_bytes)?
             && !fresh.output.is_empty()
         {
-            return Ok(News::Output(fresh));
+            return Ok(Found::Output(fresh));
         }
         let folder = self.end.is_none().then(|| self.folder.clone());
         blocking(move || {
             let output = read_at(&spool, offset, read_bytes)?;
             if !output.is_empty() {
                 let to_end = output.len() < read_bytes;
-                return Ok(News::Output(Fresh { output, to_end }));
+                return Ok(Found::Output(Fresh { output, to_end }));
             }
             let exit = folder.map(|folder| folder.read(RunFolder::EXIT)).transpose()?;
-            Ok(exit.flatten().map_or(News::Nothing, News::Exit))
+            Ok(exit.flatten().map_or(Found::Nothing, Found::Exit))
         })
         .await
     }

@@ -8,14 +8,14 @@ use tokenrail_domain::{AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokio::sync::watch;
 
 /// How many lifecycle events are kept. A client that is further behind must load the list of agents again.
-const NEWS_KEPT: usize = 1024;
+const EVENTS_KEPT: usize = 1024;
 
 /// About how many bytes of lifecycle events are kept. A created agent has the beginning of its first prompt.
-const NEWS_BYTES: usize = 8 << 20;
+const EVENTS_BYTES: usize = 8 << 20;
 
 /// A lifecycle event.
 #[derive(Debug, Clone)]
-pub enum News {
+pub enum LifecycleEvent {
     Created { agent: Box<ListedAgent>, at: Timestamp },
     Updated { agent: AgentId, status: AgentStatus, at: Timestamp },
     Deleted { agent: AgentId, at: Timestamp },
@@ -23,22 +23,22 @@ pub enum News {
 
 /// A lifecycle event as it is kept, shared by all readers.
 #[derive(Debug)]
-pub struct Item {
-    pub news: News,
+pub struct KeptLifecycleEvent {
+    pub event: LifecycleEvent,
     rendering: OnceLock<Bytes>,
 }
 
-impl Item {
+impl KeptLifecycleEvent {
     /// The bytes that clients receive. The first reader that requests them renders them for all readers.
-    pub fn rendering(&self, render: impl FnOnce(&News) -> Bytes) -> Bytes {
-        self.rendering.get_or_init(|| render(&self.news)).clone()
+    pub fn rendering(&self, render: impl FnOnce(&LifecycleEvent) -> Bytes) -> Bytes {
+        self.rendering.get_or_init(|| render(&self.event)).clone()
     }
 
     fn bytes(&self) -> usize {
         // The agent counts twice, because the rendering contains it too.
-        let text = match &self.news {
-            News::Created { agent, .. } => 2 * agent.bytes(),
-            News::Updated { .. } | News::Deleted { .. } => 0,
+        let text = match &self.event {
+            LifecycleEvent::Created { agent, .. } => 2 * agent.bytes(),
+            LifecycleEvent::Updated { .. } | LifecycleEvent::Deleted { .. } => 0,
         };
         size_of::<Self>() + text
     }
@@ -47,7 +47,7 @@ impl Item {
 /// Publishes lifecycle events. A reader is a cursor here too, so unread events cost nothing beyond what is kept
 /// anyway.
 #[derive(Debug)]
-pub(crate) struct NewsDesk {
+pub(crate) struct LifecycleEvents {
     board: Arc<Mutex<Board>>,
     /// How many lifecycle events were published so far.
     told: watch::Sender<u64>,
@@ -58,25 +58,25 @@ pub(crate) struct NewsDesk {
 struct Board {
     /// The number of the oldest kept event. The first event of all has number 0.
     first: u64,
-    items: VecDeque<Arc<Item>>,
+    items: VecDeque<Arc<KeptLifecycleEvent>>,
     bytes: usize,
 }
 
-impl NewsDesk {
+impl LifecycleEvents {
     pub(crate) fn new() -> Self {
         Self { board: Arc::default(), told: watch::Sender::new(0) }
     }
 
-    pub(crate) fn tell(&self, news: News) {
+    pub(crate) fn tell(&self, event: LifecycleEvent) {
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        board.push(Item { news, rendering: OnceLock::new() });
+        board.push(KeptLifecycleEvent { event, rendering: OnceLock::new() });
         self.told.send_replace(board.end());
     }
 
-    pub(crate) fn subscribe(&self) -> NewsReader {
+    pub(crate) fn subscribe(&self) -> LifecycleReader {
         let told = self.told.subscribe();
         let next = *told.borrow();
-        NewsReader { board: Arc::clone(&self.board), told, next }
+        LifecycleReader { board: Arc::clone(&self.board), told, next }
     }
 }
 
@@ -85,11 +85,11 @@ impl Board {
         self.first + self.items.len() as u64
     }
 
-    fn push(&mut self, item: Item) {
+    fn push(&mut self, item: KeptLifecycleEvent) {
         self.bytes += item.bytes();
         self.items.push_back(Arc::new(item));
         // The newest event stays, whatever its size, so that a reader that keeps up misses nothing.
-        while NEWS_KEPT < self.items.len() || NEWS_BYTES < self.bytes && 1 < self.items.len() {
+        while EVENTS_KEPT < self.items.len() || EVENTS_BYTES < self.bytes && 1 < self.items.len() {
             let Some(oldest) = self.items.pop_front() else { break };
             self.bytes -= oldest.bytes();
             self.first += 1;
@@ -99,7 +99,7 @@ impl Board {
 
 /// A reader of the lifecycle events that are published after it was created.
 #[derive(Debug)]
-pub struct NewsReader {
+pub struct LifecycleReader {
     board: Arc<Mutex<Board>>,
     told: watch::Receiver<u64>,
     next: u64,
@@ -107,14 +107,14 @@ pub struct NewsReader {
 
 /// Some lifecycle events were missed, because they are no longer kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NewsMissed;
+pub struct LifecycleEventsMissed;
 
-impl NewsReader {
+impl LifecycleReader {
     /// Waits for the next lifecycle event. Returns `None` if the service is gone. May be dropped at any await.
     ///
     /// # Errors
-    /// [`NewsMissed`] if some events were not read in time. The next call returns the oldest event that is kept.
-    pub async fn next(&mut self) -> Option<Result<Arc<Item>, NewsMissed>> {
+    /// [`LifecycleEventsMissed`] if some events were not read in time. The next call returns the oldest event that is kept.
+    pub async fn next(&mut self) -> Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>> {
         loop {
             // Marked as seen before the board is read, so that a later event wakes this reader.
             self.told.borrow_and_update();
@@ -125,11 +125,11 @@ impl NewsReader {
         }
     }
 
-    fn read(&mut self) -> Option<Result<Arc<Item>, NewsMissed>> {
+    fn read(&mut self) -> Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>> {
         let board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(place) = self.next.checked_sub(board.first) else {
             self.next = board.first;
-            return Some(Err(NewsMissed));
+            return Some(Err(LifecycleEventsMissed));
         };
         let item = board.items.get(usize::try_from(place).ok()?)?;
         self.next += 1;
@@ -143,30 +143,32 @@ mod tests {
 
     use super::*;
 
-    fn deleted(number: i64) -> News {
-        News::Deleted { agent: AgentId::new(Timestamp(number), [0; 10]), at: Timestamp(number) }
+    fn deleted(number: i64) -> LifecycleEvent {
+        LifecycleEvent::Deleted { agent: AgentId::new(Timestamp(number), [0; 10]), at: Timestamp(number) }
     }
 
-    fn created(prompt_bytes: usize) -> News {
+    fn created(prompt_bytes: usize) -> LifecycleEvent {
         let (agent, _) = tokenrail_ports::testing::samples::launch(1);
         let agent = tokenrail_domain::Agent { prompt: "x".repeat(prompt_bytes), ..agent };
-        News::Created { agent: Box::new(ListedAgent::new(agent, usize::MAX)), at: Timestamp(0) }
+        LifecycleEvent::Created { agent: Box::new(ListedAgent::new(agent, usize::MAX)), at: Timestamp(0) }
     }
 
     /// The times of the available events; -1 if some were missed.
-    fn heard(reader: &mut NewsReader) -> Vec<i64> {
+    fn heard(reader: &mut LifecycleReader) -> Vec<i64> {
         let next = || match reader.next().now_or_never()?? {
-            Ok(item) => match item.news {
-                News::Deleted { at, .. } | News::Created { at, .. } | News::Updated { at, .. } => Some(at.0),
+            Ok(item) => match item.event {
+                LifecycleEvent::Deleted { at, .. }
+                | LifecycleEvent::Created { at, .. }
+                | LifecycleEvent::Updated { at, .. } => Some(at.0),
             },
-            Err(NewsMissed) => Some(-1),
+            Err(LifecycleEventsMissed) => Some(-1),
         };
         std::iter::from_fn(next).collect()
     }
 
     #[test]
     fn each_reader_hears_what_comes_after_it_once_and_in_order() {
-        let desk = NewsDesk::new();
+        let desk = LifecycleEvents::new();
         desk.tell(deleted(1));
         let mut first = desk.subscribe();
         desk.tell(deleted(2));
@@ -179,35 +181,35 @@ mod tests {
 
     #[test]
     fn whoever_is_too_far_behind_is_told_so_once_and_goes_on_with_the_oldest() {
-        let desk = NewsDesk::new();
+        let desk = LifecycleEvents::new();
         let mut reader = desk.subscribe();
-        (0..NEWS_KEPT as i64 + 5).for_each(|number| desk.tell(deleted(number)));
+        (0..EVENTS_KEPT as i64 + 5).for_each(|number| desk.tell(deleted(number)));
         let heard = heard(&mut reader);
-        assert_eq!((heard.len(), heard[0], heard[1]), (NEWS_KEPT + 1, -1, 5));
+        assert_eq!((heard.len(), heard[0], heard[1]), (EVENTS_KEPT + 1, -1, 5));
     }
 
     #[test]
     fn long_prompts_are_not_kept_for_whoever_does_not_read() {
-        let desk = NewsDesk::new();
+        let desk = LifecycleEvents::new();
         let mut reader = desk.subscribe();
         let mut in_time = desk.subscribe();
         for _ in 0..100 {
             desk.tell(created(1 << 20));
             assert_eq!(heard(&mut in_time).len(), 1);
         }
-        assert!(desk.board.lock().unwrap().bytes <= NEWS_BYTES);
+        assert!(desk.board.lock().unwrap().bytes <= EVENTS_BYTES);
         assert!(heard(&mut reader).len() < 10);
         // An event that is larger than the bound is delivered nevertheless.
-        desk.tell(created(2 * NEWS_BYTES));
+        desk.tell(created(2 * EVENTS_BYTES));
         assert_eq!(heard(&mut in_time), [0]);
         desk.tell(deleted(7));
         assert_eq!(heard(&mut in_time), [7]);
-        assert!(desk.board.lock().unwrap().bytes <= NEWS_BYTES);
+        assert!(desk.board.lock().unwrap().bytes <= EVENTS_BYTES);
     }
 
     #[test]
     fn news_are_written_once_for_all_readers() {
-        let desk = NewsDesk::new();
+        let desk = LifecycleEvents::new();
         let mut readers = [desk.subscribe(), desk.subscribe()];
         desk.tell(deleted(1));
         let mut written = 0;
@@ -223,7 +225,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_that_waits_is_woken_and_ends_with_the_desk() {
-        let desk = NewsDesk::new();
+        let desk = LifecycleEvents::new();
         let mut reader = desk.subscribe();
         let waiting = async {
             let first = reader.next().await;
