@@ -80,7 +80,7 @@ fn codes() -> BTreeSet<String> {
 
 /// The status and "retryable" of each code, as the protocol reference says.
 fn documented() -> BTreeMap<String, (u16, bool)> {
-    let section = PROTOCOL.split_once("# Problems\n").expect("the section").1;
+    let section = PROTOCOL.split_once("# Problem codes\n").expect("the section").1;
     let rows = section.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split(" | ");
         let code = cells.next()?.trim_end_matches('`').to_owned();
