@@ -174,7 +174,7 @@ impl Core {
     }
 
     /// Locks an agent's queue for a client's command. The agent's task may hold the lock while it saves, and it
-    /// retries while the store fails. So a client gets an error after `limits.commands.command_timeout` instead of waiting
+    /// retries while the store fails. So a client gets an error after `limits.command_timeout` instead of waiting
     /// until the store works again.
     ///
     /// # Errors
@@ -294,7 +294,7 @@ impl Core {
                 }
                 Err(error) if error.is_transient() => error,
                 Err(error) => {
-                    // A purge waits only for `limits.commands.stop_timeout`, so the agent may be gone while its task still
+                    // A purge waits only for `limits.stop_timeout`, so the agent may be gone while its task still
                     // saves. Then the write contradicts nothing.
                     if !matches!(error, StoreError::UnknownAgent(_)) {
                         Counters::add(&self.counters.invariant_violations, 1);

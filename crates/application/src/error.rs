@@ -27,9 +27,9 @@ pub enum Refusal {
     ReadOnly,
     #[error("the agent has no finished turn yet; try again after its first turn has ended")]
     Active,
-    #[error("the agent's turn queue is full; wait until a turn ends, or raise limits.admission.queued_turns")]
+    #[error("the agent's turn queue is full; wait until a turn ends, or raise limits.queued_turns")]
     QueueFull,
-    #[error("too many launches in a minute; wait, or raise limits.admission.launches_per_minute")]
+    #[error("too many launches in a minute; wait, or raise limits.launches_per_minute")]
     TooManyLaunches { wait: Duration },
     #[error("too many launches are queued; try again later, or raise limits.queued_launches")]
     TooManyQueuedLaunches,

@@ -193,7 +193,7 @@ impl Pump {
     }
 
     /// The agent prints a line that has not ended yet: it is not silent, and the line already counts towards
-    /// `limits.run.spool_bytes`.
+    /// `limits.spool_bytes`.
     async fn progress(&mut self, offset: u64) {
         self.times.last_output = Instant::now();
         if self.core.limits.run.spool_bytes < offset {

@@ -65,8 +65,8 @@ impl Flood {
     /// The name of the limit.
     fn limit(self) -> &'static str {
         match self {
-            Self::Spool => "limits.run.spool_bytes",
-            Self::Messages => "limits.run.message_bytes",
+            Self::Spool => "limits.spool_bytes",
+            Self::Messages => "limits.message_bytes",
         }
     }
 }

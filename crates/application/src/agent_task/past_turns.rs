@@ -18,7 +18,7 @@ struct PastTurns {
 
 impl AgentTask {
     /// The turns before `before`, oldest first, with the text that a person sees: as many of the newest ones as fit
-    /// into `limits.reading.model_history_bytes`.
+    /// into `limits.model_history_bytes`.
     pub(super) async fn past_turns(&self, before: TurnNumber) -> Result<Vec<PastTurn>, SaveError> {
         let (core, limit) = (&self.core, self.core.limits.reading.page());
         let mut past = PastTurns::new(core.limits.reading.model_history_bytes);

@@ -59,7 +59,7 @@ impl Pump {
     /// Frees the space of a run whose output cannot be saved because the disk is full. Otherwise the end of the run
     /// could not be saved, so its output, which may be what fills the disk, would never be removed. The output that
     /// was read already stays in memory, and is saved if there is space in time. An agent that still runs after
-    /// `limits.saving.full_disk_wait` is ended first.
+    /// `limits.full_disk_wait` is ended first.
     pub(super) async fn give_back(&mut self) {
         let Some(full_for) = self.full_disk.since.elapsed() else { return };
         let waited = self.core.limits.saving.full_disk_wait <= full_for;
@@ -71,7 +71,7 @@ impl Pump {
             Ok(SpoolRoom::Held) => {}
             Ok(SpoolRoom::GivenBack | SpoolRoom::None) => {
                 self.full_disk.gave_back = true;
-                // The output in memory may use the freed space. It waits for about `limits.saving.full_disk_wait` again, in
+                // The output in memory may use the freed space. It waits for about `limits.full_disk_wait` again, in
                 // case more space becomes free.
                 let limits = &self.core.limits;
                 self.full_disk

@@ -71,7 +71,7 @@ impl Pump {
         self.stopping.flooded = matches!(self.stopping.why, Some(Stop::Flood(_)));
     }
 
-    /// Asks the agent to stop. If that fails, the agent is asked again later, `limits.commands.stop_tries` times in all.
+    /// Asks the agent to stop. If that fails, the agent is asked again later, `limits.stop_tries` times in all.
     pub(super) async fn ask_to_stop(&mut self) {
         self.stopping.asked += 1;
         self.stopping.again = None;

@@ -25,7 +25,7 @@ pub enum AnswerOutcome {
 
 impl AgentService {
     /// Answers a permission request of an agent. Only the first answer counts: a later one is refused, even if it is
-    /// the same. Returns when the journal shows that the request is settled, or after `limits.commands.answer_timeout`.
+    /// the same. Returns when the journal shows that the request is settled, or after `limits.answer_timeout`.
     ///
     /// # Errors
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came

@@ -58,7 +58,7 @@ impl AgentService {
         }
     }
 
-    /// Waits until nothing of an agent runs, for at most `limits.commands.stop_timeout`. Returns false if the server shuts
+    /// Waits until nothing of an agent runs, for at most `limits.stop_timeout`. Returns false if the server shuts
     /// down meanwhile.
     async fn until_stopped(&self, id: AgentId) -> bool {
         let Some(tail) = self.core.tails.get(id) else { return true };

@@ -17,7 +17,7 @@ impl AgentService {
     }
 
     /// One page of agents as lists show them, newest first unless the filter says otherwise: at most
-    /// `limits.lists.list_agents` and about `limits.lists.list_bytes`.
+    /// `limits.list_agents` and about `limits.list_bytes`.
     ///
     /// # Errors
     /// [`Refusal::Store`].

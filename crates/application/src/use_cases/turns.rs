@@ -8,7 +8,7 @@ use crate::service::AgentService;
 
 impl AgentService {
     /// The agent's turns after `after`, in full, whether they wait, run or have ended, by number: at most
-    /// `limits.lists.list_agents` and about `limits.reading.page_bytes` at once. Only an empty result means that there are no more.
+    /// `limits.list_agents` and about `limits.page_bytes` at once. Only an empty result means that there are no more.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -24,7 +24,7 @@ impl AgentService {
         Ok(turns)
     }
 
-    /// One page of the agent's turns as lists show them: at most `limits.lists.list_agents` and about `limits.lists.list_bytes`.
+    /// One page of the agent's turns as lists show them: at most `limits.list_agents` and about `limits.list_bytes`.
     /// Without `prompts`, the prompts are left out.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl AgentService {
         Ok(page)
     }
 
-    /// Turns of all agents that are not deleted, without their prompts, newest first; at most `limits.lists.list_agents` at
+    /// Turns of all agents that are not deleted, without their prompts, newest first; at most `limits.list_agents` at
     /// once.
     ///
     /// # Errors

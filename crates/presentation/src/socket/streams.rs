@@ -5,7 +5,7 @@
 //! announcing thread only marks the streams that have something to do, and the worker is woken once for all of them.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{pending, poll_fn};
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
@@ -72,22 +72,24 @@ impl Streams {
         stream: LocalBoxFuture<'static, io::Result<()>>,
     ) -> impl Future<Output = io::Result<()>> + use<> {
         let (tell, ended) = oneshot::channel();
-        // A panic must end this stream only.
-        let stream = AssertUnwindSafe(stream).catch_unwind();
-        let stream = async move {
-            let end = stream.await.unwrap_or_else(|_| Err(io::Error::other("a stream panicked")));
+        let told = async move {
+            let end = stream.await;
             // Nobody waits for the end if the worker is stopping.
             let _ = tell.send(end);
         };
-        self.0.arrived.borrow_mut().push(stream.boxed_local());
+        // A panic must end this stream only. Its caller finds that `tell` is gone.
+        let told = AssertUnwindSafe(told).catch_unwind().map(drop);
+        self.0.arrived.borrow_mut().push(told.boxed_local());
         self.0.wake_up.task.wake();
-        ended.map(|end| end.unwrap_or(Ok(())))
+        ended.map(|end| end.unwrap_or_else(|_| Err(io::Error::other("the stream was dropped"))))
     }
 }
 
 async fn poll_all(shared: Rc<Shared>) {
     let waker = Waker::from(Arc::clone(&shared.wake_up));
     let mut streams = FuturesUnordered::new();
+    // It never ends. After a poll of all its futures, `FuturesUnordered` would wake this task once more.
+    streams.push(pending().boxed_local());
     poll_fn(|cx| {
         shared.wake_up.task.register(cx.waker());
         streams.extend(shared.arrived.take());
@@ -137,7 +139,7 @@ mod tests {
 
     use futures_util::future::join_all;
     use tokio::runtime::Builder;
-    use tokio::sync::watch;
+    use tokio::sync::{mpsc, watch};
     use tokio::time::timeout;
 
     use super::*;
@@ -152,20 +154,28 @@ mod tests {
         let announcing = Builder::new_multi_thread().worker_threads(2).build().unwrap();
         let streams = Streams::start(announcing.handle());
         let (bells, ears): (Vec<_>, Vec<_>) = (0..STREAMS).map(|_| watch::channel(0)).unzip();
+        let (tell, mut heard) = mpsc::unbounded_channel();
         announcing.spawn(async move {
             for number in 1..=NEWEST {
                 for bell in &bells {
                     bell.send_replace(number);
                 }
-                // The streams still have this number when the next one comes.
-                yield_now().await;
+                // Nothing rings again until all have heard this number, so no later bell makes up for a lost one.
+                for _ in 0..STREAMS {
+                    heard.recv().await;
+                }
             }
-            std::future::pending::<()>().await;
         });
         let until_newest = ears.into_iter().map(|mut ear| {
-            streams.run(async move {
-                ear.wait_for(|seen| *seen == NEWEST).await.map(|_| ()).map_err(io::Error::other)
-            }.boxed_local())
+            let tell = tell.clone();
+            let stream = async move {
+                while *ear.borrow() < NEWEST {
+                    ear.changed().await.map_err(io::Error::other)?;
+                    tell.send(()).map_err(io::Error::other)?;
+                }
+                Ok(())
+            };
+            streams.run(stream.boxed_local())
         });
         let ends = timeout(PATIENCE, join_all(until_newest)).await.expect("a wake-up is lost");
         ends.into_iter().for_each(Result::unwrap);

@@ -47,14 +47,15 @@ pub(crate) struct Connection {
     giving: bool,
     wishes: Wishes,
     out: Outbox,
-    /// How many events were taken since everything else was last checked.
-    told_in_a_row: u32,
+    /// How many bytes of events were taken since everything else was last checked.
+    told_bytes: usize,
     closed: bool,
     _place: StreamPlace,
 }
 
-/// After so many events in a row, everything else that a connection waits for is checked too.
-const TOLD_IN_A_ROW: u32 = 16;
+/// After so many bytes of events in a row, everything else that a connection waits for is checked too: about sixteen
+/// events, or one page of the history.
+const TOLD_BYTES: usize = 8 << 10;
 
 /// Why the connection has woken up.
 enum Wake {
@@ -84,7 +85,7 @@ impl Connection {
             giving: false,
             wishes,
             out: Outbox::new(wishes.batch, wishes.throttle, config.ws_batch_bytes),
-            told_in_a_row: 0,
+            told_bytes: 0,
             closed: false,
             api,
             _place: place,
@@ -135,14 +136,14 @@ impl Connection {
 
     async fn wake(&mut self) -> Wake {
         // Nearly every wake-up is for events.
-        if self.told_in_a_row < TOLD_IN_A_ROW
+        if self.told_bytes < TOLD_BYTES
             && !self.out.is_full()
             && let Poll::Ready(told) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
         {
-            self.told_in_a_row += 1;
+            self.told_bytes += told.bytes();
             return Wake::Told(told);
         }
-        self.told_in_a_row = 0;
+        self.told_bytes = 0;
         let Self {
             messages, subscriptions, lifecycle, closing, heartbeat, ping, pong_due, out, answers, ..
         } = self;

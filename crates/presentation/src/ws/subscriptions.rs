@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::task::{Context, Poll, ready};
 
-use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _};
+use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokenrail_application::{Follower, Next, StoreError, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
@@ -11,7 +11,6 @@ use tokenrail_domain::{AgentId, Timestamp};
 use crate::vocabularies::native::{Teller, Words};
 
 /// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
-#[derive(Default)]
 pub(crate) struct Subscriptions {
     waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
     known: BTreeMap<AgentId, Subscription>,
@@ -50,6 +49,26 @@ pub(crate) enum Told {
         /// When the agent was deleted, if that is known.
         deleted: Option<Timestamp>,
     },
+}
+
+impl Told {
+    /// About how many bytes the connection sends for it. At least 1.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Words(words) => words.bytes().max(1),
+            Self::End { .. } | Self::Broken { .. } => 1,
+        }
+    }
+}
+
+impl Default for Subscriptions {
+    fn default() -> Self {
+        let waiting = FuturesUnordered::new();
+        // It never ends. After a poll of all its futures, `FuturesUnordered` would wake this connection once more.
+        let (_, registration) = AbortHandle::new_pair();
+        waiting.push(Abortable::new(pending().boxed(), registration));
+        Self { waiting, known: BTreeMap::new() }
+    }
 }
 
 impl Subscriptions {

@@ -21,6 +21,9 @@ pub(crate) struct Teller {
     telling: Telling,
 }
 
+/// About how many bytes a piece has: a short text, and the names around it.
+const PIECE_BYTES: usize = 512;
+
 /// How text is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Telling {
@@ -36,6 +39,16 @@ pub(crate) enum Telling {
 pub(crate) enum Words {
     Frames(Bytes),
     Pieces(Vec<Piece>),
+}
+
+impl Words {
+    /// How many bytes it has. Pieces, which are joined later, count by their number.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Frames(frames) => frames.len(),
+            Self::Pieces(pieces) => pieces.len() * PIECE_BYTES,
+        }
+    }
 }
 
 impl Teller {
