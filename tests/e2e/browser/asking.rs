@@ -88,6 +88,8 @@ async fn a_launch_that_is_refused_says_why() {
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, "/")).await;
     tab.fill("[name=prompt]", "{}").await;
+    // Until the types are loaded, the form cannot be sent.
+    tab.choose("[name=type]", "fake").await;
     tab.fill("[name=cwd]", "/etc").await;
     tab.press("Enter").await;
     tab.until("document.querySelector('#launch-failure')?.textContent.length > 10").await;
