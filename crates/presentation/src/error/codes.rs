@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` contains neither `application/json` nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. (A chat request has this time for each `limits.request_bytes` of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. (For a chat request, the time is allowed once for every `limits.request_bytes` bytes of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -70,7 +70,7 @@ codes! {
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
-        "The body is larger than `limits.request_bytes`, a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket is closed with code 4509.";
+        "The body is larger than `limits.request_bytes`, a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket message that is too large closes the connection with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
         "The body is not `application/json`.";
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"
@@ -98,7 +98,7 @@ codes! {
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
         "There are too many queued launches, imports, large chats or unused tickets. Or there are too many open streams, in total or from one client address. Or one WebSocket follows too many agents or has too many open requests. Or an answer to a permission request cannot be delivered yet. `Retry-After` says how long to wait.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
-        "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. A WebSocket is closed with code 4401.";
+        "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
         "The database cannot accept the request now. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"

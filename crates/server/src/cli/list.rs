@@ -71,7 +71,8 @@ pub(crate) struct AnswerArgs {
     id: String,
     /// The id of the permission request, such as 1-1
     request: String,
-    /// The id of the option to choose; if omitted, the request is dismissed without a choice
+    /// The id of the choice, such as `allow`; if omitted, the request is dismissed
+    #[arg(value_name = "CHOICE")]
     option: Option<String>,
 }
 

@@ -133,7 +133,7 @@ limits! { defaults:
     cancel_grace_s: u64 = defaults.process.cancel_grace_ms / 1000,
     /// How long its processes may take to disappear after that.
     kill_grace_s: u64 = defaults.process.kill_grace_ms / 1000,
-    /// How long the output of an agent may wait for space on a full disk. Then its turn fails as `storage_full`.
+    /// How long the output of an agent may wait for space on a full disk. Then its turn fails with `storage_full`.
     full_disk_wait_s: u64 = defaults.application.saving.full_disk_wait.as_secs(),
     /// How long a supervisor waits for space on a full disk to record how its agent ended.
     exit_patience_s: u64 = defaults.process.exit_patience_ms / 1000,
