@@ -47,7 +47,7 @@ test("a call that fails, and one that gets no result, say so", () => {
   );
   expect(screen.getByRole("group", { name: "Tool Read: failed" }).textContent).toContain("no such file");
   expect(screen.getByRole("group", { name: "Tool Read: no result" })).toBeTruthy();
-  expect(screen.getByTestId("result").textContent).toContain("cancelled in 1.2 s");
+  expect(screen.getByTestId("result").textContent).toContain("cancelled after 1.2 s");
 });
 
 test.each([

@@ -77,8 +77,8 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
       {chosen?.unsetKeys && (
         <p className="hint">
-          Log in with the agent's own program on the server first, or set one of these variables there:{" "}
-          {chosen.unsetKeys.join(", ")}.
+          No API key is set for this type. Log in on the server with the agent program, or set one of these variables
+          for the server: {chosen.unsetKeys.join(", ")}.
         </p>
       )}
       <div id="launch-failure" aria-live="polite">

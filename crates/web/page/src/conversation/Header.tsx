@@ -56,7 +56,7 @@ export function Header(props: Props) {
           )}
           <Action icon="search" name="Search" hint="Search (/)" onClick={onSearch} />
           {!active && onReplay && (
-            <Action icon="replay" name="Replay" hint="Replay the session" onClick={onReplay} />
+            <Action icon="replay" name="Replay" hint="Replay the history" onClick={onReplay} />
           )}
           {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={attempt(exported)} />}
           <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
@@ -146,11 +146,14 @@ function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) 
         <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
       </Fact>
       {took !== undefined && (
-        <Fact name={active ? "This turn" : "Last turn"} title="Duration of this turn">
+        <Fact
+          name="Turn time"
+          title={active ? "Duration so far of the running turn" : "Duration of the last turn"}
+        >
           {duration(took)}
         </Fact>
       )}
-      <Fact name="Turn">
+      <Fact name="Turns">
         {count(agent.turn)}
         {agent.queued > 0 ? `, ${count(agent.queued)} queued` : ""}
       </Fact>

@@ -11,7 +11,7 @@ export function ResultLine({ row }: { readonly row: ResultRow }) {
     <div className="result" data-outcome={row.outcome} data-testid="result">
       <Icon name={good ? "check" : row.outcome === "cancelled" ? "stop" : "cross"} />
       <strong>
-        {row.outcome} in {duration(row.durationMs)}
+        {row.outcome} {good ? "in" : "after"} {duration(row.durationMs)}
       </strong>
       {row.requests !== undefined && <span>{counted(row.requests, "model request")}</span>}
       {tokens && (
