@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` contains neither `application/json` nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. (For a chat request, the time is allowed once for every `limits.request_bytes` bytes of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. (A larger chat request gets this much time for each `limits.request_bytes` bytes of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
