@@ -53,8 +53,8 @@ pub(crate) struct Connection {
     _place: StreamPlace,
 }
 
-/// After so many bytes of events in a row, everything else that a connection waits for is checked too: about sixteen
-/// events, or one page of the history.
+/// After so many bytes of events in a row, everything else that a connection waits for is checked too: at most sixteen
+/// updates, or one page of the history.
 const TOLD_BYTES: usize = 8 << 10;
 
 /// Why the connection has woken up.

@@ -51,12 +51,15 @@ pub(crate) enum Told {
     },
 }
 
+/// An update counts as this many bytes, even if the dialect shows none of its events.
+const LEAST_BYTES: usize = 512;
+
 impl Told {
-    /// About how many bytes the connection sends for it. At least 1.
+    /// How much it counts, in bytes: what the connection sends for it, but at least [`LEAST_BYTES`].
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Words(words) => words.bytes().max(1),
-            Self::End { .. } | Self::Broken { .. } => 1,
+            Self::Words(words) => words.bytes().max(LEAST_BYTES),
+            Self::End { .. } | Self::Broken { .. } => LEAST_BYTES,
         }
     }
 }
