@@ -3,7 +3,7 @@
 use reqwest::StatusCode;
 use tokenrail_domain::ErrorClass;
 
-/// The class of an error response. `server_failure` is the class of a failure inside the upstream.
+/// The class of an error response. `server_failure` is the class of a failure inside the server that responded.
 pub(crate) fn class_of(status: StatusCode, server_failure: ErrorClass) -> ErrorClass {
     match status.as_u16() {
         401 | 403 | 407 => ErrorClass::Authentication,

@@ -215,7 +215,7 @@ export class Socket {
   }
 
   #fail(error: TokenrailError): void {
-    // The owner is told first. It then releases the connection, and a listener of the state may need it again.
+    // The owner gets the error first. It then releases the connection, and a listener of the state may need it again.
     this.#owner.failed(error);
     this.close(error);
   }

@@ -9,7 +9,7 @@ export class EarlyAnswers {
 
   ask(path: string): void {
     const answer = fetch(path, { headers: { Authorization: `Bearer ${this.#token}` } });
-    // Whoever takes the response gets the error. If nobody takes it, the error does not matter.
+    // A caller that takes the response gets the error. If none does, the error does not matter.
     answer.catch(() => undefined);
     this.#answers.set(new URL(path, location.origin).href, answer);
   }

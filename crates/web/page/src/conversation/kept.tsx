@@ -1,4 +1,4 @@
-// The list renders only visible rows. So the state of what the user has opened is kept outside of the rows.
+// The list renders only visible rows. So the rows that the user has opened are remembered outside of the rows.
 import { createContext, type ReactNode, useCallback, useContext, useState, useSyncExternalStore } from "react";
 
 class Switches {

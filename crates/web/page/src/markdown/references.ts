@@ -1,5 +1,5 @@
 // References whose definitions are in another block. Each block is parsed separately and does not know the others. So
-// the parser is told which words in brackets are references, and a table for the whole text turns them into links.
+// the parser gets a list of the words in brackets that are references, and a table for the whole text turns them into links.
 import type { Nodes, RootContent } from "mdast";
 
 /** Maps labels to the URLs of references. If a label is defined twice, the first definition counts. */
