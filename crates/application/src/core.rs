@@ -308,6 +308,8 @@ impl Core {
                 full.note_unknown();
             } else if full.note_full() {
                 return Err(SaveError::Refused(error));
+            } else {
+                pause = pause.min(self.limits.saving.full_disk_pause());
             }
             Counters::add(&self.counters.write_retries, 1);
             tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, retrying");

@@ -142,6 +142,13 @@ impl Default for SavingLimits {
     }
 }
 
+impl SavingLimits {
+    /// The longest pause between two tries while the disk is full: no longer than a full disk is waited for.
+    pub(crate) fn full_disk_pause(&self) -> Duration {
+        self.full_disk_wait.min(self.retry_pause_max).max(self.retry_pause)
+    }
+}
+
 /// How much is read from the store at once, and kept in memory for readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadingLimits {

@@ -130,7 +130,7 @@ impl Pump {
                 in_flight = self.take().map(|append| self.begin_save(append));
             }
             let room = self.has_room();
-            let full_disk_pause = self.full_disk_pause();
+            let full_disk_pause = self.core.limits.saving.full_disk_pause();
             let deadline = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
                 biased;
@@ -260,7 +260,7 @@ impl Pump {
     }
 
     async fn wait_until_saved(&mut self, mut in_flight: InFlight) -> Result<(), SaveError> {
-        let full_disk_pause = self.full_disk_pause();
+        let full_disk_pause = self.core.limits.saving.full_disk_pause();
         loop {
             tokio::select! {
                 biased;

@@ -1,7 +1,6 @@
 //! A run whose output fills the disk: the journal gets the space that the output takes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use tokenrail_ports::{SpoolRoom, TurnStep};
 
@@ -50,12 +49,6 @@ impl Pump {
         !self.full_disk.gave_back
     }
 
-    /// How long to wait before the next check.
-    pub(super) fn full_disk_pause(&self) -> Duration {
-        let limits = &self.core.limits;
-        limits.saving.full_disk_wait.min(limits.saving.retry_pause_max).max(limits.saving.retry_pause)
-    }
-
     /// Frees the space of a run whose output cannot be saved because the disk is full. Otherwise the end of the run
     /// could not be saved, so its output, which may be what fills the disk, would never be removed. The output that
     /// was read already stays in memory, and is saved if there is space in time. An agent that still runs after
@@ -73,10 +66,8 @@ impl Pump {
                 self.full_disk.gave_back = true;
                 // The output in memory may use the freed space. It waits for about `limits.full_disk_wait` again, in
                 // case more space becomes free.
-                let limits = &self.core.limits;
-                self.full_disk
-                    .since
-                    .bound(full_for + limits.saving.full_disk_wait + limits.saving.retry_pause_max);
+                let limits = &self.core.limits.saving;
+                self.full_disk.since.bound(full_for + limits.full_disk_wait + limits.full_disk_pause());
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
