@@ -104,8 +104,10 @@ pass_env = ["PATH"]
 #[tokio::test]
 async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
+    // The lines after that are long, so that they soon fill the last page of the spool on a slow machine too.
     let script = format!(
-        "i=0; while :; do i=$((i+1)); echo line $i; [ $i = 20 ] && cat /dev/zero > {}/own; sleep 0.01; done",
+        "for i in $(seq 20); do echo line $i; sleep 0.01; done; cat /dev/zero > {}/own; \
+         while :; do seq -s - 100; sleep 0.01; done",
         mount.0.path().display()
     );
     let mut server = server_on(
