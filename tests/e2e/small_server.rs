@@ -1,6 +1,7 @@
 //! The resources of waiting followers and of many agents, and how a connection becomes a stream.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use reqwest::Method;
@@ -9,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::harness::{PATIENCE, TestServer, fake_config};
+use crate::harness::{PATIENCE, TestServer, fake_config, text_of};
 
 /// Followers of each kind that are measured, and those before them, which take the one-time allocations.
 const IDLE: u64 = 1000;
@@ -45,6 +46,47 @@ async fn who_only_waits_takes_a_few_kib() {
         println!("{heard}: {each} bytes");
         assert!(each < IDLE_BYTES, "{each} bytes for each who waits, of {IDLE_BYTES}");
     }
+}
+
+/// The server's threads get a processor soon after they are woken. Agents do not take over its short time slice.
+#[tokio::test]
+async fn the_server_has_short_time_slices_and_its_agents_have_the_usual_ones() {
+    let Some(usual) = time_slice_us(Path::new("/proc/self/sched")).filter(|_| has_slices_of_threads()) else {
+        println!("NOT RUN: this kernel does not set or report the time slice of a thread");
+        return;
+    };
+    let script = "[agents.text]\nprogram = \"/bin/cat\"\nargs = [\"/proc/self/sched\"]\nformat = \"text\"\n";
+    let server = TestServer::start_with(&format!("{}{script}", fake_config()));
+    let threads = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
+    let slices: Vec<_> = threads
+        .map(|thread| thread.unwrap().path())
+        // This thread has nothing to do with agents or clients, and begins before the configuration is read.
+        .filter(|thread| fs::read_to_string(thread.join("comm")).unwrap().trim() != "memory")
+        .filter_map(|thread| time_slice_us(&thread.join("sched")))
+        .collect();
+    // The first thread only waits. It was set, too.
+    assert!(1 < slices.len() && slices.iter().all(|slice| *slice == 200), "{slices:?}");
+
+    let (_, launched) = server.post("/api/agents", &json!({ "type": "text", "prompt": "go" })).await;
+    let id = launched["id"].as_str().unwrap();
+    server.wait_for_status(id, "completed").await;
+    let printed = server.folder.path().join("sched");
+    fs::write(&printed, text_of(&server.events(id).await)).unwrap();
+    assert_eq!(time_slice_us(&printed), Some(usual));
+}
+
+/// Whether this is Linux 6.12 or later.
+fn has_slices_of_threads() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let numbers: Vec<u32> = release.split(['.', '-']).take(2).map(|number| number.parse().unwrap()).collect();
+    vec![6, 12] <= numbers
+}
+
+/// The time slice in a file like `/proc/<pid>/sched`, in microseconds.
+fn time_slice_us(sched: &Path) -> Option<u64> {
+    let told = fs::read_to_string(sched).ok()?;
+    let slice = told.lines().find(|line| line.starts_with("se.slice"))?;
+    Some(slice.rsplit(' ').next()?.parse::<u64>().unwrap() / 1000)
 }
 
 /// Frames in the same packet as the request for a WebSocket are not lost when the connection is handed over.

@@ -31,6 +31,7 @@ mod replay;
 mod run_folder;
 mod sse;
 mod supervisor;
+mod time_slice;
 mod workspace;
 
 pub use converse::converse;
@@ -46,4 +47,5 @@ pub use replay::{ReplayRunner, Transcript};
 pub use run_folder::{Protocol, Unanswered};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
 pub use supervisor::{exec_for, supervisor_command, supervisor_main};
+pub use time_slice::set_time_slice;
 pub use workspace::Workspaces;

@@ -21,6 +21,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -205,6 +206,9 @@ pub fn main() -> ExitCode {
         }
     };
     crate::install_crypto();
+    if serves && let Err(error) = shorten_time_slice(&config.limits) {
+        screen.remark(&format!("warning: limits.time_slice_us has no effect: {error}"));
+    }
     match runtime(&config.limits) {
         Ok(runtime) => runtime.block_on(dispatch(cli.command, config, screen)).into(),
         Err(error) => {
@@ -222,6 +226,14 @@ fn runtime(limits: &LimitsConfig) -> io::Result<Runtime> {
         .max_blocking_threads(limits.blocking_threads)
         .enable_all()
         .build()
+}
+
+/// Lets the server's threads, all of which begin later, run soon after they are woken, although others are busy.
+fn shorten_time_slice(limits: &LimitsConfig) -> io::Result<()> {
+    match limits.time_slice_us {
+        0 => Ok(()),
+        us => tokenrail_runner::set_time_slice(Some(Duration::from_micros(us))),
+    }
 }
 
 fn model_api(name: &str) -> Result<ModelApi, &'static str> {

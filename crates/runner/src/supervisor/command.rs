@@ -13,6 +13,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use super::exec::{Speaker, exec_stage};
 use super::supervise::supervise;
 use crate::run_folder::{BUILD, REFUSED, SUPERVISOR};
+use crate::time_slice::set_time_slice;
 
 /// The first descriptor after standard input, output and error.
 const FIRST_INHERITED: i32 = 3;
@@ -58,6 +59,8 @@ fn arguments() -> Vec<OsString> {
 /// Runs the stage. The programs that it starts inherit no files or sockets of the process that started the server.
 fn alone(stage: impl FnOnce() -> ExitCode) -> ExitCode {
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
+    // The short slice is for the server. If it cannot be restored, the agent works with it.
+    let _ = set_time_slice(None);
     // Agents must not read this process's memory. If it cannot be hidden, there is nowhere to report that.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     stage()

@@ -237,6 +237,8 @@ limits! { defaults:
     imports: usize = defaults.application.admission.imports,
     /// Threads for the server's tasks, at most one per processor.
     worker_threads: usize = 4,
+    /// The time slice of the server's threads. A thread with a short slice soon gets a processor from busy agents.
+    time_slice_us: u64 = 200,
     /// Threads that work with the files of agents.
     blocking_threads: usize = 16,
     /// How long an idempotency key is remembered.
@@ -246,7 +248,7 @@ limits! { defaults:
 }
 
 /// Limits that may be 0, which then means "none".
-const OPTIONAL: [&str; 7] = [
+const OPTIONAL: [&str; 8] = [
     "agent_processes",
     "agent_memory_bytes",
     "agent_nice",
@@ -254,6 +256,7 @@ const OPTIONAL: [&str; 7] = [
     "run_gather_us",
     "follower_wait_ms",
     "flood_rest",
+    "time_slice_us",
 ];
 
 /// Without time to kill, no process would be killed.
