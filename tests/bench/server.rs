@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -218,6 +218,11 @@ impl Drop for Server {
         // If a measurement failed, an agent may still wait for its gate.
         for pid in processes_of(self.folder.path()) {
             let _ = kill_process(pid, Signal::KILL);
+        }
+        // The end of a thousand processes would share the processor with the next measurement.
+        let waited = Instant::now();
+        while !processes_of(self.folder.path()).is_empty() && waited.elapsed() < REST_MAX {
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 }

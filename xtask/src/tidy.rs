@@ -5,6 +5,7 @@ mod limits;
 mod links;
 #[cfg(test)]
 mod tests;
+mod type_names;
 
 use std::path::Path;
 
@@ -59,6 +60,7 @@ fn faults(sources: &[Source], root: &Path, home: Option<&str>) -> Vec<String> {
     check_migrations(sources, &mut faults);
     check_problem_codes(sources, &mut faults);
     limits::check(sources, &mut faults);
+    type_names::check(sources, &mut faults);
     faults
 }
 

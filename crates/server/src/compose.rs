@@ -10,7 +10,7 @@ use tokenrail_application::{
     AdmissionLimits, AgentType, CommandLimits, Limits, ListingLimits, MakeParser, Outside, ReadingLimits,
     RunLimits, SavingLimits,
 };
-use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous as CommitWaits};
+use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings, ProcessConfig,
@@ -19,7 +19,7 @@ use tokenrail_runner::{
 };
 
 use crate::clock::{SystemClock, SystemRandom};
-use crate::config::{self, AgentConfig, Config, LimitsConfig, RunnerConfig, Synchronous};
+use crate::config::{self, AgentConfig, Config, LimitsConfig, RunnerConfig, SyncMode};
 
 /// A real session of Claude Code 2.1.330, recorded against a scripted model.
 const DEMO_OUTPUT: &[u8] = include_bytes!("../demo/session.jsonl");
@@ -29,8 +29,8 @@ const DEMO_TIMES: &str = include_str!("../demo/session.times");
 pub(crate) fn store_config(config: &Config) -> StoreConfig {
     let mut store = StoreConfig::new(&config.data_dir);
     store.synchronous = match config.synchronous {
-        Synchronous::Full => CommitWaits::Full,
-        Synchronous::Normal => CommitWaits::Normal,
+        SyncMode::Full => Synchronous::Full,
+        SyncMode::Normal => Synchronous::Normal,
     };
     store.limits.large_bytes = config.limits.flood_bytes;
     store.limits.large_rest = config.limits.flood_rest;
@@ -146,10 +146,10 @@ fn parsers(agent: &AgentConfig) -> MakeParser {
 
 fn process_runner(
     config: &Config,
-    process: &config::ProcessConfig,
+    process: &config::ProcessBlock,
     means: &Means,
 ) -> Result<ProcessRunner, RunnerError> {
-    let config::ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt, converse } =
+    let config::ProcessBlock { program, args, resume_args, model_args, env, pass_env, interrupt, converse } =
         process;
     let process = ProcessConfig {
         supervisor: means.supervisor.clone(),
@@ -231,7 +231,7 @@ fn model_runner(
     ModelRunner::new(model, means.watcher.clone())
 }
 
-fn proxy_runner(config: &Config, proxy: &config::ProxyConfig) -> Result<ProxyRunner, RunnerError> {
+fn proxy_runner(config: &Config, proxy: &config::ProxyBlock) -> Result<ProxyRunner, RunnerError> {
     let limits = ProxyLimits {
         connect_timeout_ms: in_ms(config.limits.connect_timeout_s),
         idle_timeout_ms: in_ms(config.limits.idle_timeout_s),
@@ -241,10 +241,10 @@ fn proxy_runner(config: &Config, proxy: &config::ProxyConfig) -> Result<ProxyRun
     ProxyRunner::new(ProxyConfig { url: proxy.url.clone(), limits })
 }
 
-fn replay_runner(replay: &config::ReplayConfig) -> io::Result<ReplayRunner> {
+fn replay_runner(replay: &config::ReplayBlock) -> io::Result<ReplayRunner> {
     let transcript = match &replay.transcript {
-        config::Transcript::BuiltIn => Transcript::new("builtin", DEMO_OUTPUT, DEMO_TIMES),
-        config::Transcript::File(path) => Transcript::read(Path::new(path))?,
+        config::RecordingSource::BuiltIn => Transcript::new("builtin", DEMO_OUTPUT, DEMO_TIMES),
+        config::RecordingSource::File(path) => Transcript::read(Path::new(path))?,
     };
     Ok(ReplayRunner::new(transcript, replay.speed))
 }

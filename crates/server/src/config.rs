@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-pub(crate) use agents::{AgentConfig, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript};
+pub(crate) use agents::{AgentConfig, ProcessBlock, ProxyBlock, RecordingSource, ReplayBlock, RunnerConfig};
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 use source::Source;
@@ -31,7 +31,7 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// The agent type of a launch that does not name one.
     pub default_agent: Option<String>,
-    pub synchronous: Synchronous,
+    pub synchronous: SyncMode,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
     /// No token is required. Allowed on a loopback address only.
@@ -47,7 +47,7 @@ pub struct Config {
 /// When a commit counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Synchronous {
+pub enum SyncMode {
     /// When the disk has it: survives a power cut.
     Full,
     /// When the operating system has it: survives a crash of the server, not a power cut.
@@ -106,7 +106,7 @@ impl Config {
             allowed_hosts: server.allowed_hosts,
             allowed_origins: server.allowed_origins,
             default_agent: Some(default_agent),
-            synchronous: tables.storage.synchronous.unwrap_or(Synchronous::Full),
+            synchronous: tables.storage.synchronous.unwrap_or(SyncMode::Full),
             limits: tables.limits,
             agents,
             insecure_no_auth: flags.insecure_no_auth,

@@ -40,6 +40,16 @@ fn ports_and_only_ports_are_called_i() {
 }
 
 #[test]
+fn a_public_type_has_a_name_of_its_own() {
+    let (one, other) = ("crates/domain/src/a.rs", "crates/server/src/b.rs");
+    let fault =
+        "crates/server/src/b.rs:2: Agent is also the name of a public type in crates/domain/src/a.rs:1";
+    check(&[(one, "pub struct Agent<T>(T);"), (other, "\npub enum Agent {}")], &[fault]);
+    check(&[(one, "pub struct Agent;"), (other, "pub(crate) struct Agent;\npub type Agents = ();")], &[]);
+    check(&[(one, "pub struct Agent;"), ("tests/e2e/b.rs", "pub struct Agent;")], &[]);
+}
+
+#[test]
 fn sql_is_in_persistence_and_migrations_only() {
     let fault = &["crates/application/src/a.rs:1: SQL belongs in persistence and migrations"];
     for sql in ["SELECT id FROM x", "INSERT INTO x", "UPDATE x SET a = 1", "DELETE FROM x", "CREATE TABLE x"]

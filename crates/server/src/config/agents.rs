@@ -30,16 +30,16 @@ pub struct AgentConfig {
 /// How an agent type is run.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunnerConfig {
-    Process(ProcessConfig),
+    Process(ProcessBlock),
     /// `runner = "http"`: a model behind an HTTP API.
     Http(ModelSettings),
-    Proxy(ProxyConfig),
-    Replay(ReplayConfig),
+    Proxy(ProxyBlock),
+    Replay(ReplayBlock),
 }
 
 /// `runner = "process"`: a program, supervised.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProcessConfig {
+pub struct ProcessBlock {
     /// Found on `PATH`, or absolute.
     pub program: String,
     pub args: Vec<String>,
@@ -52,12 +52,12 @@ pub struct ProcessConfig {
     /// A cancel begins with an interrupt (SIGINT) instead of SIGTERM.
     pub interrupt: bool,
     /// The protocol of an interactive program. `None` if the program reads its prompt and nothing more.
-    pub converse: Option<ConverseConfig>,
+    pub converse: Option<ConverseBlock>,
 }
 
 /// The protocol of an interactive program, and what happens to its permission requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ConverseConfig {
+pub struct ConverseBlock {
     pub protocol: Protocol,
     /// How long a permission request waits for an answer.
     pub permission_timeout_s: u64,
@@ -71,22 +71,22 @@ pub struct ConverseConfig {
 
 /// `runner = "proxy"`: a service that runs the agent and sends its lines.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProxyConfig {
+pub struct ProxyBlock {
     /// The service's address; `/agent/stream` is added to it.
     pub url: String,
 }
 
 /// `runner = "replay"`: a recording.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReplayConfig {
-    pub transcript: Transcript,
+pub struct ReplayBlock {
+    pub transcript: RecordingSource,
     /// 1 is the original speed, 0 is as fast as possible.
     pub speed: f64,
 }
 
 /// Which recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Transcript {
+pub enum RecordingSource {
     BuiltIn,
     File(PathBuf),
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::Synchronous;
+use super::SyncMode;
 use super::agents::AgentTable;
 use super::limits::LimitsConfig;
 use super::problem::{ConfigError, explain, nearest};
@@ -71,7 +71,7 @@ fn is_origin(origin: &str) -> bool {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct StorageTable {
-    pub(super) synchronous: Option<Synchronous>,
+    pub(super) synchronous: Option<SyncMode>,
 }
 
 /// Variables that are not settings: flags read them, or the supervisor sets them for agents.

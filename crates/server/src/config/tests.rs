@@ -195,7 +195,7 @@ fn what_a_block_leaves_out_is_what_its_format_needs() {
         other => panic!("{other:?}"),
     };
     let claude = process("claude-code");
-    assert_eq!(process("a"), ProcessConfig { program: "p".to_owned(), ..claude });
+    assert_eq!(process("a"), ProcessBlock { program: "p".to_owned(), ..claude });
     assert_eq!((process("b").args, process("b").interrupt), (Vec::new(), false));
     let mapping = &config.agents["b"].jsonl;
     assert_eq!((&*mapping.text, &*mapping.kind, mapping.results.len()), ("said.text", "type", 0));

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use tokenrail_parser::{Format, JsonlMapping};
 use tokenrail_runner::{ModelApi, ModelSettings, Protocol, Unanswered};
 
-use super::{AgentConfig, ConverseConfig, ProcessConfig, ReplayConfig, RunnerConfig, Transcript};
+use super::{AgentConfig, ConverseBlock, ProcessBlock, RecordingSource, ReplayBlock, RunnerConfig};
 
 /// The types that exist without any configuration.
 pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
-    let replay = ReplayConfig { transcript: Transcript::BuiltIn, speed: 1.0 };
+    let replay = ReplayBlock { transcript: RecordingSource::BuiltIn, speed: 1.0 };
     let api = |api| RunnerConfig::Http(ModelSettings::official(api));
     let types = [
         ("anthropic-api", "anthropic", api(ModelApi::Anthropic)),
@@ -33,8 +33,8 @@ pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
 }
 
 /// The defaults for a program of that format. If a format can belong to any program, only what suits all programs.
-pub(super) fn process(format: &str) -> ProcessConfig {
-    let any = ProcessConfig {
+pub(super) fn process(format: &str) -> ProcessBlock {
+    let any = ProcessBlock {
         program: format.to_owned(),
         args: Vec::new(),
         resume_args: Vec::new(),
@@ -45,51 +45,22 @@ pub(super) fn process(format: &str) -> ProcessConfig {
         converse: None,
     };
     match format {
-        "claude" => ProcessConfig {
+        "claude" => ProcessBlock {
             args: words(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]),
             resume_args: words(&["--resume", "{session}"]),
             pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "PATH"]),
             ..any
         },
-        "claude-two-way" => ProcessConfig {
-            program: "claude".to_owned(),
-            args: words(&[
-                "-p",
-                "--input-format",
-                "stream-json",
-                "--output-format",
-                "stream-json",
-                "--verbose",
-                "--include-partial-messages",
-                "--permission-prompt-tool",
-                "stdio",
-            ]),
-            converse: Some(converse(Protocol::Claude)),
-            ..process("claude")
-        },
-        "codex" => ProcessConfig {
+        "claude-two-way" => claude_two_way(),
+        "codex" => ProcessBlock {
             args: words(&["exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"]),
             // A subcommand: it must follow all options of `exec`.
             resume_args: words(&["resume", "{session}"]),
             pass_env: words(&["CODEX_HOME", "HOME", "OPENAI_API_KEY", "PATH"]),
             ..any
         },
-        "codex-app-server" => ProcessConfig {
-            program: "codex".to_owned(),
-            args: words(&[
-                "app-server",
-                "-c",
-                "approval_policy=\"on-request\"",
-                "-c",
-                "sandbox_mode=\"workspace-write\"",
-            ]),
-            // Messages carry both.
-            resume_args: Vec::new(),
-            model_args: Vec::new(),
-            converse: Some(converse(Protocol::CodexAppServer)),
-            ..process("codex")
-        },
-        "gemini" => ProcessConfig {
+        "codex-app-server" => codex_app_server(),
+        "gemini" => ProcessBlock {
             args: words(&["--output-format", "stream-json"]),
             resume_args: words(&["--resume", "{session}"]),
             // Otherwise the process is a launcher that ignores signals.
@@ -97,7 +68,7 @@ pub(super) fn process(format: &str) -> ProcessConfig {
             pass_env: words(&["GEMINI_API_KEY", "HOME", "PATH"]),
             ..any
         },
-        "opencode" => ProcessConfig {
+        "opencode" => ProcessBlock {
             args: words(&["run", "--format", "json", "--thinking"]),
             resume_args: words(&["--session", "{session}"]),
             pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "OPENAI_API_KEY", "PATH"]),
@@ -107,13 +78,50 @@ pub(super) fn process(format: &str) -> ProcessConfig {
         },
         "acp" => by_acp(any),
         // An unknown program.
-        _ => ProcessConfig { model_args: Vec::new(), interrupt: false, ..any },
+        _ => ProcessBlock { model_args: Vec::new(), interrupt: false, ..any },
+    }
+}
+
+fn claude_two_way() -> ProcessBlock {
+    ProcessBlock {
+        program: "claude".to_owned(),
+        args: words(&[
+            "-p",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--include-partial-messages",
+            "--permission-prompt-tool",
+            "stdio",
+        ]),
+        converse: Some(converse(Protocol::Claude)),
+        ..process("claude")
+    }
+}
+
+fn codex_app_server() -> ProcessBlock {
+    ProcessBlock {
+        program: "codex".to_owned(),
+        args: words(&[
+            "app-server",
+            "-c",
+            "approval_policy=\"on-request\"",
+            "-c",
+            "sandbox_mode=\"workspace-write\"",
+        ]),
+        // Messages carry both.
+        resume_args: Vec::new(),
+        model_args: Vec::new(),
+        converse: Some(converse(Protocol::CodexAppServer)),
+        ..process("codex")
     }
 }
 
 /// The defaults for an interactive program: a permission request without an answer is rejected.
-fn converse(protocol: Protocol) -> ConverseConfig {
-    ConverseConfig {
+fn converse(protocol: Protocol) -> ConverseBlock {
+    ConverseBlock {
         protocol,
         permission_timeout_s: 600,
         permission_default: Unanswered::Reject,
@@ -123,8 +131,8 @@ fn converse(protocol: Protocol) -> ConverseConfig {
 }
 
 /// The same program with the Agent Client Protocol: messages carry the session and the model.
-fn by_acp(program: ProcessConfig) -> ProcessConfig {
-    ProcessConfig {
+fn by_acp(program: ProcessBlock) -> ProcessBlock {
+    ProcessBlock {
         args: Vec::new(),
         resume_args: Vec::new(),
         model_args: Vec::new(),
@@ -134,17 +142,17 @@ fn by_acp(program: ProcessConfig) -> ProcessConfig {
     }
 }
 
-fn gemini_acp() -> ProcessConfig {
-    ProcessConfig {
+fn gemini_acp() -> ProcessBlock {
+    ProcessBlock {
         args: words(&["--acp"]),
         // If the client serves files, Gemini CLI treats a missing file as unreadable and creates no new files.
-        converse: Some(ConverseConfig { files: false, ..converse(Protocol::Acp) }),
+        converse: Some(ConverseBlock { files: false, ..converse(Protocol::Acp) }),
         ..by_acp(process("gemini"))
     }
 }
 
-fn opencode_acp() -> ProcessConfig {
-    ProcessConfig { args: words(&["acp"]), ..by_acp(process("opencode")) }
+fn opencode_acp() -> ProcessBlock {
+    ProcessBlock { args: words(&["acp"]), ..by_acp(process("opencode")) }
 }
 
 fn words(words: &[&str]) -> Vec<String> {

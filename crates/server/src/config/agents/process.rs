@@ -6,7 +6,7 @@ use std::path::Path;
 use tokenrail_parser::Format;
 use tokenrail_runner::{Protocol, Unanswered};
 
-use super::{ConverseConfig, ProcessConfig, built_in};
+use super::{ConverseBlock, ProcessBlock, built_in};
 use crate::config::problem::{Wrong, missing};
 use crate::config::{absolute, expand_home};
 
@@ -32,7 +32,7 @@ pub(super) struct ConverseKeys {
 }
 
 impl ProcessKeys {
-    pub(super) fn check(self, format: Format, home: Option<&Path>) -> Result<ProcessConfig, Wrong> {
+    pub(super) fn check(self, format: Format, home: Option<&Path>) -> Result<ProcessBlock, Wrong> {
         let usual = built_in::process(format.name);
         let converse = self.converse.check(format, usual.converse)?;
         let program =
@@ -44,7 +44,7 @@ impl ProcessKeys {
                 "prompt: only \"stdin\" is supported; a prompt is never passed as an argument".to_owned(),
             ));
         }
-        Ok(ProcessConfig {
+        Ok(ProcessBlock {
             converse,
             program,
             args: self.args.unwrap_or(usual.args),
@@ -58,7 +58,7 @@ impl ProcessKeys {
 }
 
 impl ConverseKeys {
-    fn check(&self, format: Format, usual: Option<ConverseConfig>) -> Result<Option<ConverseConfig>, Wrong> {
+    fn check(&self, format: Format, usual: Option<ConverseBlock>) -> Result<Option<ConverseBlock>, Wrong> {
         let given = [
             ("permission_timeout_s", self.permission_timeout_s.is_some()),
             ("permission_default", self.permission_default.is_some()),
@@ -95,7 +95,7 @@ impl ConverseKeys {
                 "permission_timeout_s: 0 is too small; it must be at least 1".to_owned(),
             ));
         }
-        Ok(Some(ConverseConfig {
+        Ok(Some(ConverseBlock {
             permission_timeout_s: self.permission_timeout_s.unwrap_or(usual.permission_timeout_s),
             permission_default: self.permission_default.unwrap_or(usual.permission_default),
             files: self.files.unwrap_or(usual.files),

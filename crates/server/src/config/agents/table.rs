@@ -11,7 +11,7 @@ use tokenrail_runner::{ModelSettings, Unanswered};
 
 use super::http::HttpKeys;
 use super::process::{ConverseKeys, ProcessKeys};
-use super::{AgentConfig, ProxyConfig, ReplayConfig, RunnerConfig, Transcript, built_in};
+use super::{AgentConfig, ProxyBlock, RecordingSource, ReplayBlock, RunnerConfig, built_in};
 use crate::config::problem::{Wrong, missing, with_suggestion};
 use crate::config::{absolute, expand_home};
 
@@ -193,23 +193,23 @@ impl AgentTable {
         keys.check(&format)
     }
 
-    fn proxy(self) -> Result<ProxyConfig, Wrong> {
+    fn proxy(self) -> Result<ProxyBlock, Wrong> {
         let url = self.url.ok_or_else(|| missing("url", "set the URL of the service"))?;
         if url.starts_with("http://") || url.starts_with("https://") {
-            Ok(ProxyConfig { url })
+            Ok(ProxyBlock { url })
         } else {
             Err(("url", format!("url: {url:?} must begin with http:// or https://")))
         }
     }
 
-    fn replay(self, home: Option<&Path>) -> Result<ReplayConfig, Wrong> {
+    fn replay(self, home: Option<&Path>) -> Result<ReplayBlock, Wrong> {
         let transcript = match self.transcript.as_deref().unwrap_or("builtin") {
-            "builtin" => Transcript::BuiltIn,
-            path => Transcript::File(readable(absolute(&expand_home(Path::new(path), home)))?),
+            "builtin" => RecordingSource::BuiltIn,
+            path => RecordingSource::File(readable(absolute(&expand_home(Path::new(path), home)))?),
         };
         let speed = self.speed.unwrap_or(1.0);
         if speed.is_finite() && 0.0 <= speed {
-            Ok(ReplayConfig { transcript, speed })
+            Ok(ReplayBlock { transcript, speed })
         } else {
             Err((
                 "speed",

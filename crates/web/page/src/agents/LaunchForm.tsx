@@ -1,5 +1,5 @@
 import { type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
-import { type FormEvent, type KeyboardEvent, useState } from "react";
+import { type ComponentProps, type FormEvent, type KeyboardEvent, useState } from "react";
 
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
@@ -43,36 +43,10 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         />
       </label>
       <div className="fields">
-        <label className="field">
-          <span>Type</span>
-          <select name="type" value={chosen?.type ?? ""} onChange={(event) => setType(event.target.value)}>
-            {types.map((known) => (
-              <option key={known.type} value={known.type} disabled={!known.available}>
-                {known.type}
-                {known.default ? " (default)" : ""}
-                {known.available ? "" : " — not available"}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label className="field">
-          <span>
-            Model <em>optional</em>
-          </span>
-          <input name="model" placeholder="the default" autoComplete="off" spellCheck={false} />
-        </label>
-        <label className="field">
-          <span>
-            Working directory <em>optional</em>
-          </span>
-          <input name="cwd" placeholder="a new directory" autoComplete="off" spellCheck={false} />
-        </label>
-        <label className="field">
-          <span>
-            Name <em>optional</em>
-          </span>
-          <input name="name" placeholder="from the prompt" autoComplete="off" maxLength={200} />
-        </label>
+        <TypeField types={types} chosen={chosen} onChange={setType} />
+        <OptionalField label="Model" name="model" placeholder="the default" spellCheck={false} />
+        <OptionalField label="Working directory" name="cwd" placeholder="a new directory" spellCheck={false} />
+        <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
       </div>
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
       {chosen?.unsetKeys && (
@@ -91,6 +65,41 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         <span className="hint">{chosen ? whatItIs(chosen) : ""}</span>
       </div>
     </form>
+  );
+}
+
+interface TypeFieldProps {
+  readonly types: readonly AgentType[];
+  readonly chosen: AgentType | undefined;
+  readonly onChange: (type: string) => void;
+}
+
+function TypeField({ types, chosen, onChange }: TypeFieldProps) {
+  return (
+    <label className="field">
+      <span>Type</span>
+      <select name="type" value={chosen?.type ?? ""} onChange={(event) => onChange(event.target.value)}>
+        {types.map((known) => (
+          <option key={known.type} value={known.type} disabled={!known.available}>
+            {known.type}
+            {known.default ? " (default)" : ""}
+            {known.available ? "" : " — not available"}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** A field that the server has a default for. */
+function OptionalField({ label, ...input }: ComponentProps<"input"> & { readonly label: string }) {
+  return (
+    <label className="field">
+      <span>
+        {label} <em>optional</em>
+      </span>
+      <input autoComplete="off" {...input} />
+    </label>
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
-import { useEffect, useRef, useState } from "react";
+import { type ReactNode, type Ref, useEffect, useRef, useState } from "react";
 
 import { AgentList } from "../agents/AgentList.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
@@ -17,7 +17,6 @@ import { Shortcuts, useShortcut } from "./shortcuts.tsx";
 import { ThemeButton } from "./theme.tsx";
 
 export function App() {
-  const client = useTokenrail();
   const [agentId, go] = useRoute();
   const { agents: listed, loading, error, refetch, loadMore } = useAgents(useLater(agentId !== null));
   const older = useOlder(listed.length, loadMore);
@@ -42,39 +41,9 @@ export function App() {
       <a className="skip" href="#main">
         Skip to the main content
       </a>
-      <header className="bar">
-        {small && (
-          <button
-            type="button"
-            ref={menu}
-            className="icon-button"
-            aria-label="Agents"
-            aria-expanded={drawer}
-            aria-controls="agents"
-            data-testid="menu"
-            onClick={() => setDrawer(!drawer)}
-          >
-            <Icon name={drawer ? "close" : "menu"} />
-          </button>
-        )}
-        <h1 className="brand">
-          <a
-            href="/"
-            onClick={(event) => {
-              event.preventDefault();
-              open(null);
-            }}
-          >
-            <Rails /> Tokenrail
-          </a>
-        </h1>
-        <ConnectionState connection={client.connection} state={useConnection()} />
-        <AgentNews agents={agents} />
-        <span className="bar-end">
-          <Shortcuts />
-          <ThemeButton />
-        </span>
-      </header>
+      <Bar agents={agents} onHome={() => open(null)}>
+        {small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
+      </Bar>
       {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
       <aside id="agents" className="side" inert={hidden}>
         <button
@@ -105,6 +74,63 @@ export function App() {
         )}
       </main>
     </div>
+  );
+}
+
+interface BarProps {
+  readonly agents: readonly Agent[];
+  readonly onHome: () => void;
+  readonly children: ReactNode;
+}
+
+/** The bar at the top of every view. */
+function Bar({ agents, onHome, children }: BarProps) {
+  const client = useTokenrail();
+  return (
+    <header className="bar">
+      {children}
+      <h1 className="brand">
+        <a
+          href="/"
+          onClick={(event) => {
+            event.preventDefault();
+            onHome();
+          }}
+        >
+          <Rails /> Tokenrail
+        </a>
+      </h1>
+      <ConnectionState connection={client.connection} state={useConnection()} />
+      <AgentNews agents={agents} />
+      <span className="bar-end">
+        <Shortcuts />
+        <ThemeButton />
+      </span>
+    </header>
+  );
+}
+
+interface MenuButtonProps {
+  readonly ref: Ref<HTMLButtonElement>;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+}
+
+/** Opens and closes the list of agents on a small screen. */
+function MenuButton({ ref, isOpen, onToggle }: MenuButtonProps) {
+  return (
+    <button
+      type="button"
+      ref={ref}
+      className="icon-button"
+      aria-label="Agents"
+      aria-expanded={isOpen}
+      aria-controls="agents"
+      data-testid="menu"
+      onClick={onToggle}
+    >
+      <Icon name={isOpen ? "close" : "menu"} />
+    </button>
   );
 }
 

@@ -18,7 +18,6 @@ export function Composer({ agent, send }: Props) {
   const [text, setText] = useState("");
   const [failure, setFailure] = useState<Error>();
   const [busy, setBusy] = useState(false);
-  const queue = useQueue(agent);
   const refusal = whyNot(agent);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
@@ -42,18 +41,7 @@ export function Composer({ agent, send }: Props) {
     );
   return (
     <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
-      {agent.queued > 0 && (
-        <div className="queue" data-testid="queue">
-          <p>{counted(agent.queued, "message")} in the queue</p>
-          <ol>
-            {queue.map((turn) => (
-              <li key={turn.number} title={turn.prompt}>
-                {turn.prompt}
-              </li>
-            ))}
-          </ol>
-        </div>
-      )}
+      {agent.queued > 0 && <Queue agent={agent} />}
       {failure && <Failure error={failure} />}
       <div className="composer-box">
         <textarea
@@ -78,6 +66,23 @@ export function Composer({ agent, send }: Props) {
         </button>
       </div>
     </form>
+  );
+}
+
+/** The messages that wait for the end of the turn. */
+function Queue({ agent }: Pick<Props, "agent">) {
+  const queue = useQueue(agent);
+  return (
+    <div className="queue" data-testid="queue">
+      <p>{counted(agent.queued, "message")} in the queue</p>
+      <ol>
+        {queue.map((turn) => (
+          <li key={turn.number} title={turn.prompt}>
+            {turn.prompt}
+          </li>
+        ))}
+      </ol>
+    </div>
   );
 }
 

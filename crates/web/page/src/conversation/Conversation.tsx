@@ -88,21 +88,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   useMoves(list, rows.length);
   const live = !replay;
   const canAsk = live && !agent.readOnly && !agent.deletedAt;
-  const [refusal, setRefusal] = useState<Error>();
-  const ask = async (content: string) => {
-    setRefusal(undefined);
-    await client.send(agent.id, { content });
-    list.current?.toEnd();
-  };
-  // This must remain the same function. Otherwise, each token would render every row again.
-  const latest = useRef({ rows, ask });
-  useLayoutEffect(() => {
-    latest.current = { rows, ask };
-  });
-  const onRetry = useCallback((row: Row) => {
-    const prompt = promptBefore(latest.current.rows, row);
-    if (prompt) latest.current.ask(prompt).catch(setRefusal);
-  }, []);
+  const { ask, onRetry, refusal } = useAsk(agent.id, rows, list);
   const answer = useCallback<Answer>(
     (requestId, optionId) => client.answer(agent.id, requestId, { optionId }),
     [client, agent.id],
@@ -142,6 +128,27 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );
+}
+
+/** Sends messages to the agent, and shows their answers at the end of the list. */
+function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandle | null>) {
+  const client = useTokenrail();
+  const [refusal, setRefusal] = useState<Error>();
+  const ask = async (content: string) => {
+    setRefusal(undefined);
+    await client.send(agentId, { content });
+    list.current?.toEnd();
+  };
+  // This must remain the same function. Otherwise, each token would render every row again.
+  const latest = useRef({ rows, ask });
+  useLayoutEffect(() => {
+    latest.current = { rows, ask };
+  });
+  const onRetry = useCallback((row: Row) => {
+    const prompt = promptBefore(latest.current.rows, row);
+    if (prompt) latest.current.ask(prompt).catch(setRefusal);
+  }, []);
+  return { ask, onRetry, refusal };
 }
 
 /** The same pane, with the messages at a chosen moment. */

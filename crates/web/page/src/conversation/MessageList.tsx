@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type ReactNode, type RefObject, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
+import { type FocusEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 
 import { counted } from "../ui/format.ts";
@@ -49,17 +49,7 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
   const shift = useShift(rows);
   const stick = useStickToEnd(scroller, rows);
   const seen = useSeen(rows, stick.following);
-  const focused = useRef<number | undefined>(undefined);
-  const show = (index: number, focus = false) => {
-    stick.release();
-    list.current?.scrollToIndex(index, { align: "start", offset: -aboveShown });
-    if (focus) focusRow(scroller.current, index);
-  };
-  useImperativeHandle(handle, () => ({
-    show,
-    toEnd: stick.toEnd,
-    at: () => focused.current ?? list.current?.findItemIndex(list.current.scrollOffset) ?? 0,
-  }));
+  const onFocus = useHandle(handle, scroller, list, stick);
   const working = busy && !isTalking(rows.at(-1)) && <Working asks={isAsking(rows.at(-1))} />;
   return (
     <div className="messages-frame">
@@ -73,9 +63,7 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
         aria-busy={loading}
         tabIndex={0}
         onKeyDown={(event) => moveByKey(event, scroller.current, stick.toEnd)}
-        onFocus={(event) => {
-          focused.current = indexOf(event.target);
-        }}
+        onFocus={onFocus}
       >
         <div className="messages-content" role="list">
           {stage.isListed && rows.length > 0 && (
@@ -89,18 +77,9 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
                 keepMounted={newest(rows.length)}
               >
                 {(row, index) => (
-                  <div
-                    key={row.key}
-                    role="listitem"
-                    className="item"
-                    tabIndex={-1}
-                    data-index={index}
-                    data-found={index === found || undefined}
-                    aria-setsize={rows.length}
-                    aria-posinset={index + 1}
-                  >
+                  <Item key={row.key} index={index} count={rows.length} isFound={index === found}>
                     <RowView row={row} plain={plain} onRetry={onRetry} />
-                  </div>
+                  </Item>
                 )}
               </Virtualizer>
             </Painted>
@@ -114,12 +93,62 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
         </FirstPicture>
       )}
       {loading && rows.length > 0 && <p className="earlier">Loading earlier messages…</p>}
-      {!stick.following && (
-        <button type="button" className="button to-end" data-testid="to-end" onClick={stick.toEnd}>
-          <Icon name="arrowDown" /> {seen.more > 0 ? counted(seen.more, "new message") : "Jump to the end"}
-        </button>
-      )}
+      {!stick.following && <ToEnd more={seen.more} onClick={stick.toEnd} />}
     </div>
+  );
+}
+
+/** Lets others scroll the list. Returns what notes the focused row. */
+function useHandle(
+  handle: Props["handle"],
+  scroller: RefObject<HTMLDivElement | null>,
+  list: RefObject<VirtualizerHandle | null>,
+  stick: ReturnType<typeof useStickToEnd>,
+): (event: FocusEvent) => void {
+  const focused = useRef<number | undefined>(undefined);
+  const show = (index: number, focus = false) => {
+    stick.release();
+    list.current?.scrollToIndex(index, { align: "start", offset: -aboveShown });
+    if (focus) focusRow(scroller.current, index);
+  };
+  useImperativeHandle(handle, () => ({
+    show,
+    toEnd: stick.toEnd,
+    at: () => focused.current ?? list.current?.findItemIndex(list.current.scrollOffset) ?? 0,
+  }));
+  return (event) => {
+    focused.current = indexOf(event.target);
+  };
+}
+
+interface ItemProps {
+  readonly index: number;
+  readonly count: number;
+  readonly isFound: boolean;
+  readonly children: ReactNode;
+}
+
+function Item({ index, count, isFound, children }: ItemProps) {
+  return (
+    <div
+      role="listitem"
+      className="item"
+      tabIndex={-1}
+      data-index={index}
+      data-found={isFound || undefined}
+      aria-setsize={count}
+      aria-posinset={index + 1}
+    >
+      {children}
+    </div>
+  );
+}
+
+function ToEnd({ more, onClick }: { readonly more: number; readonly onClick: () => void }) {
+  return (
+    <button type="button" className="button to-end" data-testid="to-end" onClick={onClick}>
+      <Icon name="arrowDown" /> {more > 0 ? counted(more, "new message") : "Jump to the end"}
+    </button>
   );
 }
 

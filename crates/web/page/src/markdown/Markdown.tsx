@@ -1,4 +1,4 @@
-import type { AlignType, Nodes, Parents, Table } from "mdast";
+import type { AlignType, List, Nodes, Parents, Table } from "mdast";
 import { Fragment, memo, type ReactNode, useEffect, useRef, useState } from "react";
 
 import { soon } from "../ui/soon.ts";
@@ -130,11 +130,7 @@ function shown(node: Nodes, context: Context): ReactNode {
     case "blockquote":
       return <blockquote>{children(node, context)}</blockquote>;
     case "list":
-      return node.ordered ? (
-        <ol start={node.start ?? 1}>{children(node, context)}</ol>
-      ) : (
-        <ul>{children(node, context)}</ul>
-      );
+      return <ListView list={node} context={context} />;
     case "listItem":
       return (
         <li className={node.checked == null ? undefined : "task"}>
@@ -168,6 +164,10 @@ function shown(node: Nodes, context: Context): ReactNode {
     default:
       return sourceOf(node, context);
   }
+}
+
+function ListView({ list, context }: { list: List; context: Context }) {
+  return list.ordered ? <ol start={list.start ?? 1}>{children(list, context)}</ol> : <ul>{children(list, context)}</ul>;
 }
 
 function taskMark(checked: boolean | null | undefined): ReactNode {

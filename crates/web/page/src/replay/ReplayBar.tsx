@@ -17,7 +17,7 @@ interface Props {
 
 /** The slider for the time of an agent. Its track shows the tokens per second. */
 export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
-  const { timeline, events, rates } = recording;
+  const { timeline, events } = recording;
   const { moment } = playing;
   const said = saidAt(timeline, moment);
   return (
@@ -31,38 +31,14 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
       >
         <Icon name={playing.playing ? "pause" : "play"} />
       </button>
-      <div className="replay-track">
-        <RateChart rates={rates} label={`Tokens per second, peak about ${Math.round(Math.max(0, ...rates))}`} />
-        <input
-          type="range"
-          min={0}
-          max={Math.max(1, timeline.length)}
-          step={Math.min(stepMs, Math.max(1, timeline.length / 100))}
-          value={moment}
-          data-testid="scrubber"
-          aria-label="Position"
-          aria-valuetext={`${duration(moment)} of ${duration(timeline.length)}`}
-          onChange={(event) => playing.seek(Number(event.target.value))}
-        />
-      </div>
+      <Track recording={recording} playing={playing} />
       <span className="replay-time" data-testid="replay-time">
         {duration(moment)} / {duration(timeline.length)}
         <small>
           {said} of {counted(events.length, "event")}
         </small>
       </span>
-      <select
-        aria-label="Speed"
-        data-testid="replay-speed"
-        value={playing.speed}
-        onChange={(event) => playing.setSpeed(Number(event.target.value))}
-      >
-        {speeds.map((speed) => (
-          <option key={speed} value={speed}>
-            {speed}×
-          </option>
-        ))}
-      </select>
+      <Speed playing={playing} />
       <button
         type="button"
         className="button"
@@ -82,5 +58,42 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
         <Icon name="close" />
       </button>
     </section>
+  );
+}
+
+/** The position. Behind it, the tokens per second. */
+function Track({ recording: { timeline, rates }, playing }: Pick<Props, "recording" | "playing">) {
+  return (
+    <div className="replay-track">
+      <RateChart rates={rates} label={`Tokens per second, peak about ${Math.round(Math.max(0, ...rates))}`} />
+      <input
+        type="range"
+        min={0}
+        max={Math.max(1, timeline.length)}
+        step={Math.min(stepMs, Math.max(1, timeline.length / 100))}
+        value={playing.moment}
+        data-testid="scrubber"
+        aria-label="Position"
+        aria-valuetext={`${duration(playing.moment)} of ${duration(timeline.length)}`}
+        onChange={(event) => playing.seek(Number(event.target.value))}
+      />
+    </div>
+  );
+}
+
+function Speed({ playing }: Pick<Props, "playing">) {
+  return (
+    <select
+      aria-label="Speed"
+      data-testid="replay-speed"
+      value={playing.speed}
+      onChange={(event) => playing.setSpeed(Number(event.target.value))}
+    >
+      {speeds.map((speed) => (
+        <option key={speed} value={speed}>
+          {speed}×
+        </option>
+      ))}
+    </select>
   );
 }
