@@ -38,6 +38,7 @@ mod real_gemini;
 mod real_opencode;
 mod real_questions;
 mod real_tools;
+mod remote_server;
 mod resting;
 mod resting_acp;
 mod slow_client;

@@ -5,6 +5,7 @@ mod layers;
 mod limits;
 mod problem;
 mod source;
+mod target;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -16,13 +17,17 @@ pub(crate) use agents::{AgentConfig, ProcessBlock, ProxyBlock, RecordingSource, 
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 use source::Source;
+pub(crate) use target::TOKEN_VARIABLE;
+pub use target::{EnvToken, Given, Target};
 
 /// The configuration of one server.
 #[derive(Debug, Clone)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// The address of `--listen` or its variable. If there is one, commands look for a server only there.
-    pub named: Option<SocketAddr>,
+    /// The server that commands connect to.
+    pub target: Target,
+    /// The token for that server, if the environment has one.
+    pub token: Option<EnvToken>,
     /// The folder of all data: database, token, spools, folders of agents.
     pub data_dir: PathBuf,
     /// Authorities (`host` or `host:port`) that a request may name, in addition to the loopback ones.
@@ -59,7 +64,8 @@ pub enum SyncMode {
 pub struct Flags {
     pub config: Option<PathBuf>,
     pub data_dir: Option<PathBuf>,
-    pub listen: Option<String>,
+    pub listen: Option<Given>,
+    pub url: Option<Given>,
     pub insecure_no_auth: bool,
 }
 
@@ -101,7 +107,8 @@ impl Config {
         }
         Ok(Self {
             listen,
-            named: flags.listen.is_some().then_some(listen),
+            target: Target::of(flags, listen)?,
+            token: EnvToken::of(env)?,
             data_dir,
             allowed_hosts: server.allowed_hosts,
             allowed_origins: server.allowed_origins,
@@ -152,7 +159,9 @@ fn listen(flags: &Flags, setting: Option<&str>, source: &Source<'_>) -> Result<S
         .parse()
         .map_err(|_| source.wrong(&["server", "listen"], format!("server.listen: {}", wrong(text))))?;
     match &flags.listen {
-        Some(flag) => flag.parse().map_err(|_| ConfigError::Setting(format!("--listen: {}", wrong(flag)))),
+        Some(Given { text, by }) => {
+            text.parse().map_err(|_| ConfigError::Setting(format!("{by}: {}", wrong(text))))
+        }
         None => Ok(listen),
     }
 }

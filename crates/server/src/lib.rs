@@ -16,7 +16,7 @@ mod token;
 
 pub use cli::main;
 pub use compose::ComposeError;
-pub use config::{Config, ConfigError, Flags};
+pub use config::{Config, ConfigError, EnvToken, Flags, Given, Target};
 pub use server::{Server, StartError};
 pub use token::TokenError;
 

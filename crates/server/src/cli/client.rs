@@ -1,17 +1,19 @@
 //! A client of a running server, over its own API.
 
+use std::error::Error;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use reqwest::{Body, Method, RequestBuilder, Response, StatusCode, Url};
+use reqwest::redirect::Policy;
+use reqwest::{Body, Method, RequestBuilder, Response, StatusCode, Url, header};
 use serde::Deserialize;
 use serde_json::Value;
 use tokenrail_persistence::is_in_use;
 
 use super::{Exit, Failure};
 use crate::address;
-use crate::config::Config;
+use crate::config::{Config, TOKEN_VARIABLE, Target};
 use crate::token::{self, TokenError};
 
 /// How long connecting may take. The server is on this machine or near it.
@@ -23,6 +25,14 @@ pub(crate) struct Client {
     http: reqwest::Client,
     base: Url,
     token: Option<String>,
+    token_of: TokenOf,
+}
+
+/// Where the token comes from, for the advice if it is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TokenOf {
+    DataFolder,
+    Environment,
 }
 
 /// The error that the server returns for a request.
@@ -48,31 +58,52 @@ struct FieldProblem {
 }
 
 impl Client {
+    /// A client of a server that this process has started.
     pub(crate) fn new(base: &str, token: Option<String>) -> Result<Self, Failure> {
         let base = Url::parse(base).map_err(|error| Failure::new(Exit::Usage, format!("{base}: {error}")))?;
-        let http = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT).build()?;
-        Ok(Self { http, base, token })
+        Self::with(base, token, TokenOf::DataFolder)
     }
 
-    /// Connects to the server at the address of `--listen`; without one, to the server that runs on the data folder.
-    /// It sends the folder's token to no other server: not to a server at the configured address, and not to a program
+    fn with(base: Url, token: Option<String>, token_of: TokenOf) -> Result<Self, Failure> {
+        // Without redirects, which would repeat a launch as a GET.
+        let http = reqwest::Client::builder().no_proxy().redirect(Policy::none());
+        let http = http.connect_timeout(CONNECT_TIMEOUT).build()?;
+        Ok(Self { http, base, token, token_of })
+    }
+
+    /// Connects to the server that the user names, or else to the server that runs on the data folder. It sends the
+    /// folder's token to no other server: not to a server at a URL or at the configured address, and not to a program
     /// that listens on the address of a server that has died.
     ///
     /// # Errors
     /// [`Exit::Unreachable`] if no server answers.
     pub(crate) async fn reach(config: &Config) -> Result<Self, Failure> {
-        let running = || address::read(&config.data_dir).filter(|_| is_in_use(&config.data_dir));
-        let Some(address) = config.named.or_else(running) else {
+        let environment = config.token.as_ref().filter(|_| !config.insecure_no_auth);
+        let environment = environment.map(|token| token.reveal().to_owned());
+        let client = match &config.target {
+            Target::Url(url) => Self::with(url.clone(), environment, TokenOf::Environment)?,
+            Target::Address(address) if environment.is_some() => {
+                Self::with(url_of(*address)?, environment, TokenOf::Environment)?
+            }
+            Target::Address(address) => {
+                Self::with(url_of(*address)?, folder_token(config)?, TokenOf::DataFolder)?
+            }
+            Target::DataFolder => Self::of_folder(config)?,
+        };
+        client.get(&["healthz"], &[]).await?;
+        Ok(client)
+    }
+
+    fn of_folder(config: &Config) -> Result<Self, Failure> {
+        let Some(address) = address::read(&config.data_dir).filter(|_| is_in_use(&config.data_dir)) else {
             let folder = config.data_dir.display();
             let hint = format!(
                 "no server is using the data folder {folder}; start one with: tokenrail serve (or pass the address of \
-                 a running server with --listen)"
+                 a running server with --url or --listen)"
             );
             return Err(Failure::new(Exit::Unreachable, hint));
         };
-        let client = Self::new(&format!("http://{}", to_connect(address)), token_of(config)?)?;
-        client.get(&["healthz"], &[]).await?;
-        Ok(client)
+        Self::with(url_of(address)?, folder_token(config)?, TokenOf::DataFolder)
     }
 
     pub(crate) fn base(&self) -> &str {
@@ -116,7 +147,8 @@ impl Client {
         }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
-            segments.clear().extend(path);
+            // A proxy may serve Tokenrail below a path.
+            segments.pop_if_empty().extend(path);
         }
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -130,24 +162,49 @@ impl Client {
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let answer = request.send().await.map_err(|error| {
-            let base = self.base();
-            let hint = format!("cannot reach a server at {base}; start one with: tokenrail serve ({error})");
-            Failure::new(Exit::Unreachable, hint)
+            let (base, cause) = (self.base(), root_cause(&error));
+            let advice = match self.token_of {
+                TokenOf::DataFolder => "; start one with: tokenrail serve",
+                TokenOf::Environment => "",
+            };
+            Failure::new(Exit::Unreachable, format!("cannot reach a server at {base}{advice} ({cause})"))
         })?;
-        if answer.status().is_success() {
+        let status = answer.status();
+        if status.is_success() {
             return Ok(answer);
         }
-        let status = answer.status();
         if status == StatusCode::UNAUTHORIZED {
-            let base = self.base();
-            let hint = format!(
-                "the server at {base} rejected the token; pass the data folder of that server with --data-dir"
-            );
-            return Err(Failure::new(Exit::Failed, hint));
+            return Err(Failure::new(Exit::Failed, self.unauthenticated()));
+        }
+        if status.is_redirection() {
+            let to =
+                answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
+            let text = format!("the server at {} redirects to {to}; use that URL instead", self.base());
+            return Err(Failure::new(Exit::Failed, text));
         }
         let problem: Option<Problem> = answer.json().await.ok();
-        let text = problem.map_or_else(|| format!("the server answered {status}"), Problem::sentence);
+        let text = problem.map_or_else(
+            || format!("{} answered {status}; is it a Tokenrail server?", self.base()),
+            Problem::sentence,
+        );
         Err(Failure::new(Exit::Failed, text))
+    }
+
+    /// What to do if the server does not accept the token.
+    fn unauthenticated(&self) -> String {
+        let base = self.base();
+        match (self.token_of, &self.token) {
+            (TokenOf::DataFolder, _) => format!(
+                "the server at {base} rejected the token; pass the data folder of that server with --data-dir, or its \
+                 token in {TOKEN_VARIABLE}"
+            ),
+            (TokenOf::Environment, Some(_)) => {
+                format!("the server at {base} rejected the token; check {TOKEN_VARIABLE}")
+            }
+            (TokenOf::Environment, None) => {
+                format!("the server at {base} requires a token; set {TOKEN_VARIABLE}")
+            }
+        }
     }
 }
 
@@ -169,8 +226,17 @@ impl Problem {
     }
 }
 
+/// The last cause of an error, which is the most specific one.
+fn root_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
 /// The token of the data folder. `None` if no server has ever run on it, or if authentication is disabled.
-fn token_of(config: &Config) -> Result<Option<String>, TokenError> {
+fn folder_token(config: &Config) -> Result<Option<String>, TokenError> {
     if config.insecure_no_auth {
         return Ok(None);
     }
@@ -182,11 +248,11 @@ fn token_of(config: &Config) -> Result<Option<String>, TokenError> {
 }
 
 /// A server that listens on all addresses is reached on the loopback address.
-fn to_connect(mut address: SocketAddr) -> SocketAddr {
+fn url_of(mut address: SocketAddr) -> Result<Url, Failure> {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
         IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
         _ => {}
     }
-    address
+    Ok(Url::parse(&format!("http://{address}"))?)
 }

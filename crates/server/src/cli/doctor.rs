@@ -11,7 +11,7 @@ use super::client::Client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::compose::{self, Means};
-use crate::config::{Config, RunnerConfig};
+use crate::config::{Config, RunnerConfig, Target};
 use crate::token::{self, TokenError};
 
 /// The result of one check.
@@ -146,7 +146,7 @@ async fn server(config: &Config) -> Finding {
     let name = "server";
     let client = match Client::reach(config).await {
         Ok(client) => client,
-        Err(_) if config.named.is_none() && is_in_use(&config.data_dir) => {
+        Err(_) if config.target == Target::DataFolder && is_in_use(&config.data_dir) => {
             return finding(name, Verdict::Bad, "a server uses the data folder, but does not respond");
         }
         Err(error) if error.exit == Exit::Unreachable => {

@@ -12,7 +12,7 @@ use super::follow::follow;
 use super::screen::{Screen, Style};
 use super::serve::{StopSignal, warn_of_root};
 use super::{Exit, Failure};
-use crate::config::Config;
+use crate::config::{Config, Target};
 use crate::server::Server;
 
 /// The maximum length of a prompt on standard input, in bytes.
@@ -44,8 +44,8 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
     let mut stop = StopSignal::listen()?;
     match Client::reach(&config).await {
         Ok(client) => launch_and_follow(&client, &body, &mut stop, screen).await,
-        // If the user names an address, no private server replaces the server there.
-        Err(error) if error.exit == Exit::Unreachable && config.named.is_none() => {
+        // If the user names a server, no private server replaces it.
+        Err(error) if error.exit == Exit::Unreachable && config.target == Target::DataFolder => {
             screen.remark("no server is running; starting a private one for this run");
             warn_of_root(screen);
             let mut private = config;

@@ -75,13 +75,15 @@ pub(super) struct StorageTable {
 }
 
 /// Variables that are not settings: flags read them, or the supervisor sets them for agents.
-const OTHER_VARIABLES: [&str; 6] = [
+const OTHER_VARIABLES: [&str; 8] = [
     "TOKENRAIL_CONFIG",
     "TOKENRAIL_DATA_DIR",
     "TOKENRAIL_LISTEN",
     "TOKENRAIL_LOG",
     "TOKENRAIL_LOG_FORMAT",
     "TOKENRAIL_RUN",
+    super::TOKEN_VARIABLE,
+    "TOKENRAIL_URL",
 ];
 
 /// The file to read: the one that the user names, else `./tokenrail.toml`, else the one in the user's config folder.

@@ -13,6 +13,10 @@ fn load(file: Option<&str>, env: &[(&str, &str)]) -> Result<Config, ConfigError>
     Config::load(&Flags { config, ..Flags::default() }, &env)
 }
 
+fn listen(text: &str, by: &'static str) -> Given {
+    Given { text: text.to_owned(), by }
+}
+
 fn check_wrong(file: &str, expected: &str) {
     let error = load(Some(file), &[]).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
@@ -173,14 +177,14 @@ fn a_wrong_value_is_told_with_its_line_too() {
         error,
         "TOKENRAIL_LIMITS_PAGE_EVENTS: limits.page_events: 0 is too small; it must be at least 1"
     );
-    let flags = Flags { listen: Some("127.0.0.1:7".into()), ..Flags::default() };
+    let flags = Flags { listen: Some(listen("127.0.0.1:7", "--listen")), ..Flags::default() };
     let env = BTreeMap::from([
         ("TOKENRAIL_SERVER_LISTEN".to_owned(), "foo".to_owned()),
         ("HOME".to_owned(), "/".to_owned()),
     ]);
     let error = Config::load(&flags, &env).unwrap_err().to_string();
     assert!(error.starts_with("TOKENRAIL_SERVER_LISTEN: server.listen: invalid address \"foo\""), "{error}");
-    let flags = Flags { listen: Some("here".into()), ..Flags::default() };
+    let flags = Flags { listen: Some(listen("here", "--listen")), ..Flags::default() };
     let error = Config::load(&flags, &BTreeMap::new()).unwrap_err().to_string();
     assert!(error.starts_with("--listen: invalid address \"here\""), "{error}");
 }
@@ -288,7 +292,7 @@ fn the_environment_goes_over_the_file_and_flags_over_both() {
     let env = [("TOKENRAIL_SERVER_LISTEN", "127.0.0.1:2"), ("TOKENRAIL_LIMITS_QUEUED_TURNS", "3")];
     let config = load(Some(file), &env).unwrap();
     assert_eq!((config.listen.port(), config.limits.page_events, config.limits.queued_turns), (2, 7, 3));
-    let flags = Flags { listen: Some("127.0.0.1:3".into()), ..Flags::default() };
+    let flags = Flags { listen: Some(listen("127.0.0.1:3", "--listen")), ..Flags::default() };
     let env = BTreeMap::from([("HOME".to_owned(), "/nowhere".to_owned())]);
     assert_eq!(Config::load(&flags, &env).unwrap().listen.port(), 3);
 }
@@ -317,7 +321,8 @@ fn a_wrong_variable_is_told_by_its_name() {
 
 #[test]
 fn without_a_token_only_loopback_is_served() {
-    let flags = Flags { listen: Some("0.0.0.0:7117".into()), insecure_no_auth: true, ..Flags::default() };
+    let listen = Some(listen("0.0.0.0:7117", "--listen"));
+    let flags = Flags { listen, insecure_no_auth: true, ..Flags::default() };
     let env = BTreeMap::from([("HOME".to_owned(), "/nowhere".to_owned())]);
     assert!(matches!(Config::load(&flags, &env), Err(ConfigError::InsecureListen(_))));
 }

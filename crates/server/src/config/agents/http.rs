@@ -4,6 +4,7 @@ use reqwest::Url;
 use serde_json::{Map, Value};
 use tokenrail_runner::{ModelApi, ModelSettings};
 
+use crate::config::TOKEN_VARIABLE;
 use crate::config::problem::{Wrong, with_suggestion};
 
 /// The keys as they are written.
@@ -40,6 +41,12 @@ impl HttpKeys {
             let what =
                 "api_key_env: must be the name of an environment variable; omit it if no key is needed";
             return Err(("api_key_env", what.to_owned()));
+        }
+        if api_key_env.as_deref() == Some(TOKEN_VARIABLE) {
+            return Err((
+                "api_key_env",
+                format!("api_key_env: {TOKEN_VARIABLE} is not a key of a model API"),
+            ));
         }
         if self.max_tokens == Some(0) {
             return Err(("max_tokens", "max_tokens: 0 is too small; it must be at least 1".to_owned()));

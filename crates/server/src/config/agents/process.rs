@@ -8,7 +8,7 @@ use tokenrail_runner::{Protocol, Unanswered};
 
 use super::{ConverseBlock, ProcessBlock, built_in};
 use crate::config::problem::{Wrong, missing};
-use crate::config::{absolute, expand_home};
+use crate::config::{TOKEN_VARIABLE, absolute, expand_home};
 
 /// The keys of a program as they are written.
 pub(super) struct ProcessKeys {
@@ -43,6 +43,10 @@ impl ProcessKeys {
                 "prompt",
                 "prompt: only \"stdin\" is supported; a prompt is never passed as an argument".to_owned(),
             ));
+        }
+if self.pass_env.iter().flatten().any(|name| name == TOKEN_VARIABLE) {
+            let message = format!("pass_env: agents must not get {TOKEN_VARIABLE}; remove it from the list");
+            return Err(("pass_env", message));
         }
         Ok(ProcessBlock {
             converse,

@@ -1,0 +1,96 @@
+//! The commands, and the options that all of them have.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use tokenrail_runner::ModelApi;
+
+use super::{backup, copies, demo, follow, list, reparse, run, serve};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Configuration file [default: ./tokenrail.toml, else the one in the user's config folder]
+    #[arg(long, global = true, env = "TOKENRAIL_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Data folder: the database, the access token and the output of running agents
+    #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// URL of the server to connect to, such as https://agents.example.com, instead of the server of the data folder. Set its token in TOKENRAIL_TOKEN. `serve`, `backup`, `reparse` and `token` ignore it
+    #[arg(long, global = true, env = "TOKENRAIL_URL", value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// Address to listen on (`serve`, `demo`; default: 127.0.0.1:7117), or address of the server to connect to (default: the server that uses the data folder). `backup`, `reparse` and `token` ignore it
+    #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
+    #[arg(long, global = true)]
+    pub(crate) insecure_no_auth: bool,
+    /// Print JSON lines instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
+    Serve(serve::ServeArgs),
+    /// Run the server and play the demo, a recorded session. It needs no account
+    Demo(demo::DemoArgs),
+    /// Launch an agent and follow it
+    Run(run::RunArgs),
+    /// Follow an agent
+    Tail(follow::TailArgs),
+    /// List agents, newest first
+    Ls(list::LsArgs),
+    /// Cancel the running turn and all queued turns of an agent
+    Cancel {
+        /// The agent's id
+        id: String,
+    },
+    /// Answer an agent's permission request
+    Answer(list::AnswerArgs),
+    /// Export an agent with its complete history to standard output or to a file
+    Export(copies::ExportArgs),
+    /// Import an exported agent as a read-only copy and print its id
+    Import(copies::ImportArgs),
+    /// Replay an agent's history as a new agent, with the original timing, and follow it
+    Replay(copies::ReplayArgs),
+    /// Parse stored output again with this version's parsers, and show (or, with --apply, save) the differences. The server must be stopped
+    Reparse(reparse::ReparseArgs),
+    /// Back up the database to a new folder and verify the copy; works while the server is running
+    Backup(backup::BackupArgs),
+    /// Check the configuration, programs, folders, database and permissions
+    Doctor,
+    /// Print the access token that clients need
+    Token,
+    /// Send the request on standard input to a model API (internal)
+    #[command(hide = true)]
+    Model {
+        #[arg(value_parser = model_api)]
+        api: ModelApi,
+    },
+    /// Speak with an agent in its protocol (internal)
+    #[command(hide = true)]
+    Converse {
+        /// The second stage: become the agent program of the process with this id
+        #[arg(long)]
+        exec_for: Option<i32>,
+        protocol: String,
+        run_folder: PathBuf,
+        #[arg(last = true, required = true)]
+        program: Vec<OsString>,
+    },
+    /// Supervise one run of an agent (internal)
+    #[command(hide = true)]
+    Supervise {
+        run_folder: PathBuf,
+        /// The second stage: become the agent
+        #[arg(long)]
+        exec: bool,
+    },
+}
+
+fn model_api(name: &str) -> Result<ModelApi, &'static str> {
+    ModelApi::named(name).ok_or("unknown API")
+}
