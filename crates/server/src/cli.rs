@@ -2,6 +2,7 @@
 
 mod backup;
 mod client;
+mod color;
 mod command;
 mod copies;
 mod demo;
@@ -17,6 +18,7 @@ mod serve;
 mod show;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io;
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -52,7 +54,9 @@ pub fn main() -> ExitCode {
     if let Some(exit) = tokenrail_runner::supervisor_command() {
         return exit;
     }
-    let parsed = Cli::command().try_get_matches();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    color::choose(&arguments);
+    let parsed = Cli::command().try_get_matches_from(arguments);
     let (cli, matches) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok(parsed) => parsed,
         Err(answer) => return print(&answer),
@@ -124,7 +128,7 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
 }
 
 fn flags(global: Global, matches: &ArgMatches) -> Flags {
-    let Global { config, data_dir, listen, url, insecure_no_auth, json: _ } = global;
+    let Global { config, data_dir, listen, url, insecure_no_auth, color: _, json: _ } = global;
     let given = |text: Option<String>, id: &str, flag: &'static str, variable: &'static str| {
         let from_variable = matches.value_source(id) == Some(ValueSource::EnvVariable);
         text.map(|text| Given { text, by: if from_variable { variable } else { flag } })

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use tokenrail_runner::ModelApi;
 
+use super::color::ColorWhen;
 use super::{backup, copies, demo, follow, list, reparse, run, serve};
 
 #[derive(Debug, Args)]
@@ -26,6 +27,9 @@ pub(crate) struct Global {
     /// `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
     #[arg(long, global = true)]
     pub(crate) insecure_no_auth: bool,
+    /// When to use colours. `auto` means on a terminal, and obeys NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM=dumb
+    #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
+    pub(crate) color: ColorWhen,
     /// Print JSON lines instead of text
     #[arg(long, global = true)]
     pub(crate) json: bool,

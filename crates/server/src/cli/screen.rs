@@ -3,12 +3,15 @@
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::Exit;
+use super::{Exit, color};
 
 /// Standard output, and the state of the terminal.
 pub(crate) struct Screen {
     pub(crate) json: bool,
     terminal: bool,
+    /// Whether the terminal can erase a line.
+    erases: bool,
+    colors: bool,
     cursor: Cursor,
     frame: usize,
     /// The error because of which standard output takes nothing more.
@@ -39,10 +42,13 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 impl Screen {
     pub(crate) fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
-        Self { json, terminal, cursor: Cursor::LineStart, frame: 0, lost: None }
+        let kind = std::env::var_os("TERM").unwrap_or_default();
+        let erases = terminal && !kind.is_empty() && kind != "dumb";
+        let colors = color::on_stdout() && !json;
+        Self { json, terminal, erases, colors, cursor: Cursor::LineStart, frame: 0, lost: None }
     }
 
-    /// Whether spinners and colours are shown.
+    /// Whether a person at a terminal reads the output.
     pub(crate) fn is_live(&self) -> bool {
         self.terminal && !self.json
     }
@@ -72,8 +78,9 @@ impl Screen {
             return;
         }
         self.clear_status();
-        let shown = if self.terminal { without_controls(text) } else { text.to_owned() };
-        let (on, off) = if self.is_live() { style.codes() } else { ("", "") };
+        // With colours, the output is meant for a terminal, even if a pager is in between.
+        let shown = if self.terminal || self.colors { without_controls(text) } else { text.to_owned() };
+        let (on, off) = self.codes(style);
         let written = write!(io::stdout(), "{on}{shown}{off}").and_then(|()| io::stdout().flush());
         if let Err(error) = written
             && !self.is_lost()
@@ -106,11 +113,12 @@ impl Screen {
 
     /// Shows a status until something else is written; on a terminal only.
     pub(crate) fn status(&mut self, status: &str) {
-        if !self.is_live() || self.cursor == Cursor::InLine {
+        if !self.is_live() || !self.erases || self.cursor == Cursor::InLine {
             return;
         }
         self.frame = (self.frame + 1) % SPINNER.len();
-        let _ = write!(io::stdout(), "\r\x1b[2K\x1b[2m{} {status}\x1b[0m", SPINNER[self.frame]);
+        let (on, off) = self.codes(Style::Dim);
+        let _ = write!(io::stdout(), "\r\x1b[2K{on}{} {status}{off}", SPINNER[self.frame]);
         let _ = io::stdout().flush();
         self.cursor = Cursor::OnStatus;
     }
@@ -120,6 +128,10 @@ impl Screen {
             let _ = write!(io::stdout(), "\r\x1b[2K");
             self.cursor = Cursor::LineStart;
         }
+    }
+
+    fn codes(&self, style: Style) -> (&'static str, &'static str) {
+        if self.colors { style.codes() } else { ("", "") }
     }
 
     /// Prints an error with its causes to standard error.

@@ -1,6 +1,6 @@
 //! `tokenrail serve` and `tokenrail token`.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 
 use clap::{Args, ValueEnum};
 use tokenrail_persistence::OpenError;
@@ -8,7 +8,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::screen::{Screen, Style};
-use super::{Exit, Failure};
+use super::{Exit, Failure, color};
 use crate::config::Config;
 use crate::panics;
 use crate::server::{Server, StartError};
@@ -171,7 +171,7 @@ fn ignores_hangup() -> bool {
 fn start_log(args: &ServeArgs) -> Result<(), Failure> {
     let filter = EnvFilter::try_new(&args.log)
         .map_err(|error| Failure::new(Exit::Usage, format!("--log: {error}")))?;
-    let colours = std::io::stderr().is_terminal();
+    let colours = color::on_stderr();
     let log =
         tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colours).with_writer(std::io::stderr);
     match args.log_format {
