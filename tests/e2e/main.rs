@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod acp_agent;
+mod agent_ids;
 mod bad_input;
 mod browser;
 mod cancel_an_agent;

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod agent_id;
 mod backup;
 mod client;
 mod color;
@@ -185,7 +186,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Run(args) => run::run(config, args, &mut screen).await,
         Command::Tail(args) => follow::tail(&config, args, &mut screen).await,
         Command::Ls(args) => list::ls(&config, args, &mut screen).await,
-        Command::Cancel { id } => list::cancel(&config, &id, &mut screen).await,
+        Command::Cancel { agent } => list::cancel(&config, &agent, &mut screen).await,
         Command::Answer(args) => list::answer(&config, args, &mut screen).await,
         Command::Export(args) => copies::export(&config, args, &mut screen).await,
         Command::Import(args) => copies::import(&config, args, &mut screen).await,

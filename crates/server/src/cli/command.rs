@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use tokenrail_runner::ModelApi;
 
+use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{backup, copies, demo, follow, list, reparse, run, serve};
 
@@ -49,8 +50,8 @@ pub(crate) enum Command {
     Ls(list::LsArgs),
     /// Cancel the running turn and all queued turns of an agent
     Cancel {
-        /// The agent's id
-        id: String,
+        #[command(flatten)]
+        agent: AgentArg,
     },
     /// Answer an agent's permission request
     Answer(list::AnswerArgs),

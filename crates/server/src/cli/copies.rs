@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
+use super::agent_id::AgentArg;
 use super::client::Client;
 use super::follow::follow;
 use super::screen::{Screen, Style, counted};
@@ -21,8 +22,8 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
-    /// The agent's id
-    id: String,
+    #[command(flatten)]
+    agent: AgentArg,
     /// Write to this file, which must not exist yet [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -36,8 +37,8 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The agent's id
-    id: String,
+    #[command(flatten)]
+    agent: AgentArg,
     /// Speed factor: 1 is the original speed, 2 is twice as fast, 0 is as fast as possible
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
     speed: f64,
@@ -45,7 +46,8 @@ pub(crate) struct ReplayArgs {
 
 pub(crate) async fn export(config: &Config, args: ExportArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
-    let answer = client.get(&["api", "agents", &args.id, "export"], &[]).await?;
+    let id = args.agent.find(&client).await?;
+    let answer = client.get(&["api", "agents", &id, "export"], &[]).await?;
     let Some(path) = args.output else { return to_stdout(answer).await };
     // Only its owner may read it, as in the data folder: agents read and print secrets.
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).await;
@@ -104,7 +106,8 @@ pub(crate) async fn import(config: &Config, args: ImportArgs, screen: &mut Scree
 pub(crate) async fn replay(config: &Config, args: ReplayArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
     let body = json!({ "speed": args.speed });
-    let agent = client.post(&["api", "agents", &args.id, "replay"], &body).await?;
+    let original = args.agent.find(&client).await?;
+    let agent = client.post(&["api", "agents", &original, "replay"], &body).await?;
     let id = agent.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
     if screen.is_live() {
         screen.line(Style::Dim, &format!("agent {id}"));

@@ -8,6 +8,7 @@ use serde_json::Value;
 use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
+use super::agent_id::AgentArg;
 use super::client::Client;
 use super::screen::{Screen, Style, counted};
 use super::show::Shower;
@@ -23,8 +24,8 @@ const SPIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
 pub(crate) struct TailArgs {
-    /// The agent's id
-    id: String,
+    #[command(flatten)]
+    agent: AgentArg,
     /// Start after this sequence number; 0 starts at the beginning
     #[arg(long, default_value_t = 0, value_name = "N")]
     since: u64,
@@ -35,7 +36,8 @@ pub(crate) struct TailArgs {
 
 pub(crate) async fn tail(config: &Config, args: TailArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
-    follow(&client, &args.id, args.since, args.keep, screen).await
+    let id = args.agent.find(&client).await?;
+    follow(&client, &id, args.since, args.keep, screen).await
 }
 
 /// Shows an agent until it has ended. It reconnects if the connection is lost.

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::agent_id::AgentArg;
 use super::client::Client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
@@ -67,8 +68,8 @@ fn row(agent: &Value) -> String {
 /// An answer to a permission request of an agent.
 #[derive(Debug, clap::Args)]
 pub(crate) struct AnswerArgs {
-    /// The agent's id
-    id: String,
+    #[command(flatten)]
+    agent: AgentArg,
     /// The id of the permission request, such as 1-1
     request: String,
     /// The id of the choice, such as `allow`; if omitted, the request is dismissed
@@ -77,8 +78,9 @@ pub(crate) struct AnswerArgs {
 }
 
 pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    let AnswerArgs { id, request, option } = args;
+    let AnswerArgs { agent, request, option } = args;
     let client = Client::reach(config).await?;
+    let id = agent.find(&client).await?;
     let body = match &option {
         Some(option) => json!({ "optionId": option }),
         None => json!({ "cancelled": true }),
@@ -98,10 +100,11 @@ pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Scree
     Ok(Exit::Completed)
 }
 
-pub(crate) async fn cancel(config: &Config, id: &str, screen: &mut Screen) -> Result<Exit, Failure> {
+pub(crate) async fn cancel(config: &Config, agent: &AgentArg, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
-    let before: Value = client.get(&["api", "agents", id], &[]).await?.json().await?;
-    let answer = client.post(&["api", "agents", id, "cancel"], &json!({})).await?;
+    let id = agent.find(&client).await?;
+    let before: Value = client.get(&["api", "agents", &id], &[]).await?.json().await?;
+    let answer = client.post(&["api", "agents", &id, "cancel"], &json!({})).await?;
     let status = before.get("status").and_then(Value::as_str).unwrap_or_default();
     let said = match before.get("endedAt").and_then(Value::as_str) {
         Some(_) => format!("{id} has already ended: {status}"),

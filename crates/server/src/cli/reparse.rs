@@ -12,6 +12,7 @@ use tokenrail_persistence::SqliteStore;
 use tokenrail_presentation::event_json;
 use tokio::runtime::Handle;
 
+use super::agent_id::{Candidate, Wanted};
 use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
 use crate::compose;
@@ -22,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct ReparseArgs {
-    /// The agent's id; required unless --all is given
+    /// The agent's id, the beginning of it (at least 4 characters), or `latest`; required unless --all is given
     #[arg(required_unless_present = "all")]
     id: Option<String>,
     /// Reparse all agents
@@ -68,8 +69,8 @@ async fn reparse_agents(
     screen: &mut Screen,
 ) -> Result<Total, Failure> {
     let mut total = Total::default();
-    if let Some(id) = &args.id {
-        let id = id.parse().map_err(|_| Failure::new(Exit::Failed, "no such agent (not_found)"))?;
+    if let Some(text) = &args.id {
+        let id = find(service, text).await?;
         reparse_one(service, id, args, screen, &mut total).await?;
         return Ok(total);
     }
@@ -82,6 +83,23 @@ async fn reparse_agents(
             reparse_one(service, listed.agent.id, args, screen, &mut total).await?;
         }
     }
+}
+
+/// The id of the agent that the user means, in this data folder.
+async fn find(service: &AgentService, text: &str) -> Result<AgentId, Failure> {
+    let wanted = Wanted::parse(text)?;
+    if let Wanted::Id(id) = wanted {
+        return Ok(id);
+    }
+    let before = wanted.before().and_then(|before| before.parse().ok());
+    let filter = AgentFilter { limit: wanted.limit(), before, ..AgentFilter::default() };
+    let agents = service.list(filter).await?.items.into_iter().map(|listed| Candidate {
+        id: listed.agent.id.to_string(),
+        status: listed.agent.status.as_str().to_owned(),
+        kind: listed.agent.kind,
+        prompt: listed.agent.prompt,
+    });
+    Ok(wanted.choose(agents.filter(|agent| wanted.is(&agent.id)).collect())?.parse()?)
 }
 
 async fn reparse_one(
