@@ -28,7 +28,11 @@ async fn the_beginning_of_an_id_is_enough_if_only_one_agent_has_it() {
     let (code, shown, said) = run(&server, &["tail", &newest.to_uppercase()]);
     assert!(code == 0 && shown.contains("two"), "{said}");
     let (code, shown, said) = run(&server, &["cancel", short]);
-    assert_eq!((code, shown.trim_end()), (0, format!("{first} has already ended: completed").as_str()), "{said}");
+    assert_eq!(
+        (code, shown.trim_end()),
+        (0, format!("{first} has already ended: completed").as_str()),
+        "{said}"
+    );
     let (code, shown, said) = run(&server, &["export", short]);
     assert!(code == 0 && shown.contains(&first), "{said}");
     let (code, shown, said) = run(&server, &["replay", short, "--speed", "0"]);

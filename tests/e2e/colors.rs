@@ -69,7 +69,11 @@ async fn a_terminal_gets_colours_unless_the_user_or_the_terminal_objects() {
     ] {
         let shown = on_a_terminal(&server, &[&["tail", &id], args].concat(), env);
         assert_eq!(shown.contains(GREEN), colours, "{args:?} {env:?}: {shown:?}");
-        assert_eq!(shown.contains("\x1b[3") || shown.contains("\x1b[2m"), colours, "{args:?} {env:?}: {shown:?}");
+        assert_eq!(
+            shown.contains("\x1b[3") || shown.contains("\x1b[2m"),
+            colours,
+            "{args:?} {env:?}: {shown:?}"
+        );
     }
     let dumb = on_a_terminal(&server, &["tail", &id], &[("TERM", "dumb")]);
     assert!(!dumb.contains('\x1b'), "a dumb terminal cannot erase a line either: {dumb:?}");

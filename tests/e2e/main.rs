@@ -3,6 +3,7 @@
 
 mod acp_agent;
 mod agent_ids;
+mod allowed_folders;
 mod bad_input;
 mod browser;
 mod cancel_an_agent;

@@ -10,10 +10,11 @@ use tokenrail_domain::AgentId;
 #[async_trait]
 pub trait IWorkspace: Send + Sync {
     /// Returns the folder for a new agent: absolute, existing, and without symbolic links. If `asked` is given, this is
-    /// the folder, and it lies inside one of the configured roots. Otherwise it is a new folder of the agent's own.
+    /// the folder, and it lies inside one of the configured roots or allowed folders. Otherwise it is a new folder of the
+    /// agent's own.
     ///
     /// # Errors
-    /// [`FolderError::NotAllowed`] if the requested folder is outside of the roots, is missing or is not a folder. The
+    /// [`FolderError::NotAllowed`] if the requested folder is outside of those, is missing or is not a folder. The
     /// error does not say which. [`FolderError::NotMade`] if the agent's own folder cannot be created.
     async fn folder(&self, agent: AgentId, asked: Option<String>) -> Result<PathBuf, FolderError>;
 
@@ -36,5 +37,8 @@ pub enum FolderError {
 
 /// No agent may work in the requested folder, or it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the working directory does not exist, or is not inside the cwd_roots of the agent type")]
+#[error(
+    "the working directory does not exist, or agents may not work there; on the server, run: tokenrail allow FOLDER, \
+     or add the folder to the cwd_roots of the agent type"
+)]
 pub struct CwdNotAllowed;

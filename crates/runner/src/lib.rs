@@ -18,6 +18,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("agents are supervised by means of Linux: child subreapers, pidfds, inotify and /proc");
 
+mod allowed_folders;
 mod causes;
 mod converse;
 mod deadline;
@@ -34,6 +35,7 @@ mod supervisor;
 mod time_slice;
 mod workspace;
 
+pub use allowed_folders::AllowedFolders;
 pub use converse::converse;
 pub use framer::{FramerLimits, LineFramer};
 pub use leftover_runs::RunFolders;

@@ -12,21 +12,25 @@ use rustix::fs::Mode;
 use tokenrail_domain::AgentId;
 use tokenrail_ports::{CwdNotAllowed, FolderError, IWorkspace};
 
+use crate::allowed_folders::AllowedFolders;
+
 /// The longest allowed path. Linux has the same limit.
 const PATH_BYTES: usize = 4096;
 
-/// Folders on this machine: inside configured roots, or a new one for the agent.
+/// Folders on this machine: inside configured roots or allowed folders, or a new one for the agent.
 #[derive(Debug, Clone)]
 pub struct Workspaces {
     /// The parent of the folders that are created for agents.
     own: PathBuf,
     /// A launch may choose a folder inside one of these.
     roots: Vec<PathBuf>,
+    /// Or inside one of those.
+    allowed: AllowedFolders,
 }
 
 impl Workspaces {
-    pub fn new(own: PathBuf, roots: Vec<PathBuf>) -> Self {
-        Self { own, roots }
+    pub fn new(own: PathBuf, roots: Vec<PathBuf>, allowed: AllowedFolders) -> Self {
+        Self { own, roots, allowed }
     }
 
     fn make_own(&self, agent: AgentId) -> io::Result<PathBuf> {
@@ -44,12 +48,19 @@ impl Workspaces {
         }
         // Without symbolic links and dots, so that the compared path is the one that the agent will enter.
         let folder = Path::new(asked).canonicalize().map_err(|_| CwdNotAllowed)?;
-        let inside = self
-            .roots
-            .iter()
-            .filter_map(|root| root.canonicalize().ok())
-            .any(|root| folder.starts_with(root));
+        let is_inside = |roots: &[PathBuf]| {
+            roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| folder.starts_with(root))
+        };
+        let inside = is_inside(&self.roots) || is_inside(&self.allowed_folders());
         if inside && folder.is_dir() { Ok(folder) } else { Err(CwdNotAllowed) }
+    }
+
+    fn allowed_folders(&self) -> Vec<PathBuf> {
+        self.allowed.list().unwrap_or_else(|error| {
+            let path = self.allowed.path().display();
+            tracing::warn!(error = &error as &dyn std::error::Error, %path, "cannot read the allowed folders");
+            Vec::new()
+        })
     }
 }
 
@@ -111,10 +122,15 @@ mod tests {
         workspaces.folder(agent, asked.map(|path| path.to_string_lossy().into_owned())).await
     }
 
+    fn workspaces(data: &Path) -> Workspaces {
+        Workspaces::new(data.join("work"), vec![data.join("root")], AllowedFolders::of(data))
+    }
+
     #[tokio::test]
     async fn an_agent_gets_a_folder_of_its_own() {
         let data = tempfile::tempdir().unwrap();
-        let workspaces = Workspaces::new(data.path().join("work"), Vec::new());
+        let workspaces =
+            Workspaces::new(data.path().join("work"), Vec::new(), AllowedFolders::of(data.path()));
         let folder = ask(&workspaces, None).await.unwrap();
         assert!(folder.is_dir() && folder.starts_with(data.path().canonicalize().unwrap()));
     }
@@ -125,7 +141,7 @@ mod tests {
         let given = data.path().join("root/project");
         fs::create_dir_all(&given).unwrap();
         fs::write(given.join("mine"), "").unwrap();
-        let workspaces = Workspaces::new(data.path().join("work"), vec![data.path().join("root")]);
+        let workspaces = workspaces(data.path());
         let agent = AgentId::new(Timestamp(1), [1; 10]);
         workspaces.remove(agent).await.expect("there is none");
         let own = ask(&workspaces, None).await.unwrap();
@@ -150,7 +166,7 @@ mod tests {
         std::fs::write(at("root/file"), "").unwrap();
         symlink(at("outside"), at("root/link")).unwrap();
         symlink(at("root/project"), at("way-in")).unwrap();
-        let workspaces = Workspaces::new(at("work"), vec![at("root")]);
+        let workspaces = workspaces(data.path());
 
         let inside = at("root/project").canonicalize().unwrap();
         for good in ["root/project", "root/project/../project", "way-in"] {
@@ -161,6 +177,10 @@ mod tests {
             let refused = ask(&workspaces, Some(&at(bad))).await;
             assert!(matches!(refused, Err(FolderError::NotAllowed(_))), "{bad}");
         }
+        AllowedFolders::of(data.path()).allow(&at("outside")).unwrap();
+        let allowed = at("outside").canonicalize().unwrap();
+        assert_eq!(ask(&workspaces, Some(&at("outside"))).await.unwrap(), allowed);
+        assert!(ask(&workspaces, Some(&at("root-evil"))).await.is_err(), "another folder is not");
         let relative = ask(&workspaces, Some(Path::new("root/project"))).await;
         assert!(matches!(relative, Err(FolderError::NotAllowed(_))));
     }

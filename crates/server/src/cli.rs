@@ -1,6 +1,7 @@
 //! The command line.
 
 mod agent_id;
+mod allow;
 mod backup;
 mod client;
 mod color;
@@ -187,6 +188,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Tail(args) => follow::tail(&config, args, &mut screen).await,
         Command::Ls(args) => list::ls(&config, args, &mut screen).await,
         Command::Cancel { agent } => list::cancel(&config, &agent, &mut screen).await,
+        Command::Allow(args) => allow::allow(&config, &args, &mut screen),
         Command::Answer(args) => list::answer(&config, args, &mut screen).await,
         Command::Export(args) => copies::export(&config, args, &mut screen).await,
         Command::Import(args) => copies::import(&config, args, &mut screen).await,

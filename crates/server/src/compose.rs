@@ -13,9 +13,9 @@ use tokenrail_application::{
 use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
-    ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings, ProcessConfig,
-    ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, RunFolders,
-    RunWatcher, SupervisorProgram, Transcript, WatchLimits, Workspaces,
+    AllowedFolders, ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings,
+    ProcessConfig, ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner,
+    RunFolders, RunWatcher, SupervisorProgram, Transcript, WatchLimits, Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -113,7 +113,11 @@ pub(crate) fn agent_type(
     let own = config.data_dir.join("work");
     Ok(AgentType {
         runner,
-        workspace: Arc::new(Workspaces::new(own, agent.cwd_roots.clone())),
+        workspace: Arc::new(Workspaces::new(
+            own,
+            agent.cwd_roots.clone(),
+            AllowedFolders::of(&config.data_dir),
+        )),
         parser: parsers(agent),
         abilities: abilities(agent),
         runner_name: runner_name.to_owned(),

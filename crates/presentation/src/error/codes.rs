@@ -80,7 +80,7 @@ codes! {
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "The working directory is outside the `cwd_roots` of the agent type, does not exist, or is not a folder. The response does not say which.";
+        "Agents of this type may not work in the folder, or it does not exist, or it is not a folder. The response does not say which. Allow it with `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type.";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "The agent type does not exist (in this code, `runner` means the agent type). See `GET /api/agent-types`.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"

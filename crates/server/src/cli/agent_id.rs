@@ -97,7 +97,8 @@ impl Wanted {
             return Err(Failure::new(Exit::Failed, "no such agent (not_found)"));
         }
         if text.len() < BEGINNING_CHARS {
-            let hint = format!("{text:?} is too short for the beginning of an id; type at least 4 characters");
+            let hint =
+                format!("{text:?} is too short for the beginning of an id; type at least 4 characters");
             return Err(Failure::new(Exit::Failed, hint));
         }
         Ok(Self::Beginning(text.to_ascii_lowercase()))
@@ -138,7 +139,8 @@ impl Wanted {
                 Failure::new(Exit::Failed, format!("no such agent: {text}: {why} (not_found)"))
             });
         }
-        let count = if LISTED < found.len() { format!("more than {LISTED}") } else { found.len().to_string() };
+        let count =
+            if LISTED < found.len() { format!("more than {LISTED}") } else { found.len().to_string() };
         let mut message = format!("{text} is the beginning of {count} ids; type more of the id:");
         for Candidate { id, status, kind, prompt } in found.into_iter().take(LISTED) {
             let prompt: String = prompt.chars().take(PROMPT_CHARS).filter(|c| !c.is_control()).collect();

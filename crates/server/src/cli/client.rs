@@ -106,6 +106,11 @@ impl Client {
         Self::with(url_of(address)?, folder_token(config)?, TokenOf::DataFolder)
     }
 
+    /// Whether the server knows the token of the data folder, and so uses that folder.
+    pub(crate) fn is_of_data_folder(&self) -> bool {
+        matches!(self.token_of, TokenOf::DataFolder)
+    }
+
     pub(crate) fn base(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }

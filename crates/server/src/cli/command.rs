@@ -8,7 +8,7 @@ use tokenrail_runner::ModelApi;
 
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
-use super::{backup, copies, demo, follow, list, reparse, run, serve};
+use super::{allow, backup, copies, demo, follow, list, reparse, run, serve};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
@@ -53,6 +53,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         agent: AgentArg,
     },
+    /// Allow agents to work in a folder, or list the allowed folders
+    Allow(allow::AllowArgs),
     /// Answer an agent's permission request
     Answer(list::AnswerArgs),
     /// Export an agent with its complete history to standard output or to a file

@@ -7,6 +7,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::allow::allow_cwd;
 use super::client::Client;
 use super::follow::follow;
 use super::screen::{Screen, Style};
@@ -26,7 +27,7 @@ pub(crate) struct RunArgs {
     /// The model, as the agent program names it
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The working directory; must be inside one of the type's `cwd_roots`
+    /// The working directory. If the server runs on the data folder, `run` allows agents to work there. Otherwise the server must allow it (`tokenrail allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// A display name for the agent
@@ -43,17 +44,25 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
     let body = body(args)?;
     let mut stop = StopSignal::listen()?;
     match Client::reach(&config).await {
-        Ok(client) => launch_and_follow(&client, &body, &mut stop, screen).await,
+        Ok(client) => {
+            allow_cwd(&config.data_dir, &client, body["cwd"].as_str(), screen)?;
+            launch_and_follow(&client, &body, &mut stop, screen).await
+        }
         // If the user names a server, no private server replaces it.
         Err(error) if error.exit == Exit::Unreachable && config.target == Target::DataFolder => {
             screen.remark("no server is running; starting a private one for this run");
             warn_of_root(screen);
+            let data_dir = config.data_dir.clone();
             let mut private = config;
             // The server is for this run only, so it must not listen where the configured server would.
             private.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
             let server = Server::start(private).await?;
             let client = Client::new(&server.url(), server.token())?;
-            let (id, done) = match launch(&client, &body, screen).await {
+            let launched = match allow_cwd(&data_dir, &client, body["cwd"].as_str(), screen) {
+                Ok(()) => launch(&client, &body, screen).await,
+                Err(error) => Err(error),
+            };
+            let (id, done) = match launched {
                 Ok(id) => (Some(id.clone()), follow_until_stopped(&client, &id, &mut stop, screen).await),
                 Err(error) => (None, Err(error)),
             };

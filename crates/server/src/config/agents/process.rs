@@ -44,7 +44,7 @@ impl ProcessKeys {
                 "prompt: only \"stdin\" is supported; a prompt is never passed as an argument".to_owned(),
             ));
         }
-if self.pass_env.iter().flatten().any(|name| name == TOKEN_VARIABLE) {
+        if self.pass_env.iter().flatten().any(|name| name == TOKEN_VARIABLE) {
             let message = format!("pass_env: agents must not get {TOKEN_VARIABLE}; remove it from the list");
             return Err(("pass_env", message));
         }

@@ -1,0 +1,73 @@
+//! `tokenrail allow`: the folders that agents may work in, and those that `tokenrail run` names.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tokenrail_runner::AllowedFolders;
+
+use super::client::Client;
+use super::screen::{Screen, Style};
+use super::{Exit, Failure};
+use crate::config::Config;
+
+#[derive(Debug, Args)]
+pub(crate) struct AllowArgs {
+    /// The folder; agents may also work in the folders below it. Without one, all allowed folders are listed
+    folder: Option<PathBuf>,
+}
+
+pub(crate) fn allow(config: &Config, args: &AllowArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let allowed = AllowedFolders::of(&config.data_dir);
+    match &args.folder {
+        Some(folder) => allow_folder(&config.data_dir, folder, screen)?,
+        None => list(&allowed, screen)?,
+    }
+    Ok(Exit::Completed)
+}
+
+fn list(allowed: &AllowedFolders, screen: &mut Screen) -> Result<(), Failure> {
+    let failed = |error| Failure::new(Exit::Failed, format!("{}: {error}", allowed.path().display()));
+    let folders = allowed.list().map_err(failed)?;
+    if folders.is_empty() && !screen.json {
+        screen.remark("no folders are allowed; allow one with: tokenrail allow FOLDER");
+    }
+    for folder in folders {
+        if screen.json {
+            screen.line(Style::Plain, &json!({ "folder": folder }).to_string());
+        } else {
+            screen.line(Style::Plain, &folder.display().to_string());
+        }
+    }
+    Ok(())
+}
+
+/// Allows agents to work in the folder of a launch. The user who runs this command may use the folder, and the server
+/// runs as the same user. A server elsewhere has folders of its own.
+pub(crate) fn allow_cwd(
+    data_dir: &Path,
+    client: &Client,
+    cwd: Option<&str>,
+    screen: &mut Screen,
+) -> Result<(), Failure> {
+    match cwd.map(Path::new) {
+        Some(cwd) if client.is_of_data_folder() && cwd.is_dir() => allow_folder(data_dir, cwd, screen),
+        _ => Ok(()),
+    }
+}
+
+fn allow_folder(data_dir: &Path, folder: &Path, screen: &mut Screen) -> Result<(), Failure> {
+    let allowed = AllowedFolders::of(data_dir);
+    let failed = |error| Failure::new(Exit::Failed, format!("cannot allow {}: {error}", folder.display()));
+    if !data_dir.is_dir() {
+        let folder = data_dir.display();
+        let hint =
+            format!("the data folder {folder} does not exist yet; start the server first: tokenrail serve");
+        return Err(Failure::new(Exit::Failed, hint));
+    }
+    if let Some(folder) = allowed.allow(folder).map_err(failed)? {
+        let file = allowed.path().display();
+        screen.remark(&format!("agents may now work in {} (saved in {file})", folder.display()));
+    }
+    Ok(())
+}
