@@ -12,6 +12,7 @@ mod command_line;
 mod copies;
 mod database;
 mod dialects;
+mod doctor;
 mod documents;
 mod follow_an_agent;
 mod follower;

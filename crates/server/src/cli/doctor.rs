@@ -1,5 +1,7 @@
 //! `tokenrail doctor`: checks programs, folders, database and permissions.
 
+mod surroundings;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -31,7 +33,11 @@ enum Verdict {
 
 pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
     let mut findings = vec![file(config), folder(&config.data_dir), token(config), database(config).await];
+    if config.target == Target::DataFolder && !is_in_use(&config.data_dir) {
+        findings.push(surroundings::address(config));
+    }
     findings.push(server(config).await);
+    findings.extend(surroundings::keeper().await);
     match (compose::watcher(config), compose::supervisor(config)) {
         (Ok(watcher), Ok(supervisor)) => {
             findings.push(inotify(&config.data_dir, &watcher));
