@@ -46,6 +46,9 @@ async fn a_folder_is_allowed_before_anything_runs_there() {
     let none = allow(&folder.path().join("none"));
     let said = String::from_utf8(none.stderr).unwrap();
     assert!(none.status.code() == Some(1) && said.contains("cannot allow"), "{said}");
+    let elsewhere =
+        server.command(&["--url", "http://127.0.0.1:1", "allow"]).arg(folder.path()).output().unwrap();
+    assert_eq!(elsewhere.status.code(), Some(2), "another machine has folders of its own");
     assert!(allow(folder.path()).status.success());
     let asked = json!({ "type": "fake", "prompt": "{}", "cwd": folder.path() });
     assert_eq!(server.post("/api/agents", &asked).await.0, StatusCode::CREATED);

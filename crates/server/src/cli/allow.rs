@@ -9,7 +9,7 @@ use tokenrail_runner::AllowedFolders;
 use super::client::Client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
-use crate::config::Config;
+use crate::config::{Config, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
@@ -18,6 +18,11 @@ pub(crate) struct AllowArgs {
 }
 
 pub(crate) fn allow(config: &Config, args: &AllowArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    if matches!(config.target, Target::Url(_)) {
+        let hint =
+            "allow changes the data folder on this machine; run it on the server's machine, without --url";
+        return Err(Failure::new(Exit::Usage, hint));
+    }
     let allowed = AllowedFolders::of(&config.data_dir);
     match &args.folder {
         Some(folder) => allow_folder(&config.data_dir, folder, screen)?,

@@ -399,7 +399,7 @@ export type Launch = {
   type?: string;
   prompt: string;
   model?: string;
-  /** The working directory; must be inside one of the type's `cwd_roots`. */
+  /** The working directory. It must be inside one of the type's `cwd_roots` or inside an allowed folder. */
   cwd?: string;
   /** A session of the agent program to resume. */
   sessionId?: string;
