@@ -1,6 +1,6 @@
 //! The command line, as users and scripts use it.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::Read as _;
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
@@ -122,21 +122,6 @@ async fn wrong_words_are_told_and_help_is_given() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said.contains("bad.toml:2:") && said.contains("did you mean `listen`?"), "{said}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_signal_cancels_what_run_has_launched() {
-    let server = TestServer::start();
-    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
-        let mut run = server.command(&["run", "--json", "--type", "fake", r#"{"mode":"hang"}"#]);
-        let mut run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut first = String::new();
-        BufReader::new(run.stdout.take().unwrap()).read_line(&mut first).unwrap();
-        let event: Value = serde_json::from_str(&first).unwrap();
-        rustix::process::kill_process(rustix::process::Pid::from_child(&run), signal).unwrap();
-        assert_eq!(run.wait().unwrap().code(), Some(130), "{signal:?}");
-        server.wait_for_status(event["agentId"].as_str().unwrap(), "cancelled").await;
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -20,6 +20,7 @@ mod full_disk;
 mod harness;
 mod hostile_output;
 mod hostile_repository;
+mod interrupt;
 mod kelpie_and_letta;
 mod long_lines;
 mod many_followers;

@@ -2,6 +2,7 @@
 
 mod agent_id;
 mod allow;
+mod attend;
 mod backup;
 mod client;
 mod color;
@@ -108,8 +109,9 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
     let env: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
         .collect();
+    let repeat = repeated(matches);
     let config = match Config::load(&flags(cli.global, matches), &env) {
-        Ok(config) => config,
+        Ok(config) => Config { repeat, ..config },
         Err(error) => {
             screen.error(&error);
             return Exit::Usage;
@@ -142,6 +144,29 @@ fn flags(global: Global, matches: &ArgMatches) -> Flags {
         url: given(url, "url", "--url", "TOKENRAIL_URL"),
         insecure_no_auth,
     }
+}
+
+/// The flags that another command needs to reach the same server, each with a space before it.
+fn repeated(matches: &ArgMatches) -> String {
+    let mut flags = String::new();
+    for (id, flag) in
+        [("config", "--config"), ("data_dir", "--data-dir"), ("listen", "--listen"), ("url", "--url")]
+    {
+        let given = matches.value_source(id) == Some(ValueSource::CommandLine);
+        for value in matches.get_raw(id).into_iter().flatten().filter(|_| given) {
+            flags.push_str(&format!(" {flag} {}", quoted(&value.to_string_lossy())));
+        }
+    }
+    flags
+}
+
+/// A word as a shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+=,-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Creates the runtime. Its number of threads does not grow with agents: blocking work waits for one of them.

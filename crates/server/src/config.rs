@@ -47,6 +47,8 @@ pub struct Config {
     pub inotify: bool,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
+    /// The flags that another command needs to reach the same server, as a shell reads them. Each begins with a space.
+    pub(crate) repeat: String,
 }
 
 /// When a commit counts as durable.
@@ -120,6 +122,7 @@ impl Config {
             test_routes: false,
             inotify: true,
             file,
+            repeat: String::new(),
         })
     }
 }

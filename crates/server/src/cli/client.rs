@@ -14,6 +14,7 @@ use tokenrail_persistence::is_in_use;
 use super::{Exit, Failure};
 use crate::address;
 use crate::config::{Config, TOKEN_VARIABLE, Target};
+use crate::server::Server;
 use crate::token::{self, TokenError};
 
 /// How long connecting may take. The server is on this machine or near it.
@@ -26,6 +27,8 @@ pub(crate) struct Client {
     base: Url,
     token: Option<String>,
     token_of: TokenOf,
+    /// The flags with which another command reaches this server.
+    repeat: String,
 }
 
 /// Where the token comes from, for the advice if it is wrong.
@@ -58,17 +61,17 @@ struct FieldProblem {
 }
 
 impl Client {
-    /// A client of a server that this process has started.
-    pub(crate) fn new(base: &str, token: Option<String>) -> Result<Self, Failure> {
-        let base = Url::parse(base).map_err(|error| Failure::new(Exit::Usage, format!("{base}: {error}")))?;
-        Self::with(base, token, TokenOf::DataFolder)
+    /// A client of a server that this process has started with this configuration.
+    pub(crate) fn of_own(server: &Server, repeat: &str) -> Result<Self, Failure> {
+        let base = Url::parse(&server.url())?;
+        Ok(Self { repeat: repeat.to_owned(), ..Self::with(base, server.token(), TokenOf::DataFolder)? })
     }
 
     fn with(base: Url, token: Option<String>, token_of: TokenOf) -> Result<Self, Failure> {
         // Without redirects, which would repeat a launch as a GET.
         let http = reqwest::Client::builder().no_proxy().redirect(Policy::none());
         let http = http.connect_timeout(CONNECT_TIMEOUT).build()?;
-        Ok(Self { http, base, token, token_of })
+        Ok(Self { http, base, token, token_of, repeat: String::new() })
     }
 
     /// Connects to the server that the user names, or else to the server that runs on the data folder. It sends the
@@ -80,7 +83,7 @@ impl Client {
     pub(crate) async fn reach(config: &Config) -> Result<Self, Failure> {
         let environment = config.token.as_ref().filter(|_| !config.insecure_no_auth);
         let environment = environment.map(|token| token.reveal().to_owned());
-        let client = match &config.target {
+        let mut client = match &config.target {
             Target::Url(url) => Self::with(url.clone(), environment, TokenOf::Environment)?,
             Target::Address(address) if environment.is_some() => {
                 Self::with(url_of(*address)?, environment, TokenOf::Environment)?
@@ -90,6 +93,7 @@ impl Client {
             }
             Target::DataFolder => Self::of_folder(config)?,
         };
+        client.repeat.clone_from(&config.repeat);
         client.get(&["healthz"], &[]).await?;
         Ok(client)
     }
@@ -109,6 +113,11 @@ impl Client {
     /// Whether the server knows the token of the data folder, and so uses that folder.
     pub(crate) fn is_of_data_folder(&self) -> bool {
         matches!(self.token_of, TokenOf::DataFolder)
+    }
+
+    /// A command line for this server.
+    pub(crate) fn command(&self, line: &str) -> String {
+        format!("tokenrail {line}{}", self.repeat)
     }
 
     pub(crate) fn base(&self) -> &str {

@@ -6,10 +6,10 @@ use std::io;
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 
-/// The values of `--color`.
+/// The values of `--color`. `Auto`: on a terminal, unless a variable says otherwise. The variants have no documentation,
+/// because help would then take several lines for each option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWhen {
-    /// On a terminal, unless a variable says otherwise.
     Auto,
     Always,
     Never,

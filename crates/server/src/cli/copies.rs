@@ -11,9 +11,10 @@ use tokio::fs::{File, OpenOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::agent_id::AgentArg;
+use super::attend::{Attended, Host, OnStop, attend};
 use super::client::Client;
-use super::follow::follow;
 use super::screen::{Screen, Style, counted};
+use super::serve::StopSignal;
 use super::{Exit, Failure};
 use crate::config::Config;
 
@@ -112,10 +113,13 @@ pub(crate) async fn replay(config: &Config, args: ReplayArgs, screen: &mut Scree
     if screen.is_live() {
         screen.line(Style::Dim, &format!("agent {id}"));
     }
-    follow(&client, &id, 0, false, screen).await
+    let mut stop = StopSignal::listen()?;
+    let (since, keep, host, on_stop) = (0, false, Host::Server, OnStop::LeaveOrCancel);
+    let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
+    Ok(attend(attended, &mut stop, screen).await?.exit())
 }
 
-fn show_agent(agent: &Value, screen: &mut Screen) {
+pub(crate) fn show_agent(agent: &Value, screen: &mut Screen) {
     if screen.json {
         screen.line(Style::Plain, &agent.to_string());
     } else {

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::attend::OnStop;
 use super::client::Client;
 use super::run::launch_and_follow;
 use super::screen::{Screen, Style};
@@ -32,8 +33,9 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     }
     warn_of_root(screen);
     let mut stop = StopSignal::listen()?;
+    let repeat = config.repeat.clone();
     let server = Server::start(config).await?;
-    let client = Client::new(&server.url(), server.token())?;
+    let client = Client::of_own(&server, &repeat)?;
     // Printed before the launch: the page shows the session while it plays, whatever its outcome.
     let page = server.page_url();
     if screen.json {
@@ -43,7 +45,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
         screen.line(Style::Dim, &format!("open in a browser: {page}"));
     }
     let body = json!({ "type": "demo", "prompt": PROMPT });
-    let shown = launch_and_follow(&client, &body, &mut stop, screen).await;
+    let shown = launch_and_follow(&client, &body, OnStop::Cancel, &mut stop, screen).await;
     let exit = match &shown {
         Ok(exit) => *exit,
         Err(_) => Exit::Failed,

@@ -9,8 +9,10 @@ use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
 use super::agent_id::AgentArg;
+use super::attend::{Attended, Host, OnStop, attend};
 use super::client::Client;
 use super::screen::{Screen, Style, counted};
+use super::serve::StopSignal;
 use super::show::Shower;
 use super::{Exit, Failure};
 use crate::config::Config;
@@ -37,26 +39,30 @@ pub(crate) struct TailArgs {
 pub(crate) async fn tail(config: &Config, args: TailArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
     let id = args.agent.find(&client).await?;
-    follow(&client, &id, args.since, args.keep, screen).await
+    let mut stop = StopSignal::listen()?;
+    let (since, keep, host, on_stop) = (args.since, args.keep, Host::Server, OnStop::Leave);
+    let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
+    Ok(attend(attended, &mut stop, screen).await?.exit())
 }
 
-/// Shows an agent until it has ended. It reconnects if the connection is lost.
+/// Shows an agent after the event `last` until it has ended, and moves `last` on. It reconnects if the connection is
+/// lost.
 pub(crate) async fn follow(
     client: &Client,
     id: &str,
-    since: u64,
+    last: &mut u64,
     keep: bool,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
     let mut shower = Shower::default();
-    let mut last = since;
     let mut failures = 0;
     loop {
-        let before = last;
-        match stream(client, id, &mut last, keep, &mut shower, screen).await {
+        let before = *last;
+        match stream(client, id, last, keep, &mut shower, screen).await {
             Ok(()) if screen.is_lost() => {
                 let why = if screen.is_left() { "output closed; " } else { "" };
-                screen.remark(&format!("{why}to continue: tokenrail tail {id} --since {last}"));
+                let tail = client.command(&format!("tail {id} --since {last}"));
+                screen.remark(&format!("{why}to continue: {tail}"));
                 return Ok(screen.exit_or(Exit::Failed));
             }
             Ok(()) => match ended_as(client, id).await? {
@@ -66,13 +72,14 @@ pub(crate) async fn follow(
                 // The server has stopped in an orderly way, and the agent keeps running.
                 None => sleep(RECONNECT_PAUSE).await,
             },
-            Err(error) if error.exit != Exit::Unreachable && last == before && failures == 0 => {
+            Err(error) if error.exit != Exit::Unreachable && *last == before && failures == 0 => {
                 return Err(error);
             }
             Err(error) => {
-                failures = if last == before { failures + 1 } else { 1 };
+                failures = if *last == before { failures + 1 } else { 1 };
                 if RECONNECTS < failures {
-                    screen.remark(&format!("to continue: tokenrail tail {id} --since {last}"));
+                    let tail = client.command(&format!("tail {id} --since {last}"));
+                    screen.remark(&format!("to continue: {tail}"));
                     return Err(error);
                 }
                 screen.status("server unreachable; retrying");

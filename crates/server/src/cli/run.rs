@@ -5,15 +5,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::allow::allow_cwd;
+use super::attend::{Attended, End, Host, OnStop, attend};
 use super::client::Client;
-use super::follow::follow;
+use super::copies::show_agent;
 use super::screen::{Screen, Style};
 use super::serve::{StopSignal, warn_of_root};
 use super::{Exit, Failure};
-use crate::config::{Config, Target};
+use crate::config::{Config, RunnerConfig, Target};
 use crate::server::Server;
 
 /// The maximum length of a prompt on standard input, in bytes.
@@ -36,57 +37,90 @@ pub(crate) struct RunArgs {
     /// Resume this session of the agent program
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// Launch the agent, print its id and exit, instead of following it. This needs a running server
+    #[arg(long)]
+    detach: bool,
     /// The prompt; `-` reads it from standard input
     prompt: String,
 }
 
 pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let detach = args.detach;
     let body = body(args)?;
     let mut stop = StopSignal::listen()?;
     match Client::reach(&config).await {
         Ok(client) => {
             allow_cwd(&config.data_dir, &client, body["cwd"].as_str(), screen)?;
-            launch_and_follow(&client, &body, &mut stop, screen).await
-        }
-        // If the user names a server, no private server replaces it.
-        Err(error) if error.exit == Exit::Unreachable && config.target == Target::DataFolder => {
-            screen.remark("no server is running; starting a private one for this run");
-            warn_of_root(screen);
-            let data_dir = config.data_dir.clone();
-            let mut private = config;
-            // The server is for this run only, so it must not listen where the configured server would.
-            private.listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-            let server = Server::start(private).await?;
-            let client = Client::new(&server.url(), server.token())?;
-            let launched = match allow_cwd(&data_dir, &client, body["cwd"].as_str(), screen) {
-                Ok(()) => launch(&client, &body, screen).await,
-                Err(error) => Err(error),
-            };
-            let (id, done) = match launched {
-                Ok(id) => (Some(id.clone()), follow_until_stopped(&client, &id, &mut stop, screen).await),
-                Err(error) => (None, Err(error)),
-            };
-            // Other agents that this server has taken over keep running. The agent of this run must not, because
-            // nobody else knows of it.
-            if let Some(id) = id {
-                server.end_agent(&id).await;
+            if detach {
+                show_agent(&client.post(&["api", "agents"], &body).await?, screen);
+                return Ok(Exit::Completed);
             }
-            server.stop(false).await;
-            done
+            launch_and_follow(&client, &body, OnStop::LeaveOrCancel, &mut stop, screen).await
+        }
+        // If the user names a server, no private server replaces it. A detached agent needs a server that goes on.
+        Err(error) if error.exit == Exit::Unreachable && config.target == Target::DataFolder && !detach => {
+            run_on_own_server(config, &body, &mut stop, screen).await
         }
         Err(error) => Err(error),
     }
 }
 
-/// Launches an agent and follows it until its end. A stop signal cancels the agent.
-pub(crate) async fn launch_and_follow(
-    client: &Client,
+/// Starts a server for this run only.
+async fn run_on_own_server(
+    config: Config,
     body: &Value,
     stop: &mut StopSignal,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
+    screen.remark("no server is running; starting a private one for this run");
+    warn_of_root(screen);
+    let (host, repeat, data_dir) = (host_of(body, &config), config.repeat.clone(), config.data_dir.clone());
+    // The server is for this run only, so it must not listen where the configured server would.
+    let private = Config { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..config };
+    let server = Server::start(private).await?;
+    let client = Client::of_own(&server, &repeat)?;
+    let launched = match allow_cwd(&data_dir, &client, body["cwd"].as_str(), screen) {
+        Ok(()) => launch(&client, body, screen).await,
+        Err(error) => Err(error),
+    };
+    let (id, done) = match launched {
+        Ok(id) => {
+            let (since, keep, on_stop) = (0, false, OnStop::LeaveOrCancel);
+            let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
+            let done = attend(attended, stop, screen).await;
+            (Some(id), done)
+        }
+        Err(error) => (None, Err(error)),
+    };
+    // The user knows of an agent that was left running. Nobody knows of any other agent of this run, for example if
+    // the output was closed. Agents that this server has taken over from an earlier one keep running.
+    if let Some(id) = id.filter(|_| !matches!(done, Ok(End::Left))) {
+        server.end_agent(&id).await;
+    }
+    server.stop(false).await;
+    Ok(done?.exit())
+}
+
+/// What becomes of an agent of this launch when the server of this run stops.
+fn host_of(body: &Value, config: &Config) -> Host {
+    let kind = body.get("type").and_then(Value::as_str).or(config.default_agent.as_deref());
+    match kind.and_then(|kind| config.agents.get(kind)).map(|agent| &agent.runner) {
+        Some(RunnerConfig::Proxy(_)) => Host::OwnConnection,
+        _ => Host::OwnServer,
+    }
+}
+
+/// Launches an agent on a server that goes on, and follows it until its turn ends.
+pub(crate) async fn launch_and_follow(
+    client: &Client,
+    body: &Value,
+    on_stop: OnStop,
+    stop: &mut StopSignal,
+    screen: &mut Screen,
+) -> Result<Exit, Failure> {
     let id = launch(client, body, screen).await?;
-    follow_until_stopped(client, &id, stop, screen).await
+    let attended = Attended { client, id: &id, since: 0, keep: false, host: Host::Server, on_stop };
+    Ok(attend(attended, stop, screen).await?.exit())
 }
 
 async fn launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<String, Failure> {
@@ -98,24 +132,8 @@ async fn launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<St
     Ok(id)
 }
 
-async fn follow_until_stopped(
-    client: &Client,
-    id: &str,
-    stop: &mut StopSignal,
-    screen: &mut Screen,
-) -> Result<Exit, Failure> {
-    tokio::select! {
-        done = follow(client, id, 0, false, screen) => done,
-        () = stop.recv() => {
-            client.post(&["api", "agents", id, "cancel"], &json!({})).await?;
-            screen.remark("cancelled");
-            Ok(Exit::Interrupted)
-        }
-    }
-}
-
 fn body(args: RunArgs) -> Result<Value, Failure> {
-    let RunArgs { kind, model, cwd, name, session, prompt } = args;
+    let RunArgs { kind, model, cwd, name, session, detach: _, prompt } = args;
     let prompt = if prompt == "-" {
         let mut text = Vec::new();
         std::io::stdin().take(PROMPT_BYTES + 1).read_to_end(&mut text)?;

@@ -126,6 +126,8 @@ impl Screen {
     pub(crate) fn clear_status(&mut self) {
         if self.cursor == Cursor::OnStatus {
             let _ = write!(io::stdout(), "\r\x1b[2K");
+            // The next text may go to standard error.
+            let _ = io::stdout().flush();
             self.cursor = Cursor::LineStart;
         }
     }

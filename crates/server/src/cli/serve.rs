@@ -77,7 +77,7 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     let in_time = tokio::select! {
         in_time = server.stop(args.stop_agents) => in_time,
         // What is saved is safe without an orderly stop.
-        () = stop.recv() => return Ok(Exit::Interrupted),
+        _ = stop.recv() => return Ok(Exit::Interrupted),
     };
     if !in_time {
         tracing::warn!("some tasks did not end within limits.shutdown_timeout_s");
@@ -123,6 +123,15 @@ pub(crate) fn warn_of_root(screen: &mut Screen) {
     }
 }
 
+/// Why a command should stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Ctrl-C.
+    Interrupt,
+    /// The signal of a service manager, or the terminal was closed.
+    Terminate,
+}
+
 /// Ctrl-C, or the signal of a service manager. A signal that arrives before [`StopSignal::recv`] is not lost.
 pub(crate) struct StopSignal {
     interrupt: Signal,
@@ -143,11 +152,11 @@ impl StopSignal {
     }
 
     /// Waits for one of these signals.
-    pub(crate) async fn recv(&mut self) {
+    pub(crate) async fn recv(&mut self) -> Stop {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            () = hung_up(&mut self.hangup) => {}
+            _ = self.interrupt.recv() => Stop::Interrupt,
+            _ = self.terminate.recv() => Stop::Terminate,
+            () = hung_up(&mut self.hangup) => Stop::Terminate,
         }
     }
 }
