@@ -23,6 +23,7 @@ mod hostile_repository;
 mod interrupt;
 mod kelpie_and_letta;
 mod long_lines;
+mod machine_readable;
 mod many_followers;
 mod misbehaving_agents;
 mod model_api;

@@ -59,10 +59,11 @@ pub fn main() -> ExitCode {
     }
     let arguments: Vec<OsString> = std::env::args_os().collect();
     color::choose(&arguments);
+    let asks_for_json = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     let parsed = Cli::command().try_get_matches_from(arguments);
     let (cli, matches) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok(parsed) => parsed,
-        Err(answer) => return print(&answer),
+        Err(answer) => return print(&answer, asks_for_json),
     };
     // The server keeps inherited file descriptors, such as the lock of a script that has become this program.
     let serves = matches!(cli.command, Command::Serve(_) | Command::Demo(_));
@@ -113,7 +114,7 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
     let config = match Config::load(&flags(cli.global, matches), &env) {
         Ok(config) => Config { repeat, ..config },
         Err(error) => {
-            screen.error(&error);
+            screen.error("configuration", &error);
             return Exit::Usage;
         }
     };
@@ -125,7 +126,7 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
     match runtime(&config.limits) {
         Ok(runtime) => runtime.block_on(dispatch(cli.command, config, screen)),
         Err(error) => {
-            screen.error(&error);
+            screen.error(Exit::Failed.code(), &error);
             Exit::Failed
         }
     }
@@ -188,10 +189,17 @@ fn shorten_time_slice(limits: &LimitsConfig) -> io::Result<()> {
 }
 
 /// Prints help, or the error in the command line.
-fn print(answer: &clap::Error) -> ExitCode {
+fn print(answer: &clap::Error, json: bool) -> ExitCode {
+    if json && answer.use_stderr() {
+        let text = answer.render().to_string();
+        let message = text.split("\n\nUsage:").next().unwrap_or_default().trim();
+        let message = message.strip_prefix("error: ").unwrap_or(message);
+        Screen::new(json).error(Exit::Usage.code(), &io::Error::other(message));
+        return Exit::Usage.into();
+    }
     match answer.print() {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Screen::new(false).error(&error);
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Screen::new(json).error(Exit::Failed.code(), &error);
             Exit::Failed.into()
         }
         _ => u8::try_from(answer.exit_code()).unwrap_or(1).into(),
@@ -229,7 +237,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Ok(Exit::Completed) if !serves => screen.exit_or(Exit::Completed),
         Ok(exit) => exit,
         Err(error) => {
-            screen.error(error.cause());
+            screen.error(error.code(), error.cause());
             error.exit
         }
     }

@@ -94,12 +94,12 @@ impl Wanted {
         }
         let fits = |(c, pattern): (char, char)| if pattern == '-' { c == '-' } else { c.is_ascii_hexdigit() };
         if text.is_empty() || HIGHEST.len() <= text.len() || !text.chars().zip(HIGHEST.chars()).all(fits) {
-            return Err(Failure::new(Exit::Failed, "no such agent (not_found)"));
+            return Err(Failure::new(Exit::Failed, "no such agent (not_found)").coded("not_found"));
         }
         if text.len() < BEGINNING_CHARS {
             let hint =
                 format!("{text:?} is too short for the beginning of an id; type at least 4 characters");
-            return Err(Failure::new(Exit::Failed, hint));
+            return Err(Failure::new(Exit::Failed, hint).coded("not_found"));
         }
         Ok(Self::Beginning(text.to_ascii_lowercase()))
     }
@@ -137,6 +137,7 @@ impl Wanted {
             return found.pop().map(|only| only.id).ok_or_else(|| {
                 let why = if text == LATEST { "there are no agents yet" } else { "no id begins with it" };
                 Failure::new(Exit::Failed, format!("no such agent: {text}: {why} (not_found)"))
+                    .coded("not_found")
             });
         }
         let count =
@@ -147,7 +148,7 @@ impl Wanted {
             // Writing to a string cannot fail.
             let _ = write!(message, "\n  {id}  {status}  {kind}  {prompt}");
         }
-        Err(Failure::new(Exit::Failed, message))
+        Err(Failure::new(Exit::Failed, message).coded("ambiguous_id"))
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
     let diagnosis = match copied {
         Ok(diagnosis) => diagnosis,
         Err(error @ OpenError::Corrupt { .. }) => {
-            screen.error(&error);
+            screen.error(Exit::Damaged.code(), &error);
             return Ok(Exit::Damaged);
         }
         Err(error) => return Err(error.into()),

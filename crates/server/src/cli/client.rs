@@ -157,7 +157,7 @@ impl Client {
     ) -> Result<RequestBuilder, Failure> {
         if path.iter().any(|segment| matches!(*segment, "" | "." | "..")) {
             // These have a special meaning in a URL, however they are escaped.
-            return Err(Failure::new(Exit::Failed, "no such agent (not_found)"));
+            return Err(Failure::new(Exit::Failed, "no such agent (not_found)").coded("not_found"));
         }
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
@@ -188,7 +188,7 @@ impl Client {
             return Ok(answer);
         }
         if status == StatusCode::UNAUTHORIZED {
-            return Err(Failure::new(Exit::Failed, self.unauthenticated()));
+            return Err(Failure::new(Exit::Failed, self.unauthenticated()).coded("unauthenticated"));
         }
         if status.is_redirection() {
             let to =
@@ -197,11 +197,12 @@ impl Client {
             return Err(Failure::new(Exit::Failed, text));
         }
         let problem: Option<Problem> = answer.json().await.ok();
-        let text = problem.map_or_else(
-            || format!("{} answered {status}; is it a Tokenrail server?", self.base()),
-            Problem::sentence,
-        );
-        Err(Failure::new(Exit::Failed, text))
+        let Some(problem) = problem else {
+            let text = format!("{} answered {status}; is it a Tokenrail server?", self.base());
+            return Err(Failure::new(Exit::Failed, text));
+        };
+        let code = problem.code.clone();
+        Err(Failure::new(Exit::Failed, problem.sentence()).coded(code))
     }
 
     /// What to do if the server does not accept the token.

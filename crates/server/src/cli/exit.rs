@@ -1,5 +1,6 @@
 //! How commands end.
 
+use std::borrow::Cow;
 use std::process::ExitCode;
 
 /// How a command ended, and its exit code.
@@ -31,16 +32,42 @@ impl From<Exit> for ExitCode {
     }
 }
 
+impl Exit {
+    /// The code of an error with this exit, if the error has no code of its own.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::Unreachable => "unreachable",
+            Self::Damaged => "database_corrupt",
+            Self::Interrupted => "interrupted",
+            Self::Closed => "output_closed",
+        }
+    }
+}
+
 /// Why a command could not do its work.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,
+    /// A stable name of the error, for programs.
+    code: Cow<'static, str>,
     cause: Box<dyn std::error::Error + Send + Sync>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: Exit, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { exit, cause: cause.into() }
+        Self { exit, code: exit.code().into(), cause: cause.into() }
+    }
+
+    /// The same failure with a code of its own.
+    pub(crate) fn coded(self, code: impl Into<Cow<'static, str>>) -> Self {
+        Self { code: code.into(), ..self }
+    }
+
+    pub(crate) fn code(&self) -> &str {
+        &self.code
     }
 
     pub(crate) fn cause(&self) -> &(dyn std::error::Error + 'static) {
@@ -56,6 +83,6 @@ impl std::fmt::Display for Failure {
 
 impl<E: std::error::Error + Send + Sync + 'static> From<E> for Failure {
     fn from(cause: E) -> Self {
-        Self { exit: Exit::Failed, cause: Box::new(cause) }
+        Self::new(Exit::Failed, cause)
     }
 }

@@ -41,9 +41,9 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
         }
     }
     if agents.is_empty() && !screen.json {
-        screen.remark(match args.status {
-            Some(_) => "no agents with this status",
-            None => "no agents yet; launch one with: tokenrail run --type demo \"hello\"",
+        screen.remark(&match &args.status {
+            Some(status) => format!("no agent has this status: {status}"),
+            None => "no agents yet; launch one with: tokenrail run --type demo \"hello\"".to_owned(),
         });
     }
     Ok(if all_read { Exit::Completed } else { Exit::Failed })

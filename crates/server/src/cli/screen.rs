@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io::{self, IsTerminal as _, Write as _};
 
+use serde_json::json;
+
 use super::{Exit, color};
 
 /// Standard output, and the state of the terminal.
@@ -94,7 +96,7 @@ impl Screen {
     fn lose(&mut self, error: &io::Error) {
         self.lost = Some(error.kind());
         if !self.is_left() {
-            let _ = writeln!(io::stderr(), "tokenrail: cannot write to standard output: {error}");
+            self.print_error("output_failed", &format!("cannot write to standard output: {error}"));
         }
     }
 
@@ -136,8 +138,8 @@ impl Screen {
         if self.colors { style.codes() } else { ("", "") }
     }
 
-    /// Prints an error with its causes to standard error.
-    pub(crate) fn error(&mut self, error: &dyn Error) {
+    /// Prints an error with its causes to standard error. With `--json` it is one line of JSON.
+    pub(crate) fn error(&mut self, code: &str, error: &dyn Error) {
         self.clear_status();
         self.end_line();
         let mut text = error.to_string();
@@ -149,7 +151,17 @@ impl Screen {
             }
             source = cause.source();
         }
-        let _ = writeln!(io::stderr(), "tokenrail: {}", without_controls(&text));
+        self.print_error(code, &text);
+    }
+
+    fn print_error(&self, code: &str, text: &str) {
+        let _ = if self.json {
+            // For people, the code is part of the text.
+            let message = text.strip_suffix(&format!(" ({code})")).unwrap_or(text);
+            writeln!(io::stderr(), "{}", json!({ "code": code, "message": message }))
+        } else {
+            writeln!(io::stderr(), "tokenrail: {}", without_controls(text))
+        };
     }
 
     /// Prints a remark to standard error.

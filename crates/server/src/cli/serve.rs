@@ -3,6 +3,7 @@
 use std::io;
 
 use clap::{Args, ValueEnum};
+use serde_json::json;
 use tokenrail_persistence::OpenError;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -110,7 +111,8 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
         }
         error => error.into(),
     })?;
-    screen.line(Style::Plain, &token);
+    let line = if screen.json { json!({ "token": token }).to_string() } else { token };
+    screen.line(Style::Plain, &line);
     Ok(Exit::Completed)
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::SyncMode;
 use super::agents::AgentTable;
 use super::limits::LimitsConfig;
-use super::problem::{ConfigError, explain, nearest};
+use super::problem::{ConfigError, explain, nearest, unknown_variable};
 use super::source::{Source, in_file};
 
 /// All tables of a configuration file.
@@ -140,10 +140,14 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
     let wrong = |message: String| ConfigError::Variable { variable: variable.to_owned(), message };
     let Some((section, key)) = name.split_once('_').filter(|(section, _)| sections.contains(section)) else {
         let section = name.split('_').next().unwrap_or_default();
-        let hint = nearest(section, sections.into_iter()).map_or_else(
-            || "settings begin with TOKENRAIL_SERVER_, TOKENRAIL_STORAGE_ or TOKENRAIL_LIMITS_".to_owned(),
-            |right| format!("did you mean TOKENRAIL_{}_…?", right.to_ascii_uppercase()),
-        );
+        let other =
+            nearest(variable, OTHER_VARIABLES.into_iter()).map(|right| format!("did you mean {right}?"));
+        let hint = other.or_else(|| {
+            let right = nearest(section, sections.into_iter())?.to_ascii_uppercase();
+            Some(format!("did you mean TOKENRAIL_{right}_…?"))
+        });
+        let usual = "settings begin with TOKENRAIL_SERVER_, TOKENRAIL_STORAGE_ or TOKENRAIL_LIMITS_";
+        let hint = hint.unwrap_or_else(|| usual.to_owned());
         return Err(wrong(format!("no such setting; {hint}")));
     };
     let entry = table.entry(section).or_insert_with(|| toml::Value::Table(toml::Table::new()));
@@ -162,7 +166,10 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
         Ok(()) => entries.insert(key.to_owned(), read),
         // A name may consist of digits.
         Err(_) if alone(&plain).is_ok() => entries.insert(key.to_owned(), plain),
-        Err(error) => return Err(wrong(explain(error.message()))),
+        Err(error) => {
+            let message = error.message();
+            return Err(wrong(unknown_variable(message, section).unwrap_or_else(|| explain(message))));
+        }
     };
     Ok(())
 }

@@ -46,20 +46,57 @@ pub(super) fn nearest<'a>(wrong: &str, known: impl Iterator<Item = &'a str>) -> 
         .map(|(_, word)| word)
 }
 
-/// Adds a suggestion to a message of the TOML parser, if there is one.
+/// A longer list of known words is not shown, only the words in it that are most similar.
+const LISTED_MAX: usize = 24;
+/// How many words a suggestion has if no known word is similar enough to be meant.
+const SIMILAR: usize = 3;
+
+/// Adds a suggestion to a message of the TOML parser, if there is one, and uses no names of Rust types.
 pub(super) fn explain(message: &str) -> String {
-    match unknown_word(message).or_else(|| other_type(message)) {
-        Some(suggestion) => format!("{message}; {suggestion}"),
-        None => message.to_owned(),
+    let mut shown = message.to_owned();
+    for (name, words) in TYPES {
+        shown = shown.replace(&format!("expected {name}"), &format!("expected {words}"));
     }
+    let Some((wrong, known)) = unknown_word(message) else {
+        return other_type(message).map_or(shown.clone(), |suggestion| format!("{shown}; {suggestion}"));
+    };
+    if known.len() <= LISTED_MAX {
+        return match nearest(wrong, known.iter().copied()) {
+            Some(right) => format!("{shown}; did you mean `{right}`?"),
+            None => shown,
+        };
+    }
+    let kind = message.split('`').next().unwrap_or_default();
+    format!("{kind}`{wrong}`; {}", similar(wrong, &known, |word| format!("`{word}`")))
+}
+
+/// What to say about an unknown key in a variable. `None` if the message is about something else.
+pub(super) fn unknown_variable(message: &str, section: &str) -> Option<String> {
+    let (wrong, known) = unknown_word(message)?;
+    let variable = |word: &str| format!("TOKENRAIL_{section}_{word}").to_ascii_uppercase();
+    Some(format!("no such setting; {}", similar(wrong, &known, variable)))
+}
+
+/// Suggests the known word that may be meant, or else the most similar ones.
+fn similar(wrong: &str, known: &[&str], shown: impl Fn(&str) -> String) -> String {
+    if let Some(right) = nearest(wrong, known.iter().copied()) {
+        return format!("did you mean {}?", shown(right));
+    }
+    let mut known = known.to_vec();
+    known.sort_by_key(|word| strsim::damerau_levenshtein(wrong, word));
+    let words: Vec<String> = known.into_iter().take(SIMILAR).map(shown).collect();
+    format!("the most similar ones are {}", words.join(", "))
 }
 
 /// For an unknown word, the parser lists the known ones in backticks.
-fn unknown_word(message: &str) -> Option<String> {
+fn unknown_word(message: &str) -> Option<(&str, Vec<&str>)> {
     let mut words = message.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
-    let wrong = words.next()?;
-    nearest(wrong, words).map(|right| format!("did you mean `{right}`?"))
+    Some((words.next()?, words.collect()))
 }
+
+/// The types of numbers, as the parser names them, and in words.
+const TYPES: [(&str, &str); 4] =
+    [("usize", "a whole number"), ("u64", "a whole number"), ("u32", "a whole number"), ("f64", "a number")];
 
 /// For a wrong type, the parser says what it found, in quotes or backticks, and what it expected.
 fn other_type(message: &str) -> Option<String> {

@@ -187,6 +187,9 @@ fn a_wrong_value_is_told_with_its_line_too() {
     let flags = Flags { listen: Some(listen("here", "--listen")), ..Flags::default() };
     let error = Config::load(&flags, &BTreeMap::new()).unwrap_err().to_string();
     assert!(error.starts_with("--listen: invalid address \"here\""), "{error}");
+    let flags = Flags { listen: Some(listen("here", "TOKENRAIL_LISTEN")), ..Flags::default() };
+    let error = Config::load(&flags, &BTreeMap::new()).unwrap_err().to_string();
+    assert!(error.starts_with("TOKENRAIL_LISTEN: invalid address \"here\""), "{error}");
 }
 
 #[test]
@@ -276,7 +279,7 @@ fn any_agent_of_the_agent_client_protocol_is_one_block() {
 
 #[test]
 fn a_value_of_the_wrong_type_is_told_what_to_write() {
-    check_wrong("[limits]\npage_events = \"8\"\n", "expected usize; remove the quotes: 8");
+    check_wrong("[limits]\npage_events = \"8\"\n", "expected a whole number; remove the quotes: 8");
     check_wrong("[limits]\npage_events = -8\n", "; use a whole number, 0 or greater");
     check_wrong("[limits]\npage_events = 8.5\n", "; use a whole number, 0 or greater");
     check_wrong("[server]\nlisten = 7117\n", "expected a string; add quotes");
@@ -311,7 +314,14 @@ fn the_limits_of_a_run_may_be_none() {
 #[test]
 fn a_wrong_variable_is_told_by_its_name() {
     let error = |name, value| load(None, &[(name, value)]).unwrap_err().to_string();
-    assert!(error("TOKENRAIL_LIMITS_PAGE_EVENT", "1").contains("did you mean `page_events`?"));
+    assert!(error("TOKENRAIL_LIMITS_PAGE_EVENT", "1").contains("did you mean TOKENRAIL_LIMITS_PAGE_EVENTS?"));
+    let far = error("TOKENRAIL_LIMITS_BANANAS", "1");
+    assert!(
+        far.starts_with("TOKENRAIL_LIMITS_BANANAS: no such setting; the most similar ones are TOK"),
+        "{far}"
+    );
+    assert_eq!(far.matches("TOKENRAIL_LIMITS_").count(), 4, "not all settings: {far}");
+    assert!(error("TOKENRAIL_TOKENS", "1").ends_with("no such setting; did you mean TOKENRAIL_TOKEN?"));
     assert!(error("TOKENRAIL_LIMITS_PAGE_EVENTS", "x").starts_with("TOKENRAIL_LIMITS_PAGE_EVENTS: invalid"));
     assert!(error("TOKENRAIL_SERVER_ALLOWED_HOSTS", "box").contains("use a list: [\"box\"]"));
     let digits = load(None, &[("TOKENRAIL_SERVER_DATA_DIR", "2026")]).unwrap();
