@@ -98,6 +98,17 @@ async fn the_demo_needs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_demo_plays_on_the_server_of_the_data_folder_if_one_runs() {
+    let server = TestServer::start_with("[agents.demo]\nrunner = \"replay\"\nspeed = 0.0\n");
+    let (code, shown, said) = run(&server, &["demo", "--speed", "2"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(shown.contains(&format!("using the server at http://{}", server.authority())), "{shown}");
+    assert!(shown.contains("All done.") && shown.contains("/#token="), "{shown}");
+    assert!(said.contains("--speed has no effect"), "{said}");
+    assert_eq!(server.get("/api/agents").await[0]["type"], "demo");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_words_are_told_and_help_is_given() {
     let server = TestServer::start();
     let (code, _, said) = run(&server, &["demoo"]);

@@ -120,6 +120,14 @@ impl Client {
         format!("tokenrail {line}{}", self.repeat)
     }
 
+    /// The URL of the page. The token is behind the `#`, because browsers do not send that part.
+    pub(crate) fn page_url(&self) -> String {
+        match &self.token {
+            Some(token) => format!("{}/#token={token}", self.base()),
+            None => format!("{}/", self.base()),
+        }
+    }
+
     pub(crate) fn base(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }

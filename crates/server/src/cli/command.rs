@@ -40,7 +40,7 @@ pub(crate) struct Global {
 pub(crate) enum Command {
     /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
     Serve(serve::ServeArgs),
-    /// Run the server and play the demo, a recorded session. It needs no account
+    /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it
     Run(run::RunArgs),

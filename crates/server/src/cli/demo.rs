@@ -1,7 +1,9 @@
-//! `tokenrail demo`: launches and follows an agent that is a recorded session, without an account.
+//! `tokenrail demo`: launches and follows an agent that is a recorded session, without an account. If a server uses the
+//! data folder already, or the user names a server by its URL, the demo plays there.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use tokenrail_persistence::is_in_use;
 
 use super::attend::OnStop;
 use super::client::Client;
@@ -9,7 +11,7 @@ use super::run::launch_and_follow;
 use super::screen::{Screen, Style};
 use super::serve::{StopSignal, warn_of_root};
 use super::{Exit, Failure};
-use crate::config::{Config, RunnerConfig};
+use crate::config::{Config, RunnerConfig, Target};
 use crate::server::Server;
 
 #[derive(Debug, Args)]
@@ -17,22 +19,26 @@ pub(crate) struct DemoArgs {
     /// Exit when the demo's turn ends
     #[arg(long)]
     once: bool,
-    /// Speed factor: 1 is the original speed, 2 is twice as fast, 0 is as fast as possible
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR")]
-    speed: f64,
+    /// Speed factor: 1 is the original speed, 2 is twice as fast, 0 is as fast as possible. A server that already runs plays at its own speed [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    speed: Option<f64>,
 }
 
 const PROMPT: &str = "Show me what Tokenrail does.";
 
 pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    if !(args.speed.is_finite() && 0.0 <= args.speed) {
+    if args.speed.is_some_and(|speed| !(speed.is_finite() && 0.0 <= speed)) {
         return Err(Failure::new(Exit::Usage, "--speed must be a number, 0 or greater"));
     }
-    if let Some(RunnerConfig::Replay(replay)) = config.agents.get_mut("demo").map(|agent| &mut agent.runner) {
-        replay.speed = args.speed;
+    let mut stop = StopSignal::listen()?;
+    if let Some(target) = running(&config) {
+        return demo_there(Config { target, ..config }, &args, &mut stop, screen).await;
+    }
+    let replay = config.agents.get_mut("demo").map(|agent| &mut agent.runner);
+    if let (Some(RunnerConfig::Replay(replay)), Some(speed)) = (replay, args.speed) {
+        replay.speed = speed;
     }
     warn_of_root(screen);
-    let mut stop = StopSignal::listen()?;
     let repeat = config.repeat.clone();
     let server = Server::start(config).await?;
     let client = Client::of_own(&server, &repeat)?;
@@ -44,7 +50,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
         screen.line(Style::Dim, &format!("serving on {}", server.url()));
         screen.line(Style::Dim, &format!("open in a browser: {page}"));
     }
-    let body = json!({ "type": "demo", "prompt": PROMPT });
+    let body = body();
     let shown = launch_and_follow(&client, &body, OnStop::Cancel, &mut stop, screen).await;
     let exit = match &shown {
         Ok(exit) => *exit,
@@ -59,4 +65,42 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     }
     server.stop(false).await;
     shown
+}
+
+/// The server that runs already. `--listen` names none here: it is where the demo's own server would listen.
+fn running(config: &Config) -> Option<Target> {
+    match &config.target {
+        Target::Url(url) => Some(Target::Url(url.clone())),
+        Target::Address(_) | Target::DataFolder => is_in_use(&config.data_dir).then_some(Target::DataFolder),
+    }
+}
+
+/// Plays the demo on a server that goes on.
+async fn demo_there(
+    config: Config,
+    args: &DemoArgs,
+    stop: &mut StopSignal,
+    screen: &mut Screen,
+) -> Result<Exit, Failure> {
+    let client = Client::reach(&config).await?;
+    if args.speed.is_some() {
+        screen
+            .remark("a server is already running and plays the demo at its own speed; --speed has no effect");
+    }
+    let page = client.page_url();
+    if screen.json {
+        screen.remark(&format!("open in a browser: {page}"));
+    } else {
+        screen.line(Style::Dim, &format!("using the server at {}", client.base()));
+        screen.line(Style::Dim, &format!("open in a browser: {page}"));
+    }
+    let exit = launch_and_follow(&client, &body(), OnStop::LeaveOrCancel, stop, screen).await?;
+    if exit == Exit::Completed && !screen.json {
+        screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
+    }
+    Ok(exit)
+}
+
+fn body() -> Value {
+    json!({ "type": "demo", "prompt": PROMPT })
 }
