@@ -24,6 +24,7 @@ mod interrupt;
 mod kelpie_and_letta;
 mod long_lines;
 mod machine_readable;
+mod manage_agents;
 mod many_followers;
 mod misbehaving_agents;
 mod model_api;

@@ -14,11 +14,16 @@ mod exit;
 mod follow;
 mod list;
 mod memory;
+mod open;
+mod questions;
 mod reparse;
+mod rm;
 mod run;
 mod screen;
+mod send;
 mod serve;
 mod show;
+mod shower;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -223,6 +228,11 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Cancel { agent } => list::cancel(&config, &agent, &mut screen).await,
         Command::Allow(args) => allow::allow(&config, &args, &mut screen),
         Command::Answer(args) => list::answer(&config, args, &mut screen).await,
+        Command::Send(args) => send::send(&config, args, &mut screen).await,
+        Command::Show(args) => show::show(&config, args, &mut screen).await,
+        Command::Questions => questions::questions(&config, &mut screen).await,
+        Command::Rm(args) => rm::rm(&config, args, &mut screen).await,
+        Command::Open(args) => open::open(&config, args, &mut screen).await,
         Command::Export(args) => copies::export(&config, args, &mut screen).await,
         Command::Import(args) => copies::import(&config, args, &mut screen).await,
         Command::Replay(args) => copies::replay(&config, args, &mut screen).await,

@@ -120,11 +120,13 @@ impl Client {
         format!("tokenrail {line}{}", self.repeat)
     }
 
-    /// The URL of the page. The token is behind the `#`, because browsers do not send that part.
-    pub(crate) fn page_url(&self) -> String {
+    /// The URL of the page, or of an agent's view of it. The token is behind the `#`, because browsers do not send that
+    /// part.
+    pub(crate) fn page_url(&self, agent: Option<&str>) -> String {
+        let view = agent.map(|id| format!("agents/{id}")).unwrap_or_default();
         match &self.token {
-            Some(token) => format!("{}/#token={token}", self.base()),
-            None => format!("{}/", self.base()),
+            Some(token) => format!("{}/{view}#token={token}", self.base()),
+            None => format!("{}/{view}", self.base()),
         }
     }
 
@@ -141,6 +143,10 @@ impl Client {
     pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
         let answer = self.send(self.request(Method::POST, path, &[])?.json(body)).await?;
         Ok(answer.json().await?)
+    }
+
+    pub(crate) async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<(), Failure> {
+        self.send(self.request(Method::DELETE, path, query)?).await.map(drop)
     }
 
     /// Sends JSON as it is read.

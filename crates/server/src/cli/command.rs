@@ -8,7 +8,7 @@ use tokenrail_runner::ModelApi;
 
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
-use super::{allow, backup, copies, demo, follow, list, reparse, run, serve};
+use super::{allow, backup, copies, demo, follow, list, open, reparse, rm, run, send, serve, show};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
@@ -48,6 +48,10 @@ pub(crate) enum Command {
     Tail(follow::TailArgs),
     /// List agents, newest first
     Ls(list::LsArgs),
+    /// Send a message to an agent and follow its answer
+    Send(send::SendArgs),
+    /// Show the facts of one agent
+    Show(show::ShowArgs),
     /// Cancel the running turn and all queued turns of an agent
     Cancel {
         #[command(flatten)]
@@ -57,6 +61,12 @@ pub(crate) enum Command {
     Allow(allow::AllowArgs),
     /// Answer an agent's permission request
     Answer(list::AnswerArgs),
+    /// List the open permission requests of all running agents
+    Questions,
+    /// Delete agents
+    Rm(rm::RmArgs),
+    /// Print the address of the page, with a login, and open it if there is a display
+    Open(open::OpenArgs),
     /// Export an agent with its complete history to standard output or to a file
     Export(copies::ExportArgs),
     /// Import an exported agent as a read-only copy and print its id

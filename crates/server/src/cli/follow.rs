@@ -13,7 +13,7 @@ use super::attend::{Attended, Host, OnStop, attend};
 use super::client::Client;
 use super::screen::{Screen, Style, counted};
 use super::serve::StopSignal;
-use super::show::Shower;
+use super::shower::Shower;
 use super::{Exit, Failure};
 use crate::config::Config;
 

@@ -17,8 +17,8 @@ use super::{Exit, Failure};
 use crate::config::{Config, RunnerConfig, Target};
 use crate::server::Server;
 
-/// The maximum length of a prompt on standard input, in bytes.
-const PROMPT_BYTES: u64 = 1 << 20;
+/// The maximum length of a prompt or message on standard input, in bytes.
+const TEXT_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -134,17 +134,7 @@ async fn launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<St
 
 fn body(args: RunArgs) -> Result<Value, Failure> {
     let RunArgs { kind, model, cwd, name, session, detach: _, prompt } = args;
-    let prompt = if prompt == "-" {
-        let mut text = Vec::new();
-        std::io::stdin().take(PROMPT_BYTES + 1).read_to_end(&mut text)?;
-        if PROMPT_BYTES < text.len() as u64 {
-            let hint = format!("the prompt on standard input is longer than {PROMPT_BYTES} bytes");
-            return Err(Failure::new(Exit::Usage, hint));
-        }
-        String::from_utf8(text).map_err(|error| Failure::new(Exit::Usage, error))?
-    } else {
-        prompt
-    };
+    let prompt = read_text(prompt, "prompt")?;
     let cwd = cwd.map(|cwd| absolute(&cwd)).transpose()?;
     let mut body = Map::from_iter([("prompt".to_owned(), Value::String(prompt))]);
     let fields = [("type", kind), ("model", model), ("cwd", cwd), ("name", name), ("sessionId", session)];
@@ -154,6 +144,20 @@ fn body(args: RunArgs) -> Result<Value, Failure> {
         }
     }
     Ok(Value::Object(body))
+}
+
+/// The text of an argument. `-` stands for standard input. `what` is the argument's name in an error.
+pub(crate) fn read_text(argument: String, what: &str) -> Result<String, Failure> {
+    if argument != "-" {
+        return Ok(argument);
+    }
+    let mut text = Vec::new();
+    std::io::stdin().take(TEXT_BYTES + 1).read_to_end(&mut text)?;
+    if TEXT_BYTES < text.len() as u64 {
+        let hint = format!("the {what} on standard input is longer than {TEXT_BYTES} bytes");
+        return Err(Failure::new(Exit::Usage, hint));
+    }
+    String::from_utf8(text).map_err(|error| Failure::new(Exit::Usage, error))
 }
 
 /// The server works in another folder, so it needs an absolute path. An absolute path is not checked, because it may

@@ -1,0 +1,54 @@
+//! `tokenrail open`: the address of the page, with a login, and the page in a browser.
+
+use std::process::Stdio;
+
+use clap::Args;
+use serde_json::json;
+use tokio::process::Command;
+
+use super::agent_id;
+use super::client::Client;
+use super::screen::{Screen, Style};
+use super::{Exit, Failure};
+use crate::config::{Config, TOKEN_VARIABLE};
+
+/// The program that opens an address in the user's browser.
+const OPENER: &str = "xdg-open";
+/// The variables of a desktop.
+const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list of agents]
+    id: Option<String>,
+    /// Only print the address. On a shared machine, other users may see the arguments of the browser, which contain the token
+    #[arg(long)]
+    print: bool,
+}
+
+pub(crate) async fn open(config: &Config, args: OpenArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let client = Client::reach(config).await?;
+    let agent = match &args.id {
+        Some(text) => Some(agent_id::find(&client, text).await?),
+        None => None,
+    };
+    let url = client.page_url(agent.as_deref());
+    let line = if screen.json { json!({ "url": url }).to_string() } else { url.clone() };
+    screen.line(Style::Plain, &line);
+    let has_display = DISPLAYS.iter().any(|name| std::env::var_os(name).is_some_and(|name| !name.is_empty()));
+    if !args.print && has_display {
+        // The opener may be the browser itself, so nothing waits for its end.
+        let started = Command::new(OPENER)
+            .arg(&url)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .env_remove(TOKEN_VARIABLE)
+            .process_group(0)
+            .spawn();
+        if let Err(error) = started {
+            screen.remark(&format!("cannot start {OPENER}, open the address yourself: {error}"));
+        }
+    }
+    Ok(Exit::Completed)
+}

@@ -1,0 +1,195 @@
+//! Shows the events of an agent to a person.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::screen::{Screen, Style, counted};
+
+/// How much of a tool's input or result is shown.
+const EXCERPT_CHARS: usize = 160;
+const EXCERPT_LINES: usize = 6;
+
+/// An event as the API returns it: the parts that are shown.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownEvent {
+    #[serde(default)]
+    agent_id: String,
+    sequence_number: u64,
+    content: Value,
+    metadata: Metadata,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    event_type: String,
+    #[serde(default)]
+    message_id: Option<String>,
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    outcome: Option<String>,
+    #[serde(default)]
+    duration_ms: Option<u64>,
+    #[serde(default)]
+    cost_usd: Option<f64>,
+    #[serde(default)]
+    error: Option<ShownError>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ShownError {
+    class: String,
+}
+
+/// Shows one agent, event by event.
+#[derive(Debug, Default)]
+pub(crate) struct Shower {
+    /// The message whose deltas have been shown.
+    streamed: Option<String>,
+    thinking: bool,
+    pub(crate) events: u64,
+    pub(crate) deltas: u64,
+    /// Events that could not be decoded.
+    pub(crate) unread: u64,
+}
+
+impl Shower {
+    /// Shows the event with that number. If it cannot be decoded, it is shown as received, so that nothing is hidden.
+    pub(crate) fn show_text(&mut self, number: u64, event: &str, screen: &mut Screen) {
+        match serde_json::from_str(event) {
+            Ok(event) => self.show(&event, screen),
+            Err(error) => {
+                self.unread += 1;
+                screen.line(Style::Plain, event);
+                screen.remark(&format!("cannot decode event {number}, printing it as received: {error}"));
+            }
+        }
+    }
+
+    fn show(&mut self, event: &ShownEvent, screen: &mut Screen) {
+        self.events += 1;
+        let text = event.content.as_str().unwrap_or_default();
+        let was_thinking = std::mem::take(&mut self.thinking);
+        match event.metadata.event_type.as_str() {
+            "content_delta" => {
+                if was_thinking {
+                    screen.end_line();
+                }
+                self.streamed.clone_from(&event.metadata.message_id);
+                self.deltas += 1;
+                screen.text(Style::Plain, text);
+            }
+            "thinking_delta" => {
+                self.thinking = true;
+                self.streamed.clone_from(&event.metadata.message_id);
+                self.deltas += 1;
+                screen.text(Style::Dim, text);
+            }
+            "tool_input_delta" => self.streamed.clone_from(&event.metadata.message_id),
+            "message" => self.message(event, screen),
+            "tool_use" => {
+                let tool = event.metadata.tool_name.as_deref().unwrap_or("tool");
+                let input = match event.content.get("input") {
+                    Some(Value::String(text)) => text.clone(),
+                    Some(input) => input.to_string(),
+                    None => String::new(),
+                };
+                screen.line(Style::Bold, &format!("● {tool} {}", excerpt(&input, 1)));
+            }
+            "tool_result" => {
+                let style = if event.metadata.is_error { Style::Bad } else { Style::Dim };
+                let result = plain(&event.content);
+                screen.line(style, &indent(&excerpt(&result, EXCERPT_LINES)));
+            }
+            "result" => show_result(event, screen),
+            _ => show_other(event, text, screen),
+        }
+    }
+
+    fn message(&mut self, event: &ShownEvent, screen: &mut Screen) {
+        let streamed = self.streamed.is_some() && self.streamed == event.metadata.message_id;
+        if !streamed {
+            screen.line(Style::Plain, &plain(&event.content));
+        }
+        screen.end_line();
+        self.streamed = None;
+    }
+}
+
+fn show_result(event: &ShownEvent, screen: &mut Screen) {
+    let outcome = event.metadata.outcome.as_deref().unwrap_or_default();
+    let style = if outcome == "completed" { Style::Good } else { Style::Bad };
+    let seconds = event.metadata.duration_ms.map(|ms| format!(" in {:.1} s", ms as f64 / 1000.0));
+    let cost = event.metadata.cost_usd.map(|cost| format!(", ${cost:.4}"));
+    let (seconds, cost) = (seconds.unwrap_or_default(), cost.unwrap_or_default());
+    screen.line(style, &format!("— {outcome}{seconds}, last event {}{cost}", event.sequence_number));
+}
+
+fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
+    match (event.metadata.error.as_ref(), event.metadata.event_type.as_str()) {
+        (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
+        (None, "user_message") => screen.line(Style::Bold, &format!("> {text}")),
+        (None, "abandoned") => {
+            screen.line(Style::Dim, "(the agent abandoned the text above and sends it again)");
+        }
+        (None, "permission_request") => show_question(event, screen),
+        (None, "permission_resolved") => {
+            let said = |field: &str| event.content.get(field).and_then(Value::as_str);
+            let by = said("by").unwrap_or_default();
+            screen.line(
+                Style::Dim,
+                &match said("optionId") {
+                    Some(option) => format!("  answered: {option} (by {by})"),
+                    None => format!("  not answered ({by})"),
+                },
+            );
+        }
+        (None, "api_retry") => screen.line(Style::Dim, "(the agent retries)"),
+        _ => {}
+    }
+}
+
+/// What the agent wants to do, and how to answer.
+fn show_question(event: &ShownEvent, screen: &mut Screen) {
+    let said = |field: &str| event.content.get(field).and_then(Value::as_str).unwrap_or_default();
+    let input = event.content.get("input").map(Value::to_string).unwrap_or_default();
+    screen.line(Style::Bold, &format!("? Allow {}? {}", said("toolName"), excerpt(&input, 1)));
+    let options = event.content.get("options").and_then(Value::as_array).into_iter().flatten();
+    let ids: Vec<&str> = options.filter_map(|option| option.get("optionId")?.as_str()).collect();
+    let (agent, question) = (&event.agent_id, said("requestId"));
+    screen.line(Style::Dim, &format!("  tokenrail answer {agent} {question} {}", ids.join("|")));
+}
+
+fn plain(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(blocks) => {
+            blocks.iter().filter_map(|block| block.get("text")?.as_str()).collect::<Vec<_>>().join("\n")
+        }
+        other => other.to_string(),
+    }
+}
+
+pub(crate) fn excerpt(text: &str, lines: usize) -> String {
+    let mut shown: Vec<String> = text
+        .lines()
+        .take(lines)
+        .map(|line| match line.char_indices().nth(EXCERPT_CHARS) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line.to_owned(),
+        })
+        .collect();
+    let more = text.lines().count().saturating_sub(lines) as u64;
+    if 0 < more {
+        shown.push(format!("… {}", counted(more, "more line")));
+    }
+    shown.join("\n")
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,138 @@
+//! Commands about one agent: send, show, questions, rm and open.
+
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, no_process_is_left, write_script};
+
+fn run(server: &TestServer, args: &[&str]) -> (i32, String, String) {
+    let output = server.command(args).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY").output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_sent_and_only_its_answer_is_shown() {
+    let server = TestServer::start();
+    let id = server.launch_to_completion(&json!({ "say": ["first"] })).await;
+    let (code, shown, said) = run(&server, &["send", "latest", r#"{"say":["second"]}"#]);
+    assert_eq!(code, 0, "{said}");
+    assert!(shown.contains("second") && !shown.contains("first"), "{shown}");
+    let (code, shown, said) = run(&server, &["send", &id, "--detach", r#"{"say":["third"]}"#]);
+    assert_eq!((code, shown.trim_end()), (0, "3"), "{said}");
+    server.wait_until(&id, |agent| agent["turn"] == 3 && agent["status"] == "completed").await;
+    let (code, shown, said) = run(&server, &["send", &id, "--detach", "--json", "{}"]);
+    assert_eq!(code, 0, "{said}");
+    let sent: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!((&sent["agentId"], &sent["turn"]), (&json!(id), &json!(4)));
+    let (code, _, said) = run(&server, &["send", &id, r#"{"mode":"no_result"}"#]);
+    assert_eq!(code, 1, "the outcome of the turn: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_facts_of_an_agent_are_shown() {
+    let server = TestServer::start();
+    let id = server.launch_to_completion(&json!({ "deltas": 3 })).await;
+    let (code, shown, said) = run(&server, &["show", &id]);
+    assert_eq!(code, 0, "{said}");
+    let agent = server.get(&format!("/api/agents/{id}")).await;
+    for (name, fact) in [
+        ("id", id.as_str()),
+        ("status", "completed"),
+        ("type", "fake"),
+        ("folder", agent["cwd"].as_str().unwrap()),
+        ("prompt", r#"{"deltas":3}"#),
+        ("turns", "1"),
+        ("events", &agent["head"].to_string()),
+        ("ended", agent["endedAt"].as_str().unwrap()),
+    ] {
+        assert!(shown.contains(&format!("{name:<10}{fact}\n")), "{name}: {shown}");
+    }
+    let (code, shown, _) = run(&server, &["show", "latest", "--json"]);
+    assert_eq!((code, serde_json::from_str::<Value>(&shown).unwrap()), (0, agent));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn open_questions_are_listed_with_the_command_that_answers_them() {
+    let server = crate::questions::server("");
+    let (code, shown, said) = run(&server, &["questions"]);
+    assert_eq!((code, &shown[..], &said[..]), (0, "", "no agent waits for an answer\n"));
+    let (first, second) = (crate::questions::asking(&server).await, crate::questions::asking(&server).await);
+    let (code, shown, said) = run(&server, &["questions"]);
+    assert_eq!(code, 0, "{said}");
+    for id in [&first, &second] {
+        let asked =
+            format!("{id}  asking  Clean up\n? Allow Bash? {{\"command\":\"rm -r build\"}}\n    allow  ");
+        assert!(shown.contains(&asked), "{shown}");
+        let answer = format!("  tokenrail answer {id} 1-1 allow|allow_always|reject --config ");
+        assert!(shown.contains(&answer), "{shown}");
+    }
+    let (_, shown, _) = run(&server, &["questions", "--json"]);
+    let asked: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(asked.len(), 2);
+    assert_eq!((&asked[0]["agentId"], &asked[0]["requestId"]), (&json!(second), &json!("1-1")));
+    assert_eq!(asked[0]["options"].as_array().unwrap().len(), 3);
+    let (code, _, said) = run(&server, &["answer", &first, "1-1", "allow"]);
+    assert_eq!(code, 0, "{said}");
+    server.wait_for_status(&first, "completed").await;
+    let (_, shown, _) = run(&server, &["questions"]);
+    assert!(!shown.contains(&first) && shown.contains(&second), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_are_deleted_but_running_ones_only_by_force() {
+    let server = TestServer::start();
+    let done = server.launch_to_completion(&json!({})).await;
+    let busy = server.launch(&json!({ "mode": "hang" })).await;
+    server.wait_for_status(&busy, "running").await;
+    let (code, shown, said) = run(&server, &["rm", &done, &busy]);
+    assert_eq!((code, &shown[..]), (1, ""), "{said}");
+    assert!(said.contains(&format!("{busy} is running; cancel it first with: tokenrail cancel")), "{said}");
+    assert_eq!(server.get("/api/agents").await.as_array().unwrap().len(), 2, "nothing is deleted");
+    let (code, shown, said) = run(&server, &["rm", &done, "latest", &done, "--force"]);
+    let expected = format!("deleted {done}; its history is kept\ndeleted {busy}; its history is kept\n");
+    assert_eq!((code, shown), (0, expected), "{said}");
+    no_process_is_left(&busy).await;
+    assert_eq!(server.get("/api/agents").await, json!([]));
+    assert_eq!(server.get(&format!("/api/agents/{busy}")).await["status"], "cancelled");
+    // Deleted agents are found only by their whole id.
+    let (code, _, said) = run(&server, &["rm", &done[..30], "--purge"]);
+    assert!(code == 1 && said.contains("no such agent"), "{said}");
+    let (code, shown, said) = run(&server, &["rm", &done, "--purge", "--json"]);
+    assert_eq!(code, 0, "{said}");
+    let purged: Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(purged, json!({ "agentId": done, "purged": true }));
+    let (code, _, said) = run(&server, &["show", &done]);
+    assert!(code == 1 && said.contains("not_found"), "{said}");
+    let (code, _, _) = run(&server, &["rm"]);
+    assert_eq!(code, 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_of_the_page_is_printed_and_opened_on_a_desktop() {
+    let server = TestServer::start();
+    let id = server.launch_to_completion(&json!({})).await;
+    let (address, token) = (server.authority(), server.token().to_owned());
+    let (code, shown, said) = run(&server, &["open"]);
+    assert_eq!((code, shown), (0, format!("http://{address}/#token={token}\n")), "{said}");
+    let page = format!("http://{address}/agents/{id}#token={token}");
+    let (code, shown, said) = run(&server, &["open", "latest", "--json"]);
+    assert_eq!((code, shown), (0, format!("{{\"url\":\"{page}\"}}\n")), "{said}");
+    // A desktop whose opener writes down what it is to open.
+    let opened = server.folder.path().join("opened");
+    let script = format!("#!/bin/sh\necho \"$1\" > {0}.new\nmv {0}.new {0}\n", opened.display());
+    write_script(&server.folder.path().join("xdg-open"), &script);
+    let path = format!("{}:{}", server.folder.path().display(), std::env::var("PATH").unwrap());
+    let desktop = |args: &[&str]| {
+        let mut command = server.command(args);
+        assert!(command.env("PATH", &path).env("DISPLAY", ":0").output().unwrap().status.success());
+    };
+    desktop(&["open", &id, "--print"]);
+    assert!(!opened.exists());
+    desktop(&["open", &id]);
+    let started = std::time::Instant::now();
+    while !opened.exists() {
+        assert!(started.elapsed() < crate::harness::PATIENCE, "nothing was opened");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(std::fs::read_to_string(&opened).unwrap().trim_end(), page);
+}
