@@ -8,6 +8,7 @@ mod bad_input;
 mod browser;
 mod cancel_an_agent;
 mod colors;
+mod command_files;
 mod command_line;
 mod copies;
 mod database;

@@ -7,12 +7,16 @@ mod backup;
 mod client;
 mod color;
 mod command;
+mod completions;
+mod config;
 mod copies;
 mod demo;
 mod doctor;
 mod exit;
+mod flags;
 mod follow;
 mod list;
+mod man;
 mod memory;
 mod open;
 mod questions;
@@ -33,14 +37,14 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use clap::parser::ValueSource;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _, Parser};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokenrail_runner::Protocol;
 use tokio::runtime::{self, Runtime};
 
-use crate::config::{Config, Flags, Given, LimitsConfig};
+use crate::config::{Config, Flags, LimitsConfig};
 use command::{Command, Global};
+use config::ConfigCommand;
 pub(crate) use exit::{Exit, Failure};
 pub(crate) use screen::Screen;
 
@@ -115,8 +119,12 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
     let env: BTreeMap<String, String> = std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
         .collect();
-    let repeat = repeated(matches);
-    let config = match Config::load(&flags(cli.global, matches), &env) {
+    let repeat = flags::repeated(matches);
+    let flags = flags::flags(cli.global, matches);
+    if let Some(done) = without_settings(&cli.command, &flags, &env, &mut screen) {
+        return finish(done, &mut screen);
+    }
+    let config = match Config::load(&flags, &env) {
         Ok(config) => Config { repeat, ..config },
         Err(error) => {
             screen.error("configuration", &error);
@@ -137,42 +145,23 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
     }
 }
 
-fn flags(global: Global, matches: &ArgMatches) -> Flags {
-    let Global { config, data_dir, listen, url, insecure_no_auth, color: _, json: _ } = global;
-    let given = |text: Option<String>, id: &str, flag: &'static str, variable: &'static str| {
-        let from_variable = matches.value_source(id) == Some(ValueSource::EnvVariable);
-        text.map(|text| Given { text, by: if from_variable { variable } else { flag } })
-    };
-    Flags {
-        config,
-        data_dir,
-        listen: given(listen, "listen", "--listen", "TOKENRAIL_LISTEN"),
-        url: given(url, "url", "--url", "TOKENRAIL_URL"),
-        insecure_no_auth,
-    }
-}
-
-/// The flags that another command needs to reach the same server, each with a space before it.
-fn repeated(matches: &ArgMatches) -> String {
-    let mut flags = String::new();
-    for (id, flag) in
-        [("config", "--config"), ("data_dir", "--data-dir"), ("listen", "--listen"), ("url", "--url")]
-    {
-        let given = matches.value_source(id) == Some(ValueSource::CommandLine);
-        for value in matches.get_raw(id).into_iter().flatten().filter(|_| given) {
-            flags.push_str(&format!(" {flag} {}", quoted(&value.to_string_lossy())));
+/// Executes a command that works even if the configuration is wrong. `None` for any other command.
+fn without_settings(
+    command: &Command,
+    flags: &Flags,
+    env: &BTreeMap<String, String>,
+    screen: &mut Screen,
+) -> Option<Result<Exit, Failure>> {
+    let file = flags.config.as_deref();
+    match command {
+        Command::Config(args) if args.command == ConfigCommand::Path => {
+            Some(Ok(config::path(file, env, screen)))
         }
+        Command::Config(args) if args.command == ConfigCommand::Init => Some(config::init(file, env, screen)),
+        Command::Completions(args) => Some(completions::completions(args, &Cli::command(), screen)),
+        Command::Man(args) => Some(man::man(args, Cli::command(), screen)),
+        _ => None,
     }
-    flags
-}
-
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./:@%+=,-".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Creates the runtime. Its number of threads does not grow with agents: blocking work waits for one of them.
@@ -240,11 +229,24 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token => serve::token(&config, &mut screen),
-        Command::Supervise { .. } | Command::Converse { .. } | Command::Model { .. } => Ok(Exit::Usage),
+        Command::Config(_) => config::show(&config, &mut screen),
+        Command::Completions(_)
+        | Command::Man(_)
+        | Command::Supervise { .. }
+        | Command::Converse { .. }
+        | Command::Model { .. } => Ok(Exit::Usage),
     };
     match done {
         // Lost output is a failure of a command, but not of a server.
-        Ok(Exit::Completed) if !serves => screen.exit_or(Exit::Completed),
+        Ok(Exit::Completed) if serves => Exit::Completed,
+        done => finish(done, &mut screen),
+    }
+}
+
+/// Prints the error of a command, and returns its exit.
+fn finish(done: Result<Exit, Failure>, screen: &mut Screen) -> Exit {
+    match done {
+        Ok(Exit::Completed) => screen.exit_or(Exit::Completed),
         Ok(exit) => exit,
         Err(error) => {
             screen.error(error.code(), error.cause());

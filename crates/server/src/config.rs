@@ -4,6 +4,7 @@ mod agents;
 mod layers;
 mod limits;
 mod problem;
+mod shown;
 mod source;
 mod target;
 
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 pub(crate) use agents::{AgentConfig, ProcessBlock, ProxyBlock, RecordingSource, ReplayBlock, RunnerConfig};
+pub(crate) use layers::{user_file, usual_files};
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 use source::Source;

@@ -8,7 +8,9 @@ use tokenrail_runner::ModelApi;
 
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
-use super::{allow, backup, copies, demo, follow, list, open, reparse, rm, run, send, serve, show};
+use super::{
+    allow, backup, completions, config, copies, demo, follow, list, man, open, reparse, rm, run, send, serve, show,
+};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
@@ -81,6 +83,12 @@ pub(crate) enum Command {
     Doctor,
     /// Print the access token that clients need
     Token,
+    /// Show where the settings come from, show all of them, or write an example
+    Config(config::ConfigArgs),
+    /// Print a script that lets a shell complete commands and options
+    Completions(completions::CompletionsArgs),
+    /// Write the manual pages to a folder, for packagers
+    Man(man::ManArgs),
     /// Send the request on standard input to a model API (internal)
     #[command(hide = true)]
     Model {

@@ -91,13 +91,21 @@ pub(super) fn find_file(asked: Option<&Path>, env: &BTreeMap<String, String>) ->
     if let Some(path) = asked {
         return Some(path.to_owned());
     }
-    let user = match (env.get("XDG_CONFIG_HOME"), env.get("HOME")) {
+    usual_files(env).into_iter().find(|path| path.is_file())
+}
+
+/// The files that are looked for if the user names none. The first one that exists is read.
+pub(crate) fn usual_files(env: &BTreeMap<String, String>) -> Vec<PathBuf> {
+    [Some(PathBuf::from("tokenrail.toml")), user_file(env)].into_iter().flatten().collect()
+}
+
+/// The file in the user's config folder. `None` if the environment names no such folder.
+pub(crate) fn user_file(env: &BTreeMap<String, String>) -> Option<PathBuf> {
+    match (env.get("XDG_CONFIG_HOME"), env.get("HOME")) {
         (Some(dir), _) => Some(Path::new(dir).join("tokenrail/tokenrail.toml")),
         (None, Some(home)) => Some(Path::new(home).join(".config/tokenrail/tokenrail.toml")),
         (None, None) => None,
-    };
-    let here = PathBuf::from("tokenrail.toml");
-    [Some(here), user].into_iter().flatten().find(|path| path.is_file())
+    }
 }
 
 /// Reads the file, then applies the environment.
