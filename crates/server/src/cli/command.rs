@@ -9,7 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, backup, completions, config, copies, demo, follow, list, man, open, reparse, rm, run, send, serve, show,
+    allow, backup, completions, config, copies, demo, follow, list, man, open, reparse, rm, run, send, serve,
+    show,
 };
 
 #[derive(Debug, Args)]

@@ -5,9 +5,9 @@ use tokenrail_parser::JsonlMapping;
 use tokenrail_runner::{ModelSettings, Protocol, Unanswered};
 use toml::{Table, Value};
 
-use super::agents::ConverseConfig;
+use super::agents::ConverseBlock;
 use super::{
-    AgentConfig, Config, ProcessConfig, ProxyConfig, ReplayConfig, RunnerConfig, Synchronous, Transcript,
+    AgentConfig, Config, ProcessBlock, ProxyBlock, RecordingSource, ReplayBlock, RunnerConfig, SyncMode,
 };
 
 /// What stands in place of a value that may be a secret.
@@ -27,8 +27,8 @@ impl Config {
             server.insert("default_agent".to_owned(), default.clone().into());
         }
         let synchronous = match self.synchronous {
-            Synchronous::Full => "full",
-            Synchronous::Normal => "normal",
+            SyncMode::Full => "full",
+            SyncMode::Normal => "normal",
         };
         let storage = Table::from_iter([("synchronous".to_owned(), synchronous.into())]);
         table.insert("storage".to_owned(), Value::Table(storage));
@@ -55,13 +55,13 @@ fn of_agent(agent: &AgentConfig) -> Table {
     let mut shown = match runner {
         RunnerConfig::Process(process) => of_process(process),
         RunnerConfig::Http(model) => of_model(model),
-        RunnerConfig::Proxy(ProxyConfig { url }) => {
+        RunnerConfig::Proxy(ProxyBlock { url }) => {
             table([("runner", Some("proxy".into())), ("url", Some(without_login(url).into()))])
         }
-        RunnerConfig::Replay(ReplayConfig { transcript, speed }) => {
+        RunnerConfig::Replay(ReplayBlock { transcript, speed }) => {
             let transcript = match transcript {
-                Transcript::BuiltIn => "builtin".to_owned(),
-                Transcript::File(path) => path.display().to_string(),
+                RecordingSource::BuiltIn => "builtin".to_owned(),
+                RecordingSource::File(path) => path.display().to_string(),
             };
             let (transcript, speed) = (Some(transcript.into()), Some((*speed).into()));
             table([("runner", Some("replay".into())), ("transcript", transcript), ("speed", speed)])
@@ -75,9 +75,8 @@ fn of_agent(agent: &AgentConfig) -> Table {
     shown
 }
 
-fn of_process(process: &ProcessConfig) -> Table {
-    let ProcessConfig { program, args, resume_args, model_args, env, pass_env, interrupt, converse } =
-        process;
+fn of_process(process: &ProcessBlock) -> Table {
+    let ProcessBlock { program, args, resume_args, model_args, env, pass_env, interrupt, converse } = process;
     let is_acp = converse.is_some_and(|converse| converse.protocol == Protocol::Acp);
     let env: Table = env.keys().map(|name| (name.clone(), HIDDEN.into())).collect();
     let mut shown = table([
@@ -90,7 +89,7 @@ fn of_process(process: &ProcessConfig) -> Table {
         ("pass_env", Some(list(pass_env))),
         ("interrupt", Some((*interrupt).into())),
     ]);
-    if let Some(ConverseConfig { protocol, permission_timeout_s, permission_default, files, rest_s }) =
+    if let Some(ConverseBlock { protocol, permission_timeout_s, permission_default, files, rest_s }) =
         converse
     {
         let unanswered = match permission_default {
