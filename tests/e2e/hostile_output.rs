@@ -105,7 +105,7 @@ fn what_cannot_be_read_is_shown_as_it_came_and_told() {
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    let (code, shown, said) = command(&["tail", "x"]);
+    let (code, shown, said) = command(&["tail", "01a211c1-1e34-7650-bd56-614a0b2d3fec"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(shown.contains("> one\n") && shown.contains(r#""content":[1e400]"#), "{shown}");
     assert!(shown.contains("> three\n"), "{shown}");

@@ -28,6 +28,7 @@ mod send;
 mod serve;
 mod show;
 mod shower;
+mod tail;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -212,7 +213,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Serve(args) => serve::serve(config, args, &mut screen).await,
         Command::Demo(args) => demo::demo(config, args, &mut screen).await,
         Command::Run(args) => run::run(config, args, &mut screen).await,
-        Command::Tail(args) => follow::tail(&config, args, &mut screen).await,
+        Command::Tail(args) => tail::tail(&config, args, &mut screen).await,
         Command::Ls(args) => list::ls(&config, args, &mut screen).await,
         Command::Cancel { agent } => list::cancel(&config, &agent, &mut screen).await,
         Command::Allow(args) => allow::allow(&config, &args, &mut screen),

@@ -108,11 +108,7 @@ impl Attended<'_> {
                  as interrupted",
             ),
         }
-        screen.remark(&match waits {
-            true => {
-                format!("to cancel it: press Ctrl-C again within {} s, or: {cancel}", SECOND_CTRL_C.as_secs())
-            }
-            false => format!("to cancel it: {cancel}"),
-        });
+        let again = format!("press Ctrl-C again within {} s, or: ", SECOND_CTRL_C.as_secs());
+        screen.remark(&format!("to cancel it: {}{cancel}", if waits { again.as_str() } else { "" }));
     }
 }

@@ -10,6 +10,7 @@ use reqwest::{Body, Method, RequestBuilder, Response, StatusCode, Url, header};
 use serde::Deserialize;
 use serde_json::Value;
 use tokenrail_persistence::is_in_use;
+use tokio::time::timeout;
 
 use super::{Exit, Failure};
 use crate::address;
@@ -19,6 +20,8 @@ use crate::token::{self, TokenError};
 
 /// How long connecting may take. The server is on this machine or near it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the server may take to begin its response. A deletion waits for the end of an agent.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running server, and the credentials for it.
 #[derive(Clone)]
@@ -152,7 +155,8 @@ impl Client {
     /// Sends JSON as it is read.
     pub(crate) async fn upload(&self, path: &[&str], body: Body) -> Result<Value, Failure> {
         let request = self.request(Method::POST, path, &[])?.header("content-type", "application/json");
-        Ok(self.send(request.body(body)).await?.json().await?)
+        // The server limits the time of an import.
+        Ok(self.check(request.body(body).send().await).await?.json().await?)
     }
 
     /// Opens a stream of events after `since`.
@@ -189,7 +193,20 @@ impl Client {
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let answer = request.send().await.map_err(|error| {
+        self.send_within(ANSWER_TIMEOUT, request).await
+    }
+
+    async fn send_within(&self, limit: Duration, request: RequestBuilder) -> Result<Response, Failure> {
+        let Ok(answer) = timeout(limit, request.send()).await else {
+            let text = format!("the server at {} did not respond within {limit:?}", self.base());
+            return Err(Failure::new(Exit::Unreachable, text));
+        };
+        self.check(answer).await
+    }
+
+    /// Turns everything but a success into an error.
+    async fn check(&self, answer: reqwest::Result<Response>) -> Result<Response, Failure> {
+        let answer = answer.map_err(|error| {
             let (base, cause) = (self.base(), root_cause(&error));
             let advice = match self.token_of {
                 TokenOf::DataFolder => "; start one with: tokenrail serve",
@@ -284,4 +301,21 @@ fn url_of(mut address: SocketAddr) -> Result<Url, Failure> {
         _ => {}
     }
     Ok(Url::parse(&format!("http://{address}"))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_does_not_respond_counts_as_unreachable() {
+        crate::install_crypto();
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = url_of(silent.local_addr().unwrap()).unwrap();
+        let client = Client::with(base, None, TokenOf::Environment).unwrap();
+        let request = client.request(Method::GET, &["healthz"], &[]).unwrap();
+        let failure = client.send_within(Duration::from_millis(50), request).await.unwrap_err();
+        assert_eq!(failure.exit, Exit::Unreachable);
+        assert!(failure.to_string().ends_with("did not respond within 50ms"), "{failure}");
+    }
 }

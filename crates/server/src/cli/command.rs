@@ -9,8 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, backup, completions, config, copies, demo, follow, list, man, open, reparse, rm, run, send, serve,
-    show,
+    allow, backup, completions, config, copies, demo, list, man, open, reparse, rm, run, send, serve, show,
+    tail,
 };
 
 #[derive(Debug, Args)]
@@ -22,7 +22,7 @@ pub(crate) struct Global {
     /// Data folder: the database, the access token and the output of running agents
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// URL of the server to connect to, such as https://agents.example.com, instead of the server of the data folder. Set its token in TOKENRAIL_TOKEN. `serve`, `backup`, `reparse` and `token` ignore it
+    /// URL of the server to connect to, such as `https://agents.example.com`, instead of the server of the data folder. Set its token in `TOKENRAIL_TOKEN`. `serve`, `backup`, `reparse` and `token` ignore it
     #[arg(long, global = true, env = "TOKENRAIL_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Address to listen on (`serve`, `demo`; default: 127.0.0.1:7117), or address of the server to connect to (default: the server that uses the data folder). `backup`, `reparse` and `token` ignore it
@@ -31,7 +31,7 @@ pub(crate) struct Global {
     /// `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
     #[arg(long, global = true)]
     pub(crate) insecure_no_auth: bool,
-    /// When to use colours. `auto` means on a terminal, and obeys NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM=dumb
+    /// When to use colours. `auto` means on a terminal, and obeys `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM=dumb`
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
     pub(crate) color: ColorWhen,
     /// Print JSON lines instead of text
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     /// Launch an agent and follow it
     Run(run::RunArgs),
     /// Follow an agent
-    Tail(follow::TailArgs),
+    Tail(tail::TailArgs),
     /// List agents, newest first
     Ls(list::LsArgs),
     /// Send a message to an agent and follow its answer

@@ -44,9 +44,10 @@ pub(crate) fn path(asked: Option<&Path>, env: &BTreeMap<String, String>, screen:
         };
         is_found |= state == "read";
         let file = std::path::absolute(&file).unwrap_or(file).display().to_string();
-        let line = match screen.json {
-            true => json!({ "path": file, "state": state }).to_string(),
-            false => format!("{state:<8}  {file}"),
+        let line = if screen.json {
+            json!({ "path": file, "state": state }).to_string()
+        } else {
+            format!("{state:<8}  {file}")
         };
         screen.line(Style::Plain, &line);
     }

@@ -47,3 +47,16 @@ fn quoted(word: &str) -> String {
     }
     format!("'{}'", word.replace('\'', "'\\''"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn a_repeated_flag_reaches_the_program_unchanged() {
+        assert_eq!(quoted("https://box:7117/a"), "https://box:7117/a");
+        assert_eq!(quoted("/my data"), "'/my data'");
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(quoted(""), "''");
+    }
+}

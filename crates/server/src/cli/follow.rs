@@ -1,21 +1,16 @@
-//! `tokenrail tail`, and what `run` and `demo` do after the launch.
+//! Shows an agent as it works: what `tail` does, and other commands after they have started a turn.
 
 use std::time::Duration;
 
-use clap::Args;
 use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
-use super::agent_id::AgentArg;
-use super::attend::{Attended, Host, OnStop, attend};
 use super::client::Client;
 use super::screen::{Screen, Style, counted};
-use super::serve::StopSignal;
 use super::shower::Shower;
 use super::{Exit, Failure};
-use crate::config::Config;
 
 /// The maximum length of one event of the stream, in bytes.
 const EVENT_BYTES: usize = 64 << 20;
@@ -23,27 +18,6 @@ const EVENT_BYTES: usize = 64 << 20;
 const RECONNECTS: u32 = 60;
 const RECONNECT_PAUSE: Duration = Duration::from_millis(500);
 const SPIN: Duration = Duration::from_millis(100);
-
-#[derive(Debug, Args)]
-pub(crate) struct TailArgs {
-    #[command(flatten)]
-    agent: AgentArg,
-    /// Start after this sequence number; 0 starts at the beginning
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    since: u64,
-    /// Keep following after the turn ends, to show later turns
-    #[arg(long)]
-    keep: bool,
-}
-
-pub(crate) async fn tail(config: &Config, args: TailArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    let client = Client::reach(config).await?;
-    let id = args.agent.find(&client).await?;
-    let mut stop = StopSignal::listen()?;
-    let (since, keep, host, on_stop) = (args.since, args.keep, Host::Server, OnStop::Leave);
-    let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
-    Ok(attend(attended, &mut stop, screen).await?.exit())
-}
 
 /// Shows an agent after the event `last` until it has ended, and moves `last` on. It reconnects if the connection is
 /// lost.

@@ -10,14 +10,22 @@ use super::{Exit, color};
 /// Standard output, and the state of the terminal.
 pub(crate) struct Screen {
     pub(crate) json: bool,
-    terminal: bool,
-    /// Whether the terminal can erase a line.
-    erases: bool,
+    output: Output,
     colors: bool,
     cursor: Cursor,
     frame: usize,
     /// The error because of which standard output takes nothing more.
     lost: Option<io::ErrorKind>,
+}
+
+/// What standard output is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Output {
+    /// A pipe or a file.
+    Stream,
+    /// It cannot erase a line.
+    DumbTerminal,
+    Terminal,
 }
 
 /// Where the cursor stands.
@@ -43,16 +51,19 @@ const SPINNER: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '�
 
 impl Screen {
     pub(crate) fn new(json: bool) -> Self {
-        let terminal = io::stdout().is_terminal();
         let kind = std::env::var_os("TERM").unwrap_or_default();
-        let erases = terminal && !kind.is_empty() && kind != "dumb";
+        let output = match io::stdout().is_terminal() {
+            false => Output::Stream,
+            true if kind.is_empty() || kind == "dumb" => Output::DumbTerminal,
+            true => Output::Terminal,
+        };
         let colors = color::on_stdout() && !json;
-        Self { json, terminal, erases, colors, cursor: Cursor::LineStart, frame: 0, lost: None }
+        Self { json, output, colors, cursor: Cursor::LineStart, frame: 0, lost: None }
     }
 
     /// Whether a person at a terminal reads the output.
     pub(crate) fn is_live(&self) -> bool {
-        self.terminal && !self.json
+        self.output != Output::Stream && !self.json
     }
 
     /// Whether standard output takes nothing more.
@@ -81,7 +92,11 @@ impl Screen {
         }
         self.clear_status();
         // With colours, the output is meant for a terminal, even if a pager is in between.
-        let shown = if self.terminal || self.colors { without_controls(text) } else { text.to_owned() };
+        let shown = if self.output != Output::Stream || self.colors {
+            without_controls(text)
+        } else {
+            text.to_owned()
+        };
         let (on, off) = self.codes(style);
         let written = write!(io::stdout(), "{on}{shown}{off}").and_then(|()| io::stdout().flush());
         if let Err(error) = written
@@ -115,7 +130,7 @@ impl Screen {
 
     /// Shows a status until something else is written; on a terminal only.
     pub(crate) fn status(&mut self, status: &str) {
-        if !self.is_live() || !self.erases || self.cursor == Cursor::InLine {
+        if !self.is_live() || self.output != Output::Terminal || self.cursor == Cursor::InLine {
             return;
         }
         self.frame = (self.frame + 1) % SPINNER.len();

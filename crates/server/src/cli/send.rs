@@ -34,9 +34,10 @@ pub(crate) async fn send(config: &Config, args: SendArgs, screen: &mut Screen) -
     let accepted = client.post(&["api", "agents", &id, "messages"], &json!({ "content": content })).await?;
     let turn = accepted.get("turn").and_then(Value::as_u64).unwrap_or_default();
     if detach {
-        let line = match screen.json {
-            true => json!({ "agentId": id, "turn": turn, "queued": accepted.get("queued") }).to_string(),
-            false => turn.to_string(),
+        let line = if screen.json {
+            json!({ "agentId": id, "turn": turn, "queued": accepted.get("queued") }).to_string()
+        } else {
+            turn.to_string()
         };
         screen.line(Style::Plain, &line);
         return Ok(Exit::Completed);

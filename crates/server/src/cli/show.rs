@@ -46,7 +46,7 @@ fn facts(agent: &Value) -> Vec<(&'static str, String)> {
     let json = |key: &str| agent.get(key).map(Value::to_string);
     let turns = match (number("turn"), number("queued")) {
         (turn, 0) => turn.to_string(),
-        (turn, queued) => format!("{turn}, {} more queued", queued),
+        (turn, queued) => format!("{turn}, {queued} more queued"),
     };
     let read_only = agent.get("readOnly").and_then(Value::as_bool) == Some(true);
     let cost = agent.get("costUsd").and_then(Value::as_f64).map(|cost| format!("${cost:.4}"));
