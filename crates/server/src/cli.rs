@@ -28,6 +28,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokenrail_runner::{ModelApi, Protocol};
 use tokio::runtime::{self, Runtime};
 
+use crate::clock::SystemClock;
 use crate::config::{Config, Flags, LimitsConfig};
 pub(crate) use screen::Screen;
 
@@ -177,7 +178,7 @@ pub fn main() -> ExitCode {
             return tokenrail_runner::exec_for(*parent, run_folder, program);
         }
         let Some(protocol) = Protocol::from_name(protocol) else { return Exit::Usage.into() };
-        return tokenrail_runner::converse(protocol, run_folder, program);
+        return tokenrail_runner::converse(protocol, run_folder, program, &SystemClock);
     }
     let mut screen = Screen::new(cli.global.json);
     if let Err(error) = hidden {
