@@ -14,6 +14,11 @@ async fn inbox(server: &TestServer) -> Vec<Value> {
     server.get("/api/questions").await.as_array().unwrap().clone()
 }
 
+/// The line of `tokenrail ls` about the only agent.
+fn listed(server: &TestServer) -> String {
+    String::from_utf8(server.command(&["ls"]).output().unwrap().stdout).unwrap()
+}
+
 async fn answer(server: &TestServer, id: &str, option: &str) {
     let path = format!("/api/agents/{id}/permissions/1-1");
     let (status, told) = server.post(&path, &json!({ "optionId": option })).await;
@@ -37,6 +42,7 @@ async fn an_agent_that_waits_says_so_until_it_is_answered_and_after_a_crash_of_t
     expected["agentId"] = json!(id);
     assert_eq!(expected["defaultOptionId"], "reject");
     assert_eq!(inbox(&server).await, [expected.clone()]);
+    assert!(listed(&server).contains("  needs you     asking "), "{}", listed(&server));
 
     server.kill_and_start_again();
     let again = until_open(&server, &id, 1).await;
@@ -47,6 +53,7 @@ async fn an_agent_that_waits_says_so_until_it_is_answered_and_after_a_crash_of_t
     let ended = server.wait_until(&id, |agent| agent["status"] == "completed").await;
     assert_eq!((&ended["openQuestions"], ended.get("waitingSince")), (&json!(0), None));
     assert_eq!(inbox(&server).await, [] as [Value; 0]);
+    assert!(listed(&server).contains("  completed     asking "), "{}", listed(&server));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
