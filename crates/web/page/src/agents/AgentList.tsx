@@ -1,12 +1,13 @@
 import type { Agent } from "@tokenrail/client";
 import { preloadAgentMessages, useTokenrail } from "@tokenrail/client/react";
-import { memo, useDeferredValue, useMemo, useState } from "react";
+import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react";
 
 import { useNow } from "../app/now.ts";
 import { compact, counted, since } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
-import { StatusBadge } from "./StatusBadge.tsx";
+import { needsYou, StatusBadge } from "./StatusBadge.tsx";
+import { titleOf } from "./title.ts";
 
 /**
  * How often ages are updated. New agents show seconds, so this is a compromise between accuracy and constant change.
@@ -34,6 +35,17 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
   const wanted = useDeferredValue(filter.trim().toLowerCase());
   const now = useNow(ageEveryMs);
   const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
+  const waiting = useMemo(() => shown.filter(needsYou).sort(longestFirst), [shown]);
+  const others = useMemo(() => shown.filter((agent) => !needsYou(agent)), [shown]);
+  const item = (agent: Agent) => (
+    <AgentItem
+      key={agent.id}
+      agent={agent}
+      age={since(agent.createdAt, now)}
+      current={agent.id === current}
+      onOpen={onOpen}
+    />
+  );
   const isKnown = agents.length > 0 || !(loading || error);
   return (
     <nav className="agents" aria-label="Agents">
@@ -62,28 +74,35 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
         <p className="hint">No agents yet. Launch one to see it here.</p>
       )}
       {agents.length > 0 && shown.length === 0 && <p className="hint">No agents match.</p>}
-      <ol className="agent-list" data-testid="agents">
-        {shown.slice(0, shownAgents).map((agent) => (
-          <AgentItem
-            key={agent.id}
-            agent={agent}
-            age={since(agent.createdAt, now)}
-            current={agent.id === current}
-            onOpen={onOpen}
-          />
-        ))}
-        {onMore && (
-          <li>
-            <button type="button" className="button wide" onClick={onMore}>
-              Load older agents
-            </button>
-          </li>
+      <div className="agent-list" data-testid="agents">
+        {waiting.length > 0 && <NeedsYou>{waiting.map(item)}</NeedsYou>}
+        {(others.length > 0 || onMore) && (
+          <ol>
+            {others.slice(0, shownAgents).map(item)}
+            {onMore && (
+              <li>
+                <button type="button" className="button wide" onClick={onMore}>
+                  Load older agents
+                </button>
+              </li>
+            )}
+          </ol>
         )}
-      </ol>
-      {shown.length > shownAgents && (
-        <p className="hint">Use the filter to find {counted(shown.length - shownAgents, "more agent")}.</p>
+      </div>
+      {others.length > shownAgents && (
+        <p className="hint">Use the filter to find {counted(others.length - shownAgents, "more agent")}.</p>
       )}
     </nav>
+  );
+}
+
+/** The agents that wait for the answer to a permission request. */
+function NeedsYou({ children }: { children: ReactNode }) {
+  return (
+    <section className="needs-you" aria-labelledby="needs-you" data-testid="needs-you">
+      <h3 id="needs-you">Needs you</h3>
+      <ol>{children}</ol>
+    </section>
   );
 }
 
@@ -113,7 +132,7 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
       >
         <span className="agent-title">{titleOf(agent)}</span>
         <span className="agent-meta">
-          <StatusBadge status={agent.status} />
+          <StatusBadge agent={agent} />
           <span>{agent.type}</span>
           <span className="agent-counts">
             {compact(agent.head)} {agent.head === 1 ? "event" : "events"} · {age}
@@ -134,14 +153,14 @@ function AgentSkeleton() {
   );
 }
 
-/** The name of the agent, or else the first line of its prompt. */
-export function titleOf(agent: Agent): string {
-  return agent.name || agent.prompt.trim().split("\n", 1)[0] || agent.id;
+function longestFirst(one: Agent, other: Agent): number {
+  return (one.waitingSince ?? "") < (other.waitingSince ?? "") ? -1 : 1;
 }
 
 function matches(agent: Agent, wanted: string): boolean {
   if (!wanted) return true;
-  return [agent.name, agent.type, agent.status, agent.prompt, agent.id].some((text) =>
+  const state = needsYou(agent) ? "needs you" : agent.status;
+  return [agent.name, agent.type, state, agent.prompt, agent.id].some((text) =>
     text?.toLowerCase().includes(wanted),
   );
 }

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { AgentList } from "../agents/AgentList.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
 import { Home } from "../agents/Home.tsx";
-import { isActive } from "../agents/StatusBadge.tsx";
+import { isActive, needsYou } from "../agents/StatusBadge.tsx";
 import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
@@ -115,15 +115,17 @@ function useLater(later: boolean): boolean {
   return isTime;
 }
 
-/** Announces to screen readers that an agent has ended, but not what it said. */
+/** Announces to screen readers that an agent has ended or needs the user, but not what it said. */
 function AgentNews({ agents }: { readonly agents: readonly Agent[] }) {
   const before = useRef(new Map<string, Agent>());
   const [news, setNews] = useState("");
   useEffect(() => {
     for (const agent of agents) {
       const old = before.current.get(agent.id);
-      if (old && isActive(old.status) && !isActive(agent.status))
-        setNews(`Agent ${agent.name ?? agent.type} ${agent.status}`);
+      if (!old) continue;
+      const name = agent.name ?? agent.type;
+      if (isActive(old.status) && !isActive(agent.status)) setNews(`Agent ${name} ${agent.status}`);
+      if (!needsYou(old) && needsYou(agent)) setNews(`Agent ${name} needs you`);
     }
     before.current = new Map(agents.map((agent) => [agent.id, agent]));
   }, [agents]);
