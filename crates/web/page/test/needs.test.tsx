@@ -4,6 +4,7 @@ import { fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 
 import { AgentList } from "../src/agents/AgentList.tsx";
+import { useTab } from "../src/app/tab.ts";
 
 function agent(id: string, waitingSince?: string): Agent {
   const openQuestions = waitingSince ? 1 : 0;
@@ -47,4 +48,22 @@ test("the filter finds those that need somebody by these words", () => {
   render(<List listed={[...agents, agent("e")]} />);
   fireEvent.change(screen.getByLabelText("Filter agents"), { target: { value: "needs you" } });
   expect(listed(screen.getByTestId("agents"))).toEqual(["d needs-you", "b needs-you"]);
+});
+
+function Tab({ subject, waiting }: { readonly subject?: string; readonly waiting: number }) {
+  useTab(subject, waiting);
+  return null;
+}
+
+test("the tab says what it shows, and how many agents wait", () => {
+  document.head.innerHTML = '<link rel="icon" href="/icon.svg">';
+  const tab = () => [document.title, document.querySelector("link")?.getAttribute("href")];
+  const { rerender } = render(<Tab waiting={0} />);
+  expect(tab()).toEqual(["Tokenrail", "/icon.svg"]);
+  rerender(<Tab waiting={2} />);
+  expect(tab()).toEqual(["(2) Tokenrail", "/icon-waiting.svg"]);
+  rerender(<Tab subject="Fix the test" waiting={1} />);
+  expect(tab()).toEqual(["(1) Fix the test · Tokenrail", "/icon-waiting.svg"]);
+  rerender(<Tab subject={"x".repeat(200)} waiting={0} />);
+  expect(tab()).toEqual([`${"x".repeat(80)}… · Tokenrail`, "/icon.svg"]);
 });

@@ -14,6 +14,7 @@ import { ConnectionState } from "./ConnectionState.tsx";
 import { phone, useMedia } from "./media.ts";
 import { useRoute } from "./route.ts";
 import { Shortcuts, useShortcut } from "./shortcuts.tsx";
+import { useTab } from "./tab.ts";
 import { ThemeButton } from "./theme.tsx";
 
 export function App() {
@@ -31,6 +32,8 @@ export function App() {
     go(id);
     setDrawer(false);
   };
+  const [title, setTitle] = useState<string>();
+  useTab(title, agents.filter(needsYou).length);
   const close = () => {
     setDrawer(false);
     menu.current?.focus();
@@ -99,7 +102,7 @@ export function App() {
       </aside>
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
         {agentId ? (
-          <Conversation key={agentId} agentId={agentId} onOpen={open} />
+          <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} />
         ) : (
           <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
         )}
