@@ -26,11 +26,13 @@ interface Props {
   readonly current: string | null;
   readonly onOpen: (id: string) => void;
   readonly onRetry: () => void;
+  /** Asks the browser for the permission to notify. Absent if there is nothing to ask. */
+  readonly onNotify?: (() => void) | undefined;
   /** Loads older agents. Absent if there are none. */
   readonly onMore?: (() => void) | undefined;
 }
 
-export function AgentList({ agents, active, loading, error, current, onOpen, onRetry, onMore }: Props) {
+export function AgentList({ agents, active, loading, error, current, onOpen, onRetry, onNotify, onMore }: Props) {
   const [filter, setFilter] = useState("");
   const wanted = useDeferredValue(filter.trim().toLowerCase());
   const now = useNow(ageEveryMs);
@@ -75,7 +77,7 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
       )}
       {agents.length > 0 && shown.length === 0 && <p className="hint">No agents match.</p>}
       <div className="agent-list" data-testid="agents">
-        {waiting.length > 0 && <NeedsYou>{waiting.map(item)}</NeedsYou>}
+        {waiting.length > 0 && <NeedsYou onNotify={onNotify}>{waiting.map(item)}</NeedsYou>}
         {(others.length > 0 || onMore) && (
           <ol>
             {others.slice(0, shownAgents).map(item)}
@@ -97,10 +99,17 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
 }
 
 /** The agents that wait for the answer to a permission request. */
-function NeedsYou({ children }: { children: ReactNode }) {
+function NeedsYou({ onNotify, children }: { onNotify: Props["onNotify"]; children: ReactNode }) {
   return (
     <section className="needs-you" aria-labelledby="needs-you" data-testid="needs-you">
-      <h3 id="needs-you">Needs you</h3>
+      <div className="needs-you-head">
+        <h3 id="needs-you">Needs you</h3>
+        {onNotify && (
+          <button type="button" className="link" data-testid="notify" onClick={onNotify}>
+            Notify me
+          </button>
+        )}
+      </div>
       <ol>{children}</ol>
     </section>
   );

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { AgentList } from "../agents/AgentList.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
 import { Home } from "../agents/Home.tsx";
+import { useNotices } from "../agents/notices.ts";
 import { isActive, needsYou } from "../agents/StatusBadge.tsx";
 import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
@@ -34,6 +35,7 @@ export function App() {
   };
   const [title, setTitle] = useState<string>();
   useTab(title, agents.filter(needsYou).length);
+  const onNotify = useNotices(agents, open);
   const close = () => {
     setDrawer(false);
     menu.current?.focus();
@@ -97,6 +99,7 @@ export function App() {
           current={agentId}
           onOpen={open}
           onRetry={refetch}
+          onNotify={onNotify}
           onMore={older.isThere ? older.load : undefined}
         />
       </aside>
