@@ -295,6 +295,7 @@ impl Pump {
         self.answers.settled.extend(questions.take_settled());
         self.answers.changes.extend(questions.take_changes());
         planted::too_early(Bug::ToldBeforeSaved, || self.tell_settled());
+        planted::too_early(Bug::NeedsBeforeSaved, || self.tell_needs_too_early());
     }
 
     fn begin_save(&self, append: Append) -> InFlight {

@@ -92,9 +92,15 @@ impl Pump {
     /// After a restart, and once all output that the journal has is read again: the permission requests in it that are
     /// open.
     pub(super) fn find_known_questions(&mut self) {
-        if self.recorder.has_caught_up() {
+        if self.recorder.has_caught_up() && planted::needs_are_read_again() {
             self.answers.asking.apply(self.recorder.questions().take_known());
         }
+    }
+
+    /// The changes by the batch being saved, before it is saved: a planted bug.
+    pub(super) fn tell_needs_too_early(&mut self) {
+        let changes = mem::take(&mut self.answers.changes);
+        self.answers.asking.apply(changes);
     }
 
     /// Notes which permission requests are open now that an append is saved.
