@@ -8,6 +8,7 @@ use tokenrail_domain::{AgentId, AgentStatus, EventBody, Notice, Timestamp};
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokenrail_ports::{PermissionAnswer, StoreError};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::harness::{Harness, harness, harness_with, tiny_limits};
 use crate::{LifecycleEvent, LifecycleReader, Needs, QuestionPlace};
@@ -30,10 +31,20 @@ fn told(reader: &mut LifecycleReader) -> Vec<(AgentStatus, usize)> {
     told
 }
 
+/// How long anything may take, in virtual time.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+async fn until(holds: impl Fn() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it comes to that");
+}
+
 async fn until_open(h: &Harness, id: AgentId, open: usize) {
-    while h.service.needs(id).open_questions != open {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(|| h.service.needs(id).open_questions == open).await;
 }
 
 fn asks(event: &EventBody) -> bool {
@@ -68,9 +79,7 @@ async fn each_change_of_the_open_requests_is_told() {
     let mut reader = h.service.lifecycle_events();
     let id = h.launch("go").await;
     for question in ["1-1", "1-2"] {
-        while h.service.open_questions(None, 1).items.iter().all(|open| open.request != question) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until(|| h.service.open_questions(None, 1).items.iter().any(|open| open.request == question)).await;
         assert_eq!(h.service.needs(id), needs(1));
         let answer = PermissionAnswer { question: question.to_owned(), option: None };
         let _ = h.service.answer(id, answer).await;
@@ -95,10 +104,7 @@ async fn a_request_is_not_told_before_it_is_saved() {
             h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Busy));
         }
         gate.notify_one();
-        while h.service.needs(id) == needs(0) {
-            tokio::task::yield_now().await;
-            tokio::time::advance(Duration::from_millis(1)).await;
-        }
+        until(|| h.service.needs(id) != needs(0)).await;
         assert!(h.store.saved(id).iter().any(|event| asks(&event.body)), "seed {seed}");
     }
 }

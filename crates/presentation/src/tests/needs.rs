@@ -1,18 +1,25 @@
 //! What agents need from a user, in lists, in lifecycle events, and as a list of its own.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::client::{Client, Heard, serve};
 use super::harness::{Answer, Harness};
 
+/// How long an agent may take until it asks.
+const PATIENCE: Duration = Duration::from_secs(30);
 const NOW: &str = "2026-11-21T22:10:00.000Z";
 
 /// An agent whose permission request is open. Returns its id.
 async fn asking(harness: &Harness, prompt: &str) -> String {
     let id = harness.launch(prompt).await;
-    while harness.service.needs(id.parse().unwrap()).open_questions == 0 {
-        tokio::task::yield_now().await;
-    }
+    let waits = async {
+        while harness.service.needs(id.parse().unwrap()).open_questions == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.expect("it waits");
     id
 }
 
