@@ -240,11 +240,11 @@ describe("useAgents", () => {
     server.news({ type: "agent:created", payload: { agent: second.agent, timestamp: "" }, timestamp: 0 });
     await until(() => expect(text("agents")).toBe("two: running; one: running; "));
     const waiting = { agentId: first.agent.id, status: "running", openQuestions: 2, waitingSince: "t", timestamp: "" } as const;
-    first.agent = { ...first.agent, openQuestions: 2, waitingSince: "t" };
+    // The news itself says what the agent needs, even if the agent cannot be read.
+    server.refuse = (request) => (request.endsWith(first.agent.id) ? new Response(null, { status: 503 }) : undefined);
     server.news({ type: "agent:updated", payload: waiting, timestamp: 0 });
     await until(() => expect(text("agents")).toBe("two: running; one: running needs 2; "));
-    const { waitingSince: _, ...settled } = first.agent;
-    first.agent = { ...settled, openQuestions: 0 };
+    server.refuse = undefined;
     first.status = "failed";
     server.news({ type: "agent:updated", payload: { agentId: first.agent.id, status: "failed", openQuestions: 0, timestamp: "" }, timestamp: 0 });
     await until(() => expect(text("agents")).toBe("two: running; one: failed; "));
