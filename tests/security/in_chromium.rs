@@ -206,7 +206,7 @@ async fn are_only_text(server: &TestServer, browser: &Browser, say: &[String], n
 
 /// Waits until the page shows the end of the turn, and checks the text as Markdown and as written.
 async fn check_shown(page: &mut Page, said: &str) {
-    let ended = "shown.text.includes('completed in') && document.querySelector('.head [data-status=completed]') !== null";
+    let ended = "shown.text.includes('completed in') && document.querySelector('.head [data-status=completed]') !== null && shown.title.endsWith(' · Tokenrail')";
     let shown = shown_when(page, ended).await;
     check_harmless(&shown);
     page.evaluate("document.querySelector('[data-testid=toggle-text]').click()").await;
