@@ -30,6 +30,7 @@ mod many_followers;
 mod misbehaving_agents;
 mod model_api;
 mod model_server;
+mod needs;
 mod own_program;
 mod packed;
 mod promises;

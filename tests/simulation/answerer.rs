@@ -53,6 +53,9 @@ impl Answerer {
             if world.faults.limits.commands.answer_timeout + PATIENCE < began.elapsed() {
                 world.fail(format!("Q4: {answer:?} was answered after {:?}: {told:?}", began.elapsed()));
             }
+            if matches!(told, Err(Refusal::OptionUnknown { .. })) {
+                self.check_known(service, world, agent, &answer.question);
+            }
             self.check(world, agent, &answer, told).await;
         }
     }
@@ -74,6 +77,19 @@ impl Answerer {
             _ => Some(self.dice.pick(&OPTIONS)),
         };
         Some(PermissionAnswer { question: String::clone(question), option: option.map(str::to_owned) })
+    }
+
+    /// The run knows this permission request. If it was sent before the server was restarted, clients are told so too.
+    fn check_known(&self, service: &AgentService, world: &World, agent: AgentId, question: &str) {
+        let life = world.lock().life;
+        let is_older = self.seen.get(question).is_some_and(|seen| *seen < life);
+        if !is_older || !world.asks(agent, question) {
+            return;
+        }
+        world.reach("a question of before a crash is told again");
+        if service.needs(agent).open_questions == 0 {
+            world.fail(format!("N3: the agent waits for an answer to {question}, and nobody is told"));
+        }
     }
 
     async fn check(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_application::{AgentService, Limits};
+use tokenrail_application::{AgentService, Limits, OpenQuestion};
 use tokenrail_domain::{AgentId, Event, Timestamp, TurnNumber};
 use tokenrail_ports::{Append, PageLimit};
 
@@ -10,6 +10,7 @@ use crate::faults::Faults;
 use crate::journal::TurnSoFar;
 use crate::process::{Hang, KILL_GRACE_MS, Process, SWEEP_MS};
 use crate::runner::{FRAMER, OUTPUT_LINES};
+use crate::world::World;
 
 /// Events that one line of output may become, including those that end a turn.
 const EVENTS_PER_LINE: usize = 3;
@@ -52,6 +53,25 @@ pub(crate) fn memory(service: &AgentService, faults: &Faults) -> Result<(), Stri
     let (limits, held) = (&faults.limits, service.stats().tail_bytes as usize);
     let most = limits.reading.tails_bytes.min(faults.slots * limits.reading.tail_bytes);
     if held <= most { Ok(()) } else { Err(format!("G20: the tails hold {held} bytes of at most {most}")) }
+}
+
+/// What clients are told to be open is saved.
+pub(crate) fn needs(service: &AgentService, world: &World) -> Result<(), String> {
+    let is_saved = |question: &OpenQuestion| {
+        let ledgers = &world.lock().ledgers;
+        ledgers.get(&question.agent).is_some_and(|ledger| ledger.questions.contains_key(&question.request))
+    };
+    for question in service.open_questions(None, usize::MAX).items {
+        if is_saved(&question) {
+            continue;
+        }
+        // After a crash directly after a commit, the ledger is older than the disk.
+        world.sync(question.agent);
+        if !is_saved(&question) {
+            return Err(format!("N1: {question:?} is told to be open, and is not saved"));
+        }
+    }
+    Ok(())
 }
 
 /// Memory: the events that waited for this commit.

@@ -167,7 +167,10 @@ impl World {
 
     /// One step of the server at a port: it may crash here, and other tasks may run first.
     pub(crate) async fn step(&self, what: &'static str) {
-        let held = self.service().as_ref().map(|service| bounds::memory(service, &self.faults));
+        let checked = |service: &AgentService| {
+            bounds::memory(service, &self.faults).and_then(|()| bounds::needs(service, self))
+        };
+        let held = self.service().as_ref().map(checked);
         self.check(held.unwrap_or(Ok(())));
         let pause = self.take_step(what);
         match pause {

@@ -12,7 +12,7 @@ use crate::{Failure, clients, process, system, tools, workspace};
 const STEP_LIMIT: Duration = Duration::from_mins(10);
 
 /// The files that a browser receives, and the hash of their sources.
-const BUILT: [&str; 9] = [
+const BUILT: [&str; 10] = [
     "index.html",
     "app.js",
     "runtime.js",
@@ -21,6 +21,7 @@ const BUILT: [&str; 9] = [
     "languages.js",
     "app.css",
     "icon.svg",
+    "icon-waiting.svg",
     ".source-sha256",
 ];
 

@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::Refusal;
 use crate::full_since::FullSince;
+use crate::inbox::Inbox;
 use crate::lifecycle::{LifecycleEvent, LifecycleEvents};
 use crate::limits::Limits;
 use crate::outside::Outside;
@@ -31,6 +32,7 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) tails: Tails,
     pub(crate) lifecycle: LifecycleEvents,
+    pub(crate) inbox: Inbox,
     /// The start of [`Core::key_time`]: the time of the newest key, and the instant at which it was read.
     key_times: OnceCell<(Timestamp, Instant)>,
     pub(crate) counters: Counters,
@@ -147,6 +149,7 @@ impl Core {
             limits: *limits,
             tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes),
             lifecycle: LifecycleEvents::new(),
+            inbox: Inbox::new(limits.lists.list_field_bytes),
             key_times: OnceCell::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
@@ -260,8 +263,10 @@ impl Core {
         self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
     }
 
+    /// Tells the status of an agent, and what it needs.
     pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
-        self.lifecycle.tell(LifecycleEvent::Updated { agent, status, at });
+        let needs = self.inbox.needs(agent);
+        self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, at });
     }
 
     /// Saves an append, and retries for as long as it takes. Output that cannot be saved waits in the spool.

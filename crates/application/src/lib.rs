@@ -27,6 +27,7 @@ mod fetched;
 mod fetches;
 mod follow;
 mod full_since;
+mod inbox;
 mod lifecycle;
 mod limits;
 mod lookout;
@@ -52,6 +53,7 @@ mod tests;
 pub use batch::Batch;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
+pub use inbox::{Needs, OpenQuestion, QuestionPlace};
 pub use lifecycle::{KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader};
 pub use limits::{
     AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,

@@ -7,17 +7,19 @@ use bytes::Bytes;
 use tokenrail_domain::{AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokio::sync::watch;
 
+use crate::inbox::Needs;
+
 /// How many lifecycle events are kept. A client that is further behind must load the list of agents again.
 const EVENTS_KEPT: usize = 1024;
 
 /// About how many bytes of lifecycle events are kept. A created agent has the beginning of its first prompt.
 const EVENTS_BYTES: usize = 8 << 20;
 
-/// A lifecycle event.
+/// A lifecycle event. An agent is updated if its status or its needs have changed.
 #[derive(Debug, Clone)]
 pub enum LifecycleEvent {
     Created { agent: Box<ListedAgent>, at: Timestamp },
-    Updated { agent: AgentId, status: AgentStatus, at: Timestamp },
+    Updated { agent: AgentId, status: AgentStatus, needs: Needs, at: Timestamp },
     Deleted { agent: AgentId, at: Timestamp },
 }
 

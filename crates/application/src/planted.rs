@@ -98,6 +98,12 @@ pub(crate) fn answers_wait_for_replay() -> bool {
     !is_planted(Bug::AnswersBeforeReplay)
 }
 
+/// After a restart, clients are told again what agents need.
+#[inline]
+pub(crate) fn needs_are_read_again() -> bool {
+    !is_planted(Bug::NeedsNotReadAgain)
+}
+
 /// Questions are read again after a restart.
 #[inline]
 pub(crate) fn questions_are_read_again() -> bool {

@@ -16,7 +16,7 @@ use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreErr
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::answers::Answers;
+use self::answers::{Answers, Asking};
 use self::full_disk::FullDisk;
 use self::stop::{Stopping, due};
 use self::waits::{Signal, Waits, expiry};
@@ -77,6 +77,7 @@ impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
         let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
         let TurnInbox { cancel, answers } = heard;
+        let answers = Answers::new(answers, Asking { core: Arc::clone(&core), agent: turn.agent });
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.run.turn_timeout);
         Self {
@@ -89,7 +90,7 @@ impl Pump {
             run,
             turn,
             cancel,
-            answers: Answers::new(answers),
+            answers,
             stopping: Stopping::default(),
             full_disk: FullDisk::default(),
             step: TurnStep::Continue,
@@ -189,6 +190,7 @@ impl Pump {
             self.check_bounds(line.end_offset, now).await;
         }
         self.times.note_closed(self.recorder.close().is_some());
+        self.find_known_questions();
         Ok(())
     }
 
@@ -289,8 +291,11 @@ impl Pump {
     /// Notes what to report once everything that was taken is saved.
     fn note_taken(&mut self) {
         self.saved.next_mark = Some(self.recorder.mark());
-        self.answers.settled.extend(self.recorder.questions().take_settled());
+        let questions = self.recorder.questions();
+        self.answers.settled.extend(questions.take_settled());
+        self.answers.changes.extend(questions.take_changes());
         planted::too_early(Bug::ToldBeforeSaved, || self.tell_settled());
+        planted::too_early(Bug::NeedsBeforeSaved, || self.tell_needs_too_early());
     }
 
     fn begin_save(&self, append: Append) -> InFlight {
@@ -300,6 +305,8 @@ impl Pump {
     }
 
     fn saved(&mut self, append: &Append) {
+        // Before the announcement, because that tells what the agent needs together with its status.
+        self.update_needs(append);
         announce(&self.core, &self.tail, append);
         if let Some(mark) = self.saved.next_mark.take() {
             self.saved.mark = mark;

@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 use std::mem;
 
+use tokenrail_domain::{PermissionRequest, Timestamp};
 use tokenrail_ports::PermissionAnswer;
 use tokio::sync::oneshot;
+
+use crate::inbox::QuestionChange;
 
 /// The permission requests of one run.
 #[derive(Debug, Default)]
@@ -13,6 +16,10 @@ pub(crate) struct Questions {
     asked: BTreeMap<String, State>,
     /// The requests that unsaved events have settled, each with the chosen option.
     settled: Vec<(String, Option<String>)>,
+    /// The changes by events that the journal had before this run was adopted.
+    known: Vec<QuestionChange>,
+    /// The changes by unsaved events.
+    changes: Vec<QuestionChange>,
 }
 
 #[derive(Debug)]
@@ -42,15 +49,25 @@ pub(crate) enum Answered {
 }
 
 impl Questions {
-    pub(crate) fn ask(&mut self, question: String, options: Vec<String>) {
-        self.asked.insert(question, State::Open { options });
+    /// Opens a request. If that is not `fresh`, the journal has it already. `now` is when it was sent, if it does not say
+    /// that itself.
+    pub(crate) fn ask(&mut self, request: Box<PermissionRequest>, fresh: bool, now: Timestamp) {
+        let options = request.options.iter().map(|option| option.id.clone()).collect();
+        self.asked.insert(request.id.clone(), State::Open { options });
+        let asked_at = request.asked_at.unwrap_or(now);
+        let asked = QuestionChange::Asked { request, asked_at };
+        if fresh { self.changes.push(asked) } else { self.known.push(asked) }
     }
 
     /// Settles a request. If that is not `fresh`, the journal has it already, and no client waits for it.
     pub(crate) fn settle(&mut self, question: String, option: Option<String>, fresh: bool) {
         self.asked.insert(question.clone(), State::Settled);
+        let settled = QuestionChange::Settled { request: question.clone() };
         if fresh {
+            self.changes.push(settled);
             self.settled.push((question, option));
+        } else {
+            self.known.push(settled);
         }
     }
 
@@ -64,6 +81,16 @@ impl Questions {
                 (!offered).then(|| Answered::NoSuchOption { options: options.clone() })
             }
         }
+    }
+
+    /// The changes by events that the journal had before this run was adopted, since the last call.
+    pub(crate) fn take_known(&mut self) -> Vec<QuestionChange> {
+        mem::take(&mut self.known)
+    }
+
+    /// The changes by events that are not saved yet, since the last call.
+    pub(crate) fn take_changes(&mut self) -> Vec<QuestionChange> {
+        mem::take(&mut self.changes)
     }
 
     /// The requests that were settled since the last call.

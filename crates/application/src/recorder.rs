@@ -131,8 +131,8 @@ impl Recorder {
                 }
                 Said::OwnTurn => self.turn.close = None,
                 // Even if the line is not new: a permission request stays open when the server restarts.
-                Said::Asked { question, options } if is_new || planted::questions_are_read_again() => {
-                    self.questions.ask(question, options);
+                Said::Asked(request) if is_new || planted::questions_are_read_again() => {
+                    self.questions.ask(request, is_new, now);
                 }
                 Said::Settled { question, option } => self.questions.settle(question, option, is_new),
                 Said::Session(session) => self.hear_session(&session, is_new, end_offset, now),
@@ -142,7 +142,7 @@ impl Recorder {
                         self.record(EventBody::Message(Box::new(complete)), end_offset, now);
                     }
                 }
-                Said::Event(_) | Said::End { .. } | Said::Asked { .. } => {}
+                Said::Event(_) | Said::End { .. } | Said::Asked(_) => {}
             }
         }
         Recorded::Line

@@ -7,6 +7,7 @@ mod following;
 mod harness;
 mod history;
 mod keys;
+mod needs;
 mod outage;
 mod pacing;
 mod panics;

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | a new agent | `launch`, `create`, `converse`, `replay`, `import` |
 //! | an agent that exists | `send`, `answer`, `cancel`, `delete` |
-//! | reading | `read`, `turns`, `message_status`, `follow`, `types` |
+//! | reading | `read`, `turns`, `message_status`, `questions`, `follow`, `types` |
 //! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
 //!
 //! `keys` is shared: it makes sure that a repeated command is done once.
@@ -20,6 +20,7 @@ mod import;
 mod keys;
 mod launch;
 mod message_status;
+mod questions;
 mod read;
 mod recover;
 mod reparse;

@@ -29,6 +29,7 @@ mod event;
 mod ids;
 mod json;
 mod listed;
+mod permission;
 mod said;
 mod session;
 mod turn;
@@ -45,6 +46,7 @@ pub use ids::{
 };
 pub use json::JsonText;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};
+pub use permission::{PermissionOption, PermissionRequest};
 pub use said::{Said, TurnClose};
 pub use session::{SessionId, SessionIdError};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

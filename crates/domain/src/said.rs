@@ -1,6 +1,8 @@
 //! What a parser reads from an agent's output, before it has a sequence number.
 
-use crate::{AgentError, ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part};
+use crate::{
+    AgentError, ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, PermissionRequest,
+};
 
 /// What a parser reads from an agent's output, before it has a sequence number.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,8 +16,8 @@ pub enum Said {
     Session(String),
     /// The agent reports that its turn has ended, and how.
     Close(Box<TurnClose>),
-    /// The agent sent a permission request and waits for one of these options. A separate event tells clients about it.
-    Asked { question: String, options: Vec<String> },
+    /// The agent sent a permission request and waits for one of its options. A separate event tells clients about it.
+    Asked(Box<PermissionRequest>),
     /// A permission request is no longer open. `option` is the chosen option, if any.
     Settled { question: String, option: Option<String> },
     /// After a [`Said::Close`], the agent started another turn without a prompt from Tokenrail. Message ordinals start

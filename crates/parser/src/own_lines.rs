@@ -2,7 +2,7 @@
 //!
 //! | line | what is emitted |
 //! | --- | --- |
-//! | `{"tokenrail":"permission_request","requestId",…,"options":[{"optionId",…}]}` | notice, and [`Said::Asked`] |
+//! | `{"tokenrail":"permission_request","requestId",…,"options":[{"optionId",…}],…}` | notice, and [`Said::Asked`] |
 //! | `{"tokenrail":"permission_resolved","requestId","optionId"?,"by"}` | notice, and [`Said::Settled`] |
 //! | `{"tokenrail":"error","class","code","text"}` | nothing: the parser ends the turn |
 //! | `{"tokenrail":"sent","id","method"}` | nothing: the parser matches the answer with this id to its request |
@@ -14,8 +14,8 @@
 
 use std::collections::BTreeSet;
 
-use tokenrail_domain::{AgentError, EventBody, JsonText, Notice, Said};
-use tokenrail_ports::{OwnFailure, OwnLine};
+use tokenrail_domain::{AgentError, EventBody, JsonText, Notice, PermissionOption, PermissionRequest, Said};
+use tokenrail_ports::{Choosable, OwnFailure, OwnLine, PermissionQuestion};
 
 use crate::{errors, line};
 
@@ -41,8 +41,7 @@ impl OwnLines {
             OwnLine::PermissionRequest(request) => {
                 self.open.insert(request.request_id.clone());
                 said.push(told(Notice::PERMISSION_REQUEST, text));
-                let options = request.options.iter().map(|option| option.option_id.clone()).collect();
-                said.push(Said::Asked { question: request.request_id.clone(), options });
+                said.push(Said::Asked(Box::new(asked(request))));
             }
             OwnLine::PermissionResolved { request_id, option_id, by: _ } => {
                 self.open.remove(request_id);
@@ -66,6 +65,34 @@ impl OwnLines {
     pub(crate) fn is_asked(&self) -> bool {
         !self.open.is_empty()
     }
+}
+
+fn asked(question: &PermissionQuestion) -> PermissionRequest {
+    let PermissionQuestion {
+        request_id,
+        tool_call_id,
+        tool_name,
+        input,
+        options,
+        asked_at,
+        expires_at,
+        default_option_id,
+    } = question;
+    PermissionRequest {
+        id: request_id.clone(),
+        call: tool_call_id.clone(),
+        tool: tool_name.clone(),
+        input: JsonText::new_unchecked(input.get()),
+        options: options.iter().map(offered).collect(),
+        asked_at: *asked_at,
+        expires_at: *expires_at,
+        default_option: default_option_id.clone(),
+    }
+}
+
+fn offered(option: &Choosable) -> PermissionOption {
+    let Choosable { option_id, name, kind } = option;
+    PermissionOption { id: option_id.clone(), name: name.clone(), kind: kind.as_str() }
 }
 
 /// The error that ends a turn.

@@ -3,12 +3,14 @@
 //! Each is a JSON object that begins with [`OwnLine::PREFIX`]. The process that writes them ensures that no line of the
 //! agent begins in this way: it inserts a space before such a line, which has no meaning in JSON.
 
+mod iso_time;
+
 use std::borrow::Cow;
 
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use tokenrail_domain::ErrorClass;
+use tokenrail_domain::{ErrorClass, Timestamp};
 
 /// A line that Tokenrail adds to the agent's output: for the processes that write such lines and the parsers that read
 /// them.
@@ -63,6 +65,15 @@ pub struct PermissionQuestion {
     /// The input of the tool call: any JSON.
     pub input: Box<RawValue>,
     pub options: Vec<Choosable>,
+    /// When the agent asked. Spools of earlier releases lack this field and those after it.
+    #[serde(with = "iso_time", skip_serializing_if = "Option::is_none")]
+    pub asked_at: Option<Timestamp>,
+    /// When the request is settled as if nobody had answered.
+    #[serde(with = "iso_time", skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+    /// The option that is chosen then. `None` if none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default_option_id: Option<String>,
 }
 
 /// One of the answers to a permission request.
@@ -90,6 +101,18 @@ pub enum OptionKind {
     #[default]
     RejectOnce,
     RejectAlways,
+}
+
+impl OptionKind {
+    /// Its name in the line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AllowOnce => "allow_once",
+            Self::AllowAlways => "allow_always",
+            Self::RejectOnce => "reject_once",
+            Self::RejectAlways => "reject_always",
+        }
+    }
 }
 
 /// Who resolved a permission request.
@@ -207,6 +230,15 @@ mod tests {
             tool_name: "Write".to_owned(),
             input: RawValue::from_string(r#"{"a": "\ud83d"}"#.to_owned()).unwrap(),
             options: vec![Choosable::new("y", "Yes", OptionKind::AllowOnce)],
+            asked_at: Some(Timestamp(1_795_299_000_000)),
+            expires_at: Some(Timestamp(1_795_299_600_014)),
+            default_option_id: Some("n".to_owned()),
+        };
+        let older = PermissionQuestion {
+            asked_at: None,
+            expires_at: None,
+            default_option_id: None,
+            ..question.clone()
         };
         let resolved = |option_id: Option<&str>| OwnLine::PermissionResolved {
             request_id: "1-1".to_owned(),
@@ -217,6 +249,10 @@ mod tests {
             (OwnLine::Sent { id: 1, method: "a/b".into() }, r#""sent","id":1,"method":"a/b"}"#),
             (
                 OwnLine::PermissionRequest(question),
+                r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}],"askedAt":"2026-11-21T22:10:00.000Z","expiresAt":"2026-11-21T22:20:00.014Z","defaultOptionId":"n"}"#,
+            ),
+            (
+                OwnLine::PermissionRequest(older),
                 r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}"#,
             ),
             (resolved(Some("y")), r#""permission_resolved","requestId":"1-1","optionId":"y","by":"user"}"#),

@@ -37,6 +37,10 @@ pub enum Bug {
     ToldBeforeSaved,
     AnswersBeforeReplay,
     QuestionsNotReadAgain,
+    /// Clients are told that an agent waits before its permission request is saved.
+    NeedsBeforeSaved,
+    /// After a restart, nobody is told that an agent waits.
+    NeedsNotReadAgain,
     AnswersAfterStop,
     AnswerOfAnother,
     QueuedTurnStartsAfterCancel,
@@ -58,7 +62,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 39] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -82,6 +86,8 @@ impl Bug {
         Self::ToldBeforeSaved,
         Self::AnswersBeforeReplay,
         Self::QuestionsNotReadAgain,
+        Self::NeedsBeforeSaved,
+        Self::NeedsNotReadAgain,
         Self::AnswersAfterStop,
         Self::AnswerOfAnother,
         Self::QueuedTurnStartsAfterCancel,

@@ -91,6 +91,7 @@ endpoints! {
     "/api/agents/{id}/replay" { post rest::copies::replay [AgentActive] }
     "/api/agents/{id}/cancel" { post rest::agents::cancel [] }
     "/api/agents/{id}/permissions/{requestId}" { post rest::permissions::permission [AlreadyResolved] }
+    "/api/questions" { get rest::questions::questions [ValidationFailed] }
     "/api/agent-types" { get rest::service::types [] }
     "/api/tickets" { post rest::service::ticket [] }
     "/ws" { upgrade ws::open [UpgradeRequired DialectUnknown ValidationFailed CapacityExhausted] }

@@ -6,5 +6,6 @@ pub(crate) mod events;
 pub(crate) mod panic;
 pub(crate) mod permissions;
 pub(crate) mod problems;
+pub(crate) mod questions;
 pub(crate) mod service;
 pub(crate) mod turns;

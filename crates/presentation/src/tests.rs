@@ -17,6 +17,7 @@ mod leftovers;
 mod letta;
 mod letta_runs;
 mod lists;
+mod needs;
 mod packed_socket;
 mod permissions;
 mod problems;

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+use tokenrail_domain::Timestamp;
+use tokenrail_ports::testing::StoppedClock;
 use tokenrail_runner::Protocol;
 
 fn main() -> ExitCode {
@@ -19,7 +21,10 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::from(2),
         },
         ["converse", protocol, folder, "--", ref program @ ..] => match Protocol::from_name(protocol) {
-            Some(protocol) => tokenrail_runner::converse(protocol, Path::new(folder), &words(program)),
+            Some(protocol) => {
+                let clock = StoppedClock::at(Timestamp(0));
+                tokenrail_runner::converse(protocol, Path::new(folder), &words(program), &clock)
+            }
             None => ExitCode::from(2),
         },
         _ => ExitCode::from(2),

@@ -38,17 +38,22 @@ mod rpc;
 mod spool;
 
 use std::ffi::OsString;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::run_folder::Protocol;
+use tokenrail_ports::IClock;
+
+use self::questions::Questions;
+use crate::run_folder::{Opening, Protocol, RunFolder};
 
 /// Runs the program through its turn, and through the further turns that it receives while it is idle.
 ///
 /// The body of the internal command `converse`. Its standard input is the opening, its standard output is the spool.
-/// The exit code is the program's, or 128 plus the signal's number if a signal ended the program.
-pub fn converse(protocol: Protocol, run_folder: &Path, program: &[OsString]) -> ExitCode {
-    match exchange::run(protocol, run_folder, program) {
+/// The exit code is the program's, or 128 plus the signal's number if a signal ended the program. `clock` tells when a
+/// permission was requested.
+pub fn converse(protocol: Protocol, run_folder: &Path, program: &[OsString], clock: &dyn IClock) -> ExitCode {
+    match run(protocol, run_folder, program, clock) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // An agent reports its problems on standard error.
@@ -59,4 +64,12 @@ pub fn converse(protocol: Protocol, run_folder: &Path, program: &[OsString]) -> 
             ExitCode::FAILURE
         }
     }
+}
+
+fn run(protocol: Protocol, run_folder: &Path, program: &[OsString], clock: &dyn IClock) -> io::Result<u8> {
+    let mut opening = Vec::new();
+    io::stdin().lock().read_to_end(&mut opening)?;
+    let opening: Opening = serde_json::from_slice(&opening)?;
+    let questions = Questions::new(&opening, clock);
+    exchange::run((protocol, opening), questions, &RunFolder::at(run_folder), program)
 }

@@ -43,6 +43,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokenrail_runner::Protocol;
 use tokio::runtime::{self, Runtime};
 
+use crate::clock::SystemClock;
 use crate::config::{Config, Flags, LimitsConfig};
 use command::{Command, Global};
 use config::ConfigCommand;
@@ -109,7 +110,7 @@ fn internal(command: &Command) -> Option<ExitCode> {
         }
         Command::Converse { exec_for: None, protocol, run_folder, program } => {
             let Some(protocol) = Protocol::from_name(protocol) else { return Some(Exit::Usage.into()) };
-            Some(tokenrail_runner::converse(protocol, run_folder, program))
+            Some(tokenrail_runner::converse(protocol, run_folder, program, &SystemClock))
         }
         _ => None,
     }

@@ -16,7 +16,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const ASK_EACH_TIME: &str = "no-cache";
 
 /// Where the page is, as patterns of routes. What is no file of its own is one view of the page.
-pub const PATHS: [&str; 9] = [
+pub const PATHS: [&str; 10] = [
     "/",
     "/agents/{id}",
     "/app.js",
@@ -26,6 +26,7 @@ pub const PATHS: [&str; 9] = [
     "/languages.js",
     "/app.css",
     "/icon.svg",
+    "/icon-waiting.svg",
 ];
 
 /// The same paths, as they come: a `*` stands for anything. They hold no secret, so they need no token.
@@ -49,6 +50,7 @@ pub async fn serve(request: HttpRequest) -> HttpResponse {
         "/languages.js" => "languages.js",
         "/app.css" => "app.css",
         "/icon.svg" => "icon.svg",
+        "/icon-waiting.svg" => "icon-waiting.svg",
         _ => "index.html",
     };
     match Built::get(name) {
@@ -98,7 +100,7 @@ fn content_type(name: &str) -> &'static str {
     match name {
         "app.js" | "runtime.js" | "dom.js" | "view.js" | "languages.js" => "text/javascript; charset=utf-8",
         "app.css" => "text/css; charset=utf-8",
-        "icon.svg" => "image/svg+xml",
+        "icon.svg" | "icon-waiting.svg" => "image/svg+xml",
         _ => "text/html; charset=utf-8",
     }
 }

@@ -32,6 +32,9 @@ const STRANGE: &str = r"[
   ...[...document.links].filter((link) => !/^(https?|mailto):$/.test(link.protocol)),
 ].map((element) => element.outerHTML)";
 
+/// What a script would have set, and whether the title is still the page's.
+const HIT_AND_TITLE: &str = "[window.hit ?? null, document.title.endsWith(' · Tokenrail')]";
+
 #[tokio::test]
 async fn nothing_that_an_agent_says_does_anything() {
     let server = TestServer::start();
@@ -49,7 +52,7 @@ async fn nothing_that_an_agent_says_does_anything() {
         std::fs::write(gate, "").unwrap();
         tab.until(&ended(1)).await;
         assert_eq!(tab.evaluate(STRANGE).await, json!([]));
-        assert_eq!(tab.evaluate("[window.hit, document.title]").await, json!([null, "Tokenrail"]));
+        assert_eq!(tab.evaluate(HIT_AND_TITLE).await, json!([null, true]));
         // Check the text as written too, and again after loading it from the history.
         super::assert_as_stored(&tab, &server, &id).await;
         tab.reload().await;
@@ -77,7 +80,7 @@ async fn nothing_that_a_tool_prints_does_anything() {
     tab.click("#events .more").await;
     tab.until("document.querySelector('#events pre[aria-label=Output]').textContent.includes('window.hit=1</script>')").await;
     assert_eq!(tab.evaluate(STRANGE).await, json!([]));
-    assert_eq!(tab.evaluate("[window.hit ?? null, document.title]").await, json!([null, "Tokenrail"]));
+    assert_eq!(tab.evaluate(HIT_AND_TITLE).await, json!([null, true]));
     let heard = tab.heard().await;
     assert_eq!((heard.dialogs, heard.errors, heard.violations), (vec![], vec![], vec![]));
 }

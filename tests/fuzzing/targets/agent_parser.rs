@@ -81,7 +81,10 @@ fn size(said: &Said) -> usize {
         Said::End { rest, .. } => rest.len() * size_of_val(&rest[..]).min(64),
         Said::Session(session) => session.len(),
         Said::Close(close) => close.text.len(),
-        Said::Asked { question, options } => question.len() + options.iter().map(String::len).sum::<usize>(),
+        Said::Asked(request) => {
+            let options = request.options.iter().map(|option| option.id.len() + option.name.len());
+            request.id.len() + request.tool.len() + request.input.as_str().len() + options.sum::<usize>()
+        }
         Said::Settled { question, option } => question.len() + option.as_ref().map_or(0, String::len),
         Said::OwnTurn => 1,
     }

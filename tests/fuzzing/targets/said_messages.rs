@@ -74,7 +74,7 @@ pub(crate) fn check(said: &[Said]) {
             }
             Said::Close(_) => (assembler, open) = <_>::default(),
             Said::OwnTurn => (assembler, open, known, over) = <_>::default(),
-            Said::Asked { .. } | Said::Settled { .. } => {}
+            Said::Asked(_) | Said::Settled { .. } => {}
             Said::Session(session) => assert!(!session.is_empty()),
         }
         assert!(assembler.open_messages().eq(open.keys().copied()), "the same messages are open");

@@ -1,8 +1,15 @@
-//! Answers to the agent's permission requests.
+//! The agent's permission requests: which are open, and the answers to them.
 
+use std::mem;
+use std::sync::Arc;
+
+use tokenrail_domain::{AgentId, AgentStatus};
+use tokenrail_ports::{Append, TurnStep};
 use tokio::sync::mpsc;
 
 use super::Pump;
+use crate::core::Core;
+use crate::inbox::QuestionChange;
 use crate::planted;
 use crate::questions::{Answered, Answering};
 
@@ -13,11 +20,41 @@ pub(super) struct Answers {
     given: Vec<Answering>,
     /// The permission requests that the batch being saved settles, each with the chosen option.
     pub(super) settled: Vec<(String, Option<String>)>,
+    /// What the batch being saved changes in the open permission requests.
+    pub(super) changes: Vec<QuestionChange>,
+    asking: Asking,
+}
+
+/// The agent's open permission requests in the inbox. A dropped pump leaves none there.
+pub(super) struct Asking {
+    pub(super) core: Arc<Core>,
+    pub(super) agent: AgentId,
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        // After a shutdown the agent keeps waiting, and clients must not be told otherwise.
+        if !self.core.closing.is_cancelled() && self.core.inbox.clear(self.agent) {
+            self.tell();
+        }
+    }
+}
+
+impl Asking {
+    fn tell(&self) {
+        self.core.tell_status(self.agent, AgentStatus::Running, self.core.now());
+    }
+
+    fn apply(&self, changes: Vec<QuestionChange>) {
+        if self.core.inbox.apply(self.agent, changes) {
+            self.tell();
+        }
+    }
 }
 
 impl Answers {
-    pub(super) fn new(inbox: mpsc::Receiver<Answering>) -> Self {
-        Self { inbox, given: Vec::new(), settled: Vec::new() }
+    pub(super) fn new(inbox: mpsc::Receiver<Answering>, asking: Asking) -> Self {
+        Self { inbox, given: Vec::new(), settled: Vec::new(), changes: Vec::new(), asking }
     }
 }
 
@@ -49,6 +86,37 @@ impl Pump {
                 tracing::warn!(agent = %self.agent, error, "cannot deliver an answer to the agent");
                 let _ = answering.told.send(Answered::NotOpen);
             }
+        }
+    }
+
+    /// After a restart, and once all output that the journal has is read again: the permission requests in it that are
+    /// open.
+    pub(super) fn find_known_questions(&mut self) {
+        if self.recorder.has_caught_up() && planted::needs_are_read_again() {
+            self.answers.asking.apply(self.recorder.questions().take_known());
+        }
+    }
+
+    /// The changes by the batch being saved, before it is saved: a planted bug.
+    pub(super) fn tell_needs_too_early(&mut self) {
+        let changes = mem::take(&mut self.answers.changes);
+        self.answers.asking.apply(changes);
+    }
+
+    /// Notes which permission requests are open now that an append is saved.
+    pub(super) fn update_needs(&mut self, saved: &Append) {
+        self.find_known_questions();
+        let changes = mem::take(&mut self.answers.changes);
+        let steps = || saved.parts().map(|part| &part.step);
+        let Asking { core, agent } = &self.answers.asking;
+        let has_changed = match steps().last() {
+            // Nobody waits for the answers any more.
+            Some(TurnStep::End) => core.inbox.clear(*agent),
+            _ => core.inbox.apply(*agent, changes),
+        };
+        // A new status is told with it.
+        if has_changed && steps().all(|step| *step == TurnStep::Continue) {
+            self.answers.asking.tell();
         }
     }
 

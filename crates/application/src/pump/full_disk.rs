@@ -31,6 +31,7 @@ impl Pump {
         self.full_disk.since = Arc::default();
         self.saved.next_mark = None;
         self.answers.settled.clear();
+        self.answers.changes.clear();
         let now = self.core.now();
         let unsaved = self.recorder.abandon_since(&self.saved.mark, now);
         tracing::warn!(agent = %self.agent, unsaved, "the disk is full: ending the turn without the output that could not be saved");

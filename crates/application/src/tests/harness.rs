@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokenrail_domain::{
     AgentError, AgentId, ErrorClass, Event, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice,
-    Part, Said, Sequence, Timestamp, ToolCall, ToolResult, TurnClose,
+    Part, PermissionOption, PermissionRequest, Said, Sequence, Timestamp, ToolCall, ToolResult, TurnClose,
 };
 use tokenrail_ports::testing::{
     CountingRandom, MemoryStore, NotedWorkspace, ScriptedRunner, Step, StoppedClock,
@@ -164,10 +164,25 @@ fn question(word: &str, rest: &str, said: &mut Vec<Said>) {
     let question = words.next().unwrap_or_default();
     if word == "ask" {
         said.push(about_question(Notice::PERMISSION_REQUEST));
-        said.push(Said::Asked { question, options: words.collect() });
+        said.push(Said::Asked(Box::new(request(question, words))));
     } else {
         said.push(about_question(Notice::PERMISSION_RESOLVED));
         said.push(Said::Settled { question, option: words.next() });
+    }
+}
+
+/// A request that does not say when it was sent.
+fn request(id: String, options: impl Iterator<Item = String>) -> PermissionRequest {
+    let option = |id: String| PermissionOption { name: id.clone(), id, kind: "allow_once" };
+    PermissionRequest {
+        id,
+        call: None,
+        tool: "Write".to_owned(),
+        input: JsonText::new_unchecked("{}"),
+        options: options.map(option).collect(),
+        asked_at: None,
+        expires_at: None,
+        default_option: None,
     }
 }
 

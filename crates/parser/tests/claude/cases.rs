@@ -58,9 +58,7 @@ fn notice(line: &str) -> Notice {
 /// The only notice of a line from an interactive agent.
 fn notice_two_way(line: &str) -> Notice {
     match &parse_two_way([line.as_bytes()])[..] {
-        [Said::Event(EventBody::Notice(notice)), Said::Asked { .. } | Said::Settled { .. }] => {
-            (**notice).clone()
-        }
+        [Said::Event(EventBody::Notice(notice)), Said::Asked(_) | Said::Settled { .. }] => (**notice).clone(),
         other => panic!("{other:?}"),
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn pump(said: &[Said]) -> Seen {
                 let complete = assembler.complete_with(*message, *outcome, rest.clone());
                 EventBody::Message(Box::new(complete.expect("only an open message ends")))
             }
-            Said::Session(_) | Said::Asked { .. } | Said::Settled { .. } => continue,
+            Said::Session(_) | Said::Asked(_) | Said::Settled { .. } => continue,
             Said::Close(_) => {
                 seen.open.extend(leftovers(&assembler, &texts));
                 assembler = Assembler::default();

@@ -53,7 +53,10 @@ impl Rendering {
             }
             Said::Session(session) => format!("session {session}"),
             Said::Close(close) => self.close(close),
-            Said::Asked { question, options } => format!("asks {question}: {}", options.join(", ")),
+            Said::Asked(request) => {
+                let options: Vec<_> = request.options.iter().map(|option| option.id.as_str()).collect();
+                format!("asks {}: {}", request.id, options.join(", "))
+            }
             Said::Settled { question, option } => {
                 format!("settled {question}: {}", option.as_deref().unwrap_or("by none"))
             }

@@ -41,7 +41,7 @@ pub(crate) async fn launch(
     if again {
         response.insert_header(("Idempotent-Replayed", "true"));
     }
-    Ok(response.json(AgentDto::from(&agent)))
+    Ok(response.json(AgentDto::new(&agent, api.service().needs(agent.id))))
 }
 
 /// List agents, newest first
@@ -91,7 +91,7 @@ pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem>
     responses((status = 200, body = AgentDto)))]
 pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let agent = api.service().get(query::agent_id(&id)?).await?;
-    Ok(HttpResponse::Ok().json(AgentDto::from(&agent)))
+    Ok(HttpResponse::Ok().json(AgentDto::new(&agent, api.service().needs(agent.id))))
 }
 
 /// Get an agent's status
@@ -131,7 +131,8 @@ async fn listing(api: &Api, filter: AgentFilter, statuses: Option<&str>) -> Resu
     if let Some(last) = agents.last().filter(|_| more) {
         response.insert_header((header::LINK, next_page(&filter, statuses, last)));
     }
-    Ok(response.json(agents.iter().map(AgentDto::from).collect::<Vec<_>>()))
+    let agents = agents.iter().map(|listed| AgentDto::listed(listed, api.service().needs(listed.agent.id)));
+    Ok(response.json(agents.collect::<Vec<_>>()))
 }
 
 fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {

@@ -2,6 +2,7 @@
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::Needs;
 
 use crate::api::Api;
 use crate::by_id::ById;
@@ -44,7 +45,7 @@ pub(crate) async fn take_in(
     let agent = import::import(&api, payload).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))
-        .json(AgentDto::from(&agent)))
+        .json(AgentDto::new(&agent, Needs::default())))
 }
 
 /// Replay an agent with its original timing
@@ -67,5 +68,5 @@ pub(crate) async fn replay(
     let agent = api.service().replay(id, speed).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))
-        .json(AgentDto::from(&agent)))
+        .json(AgentDto::new(&agent, Needs::default())))
 }

@@ -233,6 +233,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "post /api/chat",
         "post /api/chat/{id}/stop",
         "get /api/chat/{id}/stream",
+        "get /api/questions",
         "post /api/tickets",
         "get /healthz",
         "get /metrics",

@@ -15,7 +15,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokenrail_application::{AgentService, AgentType, Limits, Outside};
 use tokenrail_domain::{
-    AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, Said, Timestamp, TurnClose,
+    AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
+    PermissionRequest, Said, Timestamp, TurnClose,
 };
 use tokenrail_ports::testing::{MemoryStore, PretendRuns, StoppedClock};
 use tokenrail_ports::{
@@ -38,6 +39,9 @@ pub(crate) struct Harness {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) clock: Arc<StoppedClock>,
 }
+
+/// The time of the harness.
+const NOW: Timestamp = Timestamp(1_795_299_000_000);
 
 /// A response, read to its end.
 #[derive(Debug)]
@@ -91,7 +95,7 @@ impl Harness {
         let mut limits = Limits::default();
         change(&mut config, &mut limits);
         let store = Arc::new(MemoryStore::new(1));
-        let clock = Arc::new(StoppedClock::at(Timestamp(1_795_299_000_000)));
+        let clock = Arc::new(StoppedClock::at(NOW));
         let script = AgentType {
             runner: Arc::new(ScriptRunner),
             workspace: Arc::new(Anywhere),
@@ -273,8 +277,7 @@ impl IMessageParser for ScriptParser {
                     Notice::PERMISSION_REQUEST,
                     r#"{"requestId":"1-1","toolName":"Write"}"#,
                 ));
-                let options = options.split_whitespace().map(str::to_owned).collect();
-                Said::Asked { question: words, options }
+                Said::Asked(Box::new(request(words, &options)))
             }
             [b'!', question @ ..] => {
                 let words = String::from_utf8_lossy(question).into_owned();
@@ -295,6 +298,21 @@ impl IMessageParser for ScriptParser {
 
     fn activity(&self) -> Activity {
         Activity::default()
+    }
+}
+
+/// A request that expires a minute after the harness's time.
+fn request(id: String, options: &str) -> PermissionRequest {
+    let option = |id: &str| PermissionOption { id: id.to_owned(), name: id.to_owned(), kind: "allow_once" };
+    PermissionRequest {
+        id,
+        call: None,
+        tool: "Write".to_owned(),
+        input: JsonText::new_unchecked(r#"{"file_path":"a.txt"}"#),
+        options: options.split_whitespace().map(option).collect(),
+        asked_at: None,
+        expires_at: Some(Timestamp(NOW.0 + 60_000)),
+        default_option: Some("no".to_owned()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokenrail_application::LifecycleEvent;
+use tokenrail_application::{LifecycleEvent, Needs};
 use tokenrail_domain::Timestamp;
 
 use crate::frames;
@@ -14,12 +14,20 @@ use crate::vocabularies::native::dto::frames::{AgentCreated, AgentDeleted, Agent
 pub(super) fn lifecycle_frame(event: &LifecycleEvent) -> Bytes {
     match event {
         LifecycleEvent::Created { agent, at } => {
-            let created = AgentCreated { agent: AgentDto::from(&**agent), timestamp: IsoTime(*at) };
+            let created =
+                AgentCreated { agent: AgentDto::listed(agent, Needs::default()), timestamp: IsoTime(*at) };
             envelope("agent:created", created, *at)
         }
-        LifecycleEvent::Updated { agent, status, at } => {
-            let (agent_id, status) = ((*agent).into(), status.as_str());
-            envelope("agent:updated", AgentUpdated { agent_id, status, timestamp: IsoTime(*at) }, *at)
+        LifecycleEvent::Updated { agent, status, needs, at } => {
+            let Needs { open_questions, waiting_since } = *needs;
+            let updated = AgentUpdated {
+                agent_id: (*agent).into(),
+                status: status.as_str(),
+                open_questions,
+                waiting_since: waiting_since.map(IsoTime),
+                timestamp: IsoTime(*at),
+            };
+            envelope("agent:updated", updated, *at)
         }
         LifecycleEvent::Deleted { agent, at } => {
             let deleted = AgentDeleted { agent_id: (*agent).into(), timestamp: IsoTime(*at) };

@@ -2,10 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 
 use bytes::Bytes;
 use rustix::process::Signal;
@@ -35,24 +34,26 @@ const PIPE_BYTES: usize = 64 << 10;
 const UNKNOWN: u8 = 1;
 
 /// Runs the program and returns its exit code.
-pub(super) fn run(protocol: Protocol, run_folder: &Path, program: &[OsString]) -> io::Result<u8> {
-    let mut opening = Vec::new();
-    io::stdin().lock().read_to_end(&mut opening)?;
-    let opening: Opening = serde_json::from_slice(&opening)?;
-    let (questions, limits, folder) = (Questions::new(&opening), opening.limits, RunFolder::at(run_folder));
+pub(super) fn run(
+    (protocol, opening): (Protocol, Opening),
+    questions: Questions<'_>,
+    folder: &RunFolder,
+    program: &[OsString],
+) -> io::Result<u8> {
+    let limits = opening.limits;
     let rest = Rest::new(folder.clone(), opening.turn, limits.rest_ms);
     // This opens the agent's folder. It must happen before the program starts, because the program could replace the
     // folder.
     let mut conversation = conversation_in(protocol, opening);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut exchange = Exchange::start(&folder, limits, questions, rest, program)?;
+        let mut exchange = Exchange::start(folder, limits, questions, rest, program)?;
         exchange.run(&mut *conversation).await
     })
 }
 
 /// The communication with one program.
-struct Exchange {
+struct Exchange<'a> {
     limits: ConverseLimits,
     program: Program,
     framer: LineFramer,
@@ -60,7 +61,7 @@ struct Exchange {
     fed: u64,
     spool: Spool<File>,
     answers: Answers,
-    questions: Questions,
+    questions: Questions<'a>,
     rest: Rest,
     /// The server has announced a further turn.
     has_further: bool,
@@ -81,11 +82,11 @@ enum Happening {
     ForceDue,
 }
 
-impl Exchange {
+impl<'a> Exchange<'a> {
     fn start(
         folder: &RunFolder,
         limits: ConverseLimits,
-        questions: Questions,
+        questions: Questions<'a>,
         rest: Rest,
         program: &[OsString],
     ) -> io::Result<Self> {

@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokenrail_ports::{Choosable, OptionKind, OwnLine, PermissionQuestion, ResolvedBy};
+use tokenrail_domain::Timestamp;
+use tokenrail_ports::{Choosable, IClock, OptionKind, OwnLine, PermissionQuestion, ResolvedBy};
 use tokio::time::Instant;
 
 use super::conversation::{Choice, Question};
 use crate::run_folder::{Answer, Opening, Unanswered};
 
 /// The open permission requests, by their public ids.
-#[derive(Debug)]
-pub(super) struct Questions {
+pub(super) struct Questions<'a> {
+    /// Tells clients when a request was sent. Deadlines do not depend on it.
+    clock: &'a dyn IClock,
     turn: u64,
     asked: u64,
     open: BTreeMap<String, Open>,
@@ -42,9 +44,10 @@ pub(super) struct Settled {
     pub(super) line: OwnLine,
 }
 
-impl Questions {
-    pub(super) fn new(opening: &Opening) -> Self {
+impl<'a> Questions<'a> {
+    pub(super) fn new(opening: &Opening, clock: &'a dyn IClock) -> Self {
         Self {
+            clock,
             turn: opening.turn,
             asked: 0,
             open: BTreeMap::new(),
@@ -66,6 +69,9 @@ impl Questions {
         let Question { key, tool_call_id, tool_name, input, options } = question;
         let full = self.open_max <= self.open.len();
         let until = now.checked_add(self.timeout).unwrap_or(now);
+        let asked_at = self.clock.now();
+        let timeout_ms = i64::try_from(self.timeout.as_millis()).unwrap_or(i64::MAX);
+        let default_option_id = self.default_option(&options).map(str::to_owned);
         let open = Open { key, options: options.clone(), until };
         self.open.insert(request_id.clone(), open);
         let settled = if self.closed {
@@ -83,6 +89,9 @@ impl Questions {
                 tool_name,
                 input,
                 options,
+                asked_at: Some(asked_at),
+                expires_at: Some(Timestamp(asked_at.0.saturating_add(timeout_ms))),
+                default_option_id,
             }),
             settled,
         )
@@ -148,14 +157,19 @@ impl Questions {
     }
 
     fn expire(&mut self, request: &str) -> Option<Settled> {
+        let chosen = self.default_option(&self.open.get(request)?.options);
+        let choice = chosen.map_or(Choice::Dismissed, |option| Choice::Option(option.to_owned()));
+        self.settle(request, choice, ResolvedBy::Timeout)
+    }
+
+    /// The option that is chosen if nobody answers in time. `None` if none is.
+    fn default_option<'o>(&self, options: &'o [Choosable]) -> Option<&'o str> {
         let wanted = match self.unanswered {
             Unanswered::Allow => [OptionKind::AllowOnce, OptionKind::AllowAlways],
             Unanswered::Reject => [OptionKind::RejectOnce, OptionKind::RejectAlways],
         };
-        let options = &self.open.get(request)?.options;
         let chosen = wanted.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
-        let choice = chosen.map_or(Choice::Dismissed, |option| Choice::Option(option.option_id.clone()));
-        self.settle(request, choice, ResolvedBy::Timeout)
+        chosen.map(|option| option.option_id.as_str())
     }
 
     fn settle(&mut self, request: &str, choice: Choice, by: ResolvedBy) -> Option<Settled> {

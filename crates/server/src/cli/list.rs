@@ -49,6 +49,9 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     Ok(if all_read { Exit::Completed } else { Exit::Failed })
 }
 
+/// The status of an agent that waits for the answer to a permission request.
+const NEEDS_YOU: &str = "needs you";
+
 fn row(agent: &Value) -> String {
     let text = |key: &str| agent.get(key).and_then(Value::as_str).unwrap_or_default();
     let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
@@ -58,7 +61,7 @@ fn row(agent: &Value) -> String {
     format!(
         "{}  {:<12}  {:<12}  {head:>7} {:<6}  {}  {prompt}",
         text("id"),
-        text("status"),
+        if number("openQuestions") == 0 { text("status") } else { NEEDS_YOU },
         text("type"),
         if head == 1 { "event" } else { "events" },
         text("createdAt"),

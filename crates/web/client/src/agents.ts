@@ -3,7 +3,7 @@ import { Backoff } from "./backoff.js";
 import type { Client } from "./client.js";
 import { type TokenrailError, asError } from "./errors.js";
 import type { AgentNews } from "./frames.js";
-import type { Agent } from "./generated/wire.js";
+import type { Agent, AgentUpdated } from "./generated/wire.js";
 import { after } from "./timers.js";
 
 export interface AgentsSnapshot {
@@ -104,7 +104,7 @@ export class AgentList {
     }
   }
 
-  /** The news of a change contains only the status, so the agent is read again. */
+  /** The news of a change contains only the status and what the agent needs, so the agent is read again. */
   async #readChanged(signal: AbortSignal): Promise<void> {
     this.#cancelRead = undefined;
     const ids = [...this.#changed].filter((id) => this.#snapshot.agents.some((agent) => agent.id === id));
@@ -172,12 +172,16 @@ function told(agents: readonly Agent[], news: AgentNews): readonly Agent[] {
       return others;
     }
     case "updated":
-      return agents.map((agent) => (agent.id === news.agentId ? { ...agent, status: news.status } : agent));
+      return agents.map((agent) => (agent.id === news.agentId ? changed(agent, news) : agent));
     case "deleted":
       return agents.filter((agent) => agent.id !== news.agentId);
     case "reset":
       return agents;
   }
+}
+
+function changed({ waitingSince: _, ...agent }: Agent, { status, openQuestions, waitingSince }: AgentUpdated): Agent {
+  return { ...agent, status, openQuestions, ...(waitingSince !== undefined && { waitingSince }) };
 }
 
 function sameAs(known: Agent | undefined, agent: Agent): Agent {

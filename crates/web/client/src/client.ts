@@ -14,6 +14,7 @@ import type {
   AgentStatus,
   AgentType,
   Launch,
+  OpenQuestion,
   PermissionAnswer,
   PermissionState,
   NewMessage,
@@ -116,6 +117,8 @@ export interface Client {
   agent(id: string, options?: Abortable): Promise<Agent>;
   status(id: string, options?: Abortable): Promise<AgentState>;
   cancel(id: string, options?: Abortable): Promise<AgentRef>;
+  /** The open permission requests of all agents, oldest first, read page by page. */
+  questions(options?: Abortable): Promise<OpenQuestion[]>;
   /** Answers a permission request with one of its options, or with none. The first answer counts. */
   answer(id: string, requestId: string, answer: PermissionAnswer, options?: Abortable): Promise<PermissionState>;
   /** Stops the agent and removes it from the lists; with `purge`, also deletes its history. */
@@ -180,10 +183,12 @@ export class TokenrailClient implements Client {
     yield* this.#listed<Agent>("/api/agents", agentsRequest(query));
   }
 
-  async activeAgents({ signal }: Abortable = {}): Promise<Agent[]> {
-    const agents: Agent[] = [];
-    for await (const agent of this.#listed<Agent>("/api/agents/active", { signal })) agents.push(agent);
-    return agents;
+  activeAgents({ signal }: Abortable = {}): Promise<Agent[]> {
+    return this.#all("/api/agents/active", signal);
+  }
+
+  questions({ signal }: Abortable = {}): Promise<OpenQuestion[]> {
+    return this.#all("/api/questions", signal);
   }
 
   launch(body: Launch, { idempotencyKey = freshKey(), signal }: Keyed = {}): Promise<Agent> {
@@ -286,6 +291,12 @@ export class TokenrailClient implements Client {
     const said = (name: string, otherwise: number) => Number(response.headers.get(name) ?? otherwise);
     const upTo = said("Tokenrail-Up-To", since);
     return { messages, since: said("Tokenrail-Since", since), upTo, head: said("Tokenrail-Head", upTo) };
+  }
+
+  async #all<T>(path: string, signal: AbortSignal | undefined): Promise<T[]> {
+    const all: T[] = [];
+    for await (const each of this.#listed<T>(path, { signal })) all.push(each);
+    return all;
   }
 
   async *#listed<T>(path: string, request: Request): AsyncGenerator<T, void> {

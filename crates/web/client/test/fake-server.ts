@@ -38,7 +38,7 @@ export class FakeServer {
   host(journal: Journal, status: AgentStatus = "running"): void {
     const at = new Date(1_795_299_000_000).toISOString();
     const { agentId } = journal;
-    const agent: Agent = { id: agentId, agentId, type: "demo", status, prompt: "hi", cwd: "/", turn: 1, queued: 0, head: 0, createdAt: at, updatedAt: at, cancelOnDisconnect: false };
+    const agent: Agent = { id: agentId, agentId, type: "demo", status, openQuestions: 0, prompt: "hi", cwd: "/", turn: 1, queued: 0, head: 0, createdAt: at, updatedAt: at, cancelOnDisconnect: false };
     this.agents.set(agentId, { journal, status, agent, fold: { of: 0, events: [] } });
   }
 

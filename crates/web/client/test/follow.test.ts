@@ -289,8 +289,8 @@ describe("watch", () => {
     const journal = spoken(1);
     const news = connect().watch();
     expect((await news.next()).value).toEqual({ type: "reset" });
-    server.news({ type: "agent:updated", payload: { agentId: journal.agentId, status: "failed", timestamp: "t" }, timestamp: 0 });
-    expect((await news.next()).value).toEqual({ type: "updated", agentId: journal.agentId, status: "failed", timestamp: "t" });
+    server.news({ type: "agent:updated", payload: { agentId: journal.agentId, status: "failed", openQuestions: 0, timestamp: "t" }, timestamp: 0 });
+    expect((await news.next()).value).toEqual({ type: "updated", agentId: journal.agentId, status: "failed", openQuestions: 0, timestamp: "t" });
     server.news({ type: "error", payload: { code: "news_lagged", message: "", retryable: true }, timestamp: 0 });
     expect((await news.next()).value).toEqual({ type: "reset" });
     server.drop();

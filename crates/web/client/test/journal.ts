@@ -100,7 +100,7 @@ export class Journal {
   }
 
   ask(requestId: string, toolCallId?: string): void {
-    const content = { requestId, toolName: "Bash", input: { command: "ls" }, options: ANSWERS, ...(toolCallId && { toolCallId }) };
+    const content = { requestId, toolName: "Bash", input: { command: "ls" }, options: ANSWERS, expiresAt: "later", defaultOptionId: "n", ...(toolCallId && { toolCallId }) };
     this.add("system", content as never, { eventType: "permission_request" });
   }
 

@@ -66,7 +66,7 @@ describe("more agents than one connection may follow", () => {
     await Promise.all(all.map(next));
     expect(server.sockets.size).toBe(2);
     expect((await told[0])?.value).toEqual({ type: "reset" });
-    server.news({ type: "agent:updated", payload: { agentId: one.agentId, status: "failed", timestamp: "t" }, timestamp: 0 });
+    server.news({ type: "agent:updated", payload: { agentId: one.agentId, status: "failed", openQuestions: 0, timestamp: "t" }, timestamp: 0 });
     expect((await news.next()).value).toMatchObject({ type: "updated" });
     server.news({ type: "agent:deleted", payload: { agentId: two.agentId, timestamp: "t" }, timestamp: 0 });
     expect((await news.next()).value).toMatchObject({ type: "deleted" });

@@ -40,7 +40,7 @@ function Conversation({ id }: { id: string | null }) {
 
 function Agents() {
   const { agents } = useAgents();
-  return <ol data-testid="agents">{agents.map((agent) => `${agent.name}: ${agent.status}; `)}</ol>;
+  return <ol data-testid="agents">{agents.map((agent) => `${agent.name}: ${agent.status}${agent.waitingSince ? ` needs ${agent.openQuestions}` : ""}; `)}</ol>;
 }
 
 function show(id: string | null, more: React.ReactNode = null) {
@@ -239,8 +239,14 @@ describe("useAgents", () => {
     const second = hosted("two", 2);
     server.news({ type: "agent:created", payload: { agent: second.agent, timestamp: "" }, timestamp: 0 });
     await until(() => expect(text("agents")).toBe("two: running; one: running; "));
+    const waiting = { agentId: first.agent.id, status: "running", openQuestions: 2, waitingSince: "t", timestamp: "" } as const;
+    // The news itself says what the agent needs, even if the agent cannot be read.
+    server.refuse = (request) => (request.endsWith(first.agent.id) ? new Response(null, { status: 503 }) : undefined);
+    server.news({ type: "agent:updated", payload: waiting, timestamp: 0 });
+    await until(() => expect(text("agents")).toBe("two: running; one: running needs 2; "));
+    server.refuse = undefined;
     first.status = "failed";
-    server.news({ type: "agent:updated", payload: { agentId: first.agent.id, status: "failed", timestamp: "" }, timestamp: 0 });
+    server.news({ type: "agent:updated", payload: { agentId: first.agent.id, status: "failed", openQuestions: 0, timestamp: "" }, timestamp: 0 });
     await until(() => expect(text("agents")).toBe("two: running; one: failed; "));
     server.agents.delete(second.agent.id);
     server.news({ type: "agent:deleted", payload: { agentId: second.agent.id, timestamp: "" }, timestamp: 0 });

@@ -171,6 +171,13 @@ describe("a call", () => {
     expect(seen[1]?.address).toBe("http://tokenrail.test/api/agents/active?before=a");
   });
 
+  it("of open permission requests has all of them", async () => {
+    const link = { Link: '</api/questions?after=1.a.1-1&limit=100>; rel="next"' };
+    const { client, seen } = recording(Response.json([{ requestId: "1-1" }], { headers: link }), Response.json([{ requestId: "1-2" }]));
+    expect((await client.questions()).map((question) => question.requestId)).toEqual(["1-1", "1-2"]);
+    expect(seen[1]?.address).toBe("http://tokenrail.test/api/questions?after=1.a.1-1&limit=100");
+  });
+
   it("of messages reads page after page, as far as it is asked to", async () => {
     const server = new FakeServer();
     server.pageSize = 3;

@@ -23,7 +23,7 @@ describe("a question", () => {
     journal.user("go");
     journal.ask("1-1");
     const open = messagesOf(of(journal))[1];
-    expect(open).toMatchObject({ kind: "question", state: "open", toolName: "Bash", input: { command: "ls" }, options: ANSWERS });
+    expect(open).toMatchObject({ kind: "question", state: "open", toolName: "Bash", input: { command: "ls" }, options: ANSWERS, expiresAt: "later", defaultOptionId: "n" });
     journal.settle("1-2", { optionId: "y", by: "user" });
     expect(messagesOf(of(journal))[1]).toEqual(open);
     journal.settle("1-1", { optionId: "y", by: "user" });

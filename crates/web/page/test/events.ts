@@ -40,8 +40,8 @@ export class Told {
     return this.#tell("error", "error", content, { error });
   }
 
-  asked(requestId: string, toolName: string, input: unknown, options: object[]): this {
-    return this.#tell("system", "permission_request", { requestId, toolName, input, options }, {});
+  asked(requestId: string, toolName: string, input: unknown, options: object[], more: object = {}): this {
+    return this.#tell("system", "permission_request", { requestId, toolName, input, options, ...more }, {});
   }
 
   settled(requestId: string, how: object): this {

@@ -1,5 +1,5 @@
 import { applyEvents, emptyTranscript } from "@tokenrail/client";
-import { fireEvent, render, screen, within } from "@testing-library/react";
+import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 
 import { type Answer, Answering } from "../src/conversation/answering.ts";
@@ -14,14 +14,18 @@ const answers = [
 ];
 
 function show(told: Told, answer?: Answer) {
-  return render(
+  return render(view(told, answer));
+}
+
+function view(told: Told, answer?: Answer) {
+  return (
     <KeepOpen>
       <Answering value={answer}>
         {rowsOf(applyEvents(emptyTranscript, told.events).items).map((row) => (
           <RowView key={row.key} row={row} plain={false} />
         ))}
       </Answering>
-    </KeepOpen>,
+    </KeepOpen>
   );
 }
 
@@ -65,6 +69,34 @@ test("a question has a button for each answer, and tells what became of it", asy
   looked.unmount();
   show(told.settled("1-1", { optionId: "y", by: "user" }));
   expect(screen.getByTestId("question-card").textContent).toContain("Answered: Allow.");
+});
+
+test("an open question says until when it waits, and what is chosen then", () => {
+  vi.useFakeTimers({ now: Date.parse("2026-11-22T06:42:10.000Z") });
+  const until = { expiresAt: "2026-11-22T06:43:12.000Z", defaultOptionId: "n" };
+  const told = new Told().asked("1-1", "Bash", {}, answers, until);
+  const shown = show(told, () => Promise.resolve());
+  const countdown = () => screen.getByTestId("countdown").querySelector("[aria-hidden]")?.textContent;
+  expect(countdown()).toBe("If nobody answers, “Reject” is chosen in 1 min 02 s.");
+  const heard = () => screen.getByTestId("countdown").querySelector(".unseen")?.textContent;
+  const before = heard();
+  expect(before).toContain("If nobody answers, “Reject” is chosen at ");
+  act(() => vi.advanceTimersByTime(3_000));
+  expect([countdown(), heard()]).toEqual(["If nobody answers, “Reject” is chosen in 59 s.", before]);
+  act(() => vi.advanceTimersByTime(60_000));
+  expect(countdown()).toBe("If nobody answers, “Reject” is chosen now.");
+  shown.rerender(view(told.settled("1-1", { optionId: "n", by: "timeout" }), () => Promise.resolve()));
+  expect(screen.queryByTestId("countdown")).toBeNull();
+  vi.useRealTimers();
+});
+
+test("a question without an option to choose is dismissed, and an older server does not say when", () => {
+  const until = { expiresAt: "2999-11-22T06:43:12.000Z" };
+  const told = new Told().asked("1-1", "Bash", {}, answers, until).asked("1-2", "Bash", {}, answers);
+  show(told, () => Promise.resolve());
+  const countdowns = screen.getAllByTestId("countdown").map((countdown) => countdown.textContent);
+  expect(countdowns.length).toBe(1);
+  expect(countdowns[0]).toContain("If nobody answers, the request is dismissed in ");
 });
 
 test("a question that nobody answered says so", () => {

@@ -34,6 +34,7 @@ async fn each_file_says_what_it_is_and_what_it_may_do() {
         ("/languages.js", "text/javascript; charset=utf-8"),
         ("/app.css", "text/css; charset=utf-8"),
         ("/icon.svg", "image/svg+xml"),
+        ("/icon-waiting.svg", "image/svg+xml"),
     ] {
         let answer = get(path, None).await;
         assert_eq!(answer.status(), StatusCode::OK, "{path}");

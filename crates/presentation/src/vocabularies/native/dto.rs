@@ -10,6 +10,7 @@ pub(crate) mod frames;
 pub(crate) mod message;
 pub(crate) mod message_frames;
 pub(crate) mod permission;
+pub(crate) mod question;
 pub(crate) mod requests;
 mod result_details;
 pub(crate) mod stream_frames;

@@ -1,13 +1,17 @@
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokenrail_ports::testing::StoppedClock;
 use tokio::time::Instant;
 
 use super::*;
 use crate::run_folder::ConverseLimits;
 
-fn questions(unanswered: Unanswered) -> Questions {
-    Questions::new(&Opening {
+static CLOCK: LazyLock<StoppedClock> = LazyLock::new(|| StoppedClock::at(Timestamp(1_795_299_000_000)));
+
+fn questions(unanswered: Unanswered) -> Questions<'static> {
+    let opening = Opening {
         prompt: String::new(),
         session: None,
         model: None,
@@ -16,7 +20,8 @@ fn questions(unanswered: Unanswered) -> Questions {
         limits: ConverseLimits::for_tests(),
         unanswered,
         files: false,
-    })
+    };
+    Questions::new(&opening, &*CLOCK)
 }
 
 fn question(key: &str) -> Question {
@@ -75,6 +80,19 @@ fn a_question_that_nobody_answers_is_settled_as_configured() {
         assert!(line(&settled.line).ends_with(r#""by":"timeout"}"#));
         assert_eq!(questions.next_deadline(), None);
     }
+}
+
+#[test]
+fn a_question_says_until_when_it_waits_and_what_happens_then() {
+    for (unanswered, option) in [(Unanswered::Reject, "no"), (Unanswered::Allow, "yes")] {
+        let (asked, _) = questions(unanswered).ask(question("k"), Instant::now());
+        let times = r#""askedAt":"2026-11-21T22:10:00.000Z","expiresAt":"2026-11-21T22:11:00.000Z""#;
+        let end = format!(r#"],{times},"defaultOptionId":"{option}"}}"#);
+        assert!(line(&asked).ends_with(&end), "{}", line(&asked));
+    }
+    let none = Question { options: Vec::new(), ..question("k") };
+    let (asked, _) = questions(Unanswered::Allow).ask(none, Instant::now());
+    assert!(!line(&asked).contains("defaultOptionId"), "{}", line(&asked));
 }
 
 #[test]

@@ -143,6 +143,10 @@ export type Agent = {
   chatId?: string;
   /** `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`. */
   status: AgentStatus;
+  /** How many permission requests of the agent are open: it waits for their answers. */
+  openQuestions: number;
+  /** When the oldest of them was sent. */
+  waitingSince?: IsoTime;
   /** The prompt of the first turn; in a list, its beginning. */
   prompt: string;
   model?: string;
@@ -393,6 +397,35 @@ export type PermissionAnswer = {
   cancelled?: boolean;
 };
 
+/** One of the answers to a permission request. */
+export type OfferedOption = {
+  optionId: string;
+  /** The label that a user reads. */
+  name: string;
+  /** `allow_once`, `allow_always`, `reject_once` or `reject_always`. */
+  kind: string;
+};
+
+/** An open permission request: an agent asks whether it may do something, and waits. */
+export type OpenQuestion = {
+  agentId: Id;
+  requestId: string;
+  /** The tool call that the request is about. */
+  toolCallId?: string;
+  toolName: string;
+  /**
+   * The input that the tool would get. Left out if it is longer than `limits.list_field_bytes`: the event
+   * `permission_request` has all of it.
+   */
+  input?: Json;
+  options: Array<OfferedOption>;
+  askedAt: IsoTime;
+  /** When the request is settled without an answer. */
+  expiresAt?: IsoTime;
+  /** The option that is chosen then. Absent if none is chosen. */
+  defaultOptionId?: string;
+};
+
 /** The body of a launch. */
 export type Launch = {
   /** The agent type; without it the configured default. */
@@ -499,6 +532,10 @@ export type AgentCreated = {
 export type AgentUpdated = {
   agentId: Id;
   status: AgentStatus;
+  /** How many permission requests of the agent are open. */
+  openQuestions: number;
+  /** When the oldest of them was sent. */
+  waitingSince?: IsoTime;
   timestamp: IsoTime;
 };
 

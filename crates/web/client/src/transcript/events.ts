@@ -195,7 +195,7 @@ function toolResult(draft: Draft, event: AgentEvent): void {
 }
 
 function asked(draft: Draft, event: AgentEvent): void {
-  const { requestId, toolCallId, toolName, input, options } = fieldsOf<QuestionMessage>(event.content);
+  const { requestId, toolCallId, toolName, input, options, expiresAt, defaultOptionId } = fieldsOf<QuestionMessage>(event.content);
   if (typeof requestId !== "string") return notice(draft, event);
   draft.insert({
     kind: "question",
@@ -205,6 +205,8 @@ function asked(draft: Draft, event: AgentEvent): void {
     toolName: toolName ?? "",
     input,
     options: options ?? [],
+    expiresAt,
+    defaultOptionId,
     state: "open",
     optionId: undefined,
     by: undefined,

@@ -75,6 +75,10 @@ export interface QuestionMessage extends Placed {
   /** The input that the tool would get. */
   readonly input: unknown;
   readonly options: readonly QuestionOption[];
+  /** When the request is settled if nobody answers. */
+  readonly expiresAt: IsoTime | undefined;
+  /** The option that is chosen then. If undefined, none is. */
+  readonly defaultOptionId: string | undefined;
   /** `closed`: the turn ended without an answer. */
   readonly state: "open" | "resolved" | "closed";
   /** The chosen option, if there is one. */

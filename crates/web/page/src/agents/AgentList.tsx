@@ -1,12 +1,13 @@
 import type { Agent } from "@tokenrail/client";
 import { preloadAgentMessages, useTokenrail } from "@tokenrail/client/react";
-import { memo, useDeferredValue, useMemo, useState } from "react";
+import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react";
 
 import { useNow } from "../app/now.ts";
 import { compact, counted, since } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
-import { StatusBadge } from "./StatusBadge.tsx";
+import { needsYou, StatusBadge } from "./StatusBadge.tsx";
+import { titleOf } from "./title.ts";
 
 /**
  * How often ages are updated. New agents show seconds, so this is a compromise between accuracy and constant change.
@@ -25,15 +26,28 @@ interface Props {
   readonly current: string | null;
   readonly onOpen: (id: string) => void;
   readonly onRetry: () => void;
+  /** Asks the browser for the permission to notify. Absent if there is nothing to ask. */
+  readonly onNotify?: (() => void) | undefined;
   /** Loads older agents. Absent if there are none. */
   readonly onMore?: (() => void) | undefined;
 }
 
-export function AgentList({ agents, active, loading, error, current, onOpen, onRetry, onMore }: Props) {
+export function AgentList({ agents, active, loading, error, current, onOpen, onRetry, onNotify, onMore }: Props) {
   const [filter, setFilter] = useState("");
   const wanted = useDeferredValue(filter.trim().toLowerCase());
   const now = useNow(ageEveryMs);
   const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
+  const waiting = useMemo(() => shown.filter(needsYou).sort(longestFirst), [shown]);
+  const others = useMemo(() => shown.filter((agent) => !needsYou(agent)), [shown]);
+  const item = (agent: Agent) => (
+    <AgentItem
+      key={agent.id}
+      agent={agent}
+      age={since(agent.createdAt, now)}
+      current={agent.id === current}
+      onOpen={onOpen}
+    />
+  );
   const isKnown = agents.length > 0 || !(loading || error);
   return (
     <nav className="agents" aria-label="Agents">
@@ -62,28 +76,42 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
         <p className="hint">No agents yet. Launch one to see it here.</p>
       )}
       {agents.length > 0 && shown.length === 0 && <p className="hint">No agents match.</p>}
-      <ol className="agent-list" data-testid="agents">
-        {shown.slice(0, shownAgents).map((agent) => (
-          <AgentItem
-            key={agent.id}
-            agent={agent}
-            age={since(agent.createdAt, now)}
-            current={agent.id === current}
-            onOpen={onOpen}
-          />
-        ))}
-        {onMore && (
-          <li>
-            <button type="button" className="button wide" onClick={onMore}>
-              Load older agents
-            </button>
-          </li>
+      <div className="agent-list" data-testid="agents">
+        {waiting.length > 0 && <NeedsYou onNotify={onNotify}>{waiting.map(item)}</NeedsYou>}
+        {(others.length > 0 || onMore) && (
+          <ol>
+            {others.slice(0, shownAgents).map(item)}
+            {onMore && (
+              <li>
+                <button type="button" className="button wide" onClick={onMore}>
+                  Load older agents
+                </button>
+              </li>
+            )}
+          </ol>
         )}
-      </ol>
-      {shown.length > shownAgents && (
-        <p className="hint">Use the filter to find {counted(shown.length - shownAgents, "more agent")}.</p>
+      </div>
+      {others.length > shownAgents && (
+        <p className="hint">Use the filter to find {counted(others.length - shownAgents, "more agent")}.</p>
       )}
     </nav>
+  );
+}
+
+/** The agents that wait for the answer to a permission request. */
+function NeedsYou({ onNotify, children }: { onNotify: Props["onNotify"]; children: ReactNode }) {
+  return (
+    <section className="needs-you" aria-labelledby="needs-you" data-testid="needs-you">
+      <div className="needs-you-head">
+        <h3 id="needs-you">Needs you</h3>
+        {onNotify && (
+          <button type="button" className="link" data-testid="notify" onClick={onNotify}>
+            Notify me
+          </button>
+        )}
+      </div>
+      <ol>{children}</ol>
+    </section>
   );
 }
 
@@ -113,7 +141,7 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
       >
         <span className="agent-title">{titleOf(agent)}</span>
         <span className="agent-meta">
-          <StatusBadge status={agent.status} />
+          <StatusBadge agent={agent} />
           <span>{agent.type}</span>
           <span className="agent-counts">
             {compact(agent.head)} {agent.head === 1 ? "event" : "events"} · {age}
@@ -134,14 +162,14 @@ function AgentSkeleton() {
   );
 }
 
-/** The name of the agent, or else the first line of its prompt. */
-export function titleOf(agent: Agent): string {
-  return agent.name || agent.prompt.trim().split("\n", 1)[0] || agent.id;
+function longestFirst(one: Agent, other: Agent): number {
+  return (one.waitingSince ?? "") < (other.waitingSince ?? "") ? -1 : 1;
 }
 
 function matches(agent: Agent, wanted: string): boolean {
   if (!wanted) return true;
-  return [agent.name, agent.type, agent.status, agent.prompt, agent.id].some((text) =>
+  const state = needsYou(agent) ? "needs you" : agent.status;
+  return [agent.name, agent.type, state, agent.prompt, agent.id].some((text) =>
     text?.toLowerCase().includes(wanted),
   );
 }

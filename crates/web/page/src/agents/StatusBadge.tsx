@@ -1,4 +1,4 @@
-import type { AgentStatus } from "@tokenrail/client";
+import type { Agent, AgentStatus } from "@tokenrail/client";
 
 const words: Record<AgentStatus, string> = {
   initializing: "initializing",
@@ -9,15 +9,24 @@ const words: Record<AgentStatus, string> = {
   interrupted: "interrupted",
 };
 
+type State = Pick<Agent, "status" | "openQuestions">;
+
 export function isActive(status: AgentStatus): boolean {
   return status === "initializing" || status === "running";
 }
 
-export function StatusBadge({ status }: { readonly status: AgentStatus }) {
+/** Whether the agent waits for the answer to a permission request. */
+export function needsYou({ status, openQuestions }: State): boolean {
+  return isActive(status) && openQuestions > 0;
+}
+
+export function StatusBadge({ agent }: { readonly agent: State }) {
+  const { status } = agent;
+  const waits = needsYou(agent);
   return (
-    <span className="status" data-status={status}>
+    <span className="status" data-status={waits ? "needs-you" : status}>
       <span className="status-dot" aria-hidden="true" />
-      {words[status] ?? status}
+      {waits ? "Needs you" : (words[status] ?? status)}
     </span>
   );
 }

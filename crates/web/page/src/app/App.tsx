@@ -5,7 +5,8 @@ import { type ReactNode, type Ref, useEffect, useRef, useState } from "react";
 import { AgentList } from "../agents/AgentList.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
 import { Home } from "../agents/Home.tsx";
-import { isActive } from "../agents/StatusBadge.tsx";
+import { useNotices } from "../agents/notices.ts";
+import { isActive, needsYou } from "../agents/StatusBadge.tsx";
 import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
@@ -14,6 +15,7 @@ import { ConnectionState } from "./ConnectionState.tsx";
 import { phone, useMedia } from "./media.ts";
 import { useRoute } from "./route.ts";
 import { Shortcuts, useShortcut } from "./shortcuts.tsx";
+import { useTab } from "./tab.ts";
 import { ThemeButton } from "./theme.tsx";
 
 export function App() {
@@ -30,6 +32,9 @@ export function App() {
     go(id);
     setDrawer(false);
   };
+  const [title, setTitle] = useState<string>();
+  useTab(title, agents.filter(needsYou).length);
+  const onNotify = useNotices(agents, open);
   const close = () => {
     setDrawer(false);
     menu.current?.focus();
@@ -63,12 +68,13 @@ export function App() {
           current={agentId}
           onOpen={open}
           onRetry={refetch}
+          onNotify={onNotify}
           onMore={older.isThere ? older.load : undefined}
         />
       </aside>
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
         {agentId ? (
-          <Conversation key={agentId} agentId={agentId} onOpen={open} />
+          <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} />
         ) : (
           <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
         )}
@@ -141,15 +147,17 @@ function useLater(later: boolean): boolean {
   return isTime;
 }
 
-/** Announces to screen readers that an agent has ended, but not what it said. */
+/** Announces to screen readers that an agent has ended or needs the user, but not what it said. */
 function AgentNews({ agents }: { readonly agents: readonly Agent[] }) {
   const before = useRef(new Map<string, Agent>());
   const [news, setNews] = useState("");
   useEffect(() => {
     for (const agent of agents) {
       const old = before.current.get(agent.id);
-      if (old && isActive(old.status) && !isActive(agent.status))
-        setNews(`Agent ${agent.name ?? agent.type} ${agent.status}`);
+      if (!old) continue;
+      const name = agent.name ?? agent.type;
+      if (isActive(old.status) && !isActive(agent.status)) setNews(`Agent ${name} ${agent.status}`);
+      if (!needsYou(old) && needsYou(agent)) setNews(`Agent ${name} needs you`);
     }
     before.current = new Map(agents.map((agent) => [agent.id, agent]));
   }, [agents]);

@@ -13,6 +13,7 @@ import {
 } from "react";
 
 import { isActive } from "../agents/StatusBadge.tsx";
+import { titleOf } from "../agents/title.ts";
 import { useShortcut } from "../app/shortcuts.tsx";
 import { ReplayBar } from "../replay/ReplayBar.tsx";
 import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.ts";
@@ -34,12 +35,14 @@ import { useMoves } from "./moves.ts";
 interface Props {
   readonly agentId: string;
   readonly onOpen: (id: string | null) => void;
+  /** Called with the title of the agent, and with undefined when the conversation is closed. */
+  readonly onTitle: (title: string | undefined) => void;
 }
 
-export function Conversation({ agentId, onOpen }: Props) {
+export function Conversation({ agentId, onOpen, onTitle }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
-  useTitle(agent);
+  useTitle(agent && titleOf(agent), onTitle);
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} />;
   return (
     <AgentId value={agentId}>
@@ -230,12 +233,9 @@ function promptBefore(rows: readonly Row[], row: Row): string | undefined {
   return undefined;
 }
 
-function useTitle(agent: Agent | undefined): void {
-  const title = agent && isActive(agent.status) ? "● Tokenrail" : "Tokenrail";
+function useTitle(title: string | undefined, onTitle: Props["onTitle"]): void {
   useEffect(() => {
-    document.title = title;
-    return () => {
-      document.title = "Tokenrail";
-    };
-  }, [title]);
+    onTitle(title);
+    return () => onTitle(undefined);
+  }, [title, onTitle]);
 }

@@ -2,9 +2,9 @@ import type { Agent, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, useState } from "react";
 
-import { titleOf } from "../agents/AgentList.tsx";
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, StatusBadge } from "../agents/StatusBadge.tsx";
+import { titleOf } from "../agents/title.ts";
 import { useNow } from "../app/now.ts";
 import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
@@ -42,7 +42,7 @@ export function Header(props: Props) {
         <h2 className="head-title" title={agent.prompt} dir="auto">
           {titleOf(agent)}
         </h2>
-        <StatusBadge status={agent.status} />
+        <StatusBadge agent={agent} />
         <div className="head-actions" role="group" aria-label="Actions">
           {active && (
             <button

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { useAnswering } from "./answering.ts";
+import { Countdown } from "./Countdown.tsx";
 import { unhidden } from "./given.ts";
 import { useKept } from "./kept.tsx";
 import { QuestionInput } from "./QuestionInput.tsx";
@@ -59,6 +60,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
           ))}
         </div>
       )}
+      {open && answer && <Countdown question={question} />}
       {!open && <p className="hint">{settledBy(question)}</p>}
       {error && (
         <p className="hint bad" role="alert">

@@ -61,6 +61,12 @@ export function duration(milliseconds: number): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
+/** 12 s, 4 min 05 s, 1 h 02 min: until something happens, so whole seconds are rounded up. */
+export function remaining(milliseconds: number): string {
+  const seconds = Math.ceil(milliseconds / 1000);
+  return seconds < 60 ? `${seconds} s` : duration(seconds * 1000);
+}
+
 function two(number: number): string {
   return String(Math.floor(number)).padStart(2, "0");
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::declarations::Declarations;
 use serde::Serialize;
-use tokenrail_application::{Abilities, Accepted, Probe, TypeInfo};
+use tokenrail_application::{Abilities, Accepted, Needs, Probe, TypeInfo};
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, ListedAgent, LongField};
 use utoipa::ToSchema;
 
@@ -33,6 +33,12 @@ pub(crate) struct AgentDto<'a> {
     /// `initializing`, `running`, `completed`, `failed`, `cancelled` or `interrupted`.
     #[cfg_attr(test, ts(type = "AgentStatus"))]
     status: &'static str,
+    /// How many permission requests of the agent are open: it waits for their answers.
+    open_questions: usize,
+    /// When the oldest of them was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = DateTime, required = false)]
+    waiting_since: Option<IsoTime>,
     /// The prompt of the first turn; in a list, its beginning.
     prompt: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,13 +102,6 @@ pub(crate) struct AgentDto<'a> {
     truncated: Vec<&'static str>,
 }
 
-impl<'a> From<&'a ListedAgent> for AgentDto<'a> {
-    fn from(listed: &'a ListedAgent) -> Self {
-        let ListedAgent { agent, truncated } = listed;
-        Self { truncated: truncated.iter().map(|field| name_of(*field)).collect(), ..Self::from(agent) }
-    }
-}
-
 fn name_of(field: LongField) -> &'static str {
     match field {
         LongField::Name => "name",
@@ -121,8 +120,15 @@ fn name_of(field: LongField) -> &'static str {
 /// The one field of a turn that may be cut in a list.
 pub(super) const PROMPT: &str = "prompt";
 
-impl<'a> From<&'a Agent> for AgentDto<'a> {
-    fn from(agent: &'a Agent) -> Self {
+impl<'a> AgentDto<'a> {
+    /// An agent in a list.
+    pub(crate) fn listed(listed: &'a ListedAgent, needs: Needs) -> Self {
+        let ListedAgent { agent, truncated } = listed;
+        Self { truncated: truncated.iter().map(|field| name_of(*field)).collect(), ..Self::new(agent, needs) }
+    }
+
+    pub(crate) fn new(agent: &'a Agent, needs: Needs) -> Self {
+        let Needs { open_questions, waiting_since } = needs;
         let Agent {
             id,
             kind,
@@ -155,6 +161,8 @@ impl<'a> From<&'a Agent> for AgentDto<'a> {
             name: name.as_deref(),
             chat_id: chat.as_deref(),
             status: status.as_str(),
+            open_questions,
+            waiting_since: waiting_since.map(IsoTime),
             prompt,
             model: model.as_deref(),
             cwd,

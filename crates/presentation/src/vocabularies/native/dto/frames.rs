@@ -122,11 +122,16 @@ pub(crate) struct AgentCreated<'a> {
 /// `agent:updated`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(test, derive(ts_rs::TS))]
+#[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub(crate) struct AgentUpdated {
     pub(crate) agent_id: IdText,
     #[cfg_attr(test, ts(type = "AgentStatus"))]
     pub(crate) status: &'static str,
+    /// How many permission requests of the agent are open.
+    pub(crate) open_questions: usize,
+    /// When the oldest of them was sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting_since: Option<IsoTime>,
     pub(crate) timestamp: IsoTime,
 }
 

@@ -6,7 +6,7 @@ use std::{env, fs};
 use tokenrail_domain::{AgentStatus, ErrorClass, MessageOutcome, TurnOutcome};
 
 use super::declarations::Declarations;
-use super::{agent, deltas, frames, message, permission, requests, turn};
+use super::{agent, deltas, frames, message, permission, question, requests, turn};
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::json::{AgentErrorDto, AgentRefDto, IdText, IsoTime, Json};
 
@@ -30,6 +30,7 @@ fn declarations() -> String {
     deltas::declare(&mut out);
     turn::declare(&mut out);
     permission::declare(&mut out);
+    question::declare(&mut out);
     requests::declare(&mut out);
     frames::declare(&mut out);
     out.into_text()

@@ -1,0 +1,143 @@
+//! The open permission requests of all agents, as far as they are saved. Nothing of this is stored: the requests are in
+//! the journals, and an adopted run reads them again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokenrail_domain::{AgentId, JsonText, PermissionOption, PermissionRequest, Timestamp, cut};
+
+/// An open permission request, as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenQuestion {
+    pub agent: AgentId,
+    pub request: String,
+    pub call: Option<String>,
+    /// The name of the tool, or its beginning.
+    pub tool: String,
+    /// `None` if the input is too long for a list.
+    pub input: Option<JsonText>,
+    pub options: Vec<PermissionOption>,
+    pub asked_at: Timestamp,
+    /// When the request is settled without an answer. `None` if unknown.
+    pub expires_at: Option<Timestamp>,
+    /// The option that is chosen then. `None` if none is, or if that is unknown.
+    pub default_option: Option<String>,
+}
+
+/// The place of a permission request among all open ones: the oldest comes first.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QuestionPlace {
+    pub asked_at: Timestamp,
+    pub agent: AgentId,
+    pub request: String,
+}
+
+/// What an agent needs from a user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Needs {
+    /// The number of its open permission requests.
+    pub open_questions: usize,
+    /// When the oldest of them was sent. `None` if there are none.
+    pub waiting_since: Option<Timestamp>,
+}
+
+/// A change of the open permission requests of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum QuestionChange {
+    Asked { request: Box<PermissionRequest>, asked_at: Timestamp },
+    Settled { request: String },
+}
+
+/// The open permission requests of all agents, as far as they are saved.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    agents: Mutex<BTreeMap<AgentId, Questions>>,
+    /// The longest text or input that is kept.
+    field_bytes: usize,
+}
+
+/// The open permission requests of one agent, by id. Never empty.
+type Questions = BTreeMap<String, Arc<OpenQuestion>>;
+
+impl Inbox {
+    pub(crate) fn new(field_bytes: usize) -> Self {
+        Self { agents: Mutex::default(), field_bytes }
+    }
+
+    pub(crate) fn needs(&self, agent: AgentId) -> Needs {
+        match self.agents().get(&agent) {
+            Some(open) => Needs {
+                open_questions: open.len(),
+                waiting_since: open.values().map(|question| question.asked_at).min(),
+            },
+            None => Needs::default(),
+        }
+    }
+
+    /// Applies changes that are saved. Returns whether other requests are open than before.
+    pub(crate) fn apply(&self, agent: AgentId, changes: Vec<QuestionChange>) -> bool {
+        if changes.is_empty() {
+            return false;
+        }
+        let mut agents = self.agents();
+        let open = agents.entry(agent).or_default();
+        let before: Vec<String> = open.keys().cloned().collect();
+        for change in changes {
+            match change {
+                QuestionChange::Asked { request, asked_at } => {
+                    let question = OpenQuestion::new(agent, *request, asked_at, self.field_bytes);
+                    open.insert(question.request.clone(), Arc::new(question));
+                }
+                QuestionChange::Settled { request } => {
+                    open.remove(&request);
+                }
+            }
+        }
+        let has_changed = !open.keys().eq(&before);
+        if open.is_empty() {
+            agents.remove(&agent);
+        }
+        has_changed
+    }
+
+    /// Removes all requests of an agent whose run has ended. Returns whether there were any.
+    pub(crate) fn clear(&self, agent: AgentId) -> bool {
+        self.agents().remove(&agent).is_some()
+    }
+
+    /// The open requests of all agents, from the oldest to the newest, after this place.
+    pub(crate) fn after(&self, place: Option<&QuestionPlace>) -> Vec<Arc<OpenQuestion>> {
+        let agents = self.agents();
+        let all = agents.values().flat_map(BTreeMap::values);
+        let later = |question: &&Arc<OpenQuestion>| place.is_none_or(|place| *place < question.place());
+        let mut open: Vec<_> = all.filter(later).cloned().collect();
+        open.sort_by_cached_key(|question| question.place());
+        open
+    }
+
+    fn agents(&self) -> MutexGuard<'_, BTreeMap<AgentId, Questions>> {
+        self.agents.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenQuestion {
+    /// Cuts the name of the tool, and leaves out the input, if they are longer than `field_bytes`.
+    fn new(agent: AgentId, request: PermissionRequest, asked_at: Timestamp, field_bytes: usize) -> Self {
+        let PermissionRequest { id, call, mut tool, input, options, asked_at: _, expires_at, default_option } =
+            request;
+        cut(&mut tool, field_bytes);
+        let input = Some(input).filter(|input| input.as_str().len() <= field_bytes);
+        Self { agent, request: id, call, tool, input, options, asked_at, expires_at, default_option }
+    }
+
+    pub fn place(&self) -> QuestionPlace {
+        QuestionPlace { asked_at: self.asked_at, agent: self.agent, request: self.request.clone() }
+    }
+
+    /// The approximate size in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let options = self.options.iter().map(|option| option.id.len() + option.name.len());
+        let input = self.input.as_ref().map_or(0, |input| input.as_str().len());
+        size_of::<Self>() + self.request.len() + self.tool.len() + input + options.sum::<usize>()
+    }
+}

@@ -1,0 +1,26 @@
+import type { QuestionMessage } from "@tokenrail/client";
+
+import { useNow } from "../app/now.ts";
+import { remaining, timeOf } from "../ui/format.ts";
+import { unhidden } from "./given.ts";
+
+/** How long the request waits for an answer, and what happens then. */
+export function Countdown({ question }: { readonly question: QuestionMessage }) {
+  const { expiresAt, defaultOptionId, options } = question;
+  const now = useNow(1_000, expiresAt !== undefined);
+  if (expiresAt === undefined) return null;
+  const chosen = options.find(({ optionId }) => optionId === defaultOptionId)?.name ?? defaultOptionId;
+  const then = `If nobody answers, ${chosen ? `“${unhidden(chosen)}” is chosen` : "the request is dismissed"}`;
+  const left = Date.parse(expiresAt) - now;
+  return (
+    <p className="hint" data-testid="countdown">
+      <span aria-hidden="true">
+        {then} {left > 0 ? `in ${remaining(left)}` : "now"}.
+      </span>
+      {/* A screen reader hears a time that does not change. */}
+      <span className="unseen">
+        {then} at {timeOf(expiresAt)}.
+      </span>
+    </p>
+  );
+}
