@@ -61,7 +61,11 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
       {!loading && !error && agents.length === 0 && (
         <p className="hint">No agents yet. Launch one to see it here.</p>
       )}
-      {agents.length > 0 && shown.length === 0 && <p className="hint">No agents match.</p>}
+      {agents.length > 0 && shown.length === 0 && (
+        <p className="hint">
+          {onMore ? "No loaded agents match. Load older agents to search them too." : "No agents match."}
+        </p>
+      )}
       <ol className="agent-list" data-testid="agents">
         {shown.slice(0, shownAgents).map((agent) => (
           <AgentItem
