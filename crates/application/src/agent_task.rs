@@ -77,8 +77,8 @@ impl AgentTask {
                     tracing::error!(
                         agent = %self.agent,
                         error = &error as &dyn std::error::Error,
-                        "the task's state contradicts the journal: the agent's turns continue with its next message \
-                         or at the next start"
+                        "internal error: the server's state of this agent differs from the database; its queued turns \
+                         continue when it gets another message or the server is restarted"
                     );
                     self.core.retire_now(self.agent, &self.tail);
                     return;

@@ -13,7 +13,10 @@ pub(crate) async fn compact(core: Arc<Core>) {
             Ok(false) => {}
             Err(error) => {
                 // Nothing is lost: the batches stay as they are, and the end of the next turn starts another try.
-                tracing::warn!(error = &error as &dyn std::error::Error, "compaction failed");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot compress the events of ended turns; trying again at the end of the next turn"
+                );
             }
         }
         tokio::select! {

@@ -20,7 +20,10 @@ pub(crate) async fn look_out(core: Arc<Core>) {
             let head = match core.outside.agents.get(agent).await {
                 Ok(found) => found.map(|found| found.head),
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "cannot check the database");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "cannot read the latest sequence numbers from the database"
+                    );
                     break;
                 }
             };

@@ -104,7 +104,8 @@ impl Problem {
         let detail = if is_cut {
             "no such path, but it exists with the prefix /api: configure the proxy to keep /api in the path"
         } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
-            "no such path: configure the proxy to remove its prefix before /api, /v1 and /ws"
+            "no such path; paths begin with /api, /v1 or /ws. If a proxy serves Tokenrail below a path, configure \
+             the proxy to remove that path"
         } else {
             return Self::not_found();
         };
@@ -241,8 +242,8 @@ impl From<StoreError> for Problem {
             StoreError::Busy => (Code::StoreBusy, "the database is busy; try again later"),
             StoreError::Full => (Code::StorageFull, "the disk of the server is full"),
             StoreError::OutcomeUnknown(_) => {
-                let detail =
-                    "it is unknown whether the request was saved; retry with the same Idempotency-Key";
+                let detail = "it is unknown whether the request was saved; if it had an Idempotency-Key, send it \
+                              again with the same key, otherwise check first whether it took effect";
                 (Code::OutcomeUnknown, detail)
             }
             StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Unavailable(_) => {

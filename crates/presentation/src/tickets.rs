@@ -140,9 +140,15 @@ impl Tickets {
         let saving = tokio::task::spawn_blocking(move || openings.save(opening));
         match timeout(SAVING, saving).await {
             Ok(Ok(Ok(()))) => {}
-            Ok(Ok(Err(error))) => tracing::warn!(%error, "a ticket will not be valid after a restart"),
-            Ok(Err(error)) => tracing::error!(%error, "a ticket will not be valid after a restart"),
-            Err(_) => tracing::warn!("saving a ticket takes too long; it may not be valid after a restart"),
+            Ok(Ok(Err(error))) => {
+                tracing::warn!(%error, "cannot save the ticket of an event stream; after a restart of the server, its client must request a new ticket")
+            }
+            Ok(Err(error)) => {
+                tracing::error!(%error, "cannot save the ticket of an event stream; after a restart of the server, its client must request a new ticket")
+            }
+            Err(_) => tracing::warn!(
+                "saving the ticket of an event stream takes too long; after a restart of the server, its client may have to request a new ticket"
+            ),
         }
     }
 

@@ -38,7 +38,10 @@ impl AllowedFolders {
             return Err(io::Error::new(ErrorKind::NotADirectory, "it is not a folder"));
         }
         let Some(line) = folder.to_str().filter(|path| !path.contains(char::is_control)) else {
-            return Err(io::Error::new(ErrorKind::InvalidFilename, "its path is not plain text"));
+            return Err(io::Error::new(
+                ErrorKind::InvalidFilename,
+                "its path contains a control character or is not UTF-8; rename it",
+            ));
         };
         let known = self.list()?;
         if known.iter().any(|known| folder.starts_with(known)) {

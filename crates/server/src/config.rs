@@ -106,7 +106,8 @@ impl Config {
         let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         if !agents.contains_key(&default_agent) {
             let what = problem::with_suggestion(&default_agent, agents.keys().map(String::as_str));
-            let message = format!("server.default_agent: unknown agent type {what}");
+            let known = agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let message = format!("server.default_agent: unknown agent type {what} (available: {known})");
             return Err(source.wrong(&["server", "default_agent"], message));
         }
         Ok(Self {

@@ -24,8 +24,8 @@ pub enum OpenError {
     NewerSchema { found: i64, known: i64 },
     /// Only if nothing may be changed: a start migrates the schema.
     #[error(
-        "the database was written by an older version and lacks {missing} migrations; the next start of the \
-         server applies them"
+        "the database was written by an older version; the next start of the server migrates it \
+         ({missing} to apply)"
     )]
     OlderSchema { missing: usize },
     #[error("{path:?} is another program's database; choose another folder with --data-dir")]
@@ -65,7 +65,7 @@ impl OpenError {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Self::NotWritable { path },
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::Corrupt { path, problem: source.to_string() }
+                Self::Corrupt { path, problem: format!("{source}; nothing was changed; restore a backup") }
             }
             _ => Self::Sqlite { path, source },
         }

@@ -38,8 +38,8 @@ macro_rules! codes {
 
 codes! {
     BadRequest "bad_request" BAD_REQUEST false "The request is malformed"
-        "The query, the body or the WebSocket handshake is malformed.";
-    MalformedJson "malformed_json" BAD_REQUEST false "The body is not JSON"
+        "The query or the body is malformed, or a WebSocket handshake has no valid `Sec-WebSocket-Key`.";
+    MalformedJson "malformed_json" BAD_REQUEST false "The body cannot be read as JSON"
         "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is not a number"
         "`since` or `Last-Event-ID` is not a whole number that is 0 or greater.";
@@ -52,9 +52,9 @@ codes! {
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
         "The path does not support this method. `Allow` lists the methods it supports.";
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
-        "`Accept` contains neither `application/json` nor `text/event-stream`. Only `/events` checks it.";
+        "`Accept` allows neither `application/json` (also as `*/*` or `application/*`) nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. (A larger chat request gets this much time for each `limits.request_bytes` bytes of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. (A chat request larger than `limits.request_bytes` gets proportionally more time: `limits.body_timeout_s` for each `limits.request_bytes` of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -66,7 +66,7 @@ codes! {
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how the permission request was settled.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent already has `limits.queued_turns` queued turns.";
+        "The agent already has `limits.queued_turns` queued turns, or too many turns that were cancelled while they were queued.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
@@ -88,21 +88,21 @@ codes! {
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
         "The same `Idempotency-Key` was already used with a different body.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
-        "A request to `/ws` or `GET /api/chat` is not a WebSocket handshake of version 13.";
+        "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket, or does not ask for version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
-        "There were more launches in a minute than `limits.launches_per_minute`, or more failed logins from one client address than `limits.failed_logins_per_minute`. `Retry-After` says how long to wait.";
+        "There were more launches in a minute than `limits.launches_per_minute`, or more requests with a wrong token or ticket (failed logins) from one client address than `limits.failed_logins_per_minute`. `Retry-After` says how long to wait.";
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database is unavailable or corrupt. The cause is in the server log.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "There are too many queued launches, imports, large chats or unused tickets. Or there are too many open streams, in total or from one client address. Or one WebSocket follows too many agents or has too many open requests. Or an answer to a permission request cannot be delivered yet. `Retry-After` says how long to wait.";
+        "There are too many of these: queued launches, simultaneous imports, large chat requests that are being received, or unused tickets. Or there are too many open streams, in total or from one client address. Or one WebSocket follows too many agents or has too many open requests. Or an answer to a permission request cannot be delivered yet. `Retry-After` says how long to wait.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
         "The database cannot accept the request now. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
-        "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`.";
+        "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
         "The server's disk is full.";
 }

@@ -77,7 +77,12 @@ impl<R: Read> Read for Counted<'_, R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.body.read(into)?;
         let left = self.budget.left.get().checked_sub(read);
-        self.budget.left.set(left.ok_or_else(|| io::Error::other("one item of the file is too large"))?);
+        self.budget.left.set(left.ok_or_else(|| {
+            let most = self.budget.most;
+            io::Error::other(format!(
+                "this event or turn is larger than limits.import_event_bytes ({most} bytes)"
+            ))
+        })?);
         Ok(read)
     }
 }

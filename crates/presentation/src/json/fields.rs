@@ -24,7 +24,7 @@ impl Fields {
         let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
         let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("not valid UTF-8")) };
         if depth < nesting(text) {
-            return Err(malformed("nested too deeply"));
+            return Err(malformed(&format!("the body is nested more than {depth} levels deep")));
         }
         let value: &RawValue = serde_json::from_str(text).map_err(|_| malformed("not valid JSON"))?;
         if !value.get().starts_with('{') {
@@ -32,7 +32,7 @@ impl Fields {
         }
         let Unique(fields) = serde_json::from_str(text).map_err(|_| match stumble(text) {
             Some(Stumble::HalfPair) => malformed("a field name contains an unpaired surrogate"),
-            _ => malformed("duplicate field"),
+            _ => malformed("the body contains a field twice"),
         })?;
         Ok(Self { fields, errors: Vec::new() })
     }
@@ -51,7 +51,7 @@ impl Fields {
         match picked.and_then(|picked| json.end().map(|()| picked)) {
             Ok((fields, large)) => Ok((Self { fields, errors: Vec::new() }, large)),
             Err(error) if !error.is_data() => Err(malformed("not valid JSON")),
-            Err(_) if text.trim_start().starts_with('{') => Err(malformed("duplicate field")),
+            Err(_) if text.trim_start().starts_with('{') => Err(malformed("the body contains a field twice")),
             Err(_) => Err(not_an_object()),
         }
     }

@@ -42,7 +42,7 @@ struct Programs {
 /// Why the server's own program supervises.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnBecause {
-    #[error("the server was configured to do so")]
+    #[error("the server was configured not to use it")]
     Told,
     #[error("{} does not exist", .0.display())]
     Missing(PathBuf),

@@ -30,7 +30,10 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
         Err(error) => return Err(error.into()),
     };
     for fault in &diagnosis.faults {
-        screen.remark(&format!("the original is corrupt, and so is the copy: {}", violation(fault)));
+        screen.remark(&format!(
+            "the database is corrupt, and so is this copy; restore an earlier backup: {}",
+            violation(fault)
+        ));
     }
     if !diagnosis.faults.is_empty() {
         return Ok(Exit::Damaged);

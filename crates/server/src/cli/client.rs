@@ -224,7 +224,10 @@ impl Client {
         if status.is_redirection() {
             let to =
                 answer.headers().get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or_default();
-            let text = format!("the server at {} redirects to {to}; use that URL instead", self.base());
+            let text = format!(
+                "the server at {} answered with a redirect to {to:?}, which is not followed; pass the final URL of the server with --url",
+                self.base()
+            );
             return Err(Failure::new(Exit::Failed, text));
         }
         let problem: Option<Problem> = answer.json().await.ok();

@@ -19,13 +19,13 @@ pub(crate) struct Global {
     /// Configuration file [default: ./tokenrail.toml, else the one in the user's config folder]
     #[arg(long, global = true, env = "TOKENRAIL_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Data folder: the database, the access token and the output of running agents
+    /// Data folder: the database, the access token and the output of running agents [default: `server.data_dir`, ~/.local/share/tokenrail]
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// URL of the server to connect to, such as `https://agents.example.com`, instead of the server of the data folder. Set its token in `TOKENRAIL_TOKEN`. `serve`, `backup`, `reparse` and `token` ignore it
+    /// URL of the server to connect to, such as `https://agents.example.com`, instead of the server of the data folder. Set the token of that server in `TOKENRAIL_TOKEN`. `--url` has no effect on `serve`, `backup`, `reparse` and `token`; `allow` refuses it
     #[arg(long, global = true, env = "TOKENRAIL_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// Address to listen on (`serve`, `demo`; default: 127.0.0.1:7117), or address of the server to connect to (default: the server that uses the data folder). `backup`, `reparse` and `token` ignore it
+    /// `serve`, `demo`: address to listen on [default: `server.listen`, 127.0.0.1:7117]. Other commands: address of the server to connect to [default: the server that uses the data folder]. No effect on `allow`, `backup`, `reparse` and `token`
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
     /// `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
@@ -34,7 +34,7 @@ pub(crate) struct Global {
     /// When to use colours. `auto` means on a terminal, and obeys `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM=dumb`
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
     pub(crate) color: ColorWhen,
-    /// Print JSON lines instead of text
+    /// Print JSON lines instead of text. The output of `serve` and `export` stays the same
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
-    /// Launch an agent and follow it
+    /// Launch an agent and follow it until its turn ends. If no server is running, start one for this command only
     Run(run::RunArgs),
     /// Follow an agent
     Tail(tail::TailArgs),
@@ -80,7 +80,7 @@ pub(crate) enum Command {
     Reparse(reparse::ReparseArgs),
     /// Back up the database to a new folder and verify the copy; works while the server is running
     Backup(backup::BackupArgs),
-    /// Check the configuration, programs, folders, database and permissions
+    /// Check the configuration, programs, folders, database and file permissions
     Doctor,
     /// Print the access token that clients need
     Token,

@@ -112,7 +112,7 @@ fn token(config: &Config) -> Finding {
     match token::read(&config.data_dir) {
         Ok(_) => finding("token", Verdict::Good, "exists, and only its owner can read it"),
         Err(TokenError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            finding("token", Verdict::Remark, "does not exist yet; the first start creates it")
+            finding("token", Verdict::Remark, "does not exist yet; the first start of the server creates it")
         }
         Err(error) => finding("token", Verdict::Bad, error.to_string()),
     }
@@ -127,10 +127,10 @@ async fn database(config: &Config) -> Finding {
         }
         Ok(Ok(report)) => {
             let faults: Vec<_> = report.faults.iter().map(violation).collect();
-            finding(name, Verdict::Bad, faults.join("; "))
+            finding(name, Verdict::Bad, format!("corrupt; restore a backup: {}", faults.join("; ")))
         }
         Ok(Err(OpenError::Io { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
-            finding(name, Verdict::Remark, "does not exist yet; the first start creates it")
+            finding(name, Verdict::Remark, "does not exist yet; the first start of the server creates it")
         }
         Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Remark, error.to_string()),
         Ok(Err(error)) => finding(name, Verdict::Bad, error.to_string()),
@@ -142,8 +142,8 @@ async fn database(config: &Config) -> Finding {
 pub(super) fn violation(fault: &Fault) -> String {
     let Fault { rule, agent, detail } = fault;
     match agent {
-        Some(agent) => format!("agent {agent} violates the rule \"{rule}\": {detail}"),
-        None => format!("the database violates the rule \"{rule}\": {detail}"),
+        Some(agent) => format!("the data of agent {agent} breaks the rule \"{rule}\": {detail}"),
+        None => format!("the database breaks the rule \"{rule}\": {detail}"),
     }
 }
 
@@ -156,7 +156,12 @@ async fn server(config: &Config) -> Finding {
             return finding(name, Verdict::Bad, "a server uses the data folder, but does not respond");
         }
         Err(error) if error.exit == Exit::Unreachable => {
-            return finding(name, Verdict::Remark, "not running");
+            return match config.target {
+                Target::DataFolder => {
+                    finding(name, Verdict::Remark, "not running; start one with: tokenrail serve")
+                }
+                Target::Url(_) | Target::Address(_) => finding(name, Verdict::Remark, error.to_string()),
+            };
         }
         Err(error) => return finding(name, Verdict::Bad, error.to_string()),
     };
@@ -220,7 +225,7 @@ fn keys(unset: &[String]) -> Option<String> {
         [key] => format!("{key} is not set"),
         keys => format!("no key is set (any one of: {})", keys.join(", ")),
     };
-    Some(format!("needs a login with the agent's own program, because {why}"))
+    Some(format!("{why}, so the program uses its own login"))
 }
 
 async fn programs(config: &Config, means: &Means) -> Vec<Finding> {
@@ -236,7 +241,7 @@ async fn programs(config: &Config, means: &Means) -> Vec<Finding> {
         };
         let probe = kind.runner.probe().await;
         let what = [probe.program, probe.version, Some(abilities(kind.abilities)), keys(&probe.unset_keys)];
-        let what = what.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        let what = what.into_iter().flatten().collect::<Vec<_>>().join("; ");
         let needed = config.default_agent.as_deref() == name.strip_prefix("agents.");
         findings.push(match probe.problem.map(|problem| format!("{problem} ({what})")) {
             None => finding(&name, Verdict::Good, what),

@@ -12,7 +12,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Show only agents with this status. Separate several with commas: `running,failed`
+    /// Show only agents with this status: initializing, running, completed, failed, cancelled or interrupted. Separate several with commas
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// Maximum number of agents to show
@@ -75,7 +75,7 @@ pub(crate) struct AnswerArgs {
     agent: AgentArg,
     /// The id of the permission request, such as 1-1
     request: String,
-    /// The id of the choice, such as `allow`; if omitted, the request is dismissed
+    /// The id of the option, such as `allow`; `tail` shows the options. If omitted, the request is dismissed: no option is chosen, and the agent does not get the permission
     #[arg(value_name = "CHOICE")]
     option: Option<String>,
 }

@@ -179,13 +179,17 @@ fn show_total(total: &Total, applied: bool, screen: &mut Screen) {
     let done = match (applied, changed) {
         (_, 0) => "no changes".to_owned(),
         (true, changed) if *refused == 0 => format!("{changed} changed and saved"),
-        (true, changed) => format!("{changed} changed; saved except in the refused turns"),
+        (true, changed) => {
+            format!("{changed} changed; saved, except in the turns that could not be reparsed")
+        }
         (false, changed) => format!("{changed} would change; nothing saved (use --apply to save)"),
     };
     let refused = match refused {
         0 => String::new(),
-        1 => "; 1 run could not be reparsed to its end and keeps its events".to_owned(),
-        many => format!("; {many} runs could not be reparsed to their end and keep their events"),
+        1 => "; the last turns of 1 run could not be reparsed (see above) and stay as they are".to_owned(),
+        many => {
+            format!("; the last turns of {many} runs could not be reparsed (see above) and stay as they are")
+        }
     };
     let (events, agents) = (counted(*events, "event"), counted(*agents, "agent"));
     screen.line(Style::Plain, &format!("{events} of {agents}: {done}{refused}"));

@@ -106,7 +106,7 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
             let folder = config.data_dir.display();
             Failure::new(
                 Exit::Failed,
-                format!("no server has used the data folder {folder} yet; the first start creates the token"),
+                format!("no server has used the data folder {folder} yet; start the server once to create the token: tokenrail serve"),
             )
         }
         error => error.into(),

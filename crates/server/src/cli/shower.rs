@@ -142,9 +142,15 @@ fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
             let by = said("by").unwrap_or_default();
             screen.line(
                 Style::Dim,
-                &match said("optionId") {
-                    Some(option) => format!("  answered: {option} (by {by})"),
-                    None => format!("  not answered ({by})"),
+                &match (said("optionId"), by) {
+                    (Some(option), "timeout") => {
+                        format!("  no answer in time; the default was chosen: {option}")
+                    }
+                    (Some(option), _) => format!("  answered: {option} (by {by})"),
+                    (None, "timeout") => "  no answer in time".to_owned(),
+                    (None, "cancel") => "  the turn was cancelled".to_owned(),
+                    (None, "agent") => "  withdrawn by the agent".to_owned(),
+                    (None, _) => "  dismissed".to_owned(),
                 },
             );
         }

@@ -92,7 +92,7 @@ impl EnvToken {
             return Ok(None);
         };
         if TOKEN_BYTES < token.len() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let message = "not a token; set the output of `tokenrail token` on the server's machine";
+            let message = "not a token; set it to what `tokenrail token` prints on the server's machine";
             return Err(ConfigError::Variable {
                 variable: TOKEN_VARIABLE.to_owned(),
                 message: message.to_owned(),

@@ -86,7 +86,7 @@ fn a_wrong_value_is_told_with_its_line_too() {
         ("\n[agents.x]\nargs = []\n", "toml:2: agents.x: program is missing"),
         (
             "[agents.x]\nrunner = \"acp\"\nprogram = \"p\"\nformat = \"gemini\"\n",
-            "toml:4: agents.x: format: \"gemini\" is not supported with runner = \"acp\", only \"acp\"",
+            "toml:4: agents.x: format: runner = \"acp\" requires format = \"acp\", not \"gemini\"",
         ),
         (
             "[agents.x]\nformat = \"claude-two-way\"\nprogram = \"p\"\nfiles = true\n",

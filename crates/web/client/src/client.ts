@@ -75,7 +75,10 @@ export interface FollowOptions extends Abortable {
 }
 
 export interface MessagesQuery extends EventsQuery {
-  /** Return only the newest `last` events. The page may then begin after a later number than `since`. */
+  /**
+   * Return only the newest `last` events after `since`. `Page.since` then says where the page begins, and may be greater
+   * than the `since` of the request.
+   */
   last?: number | undefined;
 }
 

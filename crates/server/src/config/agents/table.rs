@@ -87,7 +87,7 @@ impl AgentTable {
         if speaks_acp && format.name != ACP {
             return Err((
                 "format",
-                format!("format: {:?} is not supported with runner = \"acp\", only \"acp\"", format.name),
+                format!("format: runner = \"acp\" requires format = \"acp\", not {:?}", format.name),
             ));
         }
         if self.jsonl.is_some() && format.name != "jsonl" {

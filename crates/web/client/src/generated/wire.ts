@@ -322,7 +322,7 @@ export type Turn = {
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
-  /** In a list, its beginning. */
+  /** The prompt. In a list, only its beginning if it is long: see `truncated`. */
   prompt: string;
   askedAt: IsoTime;
   /** The number of its first event, once it has started. */
@@ -355,7 +355,7 @@ export type TurnRecord = {
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
-  /** In a list, its beginning. */
+  /** The prompt. In a list, only its beginning if it is long: see `truncated`. */
   prompt: string;
   askedAt: IsoTime;
   /** The number of its first event, once it has started. */
@@ -432,7 +432,10 @@ export type Launch = {
   type?: string;
   prompt: string;
   model?: string;
-  /** The working directory. It must be inside one of the type's `cwd_roots` or inside an allowed folder. */
+  /**
+   * The working directory. It must be inside one of the type's `cwd_roots` or inside an allowed folder. Default: a
+   * new folder for this agent.
+   */
   cwd?: string;
   /** A session of the agent program to resume. */
   sessionId?: string;

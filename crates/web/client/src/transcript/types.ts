@@ -11,7 +11,8 @@ interface Placed {
   /** When the item was complete. While it streams, when it began. */
   readonly createdAt: IsoTime;
   /**
-   * The call that started the sub-agent from which this item comes. Set if that call is unknown, or no longer known.
+   * The id of the call that started the sub-agent from which this item comes. Present only if the item is not in that
+   * call's `children`, because the call has not been seen, or is no longer remembered.
    */
   readonly parentToolCallId?: string;
 }

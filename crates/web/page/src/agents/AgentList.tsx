@@ -75,7 +75,11 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
       {!loading && !error && agents.length === 0 && (
         <p className="hint">No agents yet. Launch one to see it here.</p>
       )}
-      {agents.length > 0 && shown.length === 0 && <p className="hint">No agents match.</p>}
+      {agents.length > 0 && shown.length === 0 && (
+        <p className="hint">
+          {onMore ? "No loaded agents match. Load older agents to search them too." : "No agents match."}
+        </p>
+      )}
       <div className="agent-list" data-testid="agents">
         {waiting.length > 0 && <NeedsYou onNotify={onNotify}>{waiting.map(item)}</NeedsYou>}
         {(others.length > 0 || onMore) && (

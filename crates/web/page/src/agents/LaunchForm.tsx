@@ -44,7 +44,12 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
       </label>
       <div className="fields">
         <TypeField types={types} chosen={chosen} onChange={setType} />
-        <OptionalField label="Model" name="model" placeholder="the default" spellCheck={false} />
+        <OptionalField
+          label="Model"
+          name="model"
+          placeholder={chosen?.runner === "http" ? "required unless configured" : "the default"}
+          spellCheck={false}
+        />
         <OptionalField label="Working directory" name="cwd" placeholder="a new directory" spellCheck={false} />
         <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
       </div>

@@ -18,7 +18,7 @@ export function ResultLine({ row }: { readonly row: ResultRow }) {
         <span
           title={`${counted(tokens.input, "token")} in (${counted(tokens.cached, "token")} cached), ${counted(tokens.output, "token")} out`}
         >
-          {compact(tokens.input)} in · {compact(tokens.output)} out
+          {compact(tokens.input)} tokens in · {compact(tokens.output)} out
         </span>
       )}
       {row.costUsd !== undefined && row.costUsd > 0 && <span>{cost(row.costUsd)}</span>}

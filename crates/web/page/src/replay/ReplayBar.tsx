@@ -43,7 +43,7 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
         type="button"
         className="button"
         data-testid="replay-as-agent"
-        title="Replay on the server as a new agent at this speed, for all clients"
+        title="Replay as a new agent at this speed. All clients can follow it"
         onClick={() => onAgain(playing.speed)}
       >
         <Icon name="plus" /> Replay as a new agent

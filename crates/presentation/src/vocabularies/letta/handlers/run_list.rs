@@ -144,7 +144,10 @@ async fn agents(api: &Api, query: &Query) -> Result<Vec<AgentId>, Problem> {
     if let Some(path) = given_all(query, "conversation_id").next() {
         let agent = conversation_id(path, query.get("agent_id"))?;
         if !agents.is_empty() && !agents.contains(&agent) {
-            return Err(Problem::parameter("conversation_id", "must be a run of this agent"));
+            return Err(Problem::parameter(
+                "conversation_id",
+                "must be a conversation of one of the agents named in agent_id or agent_ids",
+            ));
         }
         agents = vec![known(api, &agent.to_string()).await?.id];
     }

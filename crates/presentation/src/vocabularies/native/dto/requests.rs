@@ -56,7 +56,8 @@ pub(crate) struct LaunchBody {
     prompt: String,
     #[schema(pattern = "^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$", nullable = false)]
     model: Option<String>,
-    /// The working directory. It must be inside one of the type's `cwd_roots` or inside an allowed folder.
+    /// The working directory. It must be inside one of the type's `cwd_roots` or inside an allowed folder. Default: a
+    /// new folder for this agent.
     #[schema(min_length = 1, nullable = false)]
     cwd: Option<String>,
     /// A session of the agent program to resume.

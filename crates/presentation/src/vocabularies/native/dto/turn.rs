@@ -33,7 +33,7 @@ pub(crate) struct TurnDto<'a> {
     #[schema(nullable = false)]
     #[cfg_attr(test, ts(optional, type = "TurnOutcome"))]
     outcome: Option<&'static str>,
-    /// In a list, its beginning.
+    /// The prompt. In a list, only its beginning if it is long: see `truncated`.
     prompt: &'a str,
     #[schema(value_type = String, format = DateTime)]
     asked_at: IsoTime,
