@@ -141,10 +141,10 @@ impl Tickets {
         match timeout(SAVING, saving).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => {
-                tracing::warn!(%error, "cannot save the ticket of an event stream; after a restart of the server, its client must request a new ticket")
+                tracing::warn!(%error, "cannot save the ticket of an event stream; after a restart of the server, its client must request a new ticket");
             }
             Ok(Err(error)) => {
-                tracing::error!(%error, "cannot save the ticket of an event stream; after a restart of the server, its client must request a new ticket")
+                tracing::error!(%error, "cannot save the ticket of an event stream; after a restart of the server, its client must request a new ticket");
             }
             Err(_) => tracing::warn!(
                 "saving the ticket of an event stream takes too long; after a restart of the server, its client may have to request a new ticket"
