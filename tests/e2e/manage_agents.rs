@@ -69,7 +69,11 @@ async fn open_questions_are_listed_with_the_command_that_answers_them() {
     let (_, shown, _) = run(&server, &["questions", "--json"]);
     let asked: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(asked.len(), 2);
-    assert_eq!((&asked[0]["agentId"], &asked[0]["requestId"]), (&json!(second), &json!("1-1")));
+    assert_eq!(
+        (&asked[0]["agentId"], &asked[0]["requestId"]),
+        (&json!(first), &json!("1-1")),
+        "the oldest comes first"
+    );
     assert_eq!(asked[0]["options"].as_array().unwrap().len(), 3);
     let (code, _, said) = run(&server, &["answer", &first, "1-1", "allow"]);
     assert_eq!(code, 0, "{said}");
