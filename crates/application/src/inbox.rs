@@ -48,6 +48,13 @@ pub(crate) enum QuestionChange {
     Settled { request: String },
 }
 
+impl QuestionChange {
+    /// Whether it opens the request with this id.
+    pub(crate) fn opens(&self, id: &str) -> bool {
+        matches!(self, Self::Asked { request, .. } if request.id == id)
+    }
+}
+
 /// The open permission requests of all agents, as far as they are saved.
 #[derive(Debug)]
 pub(crate) struct Inbox {

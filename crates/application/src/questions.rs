@@ -16,7 +16,7 @@ pub(crate) struct Questions {
     asked: BTreeMap<String, State>,
     /// The requests that unsaved events have settled, each with the chosen option.
     settled: Vec<(String, Option<String>)>,
-    /// The changes by events that the journal had before this run was adopted.
+    /// The requests that the journal had before this run was adopted, as far as they are open.
     known: Vec<QuestionChange>,
     /// The changes by unsaved events.
     changes: Vec<QuestionChange>,
@@ -62,12 +62,12 @@ impl Questions {
     /// Settles a request. If that is not `fresh`, the journal has it already, and no client waits for it.
     pub(crate) fn settle(&mut self, question: String, option: Option<String>, fresh: bool) {
         self.asked.insert(question.clone(), State::Settled);
-        let settled = QuestionChange::Settled { request: question.clone() };
         if fresh {
-            self.changes.push(settled);
+            self.changes.push(QuestionChange::Settled { request: question.clone() });
             self.settled.push((question, option));
         } else {
-            self.known.push(settled);
+            // A long turn has many requests that are settled, and each has an input.
+            self.known.retain(|change| !change.opens(&question));
         }
     }
 
@@ -83,7 +83,8 @@ impl Questions {
         }
     }
 
-    /// The changes by events that the journal had before this run was adopted, since the last call.
+    /// The requests that the journal had before this run was adopted and that are open. Only the first call returns
+    /// them.
     pub(crate) fn take_known(&mut self) -> Vec<QuestionChange> {
         mem::take(&mut self.known)
     }
@@ -96,5 +97,40 @@ impl Questions {
     /// The requests that were settled since the last call.
     pub(crate) fn take_settled(&mut self) -> Vec<(String, Option<String>)> {
         mem::take(&mut self.settled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokenrail_domain::JsonText;
+
+    use super::*;
+
+    fn request(id: &str) -> Box<PermissionRequest> {
+        Box::new(PermissionRequest {
+            id: id.to_owned(),
+            call: None,
+            tool: "Bash".to_owned(),
+            input: JsonText::new_unchecked("{}"),
+            options: Vec::new(),
+            asked_at: None,
+            expires_at: None,
+            default_option: None,
+        })
+    }
+
+    /// A long turn has many requests, and the server reads all of them again after a restart.
+    #[test]
+    fn of_the_requests_that_are_read_again_only_the_open_ones_are_kept() {
+        let mut questions = Questions::default();
+        for number in 0..100 {
+            let id = number.to_string();
+            questions.ask(request(&id), false, Timestamp(1));
+            if number != 7 {
+                questions.settle(id, None, false);
+            }
+        }
+        let kept = questions.take_known();
+        assert!(kept.len() == 1 && kept[0].opens("7"), "{kept:?}");
     }
 }
