@@ -5,7 +5,7 @@ use std::path::Path;
 use reqwest::StatusCode;
 use serde_json::json;
 
-use crate::harness::TestServer;
+use crate::harness::{TestServer, fake_config};
 
 /// What a newcomer does first. The folder is allowed for the user who runs the command, and for nobody's request.
 #[tokio::test]
@@ -36,6 +36,19 @@ async fn run_allows_the_folder_that_its_user_names() {
     assert_eq!(status, StatusCode::CREATED, "{launched}");
     let beside = json!({ "type": "fake", "prompt": "{}", "cwd": home.path() });
     assert_eq!(server.post("/api/agents", &beside).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+/// What the configuration allows already is not recorded, so that it ends with the configuration.
+#[tokio::test]
+async fn run_records_no_folder_that_it_may_use_anyway() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("project");
+    std::fs::create_dir(&folder).unwrap();
+    let roots = format!("[agents.fake]\ncwd_roots = [{:?}]\n", root.path());
+    let server = TestServer::start_with(&fake_config().replacen("[agents.fake]\n", &roots, 1));
+    let (_, remarked) = run_in(&server, &folder);
+    assert!(!remarked.contains("may now work"), "{remarked}");
+    assert!(!server.data_dir().join("allowed-folders").exists());
 }
 
 #[tokio::test]

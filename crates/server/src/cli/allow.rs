@@ -25,7 +25,9 @@ pub(crate) fn allow(config: &Config, args: &AllowArgs, screen: &mut Screen) -> R
     }
     let allowed = AllowedFolders::of(&config.data_dir);
     match &args.folder {
-        Some(folder) => allow_folder(&config.data_dir, folder, screen)?,
+        Some(folder) => {
+            allow_folder(&config.data_dir, folder, screen)?;
+        }
         None => list(&allowed, screen)?,
     }
     Ok(Exit::Completed)
@@ -47,21 +49,18 @@ fn list(allowed: &AllowedFolders, screen: &mut Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Allows agents to work in the folder of a launch. The user who runs this command may use the folder, and the server
-/// runs as the same user. A server elsewhere has folders of its own.
-pub(crate) fn allow_cwd(
-    data_dir: &Path,
-    client: &Client,
-    cwd: Option<&str>,
-    screen: &mut Screen,
-) -> Result<(), Failure> {
-    match cwd.map(Path::new) {
-        Some(cwd) if client.is_of_data_folder() && cwd.is_dir() => allow_folder(data_dir, cwd, screen),
-        _ => Ok(()),
+/// Allows agents to work in the folder of a launch that the server refused. Returns whether another try can succeed. The
+/// user who runs this command may use the folder, and the server runs as the same user. A server elsewhere has folders
+/// of its own.
+pub(crate) fn allow_cwd(client: &Client, cwd: Option<&str>, screen: &mut Screen) -> Result<bool, Failure> {
+    match (client.data_folder(), cwd.map(Path::new)) {
+        (Some(data_dir), Some(cwd)) if cwd.is_dir() => allow_folder(data_dir, cwd, screen),
+        _ => Ok(false),
     }
 }
 
-fn allow_folder(data_dir: &Path, folder: &Path, screen: &mut Screen) -> Result<(), Failure> {
+/// Returns whether the folder was not allowed before.
+fn allow_folder(data_dir: &Path, folder: &Path, screen: &mut Screen) -> Result<bool, Failure> {
     let allowed = AllowedFolders::of(data_dir);
     let failed = |error| Failure::new(Exit::Failed, format!("cannot allow {}: {error}", folder.display()));
     if !data_dir.is_dir() {
@@ -70,9 +69,10 @@ fn allow_folder(data_dir: &Path, folder: &Path, screen: &mut Screen) -> Result<(
             format!("the data folder {folder} does not exist yet; start the server first: tokenrail serve");
         return Err(Failure::new(Exit::Failed, hint));
     }
-    if let Some(folder) = allowed.allow(folder).map_err(failed)? {
+    let new = allowed.allow(folder).map_err(failed)?;
+    if let Some(folder) = &new {
         let file = allowed.path().display();
         screen.remark(&format!("agents may now work in {} (saved in {file})", folder.display()));
     }
-    Ok(())
+    Ok(new.is_some())
 }

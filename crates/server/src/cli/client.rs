@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
@@ -30,6 +31,8 @@ pub(crate) struct Client {
     base: Url,
     token: Option<String>,
     token_of: TokenOf,
+    /// The data folder, if a server that accepts the token uses it.
+    data_folder: Option<PathBuf>,
     /// The flags with which another command reaches this server.
     repeat: String,
 }
@@ -65,16 +68,16 @@ struct FieldProblem {
 
 impl Client {
     /// A client of a server that this process has started with this configuration.
-    pub(crate) fn of_own(server: &Server, repeat: &str) -> Result<Self, Failure> {
-        let base = Url::parse(&server.url())?;
-        Ok(Self { repeat: repeat.to_owned(), ..Self::with(base, server.token(), TokenOf::DataFolder)? })
+    pub(crate) fn of_own(server: &Server, data_dir: &Path, repeat: &str) -> Result<Self, Failure> {
+        let client = Self::with(Url::parse(&server.url())?, server.token(), TokenOf::DataFolder)?;
+        Ok(Self { data_folder: Some(data_dir.to_owned()), repeat: repeat.to_owned(), ..client })
     }
 
     fn with(base: Url, token: Option<String>, token_of: TokenOf) -> Result<Self, Failure> {
         // Without redirects, which would repeat a launch as a GET.
         let http = reqwest::Client::builder().no_proxy().redirect(Policy::none());
         let http = http.connect_timeout(CONNECT_TIMEOUT).build()?;
-        Ok(Self { http, base, token, token_of, repeat: String::new() })
+        Ok(Self { http, base, token, token_of, data_folder: None, repeat: String::new() })
     }
 
     /// Connects to the server that the user names, or else to the server that runs on the data folder. It sends the
@@ -92,7 +95,9 @@ impl Client {
                 Self::with(url_of(*address)?, environment, TokenOf::Environment)?
             }
             Target::Address(address) => {
-                Self::with(url_of(*address)?, folder_token(config)?, TokenOf::DataFolder)?
+                let client = Self::with(url_of(*address)?, folder_token(config)?, TokenOf::DataFolder)?;
+                // Without a token, it may be the server of another folder.
+                Self { data_folder: client.token.as_ref().map(|_| config.data_dir.clone()), ..client }
             }
             Target::DataFolder => Self::of_folder(config)?,
         };
@@ -110,12 +115,13 @@ impl Client {
             );
             return Err(Failure::new(Exit::Unreachable, hint));
         };
-        Self::with(url_of(address)?, folder_token(config)?, TokenOf::DataFolder)
+        let client = Self::with(url_of(address)?, folder_token(config)?, TokenOf::DataFolder)?;
+        Ok(Self { data_folder: Some(config.data_dir.clone()), ..client })
     }
 
-    /// Whether the server knows the token of the data folder, and so uses that folder.
-    pub(crate) fn is_of_data_folder(&self) -> bool {
-        matches!(self.token_of, TokenOf::DataFolder)
+    /// The data folder that the server uses, if it has accepted a request and its folder is known.
+    pub(crate) fn data_folder(&self) -> Option<&Path> {
+        self.data_folder.as_deref()
     }
 
     /// A command line for this server.

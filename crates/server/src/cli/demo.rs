@@ -39,9 +39,9 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
         replay.speed = speed;
     }
     warn_of_root(screen);
-    let repeat = config.repeat.clone();
+    let (data_dir, repeat) = (config.data_dir.clone(), config.repeat.clone());
     let server = Server::start(config).await?;
-    let client = Client::of_own(&server, &repeat)?;
+    let client = Client::of_own(&server, &data_dir, &repeat)?;
     // Printed before the launch: the page shows the session while it plays, whatever its outcome.
     let page = server.page_url();
     if screen.json {

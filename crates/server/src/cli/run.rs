@@ -19,6 +19,8 @@ use crate::server::Server;
 
 /// The maximum length of a prompt or message on standard input, in bytes.
 const TEXT_BYTES: u64 = 1 << 20;
+/// The problem code if agents may not work in the requested folder.
+const CWD_NOT_ALLOWED: &str = "cwd_not_allowed";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -28,7 +30,7 @@ pub(crate) struct RunArgs {
     /// The model, as the agent program names it
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The working directory. If the server runs on the data folder, `run` allows agents to work there. Otherwise the server must allow it (`tokenrail allow`, or `cwd_roots` of the type)
+    /// The working directory. If the server uses the data folder, `run` allows agents to work there if they may not yet. Any other server must allow it (`tokenrail allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// A display name for the agent
@@ -50,9 +52,8 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
     let mut stop = StopSignal::listen()?;
     match Client::reach(&config).await {
         Ok(client) => {
-            allow_cwd(&config.data_dir, &client, body["cwd"].as_str(), screen)?;
             if detach {
-                show_agent(&client.post(&["api", "agents"], &body).await?, screen);
+                show_agent(&post_launch(&client, &body, screen).await?, screen);
                 return Ok(Exit::Completed);
             }
             launch_and_follow(&client, &body, OnStop::LeaveOrCancel, &mut stop, screen).await
@@ -78,12 +79,8 @@ async fn run_on_own_server(
     // The server is for this run only, so it must not listen where the configured server would.
     let private = Config { listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), ..config };
     let server = Server::start(private).await?;
-    let client = Client::of_own(&server, &repeat)?;
-    let launched = match allow_cwd(&data_dir, &client, body["cwd"].as_str(), screen) {
-        Ok(()) => launch(&client, body, screen).await,
-        Err(error) => Err(error),
-    };
-    let (id, done) = match launched {
+    let client = Client::of_own(&server, &data_dir, &repeat)?;
+    let (id, done) = match launch(&client, body, screen).await {
         Ok(id) => {
             let (since, keep, on_stop) = (0, false, OnStop::LeaveOrCancel);
             let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
@@ -101,7 +98,7 @@ async fn run_on_own_server(
     Ok(done?.exit())
 }
 
-/// What becomes of an agent of this launch when the server of this run stops.
+/// Who has the agent of this launch when the server of this run stops.
 fn host_of(body: &Value, config: &Config) -> Host {
     let kind = body.get("type").and_then(Value::as_str).or(config.default_agent.as_deref());
     match kind.and_then(|kind| config.agents.get(kind)).map(|agent| &agent.runner) {
@@ -124,12 +121,24 @@ pub(crate) async fn launch_and_follow(
 }
 
 async fn launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<String, Failure> {
-    let launched = client.post(&["api", "agents"], body).await?;
+    let launched = post_launch(client, body, screen).await?;
     let id = launched.get("agentId").and_then(Value::as_str).unwrap_or_default().to_owned();
     if screen.is_live() {
         screen.line(Style::Dim, &format!("agent {id}"));
     }
     Ok(id)
+}
+
+/// Launches an agent. If agents may not work in the folder yet, and the server uses the data folder of this user, allows
+/// the folder first.
+async fn post_launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<Value, Failure> {
+    let path = ["api", "agents"];
+    match client.post(&path, body).await {
+        Err(error) if error.code() == CWD_NOT_ALLOWED && allow_cwd(client, body["cwd"].as_str(), screen)? => {
+            client.post(&path, body).await
+        }
+        launched => launched,
+    }
 }
 
 fn body(args: RunArgs) -> Result<Value, Failure> {
