@@ -55,10 +55,11 @@ pub(super) async fn keeper() -> Option<Finding> {
         }
         Ok(mode) => {
             let text = format!(
-                "{}: a restart ends all agents (KillMode={mode}); set KillMode=process in the unit",
+                "{}: if the server runs in this service, a restart ends all agents (KillMode={mode}); set KillMode=process \
+                 in the unit",
                 unit.name
             );
-            finding(name, Verdict::Bad, text)
+            finding(name, Verdict::Remark, text)
         }
         Err(error) => {
             let text = format!("{}: cannot find out whether a restart ends agents: {error}", unit.name);
