@@ -263,7 +263,7 @@ impl Core {
         self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
     }
 
-    /// Tells the status of an agent, and what it needs.
+    /// Reports the status and the needs of an agent.
     pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
         let needs = self.inbox.needs(agent);
         self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, at });

@@ -98,7 +98,7 @@ pub(crate) fn answers_wait_for_replay() -> bool {
     !is_planted(Bug::AnswersBeforeReplay)
 }
 
-/// After a restart, clients are told again what agents need.
+/// After a restart, the needs of agents are reported again.
 #[inline]
 pub(crate) fn needs_are_read_again() -> bool {
     !is_planted(Bug::NeedsNotReadAgain)

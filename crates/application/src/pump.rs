@@ -305,7 +305,7 @@ impl Pump {
     }
 
     fn saved(&mut self, append: &Append) {
-        // Before the announcement, because that tells what the agent needs together with its status.
+        // Before the announcement, which reports the needs together with the status.
         self.update_needs(append);
         announce(&self.core, &self.tail, append);
         if let Some(mark) = self.saved.next_mark.take() {

@@ -37,9 +37,9 @@ pub enum Bug {
     ToldBeforeSaved,
     AnswersBeforeReplay,
     QuestionsNotReadAgain,
-    /// Clients are told that an agent waits before its permission request is saved.
+    /// An agent counts as waiting before its permission request is saved.
     NeedsBeforeSaved,
-    /// After a restart, nobody is told that an agent waits.
+    /// After a restart, an agent that waits does not count as waiting.
     NeedsNotReadAgain,
     AnswersAfterStop,
     AnswerOfAnother,

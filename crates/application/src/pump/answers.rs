@@ -33,7 +33,7 @@ pub(super) struct Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        // After a shutdown the agent keeps waiting, and clients must not be told otherwise.
+        // After a shutdown the agent keeps waiting, so nothing has changed for clients.
         if !self.core.closing.is_cancelled() && self.core.inbox.clear(self.agent) {
             self.tell();
         }
@@ -114,7 +114,7 @@ impl Pump {
             Some(TurnStep::End) => core.inbox.clear(*agent),
             _ => core.inbox.apply(*agent, changes),
         };
-        // A new status is told with it.
+        // The announcement of a new status includes the needs.
         if has_changed && steps().all(|step| *step == TurnStep::Continue) {
             self.answers.asking.tell();
         }

@@ -32,7 +32,7 @@ pub(crate) enum ConfigCommand {
     Init,
 }
 
-/// The files in the order in which they are looked for, each with what becomes of it.
+/// Prints the files in the order in which they are searched, each with its state: read, not read or absent.
 pub(crate) fn path(asked: Option<&Path>, env: &BTreeMap<String, String>, screen: &mut Screen) -> Exit {
     let files = asked.map_or_else(|| usual_files(env), |file| vec![file.to_owned()]);
     let mut is_found = false;
