@@ -167,7 +167,7 @@ function AgentSkeleton() {
 }
 
 function longestFirst(one: Agent, other: Agent): number {
-  return (one.waitingSince ?? "") < (other.waitingSince ?? "") ? -1 : 1;
+  return (one.waitingSince ?? "").localeCompare(other.waitingSince ?? "");
 }
 
 function matches(agent: Agent, wanted: string): boolean {
