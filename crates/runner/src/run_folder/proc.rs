@@ -192,7 +192,7 @@ fn children(parent: Pid) -> io::Result<Vec<Pid>> {
 }
 
 /// Kills all processes that have `variable` (`NAME=value`) in their environment, until none is left or the time is
-/// up. Returns how many were killed, and how many are left.
+/// up, but each at least once. Returns how many were killed, and how many are left.
 ///
 /// It does not find a process that has cleared its environment. A supervisor would, so this is only for runs whose
 /// supervisor has died. Blocks.
@@ -201,10 +201,11 @@ pub(crate) fn kill_marked(variable: &str, kill_grace_ms: u64) -> io::Result<(u32
     let mut killed = HashSet::new();
     loop {
         let marked = with_entry("environ", variable.as_bytes())?;
-        if marked.is_empty() || until <= Instant::now() {
+        let is_late = until <= Instant::now();
+        killed.extend(marked.iter().filter(|process| process.signal(Signal::KILL)).map(Process::identity));
+        if marked.is_empty() || is_late {
             return Ok((killed.len() as u32, marked.len() as u32));
         }
-        killed.extend(marked.iter().filter(|process| process.signal(Signal::KILL)).map(Process::identity));
         thread::sleep(Duration::from_millis(2));
     }
 }

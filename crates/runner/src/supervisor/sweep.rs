@@ -23,7 +23,7 @@ pub(super) struct Swept {
 }
 
 impl Supervisor {
-    /// Ends all descendants, within the time `kill`. If the agent has ended, the processes that it left behind get
+    /// Ends all descendants, within about 1.5 times the time `kill`. If the agent has ended, the processes that it left behind get
     /// SIGTERM first. SIGKILL comes at once if the run must end at once, or if the agent was asked to end and has not.
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
         let mut ended = HashSet::new();
@@ -35,12 +35,15 @@ impl Supervisor {
         }
         let now = Instant::now();
         freeze_all(now + until.saturating_duration_since(now) / 2)?;
+        // On a busy machine, to list many processes takes long. What is stopped must not wait for a signal in vain.
+        let until = until.max(Instant::now() + kill / 2);
         let left = self.end_all(Signal::KILL, until, &mut ended).await?;
         ended.remove(&self.agent);
         Ok(Swept { reaped: ended.len() as u32, left })
     }
 
-    /// Sends a signal to all descendants until none is left or the time is up. Returns how many are left.
+    /// Sends a signal to all descendants until none is left or the time is up, but at least once to each. Returns how
+    /// many are left.
     async fn end_all(
         &mut self,
         signal: Signal,
@@ -54,15 +57,19 @@ impl Supervisor {
             if alive.is_empty() && (self.agent_has_ended() || signal == Signal::TERM) {
                 return Ok(0);
             }
-            let in_vain = signal == Signal::TERM && self.must_end();
-            if in_vain || deadline <= Instant::now() {
-                return Ok(alive.len() as u32);
+            let left = alive.len() as u32;
+            if signal == Signal::TERM && self.must_end() {
+                return Ok(left);
             }
+            let is_late = deadline <= Instant::now();
             for process in alive {
                 // A second SIGTERM means "at once" to some programs.
                 if asked.insert(process.identity()) && process.signal(signal) {
                     ended.insert(process.pid);
                 }
+            }
+            if is_late {
+                return Ok(left);
             }
             self.wait(Some(deadline.min(Instant::now() + Duration::from_millis(COUNT_AGAIN_MS)))).await;
         }

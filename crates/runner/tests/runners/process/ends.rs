@@ -136,3 +136,36 @@ async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
     assert_eq!(end.status, ExitStatus::Lost);
     bench.assert_nothing_left().await;
 }
+
+/// On a busy machine, listing the processes of a run may take longer than the time to end them.
+#[tokio::test]
+async fn each_process_gets_a_sigkill_even_if_the_time_is_up() {
+    let bench = Bench::with_little_time();
+    let mut run = bench.start_and_hear("ready").await;
+    run.cancel().await.unwrap();
+    rest(&mut run).await;
+    bench.assert_nothing_left().await;
+}
+
+/// The same without a supervisor, whose work the server then does.
+#[tokio::test]
+async fn each_process_that_a_dead_supervisor_left_gets_a_sigkill_even_if_the_time_is_up() {
+    let bench = Bench::with_little_time();
+    let mut run = bench.start_and_hear("ready").await;
+    kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
+    rest(&mut run).await;
+    bench.assert_nothing_left().await;
+}
+
+impl Bench {
+    /// An agent and a process that it started. Both ignore all signals but SIGKILL, and the time to end them is up at
+    /// once.
+    fn with_little_time() -> Self {
+        // The process says that it is there, and then waits for a writer that never comes.
+        let process = "setsid sh -c 'echo ready; read line <pipe'";
+        let mut bench = Self::new(&format!("trap '' INT TERM; mkfifo pipe; ({process} &); exec sleep 1000"));
+        let limits = &mut bench.config.limits;
+        (limits.cancel_grace_ms, limits.leftover_grace_ms, limits.kill_grace_ms) = (0, 0, 0);
+        bench
+    }
+}
