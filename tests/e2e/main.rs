@@ -56,5 +56,6 @@ mod supervisor_program;
 mod survive_a_crash;
 mod terminal;
 mod turns;
+mod typed_answers;
 mod which_server;
 mod without_inotify;

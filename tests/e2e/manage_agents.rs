@@ -60,8 +60,7 @@ async fn open_questions_are_listed_with_the_command_that_answers_them() {
     let (code, shown, said) = run(&server, &["questions"]);
     assert_eq!(code, 0, "{said}");
     for id in [&first, &second] {
-        let asked =
-            format!("{id}  asking  Clean up\n? Allow Bash? {{\"command\":\"rm -r build\"}}\n    allow  ");
+        let asked = format!("{id}  asking  Clean up\n? Allow Bash? rm -r build\n  1  Allow  (allow)\n");
         assert!(shown.contains(&asked), "{shown}");
         let answer = format!("  tokenrail answer {id} 1-1 allow|allow_always|reject --config ");
         assert!(shown.contains(&answer), "{shown}");

@@ -2,6 +2,8 @@
 
 mod agent_id;
 mod allow;
+mod answers;
+mod asked;
 mod attend;
 mod backup;
 mod client;
@@ -29,6 +31,7 @@ mod serve;
 mod show;
 mod shower;
 mod tail;
+mod typed;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use reqwest::Response;
 use serde_json::Value;
 use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
+use super::answers::Answers;
 use super::client::Client;
 use super::screen::{Screen, Style, counted};
 use super::shower::Shower;
@@ -28,11 +30,16 @@ pub(crate) async fn follow(
     keep: bool,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
-    let mut shower = Shower::default();
+    let (mut shower, mut answers) = (Shower::default(), Answers::new(client, id, screen));
     let mut failures = 0;
     loop {
         let before = *last;
-        match stream(client, id, last, keep, &mut shower, screen).await {
+        let events = client.events(id, *last, keep).await;
+        let shown = match events {
+            Ok(events) => stream(events, last, &mut shower, &mut answers, screen).await,
+            Err(error) => Err(error),
+        };
+        match shown {
             Ok(()) if screen.is_lost() => {
                 let why = if screen.is_left() { "output closed; " } else { "" };
                 let tail = client.command(&format!("tail {id} --since {last}"));
@@ -63,24 +70,31 @@ pub(crate) async fn follow(
     }
 }
 
+/// Shows the events of one connection, and takes answers to permission requests meanwhile.
 async fn stream(
-    client: &Client,
-    id: &str,
+    events: Response,
     last: &mut u64,
-    keep: bool,
     shower: &mut Shower,
+    answers: &mut Answers<'_>,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
     let started = Instant::now();
-    let mut body = client.events(id, *last, keep).await?.bytes_stream();
+    let mut body = events.bytes_stream();
     let mut decoder = SseDecoder::new(EVENT_BYTES);
     let mut events = Vec::new();
     loop {
         let chunk = tokio::select! {
             chunk = body.next() => chunk,
+            line = answers.typed(), if answers.can_type() => {
+                answers.answer(line, screen).await?;
+                continue;
+            }
             () = sleep(SPIN), if screen.is_live() => {
-                let (events, deltas) = (counted(shower.events, "event"), counted(shower.deltas, "delta"));
-                screen.status(&format!("{events}, {deltas}, {} s", started.elapsed().as_secs()));
+                // Only now, because the request may have been answered long ago.
+                if !answers.prompt(screen)? {
+                    let (events, deltas) = (counted(shower.events, "event"), counted(shower.deltas, "delta"));
+                    screen.status(&format!("{events}, {deltas}, {} s", started.elapsed().as_secs()));
+                }
                 continue;
             }
         };
@@ -96,7 +110,7 @@ async fn stream(
             if screen.json {
                 screen.line(Style::Plain, &data);
             } else {
-                shower.show_text(number, &data, screen);
+                shower.show_text(number, &data, answers, screen);
             }
             if screen.is_lost() {
                 return Ok(());

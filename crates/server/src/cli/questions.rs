@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::asked::Asked;
 use super::client::Client;
 use super::screen::{Screen, Style};
 use super::shower::excerpt;
@@ -15,24 +16,13 @@ use crate::config::Config;
 /// How many pages are read.
 const PAGES_MAX: usize = 1000;
 
-/// An open permission request: the parts that are shown.
+/// An open permission request of any agent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct OpenRequest {
     agent_id: String,
-    request_id: String,
-    tool_name: String,
-    /// Absent if it is too long for a list.
-    #[serde(default)]
-    input: Option<Value>,
-    options: Vec<Offered>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Offered {
-    option_id: String,
-    name: String,
+    #[serde(flatten)]
+    asked: Asked,
 }
 
 pub(crate) async fn questions(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
@@ -71,8 +61,8 @@ fn next_page(answer: &Response) -> Option<Vec<(String, String)>> {
     Some(url.query_pairs().into_owned().collect())
 }
 
-async fn show(client: &Client, asked: &Asked, screen: &mut Screen) -> Result<(), Failure> {
-    let Asked { agent_id, request_id, tool_name, input, options } = asked;
+async fn show(client: &Client, request: &OpenRequest, screen: &mut Screen) -> Result<(), Failure> {
+    let OpenRequest { agent_id, asked } = request;
     let agent: Value = match client.get(&["api", "agents", agent_id], &[]).await {
         Ok(answer) => answer.json().await?,
         // It was purged in the meantime.
@@ -81,13 +71,8 @@ async fn show(client: &Client, asked: &Asked, screen: &mut Screen) -> Result<(),
     };
     let fact = |key: &str| agent.get(key).and_then(Value::as_str).unwrap_or_default();
     screen.line(Style::Dim, &format!("{agent_id}  {}  {}", fact("type"), excerpt(fact("prompt"), 1)));
-    let input = input.as_ref().map(Value::to_string).unwrap_or_default();
-    screen.line(Style::Bold, &format!("? Allow {tool_name}? {}", excerpt(&input, 1)));
-    for Offered { option_id, name } in options {
-        screen.line(Style::Plain, &format!("    {option_id:<14}  {name}"));
-    }
-    let ids: Vec<&str> = options.iter().map(|option| &*option.option_id).collect();
-    let answer = client.command(&format!("answer {agent_id} {request_id} {}", ids.join("|")));
+    asked.show(screen);
+    let answer = client.command(&format!("answer {agent_id} {} {}", asked.request_id, asked.choices()));
     screen.line(Style::Dim, &format!("  {answer}"));
     Ok(())
 }

@@ -35,6 +35,8 @@ enum Cursor {
     InLine,
     /// On a status line, which must be cleared before anything else is written.
     OnStatus,
+    /// Behind a prompt, where the user types.
+    OnPrompt,
 }
 
 /// How a piece of text looks on a terminal.
@@ -128,9 +130,26 @@ impl Screen {
         }
     }
 
+    /// Asks the user to type something, unless it asks already. Other output begins on the next line.
+    pub(crate) fn prompt(&mut self, prompt: &str) {
+        if self.cursor != Cursor::OnPrompt {
+            self.end_line();
+            self.text(Style::Bold, prompt);
+            self.cursor = Cursor::OnPrompt;
+        }
+    }
+
+    /// Notes that the user has ended the line of the prompt.
+    pub(crate) fn after_typed_line(&mut self) {
+        if self.cursor == Cursor::OnPrompt {
+            self.cursor = Cursor::LineStart;
+        }
+    }
+
     /// Shows a status until something else is written; on a terminal only.
     pub(crate) fn status(&mut self, status: &str) {
-        if !self.is_live() || self.output != Output::Terminal || self.cursor == Cursor::InLine {
+        let is_free = !matches!(self.cursor, Cursor::InLine | Cursor::OnPrompt);
+        if !self.is_live() || self.output != Output::Terminal || !is_free {
             return;
         }
         self.frame = (self.frame + 1) % SPINNER.len();
@@ -140,13 +159,17 @@ impl Screen {
         self.cursor = Cursor::OnStatus;
     }
 
+    /// Removes the status, or leaves the line of the prompt.
     pub(crate) fn clear_status(&mut self) {
-        if self.cursor == Cursor::OnStatus {
-            let _ = write!(io::stdout(), "\r\x1b[2K");
-            // The next text may go to standard error.
-            let _ = io::stdout().flush();
-            self.cursor = Cursor::LineStart;
-        }
+        let leave = match self.cursor {
+            Cursor::OnStatus => "\r\x1b[2K",
+            Cursor::OnPrompt => "\n",
+            Cursor::LineStart | Cursor::InLine => return,
+        };
+        let _ = write!(io::stdout(), "{leave}");
+        // The next text may go to standard error.
+        let _ = io::stdout().flush();
+        self.cursor = Cursor::LineStart;
     }
 
     fn codes(&self, style: Style) -> (&'static str, &'static str) {

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::answers::Answers;
+use super::asked::{Asked, told};
 use super::screen::{Screen, Style, counted};
 
 /// How much of a tool's input or result is shown.
@@ -13,8 +15,6 @@ const EXCERPT_LINES: usize = 6;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ShownEvent {
-    #[serde(default)]
-    agent_id: String,
     sequence_number: u64,
     content: Value,
     metadata: Metadata,
@@ -59,9 +59,15 @@ pub(crate) struct Shower {
 
 impl Shower {
     /// Shows the event with that number. If it cannot be decoded, it is shown as received, so that nothing is hidden.
-    pub(crate) fn show_text(&mut self, number: u64, event: &str, screen: &mut Screen) {
+    pub(crate) fn show_text(
+        &mut self,
+        number: u64,
+        event: &str,
+        answers: &mut Answers<'_>,
+        screen: &mut Screen,
+    ) {
         match serde_json::from_str(event) {
-            Ok(event) => self.show(&event, screen),
+            Ok(event) => self.show(&event, answers, screen),
             Err(error) => {
                 self.unread += 1;
                 screen.line(Style::Plain, event);
@@ -70,7 +76,7 @@ impl Shower {
         }
     }
 
-    fn show(&mut self, event: &ShownEvent, screen: &mut Screen) {
+    fn show(&mut self, event: &ShownEvent, answers: &mut Answers<'_>, screen: &mut Screen) {
         self.events += 1;
         let text = event.content.as_str().unwrap_or_default();
         let was_thinking = std::mem::take(&mut self.thinking);
@@ -93,11 +99,7 @@ impl Shower {
             "message" => self.message(event, screen),
             "tool_use" => {
                 let tool = event.metadata.tool_name.as_deref().unwrap_or("tool");
-                let input = match event.content.get("input") {
-                    Some(Value::String(text)) => text.clone(),
-                    Some(input) => input.to_string(),
-                    None => String::new(),
-                };
+                let input = event.content.get("input").map(told).unwrap_or_default();
                 screen.line(Style::Bold, &format!("● {tool} {}", excerpt(&input, 1)));
             }
             "tool_result" => {
@@ -106,6 +108,15 @@ impl Shower {
                 screen.line(style, &indent(&excerpt(&result, EXCERPT_LINES)));
             }
             "result" => show_result(event, screen),
+            "permission_resolved" => {
+                let request = event.content.get("requestId").and_then(Value::as_str);
+                answers.settled(request.unwrap_or_default());
+                show_answer(event, screen);
+            }
+            "permission_request" => match Asked::deserialize(&event.content) {
+                Ok(asked) => answers.asked(asked, screen),
+                Err(_) => screen.line(Style::Bold, &event.content.to_string()),
+            },
             _ => show_other(event, text, screen),
         }
     }
@@ -136,38 +147,23 @@ fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
         (None, "abandoned") => {
             screen.line(Style::Dim, "(the agent abandoned the text above and sends it again)");
         }
-        (None, "permission_request") => show_question(event, screen),
-        (None, "permission_resolved") => {
-            let said = |field: &str| event.content.get(field).and_then(Value::as_str);
-            let by = said("by").unwrap_or_default();
-            screen.line(
-                Style::Dim,
-                &match (said("optionId"), by) {
-                    (Some(option), "timeout") => {
-                        format!("  no answer in time; the default was chosen: {option}")
-                    }
-                    (Some(option), _) => format!("  answered: {option} (by {by})"),
-                    (None, "timeout") => "  no answer in time".to_owned(),
-                    (None, "cancel") => "  the turn was cancelled".to_owned(),
-                    (None, "agent") => "  withdrawn by the agent".to_owned(),
-                    (None, _) => "  dismissed".to_owned(),
-                },
-            );
-        }
         (None, "api_retry") => screen.line(Style::Dim, "(the agent retries)"),
         _ => {}
     }
 }
 
-/// What the agent wants to do, and how to answer.
-fn show_question(event: &ShownEvent, screen: &mut Screen) {
-    let said = |field: &str| event.content.get(field).and_then(Value::as_str).unwrap_or_default();
-    let input = event.content.get("input").map(Value::to_string).unwrap_or_default();
-    screen.line(Style::Bold, &format!("? Allow {}? {}", said("toolName"), excerpt(&input, 1)));
-    let options = event.content.get("options").and_then(Value::as_array).into_iter().flatten();
-    let ids: Vec<&str> = options.filter_map(|option| option.get("optionId")?.as_str()).collect();
-    let (agent, question) = (&event.agent_id, said("requestId"));
-    screen.line(Style::Dim, &format!("  tokenrail answer {agent} {question} {}", ids.join("|")));
+/// How a permission request was settled.
+fn show_answer(event: &ShownEvent, screen: &mut Screen) {
+    let said = |field: &str| event.content.get(field).and_then(Value::as_str);
+    let text = match (said("optionId"), said("by").unwrap_or_default()) {
+        (Some(option), "timeout") => format!("no answer in time; the default was chosen: {option}"),
+        (Some(option), by) => format!("answered: {option} (by {by})"),
+        (None, "timeout") => "no answer in time".to_owned(),
+        (None, "cancel") => "the turn was cancelled".to_owned(),
+        (None, "agent") => "withdrawn by the agent".to_owned(),
+        (None, _) => "dismissed".to_owned(),
+    };
+    screen.line(Style::Dim, &format!("  {text}"));
 }
 
 fn plain(content: &Value) -> String {

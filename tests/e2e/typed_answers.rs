@@ -1,0 +1,62 @@
+//! Permission requests that are answered on the terminal where the agent is followed.
+
+use std::process::Stdio;
+
+use serde_json::json;
+
+use crate::harness::{TestServer, text_of};
+use crate::questions::{asking, server, server_asking_for};
+use crate::terminal::{self, OnTerminal};
+
+/// Follows an agent on a terminal. The user has typed `typed` before.
+fn run(server: &TestServer, args: &[&str], typed: &str) -> OnTerminal {
+    let mut command = server.command(args);
+    command.env("TERM", "xterm").stderr(Stdio::null());
+    terminal::start_for_typing(command, typed)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_typed_where_the_agent_is_followed() {
+    let server = server("");
+    // What was typed before the question was seen is not its answer.
+    let mut run = run(&server, &["run", "--type", "asking", "Clean up"], "3\n");
+    let shown = run.read_until("answer (1 to 3): ");
+    for line in ["? Allow Bash? rm -r build", "  1  ", "  (allow)", "  3  ", "  (reject)"] {
+        assert!(shown.contains(line), "no {line:?} in {shown}");
+    }
+    assert!(!shown.contains("tokenrail answer"), "{shown}");
+    run.type_line("4");
+    run.read_until("answer (1 to 3): ");
+    run.type_line("1");
+    let (code, shown) = run.finish();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("answered: allow (by user)") && shown.contains("It was allowed."), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_somebody_else_answers_needs_no_answer_any_more() {
+    let server = server("");
+    let id = asking(&server).await;
+    let mut tail = run(&server, &["tail", &id], "");
+    tail.read_until("answer (1 to 3): ");
+    server.post(&format!("/api/agents/{id}/permissions/1-1"), &json!({ "optionId": "reject" })).await;
+    tail.type_line("1");
+    let (code, shown) = tail.finish();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("answered: reject") && shown.contains("It was refused."), "{shown}");
+    assert!(text_of(&server.events(&id).await).contains("It was refused."));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_edit_is_shown_before_it_is_allowed() {
+    let input = json!({ "file_path": "src/a.rs", "old_string": "let a = 1;", "new_string": "let a = 2;" });
+    let server = server_asking_for(&input);
+    let mut run = run(&server, &["run", "--type", "asking", "Clean up"], "");
+    let shown = run.read_until("answer (1 to 3): ");
+    for line in ["src/a.rs", "  - let a = 1;", "  + let a = 2;"] {
+        assert!(shown.contains(line), "no {line:?} in {shown}");
+    }
+    run.type_line("reject");
+    let (_, shown) = run.finish();
+    assert!(shown.contains("It was refused."), "{shown}");
+}
