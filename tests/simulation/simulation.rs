@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_application::{AgentService, AgentType, Outside};
+use tokenrail_application::{AgentService, AgentType, AgentTypes, Outside};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::Abilities;
 use tokenrail_ports::testing::{MemoryStore, PretendWorkspace};
@@ -170,7 +170,7 @@ fn outside(world: &Arc<World>) -> Outside {
         clock: world.clone(),
         random: world.clone(),
         runs: Arc::new(SimRuns(Arc::clone(world))),
-        types: BTreeMap::from([("claude".to_owned(), kind)]),
+        types: AgentTypes { listed: BTreeMap::from([("claude".to_owned(), kind)]), ..AgentTypes::default() },
         default_type: Some("claude".to_owned()),
     }
 }

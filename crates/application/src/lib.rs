@@ -58,7 +58,7 @@ pub use lifecycle::{KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, L
 pub use limits::{
     AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,
 };
-pub use outside::{AgentType, MakeParser, Outside};
+pub use outside::{AgentType, AgentTypes, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
 pub use service::AgentService;
 pub use stats::Stats;

@@ -19,8 +19,7 @@ pub struct Outside {
     pub clock: Arc<dyn IClock>,
     pub random: Arc<dyn IRandom>,
     pub runs: Arc<dyn IRuns>,
-    /// The agent types that can be launched, by name.
-    pub types: BTreeMap<String, AgentType>,
+    pub types: AgentTypes,
     /// The type of a launch that names none.
     pub default_type: Option<String>,
 }
@@ -28,8 +27,30 @@ pub struct Outside {
 impl Outside {
     /// The refusal of an unknown agent type. It lists the configured types.
     pub(crate) fn unknown_type(&self, name: &str) -> Refusal {
-        let known: Vec<&str> = self.types.keys().map(String::as_str).collect();
+        let known: Vec<&str> = self.types.listed.keys().map(String::as_str).collect();
         Refusal::UnknownType { name: name.to_owned(), known: known.join(", ") }
+    }
+}
+
+/// The agent types, by name.
+#[derive(Clone, Default)]
+pub struct AgentTypes {
+    /// The configured and built-in types.
+    pub listed: BTreeMap<String, AgentType>,
+    /// Names that built-in types had in earlier versions. They work as before, but no list shows them.
+    pub former: BTreeMap<String, AgentType>,
+}
+
+impl AgentTypes {
+    /// The type with this name, or that had this name in an earlier version.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&AgentType> {
+        self.listed.get(name).or_else(|| self.former.get(name))
+    }
+
+    /// All of them, with those that no list shows.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&String, &AgentType)> {
+        self.listed.iter().chain(&self.former)
     }
 }
 

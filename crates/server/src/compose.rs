@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_application::{
-    AdmissionLimits, AgentType, CommandLimits, Limits, ListingLimits, MakeParser, Outside, ReadingLimits,
+    AdmissionLimits, AgentType, AgentTypes, CommandLimits, Limits, ListingLimits, MakeParser, Outside, ReadingLimits,
     RunLimits, SavingLimits,
 };
 use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
@@ -48,12 +48,14 @@ pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, C
         watcher: watcher(config).map_err(ComposeError::Watcher)?,
         supervisor: supervisor(config).map_err(ComposeError::Program)?,
     };
-    let mut types = BTreeMap::new();
-    for (name, agent) in &config.agents {
-        let kind = agent_type(config, agent, &means)
-            .map_err(|source| ComposeError::AgentType { agent: name.clone(), source })?;
-        types.insert(name.clone(), kind);
-    }
+    let types = |agents: &BTreeMap<String, AgentConfig>| {
+        let named = agents.iter().map(|(name, agent)| {
+            let failed = |source| ComposeError::AgentType { agent: name.clone(), source };
+            Ok((name.clone(), agent_type(config, agent, &means).map_err(failed)?))
+        });
+        named.collect::<Result<BTreeMap<_, _>, _>>()
+    };
+    let types = AgentTypes { listed: types(&config.agents)?, former: types(&config.former_agents)? };
     Ok(Outside {
         journal: store.clone(),
         archive: store.clone(),

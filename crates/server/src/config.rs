@@ -41,6 +41,8 @@ pub struct Config {
     pub synchronous: SyncMode,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
+    /// Built-in types by the names that they had in earlier versions.
+    pub former_agents: BTreeMap<String, AgentConfig>,
     /// No token is required. Allowed on a loopback address only.
     pub insecure_no_auth: bool,
     /// Whether `/ws/echo` and `/test/panic` exist: for tests only.
@@ -104,7 +106,8 @@ impl Config {
             return Err(ConfigError::InsecureListen(listen));
         }
         let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
-        if !agents.contains_key(&default_agent) {
+        let former_agents = agents::former(&agents);
+        if !agents.contains_key(&default_agent) && !former_agents.contains_key(&default_agent) {
             let what = problem::with_suggestion(&default_agent, agents.keys().map(String::as_str));
             let known = agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
             let message = format!("server.default_agent: unknown agent type {what} (available: {known})");
@@ -121,6 +124,7 @@ impl Config {
             synchronous: tables.storage.synchronous.unwrap_or(SyncMode::Full),
             limits: tables.limits,
             agents,
+            former_agents,
             insecure_no_auth: flags.insecure_no_auth,
             test_routes: false,
             inotify: true,

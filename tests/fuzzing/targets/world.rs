@@ -13,7 +13,7 @@ use actix_web::test::{TestRequest, init_service};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
-use tokenrail_application::{AgentService, AgentType, Launch, Limits, Outside};
+use tokenrail_application::{AgentService, AgentType, AgentTypes, Launch, Limits, Outside};
 use tokenrail_domain::{AgentId, Event, Sequence, Timestamp};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::samples::WHOLE;
@@ -133,7 +133,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         clock: Arc::new(StoppedClock),
         random: Arc::new(Counting::default()),
         runs: Arc::new(PretendRuns),
-        types: BTreeMap::from([("printer".to_owned(), printer)]),
+        types: AgentTypes { listed: BTreeMap::from([("printer".to_owned(), printer)]), ..AgentTypes::default() },
         default_type: Some("printer".to_owned()),
     };
     let mut limits = Limits::default();

@@ -15,7 +15,7 @@ use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
 
 use crate::{
-    AdmissionLimits, AgentService, AgentType, Launch, Limits, Next, Outside, ReadingLimits, SavingLimits,
+    AdmissionLimits, AgentService, AgentType, AgentTypes, Launch, Limits, Next, Outside, ReadingLimits, SavingLimits,
 };
 
 /// What a test needs of one service.
@@ -92,7 +92,10 @@ pub(super) fn outside(
         clock,
         random: Arc::new(CountingRandom::default()),
         runs: runner.clone(),
-        types: BTreeMap::from([("scripted".to_owned(), kind)]),
+        types: AgentTypes {
+            listed: BTreeMap::from([("scripted".to_owned(), kind.clone())]),
+            former: BTreeMap::from([("scripted-before".to_owned(), kind)]),
+        },
         default_type: Some("scripted".to_owned()),
     }
 }

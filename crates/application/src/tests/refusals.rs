@@ -27,6 +27,16 @@ async fn what_cannot_be_launched_leaves_no_agent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_type_with_a_former_name_works_and_is_not_listed() {
+    let h = harness(ScriptedRunner::new([vec![Step::line("close x")]]));
+    let launched = h.service.launch(ask(|launch| launch.kind = Some("scripted-before".into()))).await;
+    let id = launched.unwrap().agent.id;
+    assert_eq!(words(&h.watch(id).await), ["user hi", "result completed -"]);
+    let types = h.service.types().await;
+    assert_eq!(types.iter().map(|info| &*info.name).collect::<Vec<_>>(), ["scripted"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn more_agents_than_places_wait_and_more_than_may_wait_are_refused() {
     let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang], vec![Step::line("close x")]]));
     let first = h.launch("1").await;

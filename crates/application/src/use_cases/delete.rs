@@ -84,7 +84,7 @@ impl AgentService {
     /// Removes the folder that was created for an agent. All agent types are asked, because the agent's own type may
     /// no longer be configured.
     pub(crate) async fn remove_folders(&self, id: AgentId) {
-        for (name, kind) in &self.core.outside.types {
+        for (name, kind) in self.core.outside.types.all() {
             if let Err(error) = kind.workspace.remove(id).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(agent = %id, kind = name, error, "cannot remove the folder of an agent");

@@ -18,7 +18,7 @@ impl AgentService {
             self.core.closing.cancel();
             self.core.tracker.close();
             self.core.tracker.wait().await;
-            for kind in self.core.outside.types.values() {
+            for (_, kind) in self.core.outside.types.all() {
                 kind.runner.dismiss_all().await;
             }
         };

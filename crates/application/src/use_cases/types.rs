@@ -25,7 +25,7 @@ pub struct TypeInfo {
 impl AgentService {
     /// The configured agent types, and whether they could be started now.
     pub async fn types(&self) -> Vec<TypeInfo> {
-        let types: &BTreeMap<String, AgentType> = &self.core.outside.types;
+        let types: &BTreeMap<String, AgentType> = &self.core.outside.types.listed;
         let infos = types.iter().map(async |(name, kind)| TypeInfo {
             name: name.clone(),
             runner: kind.runner_name.clone(),

@@ -39,6 +39,15 @@ fn what_an_interrupt_cut_is_not_complete() {
     assert!(5 <= cut, "only {cut} messages were cut");
 }
 
+/// A turn that began before an upgrade of Tokenrail may have the output of the other mode.
+#[test]
+fn in_both_modes_a_recording_says_the_same() {
+    for recording in recordings() {
+        let two_way = crate::pump::read(&mut ClaudeParser::two_way(), recording.lines());
+        assert_eq!(parse(recording.lines()), two_way, "{}", recording.name);
+    }
+}
+
 #[test]
 fn the_same_lines_say_the_same_twice() {
     for recording in recordings() {

@@ -13,7 +13,7 @@ use actix_web::http::header::HeaderMap;
 use actix_web::test::{TestRequest, init_service};
 use async_trait::async_trait;
 use serde_json::Value;
-use tokenrail_application::{AgentService, AgentType, Limits, Outside};
+use tokenrail_application::{AgentService, AgentType, AgentTypes, Limits, Outside};
 use tokenrail_domain::{
     AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
     PermissionRequest, Said, Timestamp, TurnClose,
@@ -111,7 +111,7 @@ impl Harness {
             clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
             runs: Arc::new(PretendRuns),
-            types: BTreeMap::from([("script".to_owned(), script)]),
+            types: AgentTypes { listed: BTreeMap::from([("script".to_owned(), script)]), ..AgentTypes::default() },
             default_type,
         };
         let service = AgentService::new(outside, limits, Handle::current());

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use tokenrail_parser::{Format, JsonlMapping};
 use tokenrail_runner::{ModelSettings, Protocol, Unanswered};
 
-pub(super) use built_in::built_in;
+pub(super) use built_in::{built_in, former};
 pub(super) use http::sends_key_in_clear;
 pub(super) use table::AgentTable;
 

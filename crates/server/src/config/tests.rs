@@ -30,9 +30,9 @@ fn without_a_file_there_are_the_known_agents_and_the_demo() {
         [
             "anthropic-api",
             "claude-code",
-            "claude-two-way",
+            "claude-code-one-way",
             "codex",
-            "codex-app-server",
+            "codex-one-way",
             "demo",
             "gemini",
             "gemini-acp",
@@ -45,6 +45,26 @@ fn without_a_file_there_are_the_known_agents_and_the_demo() {
     assert_eq!(config.listen.to_string(), DEFAULT_LISTEN);
     assert_eq!(config.limits.running_agents, 64);
     assert!(config.data_dir.ends_with(".local/share/tokenrail"), "{:?}", config.data_dir);
+}
+
+/// Agents with these types exist, and must continue after an upgrade.
+#[test]
+fn the_former_names_of_built_in_types_work_unless_a_block_has_the_name() {
+    let file = "[server]\ndefault_agent = \"codex-app-server\"\n\
+                [agents.claude-two-way]\nprogram = \"mine\"\n[agents.codex]\nprogram = \"other\"\n";
+    let config = load(Some(file), &[]).unwrap();
+    assert_eq!(config.former_agents.keys().collect::<Vec<_>>(), ["codex-app-server"]);
+    let former = &config.former_agents["codex-app-server"];
+    assert_eq!(former.format.name, "codex-app-server");
+    assert_eq!(former.runner, load(None, &[]).unwrap().agents["codex"].runner);
+}
+
+/// Launches that name no type ask for permission.
+#[test]
+fn the_default_agent_type_is_interactive() {
+    let config = load(None, &[]).unwrap();
+    let default = &config.agents[config.default_agent.as_deref().unwrap()];
+    assert!(default.format.abilities.permissions);
 }
 
 #[test]
@@ -201,7 +221,7 @@ fn what_a_block_leaves_out_is_what_its_format_needs() {
         RunnerConfig::Process(process) => process.clone(),
         other => panic!("{other:?}"),
     };
-    let claude = process("claude-code");
+    let claude = process("claude-code-one-way");
     assert_eq!(process("a"), ProcessBlock { program: "p".to_owned(), ..claude });
     assert_eq!((process("b").args, process("b").interrupt), (Vec::new(), false));
     let mapping = &config.agents["b"].jsonl;

@@ -13,10 +13,10 @@ pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
     let api = |api| RunnerConfig::Http(ModelSettings::official(api));
     let types = [
         ("anthropic-api", "anthropic", api(ModelApi::Anthropic)),
-        ("claude-code", "claude", RunnerConfig::Process(process("claude"))),
-        ("claude-two-way", "claude-two-way", RunnerConfig::Process(process("claude-two-way"))),
-        ("codex", "codex", RunnerConfig::Process(process("codex"))),
-        ("codex-app-server", "codex-app-server", RunnerConfig::Process(process("codex-app-server"))),
+        ("claude-code", "claude-two-way", RunnerConfig::Process(process("claude-two-way"))),
+        ("claude-code-one-way", "claude", RunnerConfig::Process(process("claude"))),
+        ("codex", "codex-app-server", RunnerConfig::Process(process("codex-app-server"))),
+        ("codex-one-way", "codex", RunnerConfig::Process(process("codex"))),
         ("demo", "claude", RunnerConfig::Replay(replay)),
         ("gemini", "gemini", RunnerConfig::Process(process("gemini"))),
         ("gemini-acp", "acp", RunnerConfig::Process(gemini_acp())),
@@ -30,6 +30,15 @@ pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
         Some((name.to_owned(), AgentConfig { format: Format::named(format)?, jsonl, runner, cwd_roots }))
     });
     types.collect()
+}
+
+/// The built-in types by the names that they had in earlier versions, unless a configured type has the name. Agents of
+/// these types exist, and must continue.
+pub(in crate::config) fn former(configured: &BTreeMap<String, AgentConfig>) -> BTreeMap<String, AgentConfig> {
+    let mut now = built_in();
+    let former = [("claude-two-way", "claude-code"), ("codex-app-server", "codex")];
+    let former = former.into_iter().filter(|(name, _)| !configured.contains_key(*name));
+    former.filter_map(|(name, new)| Some((name.to_owned(), now.remove(new)?))).collect()
 }
 
 /// The defaults for a program of that format. If a format can belong to any program, only what suits all programs.
