@@ -245,10 +245,12 @@ async fn a_question_is_shown_with_the_command_that_answers_it() {
     assert_eq!((code, shown.trim_end()), (0, "answered 1-1: allow"), "{said}");
     let (code, shown, _) = run(&server, &["tail", &id]);
     assert_eq!(code, 0);
-    let asked = format!(
-        "? Allow Bash? {{\"command\":\"rm -r build\"}}\n  tokenrail answer {id} 1-1 allow|allow_always|reject\n  answered: allow (by user)\n"
-    );
-    assert!(shown.contains(&asked) && shown.contains("It was allowed."), "{shown}");
+    let command = format!("  tokenrail answer {id} 1-1 allow|allow_always|reject --config ");
+    for line in
+        ["? Allow Bash? rm -r build\n", "  3  Reject  (reject)\n", &command, "  answered: allow (by user)\n"]
+    {
+        assert!(shown.contains(line) && shown.contains("It was allowed."), "no {line:?} in {shown}");
+    }
     let (code, _, said) = run(&server, &["answer", &id, "1-1"]);
     assert_eq!(code, 1);
     assert!(said.contains("is no longer open"), "{said}");

@@ -1,5 +1,9 @@
-//! Commands about one agent: send, show, questions, rm and open.
+//! Commands about one agent: send, show, questions, rm, open and up.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, no_process_is_left, write_script};
@@ -138,4 +142,24 @@ async fn the_address_of_the_page_is_printed_and_opened_on_a_desktop() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert_eq!(std::fs::read_to_string(&opened).unwrap().trim_end(), page);
+    // A server runs already, so `up` only opens the page.
+    let (code, shown, said) = run(&server, &["up"]);
+    assert_eq!((code, shown), (0, format!("http://{address}/#token={token}\n")), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn up_starts_a_server_and_prints_the_address_of_its_page() {
+    let mut server = TestServer::start();
+    server.stop();
+    let mut up = server.command(&["up", "--print"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let page = format!("http://{}/#token={}", server.authority(), server.token());
+    assert_eq!(lines.next(), Some(format!("Tokenrail is up. Its page: {page}")));
+    let advice = lines.next().unwrap();
+    assert!(advice.starts_with("To run an agent in a folder: tokenrail run --cwd . \""), "{advice}");
+    let id = server.launch_to_completion(&json!({ "deltas": 2 })).await;
+    rustix::process::kill_process(Pid::from_child(&up), Signal::INT).unwrap();
+    assert!(up.wait().unwrap().success());
+    server.start_again();
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
 }

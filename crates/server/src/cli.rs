@@ -14,6 +14,7 @@ mod config;
 mod copies;
 mod demo;
 mod doctor;
+mod excerpt;
 mod exit;
 mod flags;
 mod follow;
@@ -32,6 +33,7 @@ mod show;
 mod shower;
 mod tail;
 mod typed;
+mod up;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -80,7 +82,7 @@ pub fn main() -> ExitCode {
         Err(answer) => return print(&answer, asks_for_json),
     };
     // The server keeps inherited file descriptors, such as the lock of a script that has become this program.
-    let serves = matches!(cli.command, Command::Serve(_) | Command::Demo(_));
+    let serves = cli.command.starts_server();
     let not_again = serves.then(memory::start_again_with_settings).flatten();
     // But supervisors and agents must not inherit the files and sockets of this program's parent.
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
@@ -137,7 +139,7 @@ fn start(cli: Cli, matches: &ArgMatches, mut screen: Screen) -> Exit {
         }
     };
     crate::install_crypto();
-    let serves = matches!(cli.command, Command::Serve(_) | Command::Demo(_));
+    let serves = cli.command.starts_server();
     if serves && let Err(error) = shorten_time_slice(&config.limits) {
         screen.remark(&format!("warning: limits.time_slice_us has no effect: {error}"));
     }
@@ -212,8 +214,9 @@ fn hide_memory() -> std::io::Result<()> {
 }
 
 async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit {
-    let serves = matches!(command, Command::Serve(_));
+    let serves = matches!(command, Command::Serve(_) | Command::Up(_));
     let done = match command {
+        Command::Up(args) => up::up(config, args, &mut screen).await,
         Command::Serve(args) => serve::serve(config, args, &mut screen).await,
         Command::Demo(args) => demo::demo(config, args, &mut screen).await,
         Command::Run(args) => run::run(config, args, &mut screen).await,

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_application::{
-    AdmissionLimits, AgentType, AgentTypes, CommandLimits, Limits, ListingLimits, MakeParser, Outside, ReadingLimits,
-    RunLimits, SavingLimits,
+    AdmissionLimits, AgentType, AgentTypes, CommandLimits, Limits, ListingLimits, MakeParser, Outside,
+    ReadingLimits, RunLimits, SavingLimits,
 };
 use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};

@@ -133,7 +133,10 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         clock: Arc::new(StoppedClock),
         random: Arc::new(Counting::default()),
         runs: Arc::new(PretendRuns),
-        types: AgentTypes { listed: BTreeMap::from([("printer".to_owned(), printer)]), ..AgentTypes::default() },
+        types: AgentTypes {
+            listed: BTreeMap::from([("printer".to_owned(), printer)]),
+            ..AgentTypes::default()
+        },
         default_type: Some("printer".to_owned()),
     };
     let mut limits = Limits::default();

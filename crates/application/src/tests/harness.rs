@@ -15,7 +15,8 @@ use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
 
 use crate::{
-    AdmissionLimits, AgentService, AgentType, AgentTypes, Launch, Limits, Next, Outside, ReadingLimits, SavingLimits,
+    AdmissionLimits, AgentService, AgentType, AgentTypes, Launch, Limits, Next, Outside, ReadingLimits,
+    SavingLimits,
 };
 
 /// What a test needs of one service.

@@ -61,12 +61,13 @@ fn ends_turn(format: Format, line: &Value) -> bool {
 /// A turn that began before an upgrade of Tokenrail may have the output of the other mode.
 #[test]
 fn codex_recordings_say_the_same_in_both_modes() {
-    for recording in recordings().into_iter().filter(|recording| recording.format == Format::Codex) {
+    for recording in recordings().iter().filter(|recording| recording.format == Format::Codex) {
         let own_line = |line: &&[u8]| line.starts_with(br#"{"tokenrail""#);
         if recording.lines().any(|line| own_line(&line)) {
             continue;
         }
-        let app_server = crate::pump::read(&mut tokenrail_parser::CodexParser::app_server(), recording.lines());
+        let app_server =
+            crate::pump::read(&mut tokenrail_parser::CodexParser::app_server(), recording.lines());
         assert_eq!(recording.format.parse(recording.lines()), app_server, "{}", recording.name);
     }
 }

@@ -111,7 +111,10 @@ impl Harness {
             clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
             runs: Arc::new(PretendRuns),
-            types: AgentTypes { listed: BTreeMap::from([("script".to_owned(), script)]), ..AgentTypes::default() },
+            types: AgentTypes {
+                listed: BTreeMap::from([("script".to_owned(), script)]),
+                ..AgentTypes::default()
+            },
             default_type,
         };
         let service = AgentService::new(outside, limits, Handle::current());

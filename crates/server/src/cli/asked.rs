@@ -3,8 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::excerpt::excerpt;
 use super::screen::{Screen, Style};
-use super::shower::excerpt;
 
 /// How many lines of the old text and of the new text of an edit are shown.
 const EDIT_LINES: usize = 12;

@@ -10,7 +10,7 @@ use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
     allow, backup, completions, config, copies, demo, list, man, open, reparse, rm, run, send, serve, show,
-    tail,
+    tail, up,
 };
 
 #[derive(Debug, Args)]
@@ -25,10 +25,10 @@ pub(crate) struct Global {
     /// URL of the server to connect to, such as `https://agents.example.com`, instead of the server of the data folder. Set the token of that server in `TOKENRAIL_TOKEN`. `--url` has no effect on `serve`, `backup`, `reparse` and `token`; `allow` refuses it
     #[arg(long, global = true, env = "TOKENRAIL_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// `serve`, `demo`: address to listen on [default: `server.listen`, 127.0.0.1:7117]. Other commands: address of the server to connect to [default: the server that uses the data folder]. No effect on `allow`, `backup`, `reparse` and `token`
+    /// `up`, `serve`, `demo`: address to listen on [default: `server.listen`, 127.0.0.1:7117]. Other commands: address of the server to connect to [default: the server that uses the data folder]. No effect on `allow`, `backup`, `reparse` and `token`
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
+    /// `up`, `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
     #[arg(long, global = true)]
     pub(crate) insecure_no_auth: bool,
     /// When to use colours. `auto` means on a terminal, and obeys `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM=dumb`
@@ -41,6 +41,8 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Start the server and open its page, until Ctrl-C. If a server of the data folder runs already, only open its page
+    Up(up::UpArgs),
     /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
     Serve(serve::ServeArgs),
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
@@ -115,6 +117,13 @@ pub(crate) enum Command {
         #[arg(long)]
         exec: bool,
     },
+}
+
+impl Command {
+    /// Whether the process becomes a server.
+    pub(crate) fn starts_server(&self) -> bool {
+        matches!(self, Self::Up(_) | Self::Serve(_) | Self::Demo(_))
+    }
 }
 
 fn model_api(name: &str) -> Result<ModelApi, &'static str> {

@@ -3,15 +3,14 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use tokenrail_persistence::is_in_use;
 
 use super::attend::OnStop;
 use super::client::Client;
 use super::run::launch_and_follow;
 use super::screen::{Screen, Style};
-use super::serve::{StopSignal, warn_of_root};
+use super::serve::{StopSignal, running, warn_of_root};
 use super::{Exit, Failure};
-use crate::config::{Config, RunnerConfig, Target};
+use crate::config::{Config, RunnerConfig};
 use crate::server::Server;
 
 #[derive(Debug, Args)]
@@ -65,14 +64,6 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     }
     server.stop(false).await;
     shown
-}
-
-/// The server that runs already. `--listen` names none here: it is where the demo's own server would listen.
-fn running(config: &Config) -> Option<Target> {
-    match &config.target {
-        Target::Url(url) => Some(Target::Url(url.clone())),
-        Target::Address(_) | Target::DataFolder => is_in_use(&config.data_dir).then_some(Target::DataFolder),
-    }
 }
 
 /// Plays the demo on a server that goes on.

@@ -20,10 +20,10 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
     /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list of agents]
-    id: Option<String>,
+    pub(crate) id: Option<String>,
     /// Only print the address. On a shared machine, other users may see the arguments of the browser, which contain the token
     #[arg(long)]
-    print: bool,
+    pub(crate) print: bool,
 }
 
 pub(crate) async fn open(config: &Config, args: OpenArgs, screen: &mut Screen) -> Result<Exit, Failure> {
@@ -35,20 +35,27 @@ pub(crate) async fn open(config: &Config, args: OpenArgs, screen: &mut Screen) -
     let url = client.page_url(agent.as_deref());
     let line = if screen.json { json!({ "url": url }).to_string() } else { url.clone() };
     screen.line(Style::Plain, &line);
-    let has_display = DISPLAYS.iter().any(|name| std::env::var_os(name).is_some_and(|name| !name.is_empty()));
-    if !args.print && has_display {
-        // The opener may be the browser itself, so nothing waits for its end.
-        let started = Command::new(OPENER)
-            .arg(&url)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .env_remove(TOKEN_VARIABLE)
-            .process_group(0)
-            .spawn();
-        if let Err(error) = started {
-            screen.remark(&format!("cannot start {OPENER}, open the address yourself: {error}"));
-        }
+    if !args.print {
+        open_in_browser(&url, screen);
     }
     Ok(Exit::Completed)
+}
+
+/// Opens the address in the user's browser, if there is a display.
+pub(crate) fn open_in_browser(url: &str, screen: &mut Screen) {
+    if !DISPLAYS.iter().any(|name| std::env::var_os(name).is_some_and(|name| !name.is_empty())) {
+        return;
+    }
+    // The opener may be the browser itself, so nothing waits for its end.
+    let started = Command::new(OPENER)
+        .arg(url)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .env_remove(TOKEN_VARIABLE)
+        .process_group(0)
+        .spawn();
+    if let Err(error) = started {
+        screen.remark(&format!("cannot start {OPENER}, open the address yourself: {error}"));
+    }
 }

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::asked::Asked;
 use super::client::Client;
+use super::excerpt::excerpt;
 use super::screen::{Screen, Style};
-use super::shower::excerpt;
 use super::{Exit, Failure};
 use crate::config::Config;
 

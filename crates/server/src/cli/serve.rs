@@ -4,13 +4,13 @@ use std::io;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use tokenrail_persistence::OpenError;
+use tokenrail_persistence::{OpenError, is_in_use};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use super::screen::{Screen, Style};
 use super::{Exit, Failure, color};
-use crate::config::Config;
+use crate::config::{Config, Target};
 use crate::panics;
 use crate::server::{Server, StartError};
 use crate::token::{self, TokenError};
@@ -40,13 +40,37 @@ pub(crate) struct ServeArgs {
     without_inotify: bool,
 }
 
+impl ServeArgs {
+    /// The defaults, with a log of warnings and errors only.
+    pub(crate) fn quiet() -> Self {
+        let (log_format, log) = (LogFormat::Text, "warn".to_owned());
+        Self { stop_agents: false, log_format, log, test_routes: false, without_inotify: false }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum LogFormat {
     Text,
     Json,
 }
 
-pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    serve_and(config, args, screen, |server, screen| {
+        screen.line(Style::Plain, &format!("serving on {}", server.url()));
+        if screen.is_live() {
+            screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
+        }
+    })
+    .await
+}
+
+/// Runs the server until a stop signal. `started` is called when it accepts requests.
+pub(crate) async fn serve_and(
+    mut config: Config,
+    args: ServeArgs,
+    screen: &mut Screen,
+    started: impl FnOnce(&Server, &mut Screen),
+) -> Result<Exit, Failure> {
     start_log(&args)?;
     panics::keep_to_themselves();
     warn_of_root(screen);
@@ -69,10 +93,7 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
     let mut stop = StopSignal::listen()?;
     let _kept = survive_file_size_limit()?;
     let server = Server::start(config).await.map_err(start_failure)?;
-    screen.line(Style::Plain, &format!("serving on {}", server.url()));
-    if screen.is_live() {
-        screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
-    }
+    started(&server, screen);
     stop.recv().await;
     tracing::info!("stopping");
     let in_time = tokio::select! {
@@ -84,6 +105,14 @@ pub(crate) async fn serve(mut config: Config, args: ServeArgs, screen: &mut Scre
         tracing::warn!("some tasks did not end within limits.shutdown_timeout_s");
     }
     Ok(Exit::Completed)
+}
+
+/// The server that runs already. `--listen` names none here: it is where this command's own server would listen.
+pub(crate) fn running(config: &Config) -> Option<Target> {
+    match &config.target {
+        Target::Url(url) => Some(Target::Url(url.clone())),
+        Target::Address(_) | Target::DataFolder => is_in_use(&config.data_dir).then_some(Target::DataFolder),
+    }
 }
 
 /// If the system limits the size of files, a write beyond the limit fails instead of killing the server. Agents are

@@ -5,11 +5,11 @@ use serde_json::Value;
 
 use super::answers::Answers;
 use super::asked::{Asked, told};
-use super::screen::{Screen, Style, counted};
+use super::excerpt::excerpt;
+use super::screen::{Screen, Style};
 
-/// How much of a tool's input or result is shown.
-const EXCERPT_CHARS: usize = 160;
-const EXCERPT_LINES: usize = 6;
+/// How many lines of a tool's result are shown.
+const RESULT_LINES: usize = 6;
 
 /// An event as the API returns it: the parts that are shown.
 #[derive(Debug, Deserialize)]
@@ -105,7 +105,7 @@ impl Shower {
             "tool_result" => {
                 let style = if event.metadata.is_error { Style::Bad } else { Style::Dim };
                 let result = plain(&event.content);
-                screen.line(style, &indent(&excerpt(&result, EXCERPT_LINES)));
+                screen.line(style, &indent(&excerpt(&result, RESULT_LINES)));
             }
             "result" => show_result(event, screen),
             "permission_resolved" => {
@@ -174,22 +174,6 @@ fn plain(content: &Value) -> String {
         }
         other => other.to_string(),
     }
-}
-
-pub(crate) fn excerpt(text: &str, lines: usize) -> String {
-    let mut shown: Vec<String> = text
-        .lines()
-        .take(lines)
-        .map(|line| match line.char_indices().nth(EXCERPT_CHARS) {
-            Some((end, _)) => format!("{}…", &line[..end]),
-            None => line.to_owned(),
-        })
-        .collect();
-    let more = text.lines().count().saturating_sub(lines) as u64;
-    if 0 < more {
-        shown.push(format!("… {}", counted(more, "more line")));
-    }
-    shown.join("\n")
 }
 
 fn indent(text: &str) -> String {

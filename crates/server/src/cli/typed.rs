@@ -26,7 +26,9 @@ impl TypedLines {
     /// If the thread cannot be started.
     pub(crate) fn listen() -> io::Result<Self> {
         let (sender, receiver) = mpsc::channel(LINES_MAX);
-        thread::Builder::new().name("typed".to_owned()).spawn(move || while read_line(&sender).is_some() {})?;
+        thread::Builder::new()
+            .name("typed".to_owned())
+            .spawn(move || while read_line(&sender).is_some() {})?;
         let mut lines = Self(receiver);
         lines.discard();
         Ok(lines)
