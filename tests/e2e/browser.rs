@@ -4,6 +4,7 @@
 
 mod accessible;
 mod asking;
+mod behind_nginx;
 mod event_source;
 mod hostile;
 mod needs;

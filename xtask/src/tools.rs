@@ -23,7 +23,7 @@ pub(crate) const STRACE_TESTS: &str = "_strace";
 pub(crate) const CHROMIUM: Tool =
     Tool { what: "chromium", tests: "in_chromium", variable: "TOKENRAIL_TEST_CHROMIUM", ready: chromium };
 
-pub(crate) const TOOLS: [Tool; 5] = [
+pub(crate) const TOOLS: [Tool; 6] = [
     CHROMIUM,
     Tool {
         what: "schemathesis",
@@ -38,6 +38,7 @@ pub(crate) const TOOLS: [Tool; 5] = [
         variable: "TOKENRAIL_TEST_SLOWHTTPTEST",
         ready: slowhttptest,
     },
+    Tool { what: "nginx", tests: "behind_nginx", variable: "TOKENRAIL_TEST_NGINX", ready: nginx },
     Tool { what: "strace", tests: STRACE_TESTS, variable: "TOKENRAIL_TEST_STRACE", ready: strace },
 ];
 
@@ -55,6 +56,12 @@ fn chromium() -> Result<PathBuf, Failure> {
 
 fn strace() -> Result<PathBuf, Failure> {
     system::program("strace", &["strace"])
+}
+
+fn nginx() -> Result<PathBuf, Failure> {
+    let usual = PathBuf::from("/usr/sbin/nginx");
+    // Its folder is often not on the path of users.
+    if usual.is_file() { Ok(usual) } else { system::program("nginx-light", &["nginx"]) }
 }
 
 fn slowhttptest() -> Result<PathBuf, Failure> {

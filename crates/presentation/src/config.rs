@@ -35,6 +35,8 @@ pub struct PresentationConfig {
     pub allowed_hosts: Vec<String>,
     /// Allowed origins in addition to those of the allowed hosts, such as `https://app.example`.
     pub allowed_origins: Vec<String>,
+    /// The path below which clients reach the server, such as `/agents`: no slash at its end, and empty for the root.
+    pub base_path: String,
     /// Paths that can be read (GET, HEAD) without a token: exact paths, or prefixes followed by `*`.
     pub open_paths: Vec<String>,
     /// Maximum bytes of a request's body.
@@ -119,6 +121,7 @@ impl PresentationConfig {
             token: None,
             allowed_hosts,
             allowed_origins: Vec::new(),
+            base_path: String::new(),
             open_paths: Vec::new(),
             request_bytes: 1 << 20,
             chat_bytes: 32 << 20,

@@ -2,6 +2,7 @@
 //! If the response is a stream, the guard also takes the connection from actix (`leaving`).
 
 mod auth;
+mod base_path;
 mod bodies;
 mod cors;
 mod head;
@@ -54,6 +55,7 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     mut request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<Outgoing<EitherBody<B, BoxBody>>>, actix_web::Error> {
+    base_path::remove(&api.config().base_path, &mut request);
     let watch = request.conn_data::<Rc<Watch>>().cloned();
     if let Some(watch) = &watch {
         if watch.has_left() {
@@ -79,6 +81,7 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     };
     let mut response = complete(response, &id);
     finish_headers(response.headers_mut(), &id);
+    base_path::add(&api.config().base_path, response.headers_mut());
     cors.finish(response.headers_mut());
     if version < Version::HTTP_11 {
         without_chunks(&mut response);

@@ -76,7 +76,7 @@ impl Default for ServerLimits {
 pub fn listen(
     listener: TcpListener,
     api: Api,
-    more: fn(&mut ServiceConfig),
+    more: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
     limits: ServerLimits,
 ) -> io::Result<Server> {
     let idle = Idle {
@@ -108,7 +108,9 @@ pub fn listen(
             .on_connect_ext(|connection: &Watched, of_connection| {
                 of_connection.insert(Rc::clone(connection.watch()));
             })
-            .h1(map_config(app(api.clone()).configure(more).into_factory(), |()| AppConfig::default()));
+            .h1(map_config(app(api.clone()).configure(more.clone()).into_factory(), |()| {
+                AppConfig::default()
+            }));
         // Each worker calls this once, on its own thread.
         let streams = Streams::start(&runtime);
         apply_fn_factory(http, move |socket: TcpStream, http| {

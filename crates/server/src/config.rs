@@ -4,6 +4,7 @@ mod agents;
 mod layers;
 mod limits;
 mod problem;
+mod public_url;
 mod shown;
 mod source;
 mod target;
@@ -18,6 +19,7 @@ pub(crate) use agents::{AgentConfig, ProcessBlock, ProxyBlock, RecordingSource, 
 pub(crate) use layers::{user_file, usual_files};
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
+pub(crate) use public_url::PublicUrl;
 use source::Source;
 pub(crate) use target::TOKEN_VARIABLE;
 pub use target::{EnvToken, Given, Target};
@@ -38,6 +40,8 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// The agent type of a launch that does not name one.
     pub default_agent: Option<String>,
+    /// Where clients reach the server through a proxy. `None` if they reach it directly.
+    pub(crate) public_url: Option<PublicUrl>,
     pub synchronous: SyncMode,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
@@ -105,6 +109,9 @@ impl Config {
         if flags.insecure_no_auth && !listen.ip().is_loopback() {
             return Err(ConfigError::InsecureListen(listen));
         }
+        let public_url = server.public_url.map(|url| url.parse()).transpose();
+        let public_url = public_url
+            .map_err(|why| source.wrong(&["server", "public_url"], format!("server.public_url: {why}")))?;
         let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         let former_agents = agents::former(&agents);
         if !agents.contains_key(&default_agent) && !former_agents.contains_key(&default_agent) {
@@ -121,6 +128,7 @@ impl Config {
             allowed_hosts: server.allowed_hosts,
             allowed_origins: server.allowed_origins,
             default_agent: Some(default_agent),
+            public_url,
             synchronous: tables.storage.synchronous.unwrap_or(SyncMode::Full),
             limits: tables.limits,
             agents,
@@ -135,6 +143,11 @@ impl Config {
 }
 
 impl Config {
+    /// The path below which clients reach the server. Empty for the root.
+    pub(crate) fn base_path(&self) -> &str {
+        self.public_url.as_ref().map_or("", PublicUrl::path)
+    }
+
     /// Valid settings that may be mistakes: agent types, and a sentence about each.
     pub(crate) fn remarks(&self) -> Vec<(&str, String)> {
         let roots =

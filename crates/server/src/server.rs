@@ -13,13 +13,14 @@ use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, SqliteStore};
 use tokenrail_ports::is_disk_full;
 use tokenrail_presentation::{Api, PresentationConfig, ServerLimits, SocketLimits, page};
+use tokenrail_web::BasePath;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::address;
 use crate::clock::SystemRandom;
 use crate::compose::{self, ComposeError};
-use crate::config::{Config, LimitsConfig};
+use crate::config::Config;
 use crate::token::{self, TokenError};
 
 /// A running server.
@@ -85,7 +86,7 @@ impl Server {
 
         let presentation = presentation_config(&config, address, token.clone());
         let api = Api::new(service.clone(), presentation, random_source()?);
-        let http = listen(listener, api, &config.limits).map_err(failed)?;
+        let http = listen(listener, api, &config).map_err(failed)?;
         match address::write(&config.data_dir, address) {
             Err(error) if is_disk_full(&error) => {
                 tracing::error!(
@@ -107,9 +108,13 @@ impl Server {
 
     /// The URL of the page. The token is behind the `#`, because browsers do not send that part.
     pub fn page_url(&self) -> String {
+        let url = match &self.config.public_url {
+            Some(url) => url.to_string(),
+            None => self.url(),
+        };
         match &self.token {
-            Some(token) => format!("{}/#token={token}", self.url()),
-            None => format!("{}/", self.url()),
+            Some(token) => format!("{url}/#token={token}"),
+            None => format!("{url}/"),
         }
     }
 
@@ -154,7 +159,8 @@ fn check_private(data_dir: &Path) -> Result<(), StartError> {
     if mode & 0o022 == 0 { Ok(()) } else { Err(StartError::OthersMayWrite(data_dir.to_owned())) }
 }
 
-fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<actix_web::dev::Server> {
+fn listen(listener: TcpListener, api: Api, config: &Config) -> io::Result<actix_web::dev::Server> {
+    let limits = &config.limits;
     // The standard library sets a backlog of 128 connections. If all clients reconnect at once, the kernel drops the
     // connections beyond that, and some clients notice it only after a minute.
     rustix::net::listen(&listener, i32::try_from(limits.connections).unwrap_or(i32::MAX))?;
@@ -168,11 +174,13 @@ fn listen(listener: TcpListener, api: Api, limits: &LimitsConfig) -> io::Result<
         sockets,
         ..ServerLimits::default()
     };
-    tokenrail_presentation::listen(listener, api, the_page, limits)
+    let base = BasePath::new(config.base_path());
+    tokenrail_presentation::listen(listener, api, move |routes| the_page(routes, base.clone()), limits)
 }
 
 /// Serves the page beside the API, behind the same guard.
-fn the_page(routes: &mut ServiceConfig) {
+fn the_page(routes: &mut ServiceConfig, base: BasePath) {
+    routes.app_data(base);
     for path in tokenrail_web::PATHS {
         routes.service(page(path, tokenrail_web::serve));
     }
@@ -187,6 +195,8 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
         presentation.allowed_hosts.push(address.to_string());
     }
     presentation.allowed_hosts.extend(config.allowed_hosts.iter().cloned());
+    presentation.allowed_hosts.extend(config.public_url.iter().map(|url| url.authority().to_owned()));
+    config.base_path().clone_into(&mut presentation.base_path);
     presentation.allowed_origins.clone_from(&config.allowed_origins);
     presentation.request_bytes = limits.request_bytes;
     presentation.chat_bytes = limits.chat_bytes;

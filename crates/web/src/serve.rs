@@ -34,6 +34,25 @@ pub fn open_paths() -> Vec<String> {
     PATHS.map(|path| path.replace("{id}", "*")).into()
 }
 
+/// The page of a server that clients reach below a path.
+#[derive(Debug, Clone)]
+pub struct BasePath(String);
+
+impl BasePath {
+    /// `path` has no slash at its end. It is empty for the root.
+    pub fn new(path: impl Into<String>) -> Self {
+        Self(path.into())
+    }
+
+    /// The page with the addresses of its files below this path.
+    fn apply(&self, page: &[u8]) -> Vec<u8> {
+        let page = String::from_utf8_lossy(page);
+        page.replace("href=\"/", &format!("href=\"{}/", self.0))
+            .replace("src=\"/", &format!("src=\"{}/", self.0))
+            .into()
+    }
+}
+
 #[derive(RustEmbed)]
 #[folder = "page/dist/"]
 struct Built;
@@ -59,8 +78,9 @@ pub async fn serve(request: HttpRequest) -> HttpResponse {
     }
 }
 
-fn answer(request: &HttpRequest, name: &str, file: EmbeddedFile) -> HttpResponse {
-    let tag = tag(&file);
+fn answer(request: &HttpRequest, name: &str, mut file: EmbeddedFile) -> HttpResponse {
+    let base = request.app_data::<BasePath>().filter(|base| name == "index.html" && !base.0.is_empty());
+    let tag = tag(&file, base);
     let known = is_known(request, &tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     answer
@@ -69,6 +89,9 @@ fn answer(request: &HttpRequest, name: &str, file: EmbeddedFile) -> HttpResponse
         .insert_header((header::CONTENT_SECURITY_POLICY, POLICY));
     if known {
         return answer.finish();
+    }
+    if let Some(base) = base {
+        file.data = base.apply(&file.data).into();
     }
     answer.insert_header((header::CONTENT_TYPE, content_type(name))).body(body(file.data))
 }
@@ -91,9 +114,12 @@ fn is_known(request: &HttpRequest, tag: &EntityTag) -> bool {
     }
 }
 
-fn tag(file: &EmbeddedFile) -> EntityTag {
+/// The version of the file: its hash, and the base path that it contains.
+fn tag(file: &EmbeddedFile, base: Option<&BasePath>) -> EntityTag {
     let digits = file.metadata.sha256_hash().into_iter().flat_map(|byte| [byte >> 4, byte & 15]);
-    EntityTag::new_strong(digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect())
+    let mut version: String = digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect();
+    version.extend(base.iter().flat_map(|base| base.0.chars()));
+    EntityTag::new_strong(version)
 }
 
 fn content_type(name: &str) -> &'static str {

@@ -29,6 +29,7 @@ pub(super) struct ServerTable {
     pub(super) allowed_hosts: Vec<String>,
     pub(super) allowed_origins: Vec<String>,
     pub(super) default_agent: Option<String>,
+    pub(super) public_url: Option<String>,
 }
 
 impl ServerTable {

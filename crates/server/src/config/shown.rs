@@ -16,16 +16,15 @@ const HIDDEN: &str = "(hidden)";
 impl Config {
     /// All settings, with the defaults. Values of `env`, texts in `parameters` and logins in URLs are hidden.
     pub(crate) fn to_table(&self) -> Table {
-        let server = Table::from_iter([
-            ("listen".to_owned(), self.listen.to_string().into()),
-            ("data_dir".to_owned(), self.data_dir.display().to_string().into()),
-            ("allowed_hosts".to_owned(), list(&self.allowed_hosts)),
-            ("allowed_origins".to_owned(), list(&self.allowed_origins)),
+        let server = table([
+            ("listen", Some(self.listen.to_string().into())),
+            ("data_dir", Some(self.data_dir.display().to_string().into())),
+            ("public_url", self.public_url.as_ref().map(|url| url.to_string().into())),
+            ("allowed_hosts", Some(list(&self.allowed_hosts))),
+            ("allowed_origins", Some(list(&self.allowed_origins))),
+            ("default_agent", self.default_agent.clone().map(Value::from)),
         ]);
         let mut table = Table::from_iter([("server".to_owned(), Value::Table(server))]);
-        if let (Some(default), Some(Value::Table(server))) = (&self.default_agent, table.get_mut("server")) {
-            server.insert("default_agent".to_owned(), default.clone().into());
-        }
         let synchronous = match self.synchronous {
             SyncMode::Full => "full",
             SyncMode::Normal => "normal",

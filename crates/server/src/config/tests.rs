@@ -159,6 +159,10 @@ fn a_wrong_value_is_told_with_its_line_too() {
             "toml:3: agents.x: speed: must be a number",
         ),
         (
+            "[server]\n\npublic_url = \"https://x/api\"\n",
+            "toml:3: server.public_url: the path must not begin with \"api\", which is a path of the server itself",
+        ),
+        (
             "[server]\n\ndefault_agent = \"demos\"\n",
             "toml:3: server.default_agent: unknown agent type \"demos\"; did you mean \"demo\"?",
         ),

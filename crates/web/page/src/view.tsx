@@ -3,11 +3,14 @@ import { preloadAgentMessages, TokenrailProvider } from "@tokenrail/client/react
 import { StrictMode, useEffect, useEffectEvent, useState } from "react";
 import { createRoot } from "react-dom/client";
 
+import { base } from "./app/address.ts";
 import { App } from "./app/App.tsx";
 import { AskForToken } from "./app/AskForToken.tsx";
 import { type Door, knock } from "./app/door.ts";
 import { givenToken, keepToken } from "./app/token.ts";
 import { soon } from "./ui/soon.ts";
+
+const baseUrl = location.origin + base;
 
 interface Key {
   readonly token: string;
@@ -32,7 +35,7 @@ function Page({ first }: { readonly first: Key }) {
     keepToken(given);
     if (given === token && door === "open") return;
     client.close();
-    setKey({ token: given, client: createClient({ token: given }) });
+    setKey({ token: given, client: createClient({ baseUrl, token: given }) });
     setDoor("open");
   };
   useGivenToken(take);
@@ -64,7 +67,7 @@ function useGivenToken(onToken: (token: string) => void): void {
 const showMs = 250;
 
 export async function open(token: string, agentId: string | null, fetch: typeof globalThis.fetch): Promise<void> {
-  const client = createClient({ token, fetch });
+  const client = createClient({ baseUrl, token, fetch });
   if (token && agentId) await Promise.race([preloadAgentMessages(client, agentId).messages, pause(showMs)]);
   const root = document.getElementById("root");
   if (!root) return;

@@ -2,7 +2,7 @@ use actix_web::dev::ServiceResponse;
 use actix_web::http::{StatusCode, header};
 use actix_web::{App, test as harness, web};
 
-use crate::{PATHS, open_paths, serve};
+use crate::{BasePath, PATHS, open_paths, serve};
 
 async fn get(path: &str, known: Option<&str>) -> ServiceResponse {
     let routes = |config: &mut web::ServiceConfig| {
@@ -71,4 +71,21 @@ fn what_is_served_is_what_needs_no_token() {
     let open = open_paths();
     assert_eq!(open.len(), PATHS.len());
     assert_eq!(open.iter().filter(|path| path.contains(['*', '{'])).collect::<Vec<_>>(), ["/agents/*"]);
+}
+
+#[actix_web::test]
+async fn below_a_path_the_page_names_its_files_there() {
+    let routes = |config: &mut web::ServiceConfig| {
+        config.app_data(BasePath::new("/agents"));
+        config.service(web::resource("/").to(serve));
+    };
+    let server = harness::init_service(App::new().configure(routes)).await;
+    let request = harness::TestRequest::with_uri("/").to_request();
+    let answer = harness::call_service(&server, request).await;
+    let (root, tag) = (get("/", None).await, header_of(&answer, header::ETAG).to_owned());
+    assert_ne!(tag, header_of(&root, header::ETAG), "a browser must not keep the page of another path");
+    let page = harness::read_body(answer).await;
+    let page = String::from_utf8_lossy(&page);
+    assert!(page.contains("src=\"/agents/app.js\"") && page.contains("href=\"/agents/app.css\""), "{page}");
+    assert!(!page.contains("\"/app.") && !page.contains("\"/icon"), "{page}");
 }

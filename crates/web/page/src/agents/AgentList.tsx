@@ -2,6 +2,7 @@ import type { Agent } from "@tokenrail/client";
 import { preloadAgentMessages, useTokenrail } from "@tokenrail/client/react";
 import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react";
 
+import { pathOf } from "../app/address.ts";
 import { useNow } from "../app/now.ts";
 import { compact, counted, since } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
@@ -131,7 +132,7 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
   return (
     <li>
       <a
-        href={`/agents/${agent.id}`}
+        href={pathOf(agent.id)}
         className="agent"
         data-testid="agent"
         data-agent-id={agent.id}

@@ -2,6 +2,7 @@ import type { Agent, OpenQuestion } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 
+import { base } from "../app/address.ts";
 import { unhidden } from "../conversation/given.ts";
 import { needsYou } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
@@ -56,7 +57,7 @@ function notify(question: OpenQuestion, tag: string, agents: readonly Agent[], o
   try {
     const notice = new Notification(`${agent ? titleOf(agent) : "An agent"} needs you`, {
       body: `Allow ${unhidden(question.toolName) || "a tool"}?`,
-      icon: "/icon-waiting.svg",
+      icon: `${base}/icon-waiting.svg`,
       // If several tabs show the page, the browser shows one notification.
       tag,
     });

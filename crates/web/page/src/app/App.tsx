@@ -11,6 +11,7 @@ import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
+import { pathOf } from "./address.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
 import { phone, useMedia } from "./media.ts";
 import { useRoute } from "./route.ts";
@@ -97,7 +98,7 @@ function Bar({ agents, onHome, children }: BarProps) {
       {children}
       <h1 className="brand">
         <a
-          href="/"
+          href={pathOf(null)}
           onClick={(event) => {
             event.preventDefault();
             onHome();

@@ -1,4 +1,16 @@
+/**
+ * The path below which the server is reached, such as "/agents", or "" for the root. All built files are directly below it.
+ * The development server is always at the root.
+ */
+export const base: string = import.meta.env.DEV ? "" : new URL(/* @vite-ignore */ ".", import.meta.url).pathname.replace(/\/$/, "");
+
+/** The path of an agent's page, or of the first page. */
+export function pathOf(agentId: string | null): string {
+  return agentId ? `${base}/agents/${encodeURIComponent(agentId)}` : `${base}/`;
+}
+
 /** The agent in the URL path, or null on the first page. */
 export function agentIn(path: string): string | null {
-  return /^\/agents\/([\w-]+)\/?$/.exec(path)?.[1] ?? null;
+  const below = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
+  return /^\/agents\/([\w-]+)\/?$/.exec(below)?.[1] ?? null;
 }

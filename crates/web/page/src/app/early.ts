@@ -1,3 +1,5 @@
+import { base } from "./address.ts";
+
 /** Sends requests before the client library is loaded. The client then gets the pending responses. */
 export class EarlyAnswers {
   readonly #answers = new Map<string, Promise<Response>>();
@@ -8,10 +10,11 @@ export class EarlyAnswers {
   }
 
   ask(path: string): void {
-    const answer = fetch(path, { headers: { Authorization: `Bearer ${this.#token}` } });
+    const url = new URL(base + path, location.origin).href;
+    const answer = fetch(url, { headers: { Authorization: `Bearer ${this.#token}` } });
     // A caller that takes the response gets the error. If none does, the error does not matter.
     answer.catch(() => undefined);
-    this.#answers.set(new URL(path, location.origin).href, answer);
+    this.#answers.set(url, answer);
   }
 
   /** Each response is used only once: a later request needs the current state. */

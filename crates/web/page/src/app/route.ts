@@ -1,6 +1,6 @@
 import { useCallback, useSyncExternalStore } from "react";
 
-import { agentIn } from "./address.ts";
+import { agentIn, pathOf } from "./address.ts";
 
 const moved = "tokenrail:moved";
 
@@ -8,7 +8,7 @@ const moved = "tokenrail:moved";
 export function useRoute(): [agentId: string | null, go: (agentId: string | null) => void] {
   const path = useSyncExternalStore(subscribe, () => location.pathname);
   const go = useCallback((agentId: string | null) => {
-    const next = agentId ? `/agents/${encodeURIComponent(agentId)}` : "/";
+    const next = pathOf(agentId);
     if (next === location.pathname) return;
     history.pushState(null, "", next);
     window.dispatchEvent(new Event(moved));

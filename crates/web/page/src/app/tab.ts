@@ -1,5 +1,7 @@
 import { useEffect } from "react";
 
+import { base } from "./address.ts";
+
 const product = "Tokenrail";
 
 /** A browser shows about this many characters of a title at most, in its list of tabs. */
@@ -16,7 +18,7 @@ export function useTab(subject: string | undefined, waiting: number): void {
   const waits = waiting > 0;
   useEffect(() => {
     const icon = document.querySelector<HTMLLinkElement>("link[rel=icon]");
-    if (icon) icon.href = waits ? "/icon-waiting.svg" : "/icon.svg";
+    if (icon) icon.href = `${base}/${waits ? "icon-waiting" : "icon"}.svg`;
   }, [waits]);
 }
 

@@ -1,0 +1,96 @@
+//! `server.public_url`: where browsers and other clients reach the server through a proxy.
+
+use std::fmt;
+use std::str::FromStr;
+
+use reqwest::Url;
+
+/// The first parts of the server's own paths. Below such a path, no request could be told from another.
+const OWN_PATHS: [&str; 4] = ["api", "test", "v1", "ws"];
+
+/// A URL such as `https://example.com/agents`, without a slash at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PublicUrl {
+    /// `http` or `https`.
+    scheme: String,
+    /// The host, and the port unless it is that of the scheme.
+    authority: String,
+    /// Empty, or a path such as `/agents`.
+    path: String,
+}
+
+impl PublicUrl {
+    /// The value of `Host` that clients send, if the proxy does not change it.
+    pub(crate) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// The path below which the server is reached. Empty for the root.
+    pub(crate) fn path(&self) -> &str {
+        &self.path
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected =
+            "expected a form like \"https://agents.example.com\" or \"https://example.com/agents\"";
+        let url = Url::parse(text).map_err(|error| format!("invalid URL: {error}; {expected}"))?;
+        let host = url.host_str().filter(|_| matches!(url.scheme(), "http" | "https"));
+        let is_plain = url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none();
+        let Some(host) = host.filter(|_| is_plain) else { return Err(format!("invalid URL; {expected}")) };
+        let path = url.path().trim_end_matches('/');
+        let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
+        if !path.bytes().all(is_path) || path.contains("//") {
+            return Err(format!("the path {path:?} may only have letters, digits and \"-._~\"; {expected}"));
+        }
+        let first = path.split('/').nth(1).unwrap_or_default();
+        if OWN_PATHS.contains(&first) {
+            return Err(format!(
+                "the path must not begin with {first:?}, which is a path of the server itself"
+            ));
+        }
+        let authority = match url.port() {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        Ok(Self { scheme: url.scheme().to_owned(), authority, path: path.to_owned() })
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { scheme, authority, path } = self;
+        write!(f, "{scheme}://{authority}{path}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PublicUrl;
+
+    #[test]
+    fn a_public_url_is_a_host_and_perhaps_a_path() {
+        let read = |text: &str| text.parse::<PublicUrl>().map(|url| (url.to_string(), url.path().to_owned()));
+        let ok = |url: &str, path: &str| Ok((url.to_owned(), path.to_owned()));
+        assert_eq!(read("https://Agents.Example.com/"), ok("https://agents.example.com", ""));
+        assert_eq!(read("https://example.com:443/a/b/"), ok("https://example.com/a/b", "/a/b"));
+        assert_eq!(read("http://box:8080/agents"), ok("http://box:8080/agents", "/agents"));
+        for wrong in [
+            "agents.example.com",
+            "ftp://x/",
+            "https://x/?a",
+            "https://u@x/",
+            "https://x/api/",
+            "https://x/a b",
+            "/a",
+        ] {
+            read(wrong).expect_err(wrong);
+        }
+    }
+}
