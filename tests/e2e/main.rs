@@ -55,6 +55,7 @@ mod small_server;
 mod supervisor_program;
 mod survive_a_crash;
 mod terminal;
+mod tls;
 mod turns;
 mod typed_answers;
 mod which_server;

@@ -20,6 +20,7 @@ mod endpoints;
 mod error;
 mod export;
 mod fold;
+mod forwarded;
 mod frames;
 mod guard;
 mod hex;
@@ -52,7 +53,8 @@ mod tests;
 
 pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret};
+pub use forwarded::{Announced, Forwarded};
 pub use listen::{ServerLimits, listen};
 pub use routes::{app, page, routes};
-pub use socket::SocketLimits;
+pub use socket::{SocketLimits, set_limits};
 pub use vocabularies::native::{agent_frames, event_json, packed_frames, packed_items};

@@ -19,6 +19,7 @@ use futures_util::FutureExt as _;
 use tokio::runtime::Handle;
 
 use crate::api::Api;
+use crate::forwarded::Forwarded;
 use crate::routes::app;
 use crate::socket::{Idle, SocketLimits, Streams, Watch, Watched, set_limits};
 
@@ -69,13 +70,15 @@ impl Default for ServerLimits {
     }
 }
 
-/// Serves the API and the routes of `more`, behind the same guard. Must be called on the runtime of the application.
+/// Serves the API and the routes of `more`, behind the same guard. `forwarded` knows the clients of connections that are
+/// passed on. Must be called on the runtime of the application.
 ///
 /// # Errors
 /// The listener cannot be used.
 pub fn listen(
     listener: TcpListener,
     api: Api,
+    forwarded: Forwarded,
     more: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
     limits: ServerLimits,
 ) -> io::Result<Server> {
@@ -94,7 +97,7 @@ pub fn listen(
     let stopping = builder.graceful_shutdown_signal();
     let runtime = Handle::current();
     let builder = builder.listen("http", listener, move || {
-        let stopping = stopping.clone();
+        let (stopping, forwarded) = (stopping.clone(), forwarded.clone());
         let http = HttpService::build()
             .graceful_shutdown_signal(move || {
                 let stopping = stopping.clone();
@@ -115,7 +118,7 @@ pub fn listen(
         let streams = Streams::start(&runtime);
         apply_fn_factory(http, move |socket: TcpStream, http| {
             set_limits(&socket, limits.sockets);
-            let peer = socket.peer_addr().ok();
+            let peer = socket.peer_addr().ok().map(|from| forwarded.client(from));
             let watch = Rc::new(Watch::new(idle, socket));
             // Boxed, so that its memory is freed when the connection only streams.
             let requests = Box::pin(http.call((Watched::new(Rc::clone(&watch)), peer)));

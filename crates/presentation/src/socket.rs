@@ -30,7 +30,7 @@ impl Default for SocketLimits {
 }
 
 /// Sets the socket options of an accepted connection. If that fails, it logs a warning.
-pub(crate) fn set_limits(stream: &TcpStream, limits: SocketLimits) {
+pub fn set_limits(stream: &TcpStream, limits: SocketLimits) {
     let timeout_ms = u32::try_from(limits.no_progress.as_millis()).unwrap_or(u32::MAX);
     let set = set_tcp_user_timeout(stream, timeout_ms)
         .and_then(|()| set_socket_send_buffer_size(stream, limits.send_buffer_bytes));

@@ -24,6 +24,14 @@ use source::Source;
 pub(crate) use target::TOKEN_VARIABLE;
 pub use target::{EnvToken, Given, Target};
 
+/// The files of a TLS certificate, in PEM.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TlsConfig {
+    /// The certificate, followed by the intermediate certificates.
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
 /// The configuration of one server.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -42,6 +50,8 @@ pub struct Config {
     pub default_agent: Option<String>,
     /// Where clients reach the server through a proxy. `None` if they reach it directly.
     pub(crate) public_url: Option<PublicUrl>,
+    /// With TLS, the server accepts no unencrypted connections at `listen`.
+    pub(crate) tls: Option<TlsConfig>,
     pub synchronous: SyncMode,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
@@ -112,6 +122,19 @@ impl Config {
         let public_url = server.public_url.map(|url| url.parse()).transpose();
         let public_url = public_url
             .map_err(|why| source.wrong(&["server", "public_url"], format!("server.public_url: {why}")))?;
+        let tls = match (server.tls_cert, server.tls_key) {
+            (Some(certificate), Some(key)) => Some(TlsConfig {
+                certificate: absolute(&expand_home(&certificate, home.as_deref())),
+                key: absolute(&expand_home(&key, home.as_deref())),
+            }),
+            (None, None) => None,
+            (one, _) => {
+                let (set, missing) =
+                    if one.is_some() { ("tls_cert", "tls_key") } else { ("tls_key", "tls_cert") };
+                let message = format!("server.{set}: TLS needs server.{missing} too");
+                return Err(source.wrong(&["server", set], message));
+            }
+        };
         let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         let former_agents = agents::former(&agents);
         if !agents.contains_key(&default_agent) && !former_agents.contains_key(&default_agent) {
@@ -129,6 +152,7 @@ impl Config {
             allowed_origins: server.allowed_origins,
             default_agent: Some(default_agent),
             public_url,
+            tls,
             synchronous: tables.storage.synchronous.unwrap_or(SyncMode::Full),
             limits: tables.limits,
             agents,

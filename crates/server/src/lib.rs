@@ -12,6 +12,7 @@ mod compose;
 mod config;
 mod panics;
 mod server;
+mod tls;
 mod token;
 
 pub use cli::main;

@@ -12,7 +12,7 @@ use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, SqliteStore};
 use tokenrail_ports::is_disk_full;
-use tokenrail_presentation::{Api, PresentationConfig, ServerLimits, SocketLimits, page};
+use tokenrail_presentation::{Api, Forwarded, PresentationConfig, ServerLimits, SocketLimits, page};
 use tokenrail_web::BasePath;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -20,18 +20,23 @@ use tokio::task::JoinHandle;
 use crate::address;
 use crate::clock::SystemRandom;
 use crate::compose::{self, ComposeError};
-use crate::config::Config;
+use crate::config::{Config, LimitsConfig};
+use crate::tls::{self, TlsError, TlsFront};
 use crate::token::{self, TokenError};
 
 /// A running server.
 pub struct Server {
     config: Config,
     address: SocketAddr,
+    /// Where the server accepts unencrypted connections: a loopback address if TLS is in front.
+    local: SocketAddr,
     token: Option<String>,
     service: AgentService,
     store: SqliteStore,
     http: ServerHandle,
     serving: JoinHandle<io::Result<()>>,
+    /// Accepts connections as long as it is there.
+    _tls: Option<TlsFront>,
 }
 
 /// Why a server did not start.
@@ -57,6 +62,8 @@ pub enum StartError {
     Random(#[source] io::Error),
     #[error("cannot open the database")]
     Panic(#[source] io::Error),
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     #[error("cannot write the address file to the data folder")]
     Address(#[source] io::Error),
 }
@@ -78,16 +85,20 @@ impl Server {
         let failed = |source| StartError::Listen { address: wanted, source };
         let listener = TcpListener::bind(wanted).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let forwarded = Forwarded::default();
+        let (tls, listener) = with_tls(listener, &config, &forwarded)?;
+        // The commands on this machine need no TLS.
+        let local = listener.local_addr().map_err(failed)?;
 
         let outside = compose::outside(&config, &store)?;
         let service = AgentService::new(outside, compose::limits(&config.limits), Handle::current());
         let adopted_agents = service.recover().await.map_err(StartError::Recover)?;
         tracing::info!(%address, adopted_agents, data_dir = %config.data_dir.display(), "serving");
 
-        let presentation = presentation_config(&config, address, token.clone());
+        let presentation = presentation_config(&config, [address, local], token.clone());
         let api = Api::new(service.clone(), presentation, random_source()?);
-        let http = listen(listener, api, &config).map_err(failed)?;
-        match address::write(&config.data_dir, address) {
+        let http = listen(listener, api, forwarded, &config).map_err(failed)?;
+        match address::write(&config.data_dir, local) {
             Err(error) if is_disk_full(&error) => {
                 tracing::error!(
                     "the disk is full, so the address file could not be written: other commands reach this server \
@@ -98,12 +109,18 @@ impl Server {
         }
         let handle = http.handle();
         let serving = Handle::current().spawn(http);
-        Ok(Self { config, address, token, service, store, http: handle, serving })
+        Ok(Self { config, address, local, token, service, store, http: handle, serving, _tls: tls })
     }
 
     /// The server's address as a URL, without a slash at its end.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.config.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// The address for clients in this process and on this machine, as a URL. It needs no TLS.
+    pub(crate) fn local_url(&self) -> String {
+        format!("http://{}", self.local)
     }
 
     /// The URL of the page. The token is behind the `#`, because browsers do not send that part.
@@ -159,15 +176,41 @@ fn check_private(data_dir: &Path) -> Result<(), StartError> {
     if mode & 0o022 == 0 { Ok(()) } else { Err(StartError::OthersMayWrite(data_dir.to_owned())) }
 }
 
-fn listen(listener: TcpListener, api: Api, config: &Config) -> io::Result<actix_web::dev::Server> {
-    let limits = &config.limits;
-    // The standard library sets a backlog of 128 connections. If all clients reconnect at once, the kernel drops the
-    // connections beyond that, and some clients notice it only after a minute.
-    rustix::net::listen(&listener, i32::try_from(limits.connections).unwrap_or(i32::MAX))?;
-    let sockets = SocketLimits {
+/// Puts TLS in front of the listener, if it is configured. Returns the listener for what is decrypted.
+fn with_tls(
+    listener: TcpListener,
+    config: &Config,
+    forwarded: &Forwarded,
+) -> Result<(Option<TlsFront>, TcpListener), TlsError> {
+    let Some(files) = &config.tls else { return Ok((None, listener)) };
+    let (connections, sockets) = (config.limits.connections, socket_limits(&config.limits));
+    set_backlog(&listener, connections).map_err(TlsError::Setup)?;
+    let (front, listener) = tls::start(listener, files.clone(), forwarded.clone(), connections, sockets)?;
+    Ok((Some(front), listener))
+}
+
+fn socket_limits(limits: &LimitsConfig) -> SocketLimits {
+    SocketLimits {
         send_buffer_bytes: limits.send_buffer_bytes,
         no_progress: Duration::from_secs(limits.send_timeout_s),
-    };
+    }
+}
+
+/// The standard library sets a backlog of 128 connections. If all clients reconnect at once, the kernel drops the
+/// connections beyond that, and some clients notice it only after a minute.
+fn set_backlog(listener: &TcpListener, connections: usize) -> io::Result<()> {
+    Ok(rustix::net::listen(listener, i32::try_from(connections).unwrap_or(i32::MAX))?)
+}
+
+fn listen(
+    listener: TcpListener,
+    api: Api,
+    forwarded: Forwarded,
+    config: &Config,
+) -> io::Result<actix_web::dev::Server> {
+    let limits = &config.limits;
+    set_backlog(&listener, limits.connections)?;
+    let sockets = socket_limits(limits);
     let limits = ServerLimits {
         connections: limits.connections,
         flush_timeout: sockets.no_progress,
@@ -175,7 +218,13 @@ fn listen(listener: TcpListener, api: Api, config: &Config) -> io::Result<actix_
         ..ServerLimits::default()
     };
     let base = BasePath::new(config.base_path());
-    tokenrail_presentation::listen(listener, api, move |routes| the_page(routes, base.clone()), limits)
+    tokenrail_presentation::listen(
+        listener,
+        api,
+        forwarded,
+        move |routes| the_page(routes, base.clone()),
+        limits,
+    )
 }
 
 /// Serves the page beside the API, behind the same guard.
@@ -186,14 +235,18 @@ fn the_page(routes: &mut ServiceConfig, base: BasePath) {
     }
 }
 
-fn presentation_config(config: &Config, address: SocketAddr, token: Option<String>) -> PresentationConfig {
-    let mut presentation = PresentationConfig::new(address.port());
+/// `addresses`: where the server accepts connections.
+fn presentation_config(
+    config: &Config,
+    addresses: [SocketAddr; 2],
+    token: Option<String>,
+) -> PresentationConfig {
+    let mut presentation = PresentationConfig::new(addresses[0].port());
     let limits = &config.limits;
     presentation.token = token.map(Into::into);
     presentation.open_paths = tokenrail_web::open_paths();
-    if !address.ip().is_unspecified() {
-        presentation.allowed_hosts.push(address.to_string());
-    }
+    let named = addresses.iter().filter(|address| !address.ip().is_unspecified());
+    presentation.allowed_hosts.extend(named.map(SocketAddr::to_string));
     presentation.allowed_hosts.extend(config.allowed_hosts.iter().cloned());
     presentation.allowed_hosts.extend(config.public_url.iter().map(|url| url.authority().to_owned()));
     config.base_path().clone_into(&mut presentation.base_path);

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::harness::{HOST, Harness, TOKEN};
-use crate::{ServerLimits, listen};
+use crate::{Forwarded, ServerLimits, listen};
 
 /// A WebSocket client that sends and receives exactly what a test says.
 pub(crate) struct Client {
@@ -42,7 +42,7 @@ pub(crate) fn serve(harness: &Harness) -> Served {
 pub(crate) fn serve_with(harness: &Harness, limits: ServerLimits) -> Served {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let server = listen(listener, harness.api.clone(), |_| {}, limits).unwrap();
+    let server = listen(listener, harness.api.clone(), Forwarded::default(), |_| {}, limits).unwrap();
     let handle = server.handle();
     actix_web::rt::spawn(server);
     Served { port, handle }

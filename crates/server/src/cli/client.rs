@@ -69,7 +69,7 @@ struct FieldProblem {
 impl Client {
     /// A client of a server that this process has started with this configuration.
     pub(crate) fn of_own(server: &Server, data_dir: &Path, repeat: &str) -> Result<Self, Failure> {
-        let client = Self::with(Url::parse(&server.url())?, server.token(), TokenOf::DataFolder)?;
+        let client = Self::with(Url::parse(&server.local_url())?, server.token(), TokenOf::DataFolder)?;
         Ok(Self { data_folder: Some(data_dir.to_owned()), repeat: repeat.to_owned(), ..client })
     }
 
@@ -91,6 +91,10 @@ impl Client {
         let environment = environment.map(|token| token.reveal().to_owned());
         let mut client = match &config.target {
             Target::Url(url) => Self::with(url.clone(), environment, TokenOf::Environment)?,
+            // The server listens there with TLS, and on another address without it.
+            Target::Address(address) if config.tls.is_some() && *address == config.listen => {
+                Self::of_folder(config)?
+            }
             Target::Address(address) if environment.is_some() => {
                 Self::with(url_of(*address)?, environment, TokenOf::Environment)?
             }

@@ -78,7 +78,7 @@ async fn run_on_own_server(
     let (host, repeat, data_dir) = (host_of(body, &config), config.repeat.clone(), config.data_dir.clone());
     // The server is for this run only, so it must not listen where the configured server would. No proxy reaches it.
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let private = Config { listen, public_url: None, ..config };
+    let private = Config { listen, public_url: None, tls: None, ..config };
     let server = Server::start(private).await?;
     let client = Client::of_own(&server, &data_dir, &repeat)?;
     let (id, done) = match launch(&client, body, screen).await {

@@ -81,10 +81,10 @@ pub(crate) async fn serve_and(
             "authentication is disabled: every program on this machine can run agents as this user"
         );
     }
-    if !config.listen.ip().is_loopback() {
+    if !config.listen.ip().is_loopback() && config.tls.is_none() {
         tracing::warn!(
             "listening on a non-loopback address: tokens and agent output cross the network unencrypted; \
-             use a TLS proxy"
+             set server.tls_cert and server.tls_key, or use a TLS proxy"
         );
     }
     for (agent, remark) in config.remarks() {

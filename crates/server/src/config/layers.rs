@@ -30,6 +30,8 @@ pub(super) struct ServerTable {
     pub(super) allowed_origins: Vec<String>,
     pub(super) default_agent: Option<String>,
     pub(super) public_url: Option<String>,
+    pub(super) tls_cert: Option<PathBuf>,
+    pub(super) tls_key: Option<PathBuf>,
 }
 
 impl ServerTable {

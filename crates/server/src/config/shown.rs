@@ -20,6 +20,8 @@ impl Config {
             ("listen", Some(self.listen.to_string().into())),
             ("data_dir", Some(self.data_dir.display().to_string().into())),
             ("public_url", self.public_url.as_ref().map(|url| url.to_string().into())),
+            ("tls_cert", self.tls.as_ref().map(|tls| tls.certificate.display().to_string().into())),
+            ("tls_key", self.tls.as_ref().map(|tls| tls.key.display().to_string().into())),
             ("allowed_hosts", Some(list(&self.allowed_hosts))),
             ("allowed_origins", Some(list(&self.allowed_origins))),
             ("default_agent", self.default_agent.clone().map(Value::from)),

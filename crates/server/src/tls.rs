@@ -1,0 +1,221 @@
+//! TLS in front of the server: connections are decrypted here, and passed on to a listener on a loopback address.
+//!
+//! So the streams of the server need not know of TLS. The server still learns the address of each client, because its
+//! limits count by client.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokenrail_presentation::{Forwarded, SocketLimits, set_limits};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use crate::config::TlsConfig;
+
+/// How long a client may take for the TLS handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often a new connection looks whether the files have changed, at most.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The pause after a connection could not be accepted, for example because too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// A certificate that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    #[error("cannot read the TLS certificate {}", path.display())]
+    Certificate { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("cannot read the TLS key {}", path.display())]
+    Key { path: PathBuf, source: rustls::pki_types::pem::Error },
+    #[error("the TLS key {} does not belong to the certificate {}", key.display(), certificate.display())]
+    Pair { certificate: PathBuf, key: PathBuf, source: rustls::Error },
+    #[error("cannot set up TLS")]
+    Setup(#[source] io::Error),
+}
+
+/// Accepts TLS connections, until it is dropped.
+pub(crate) struct TlsFront {
+    task: AbortHandle,
+}
+
+impl Drop for TlsFront {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Accepts TLS connections on `public` from now on, at most `connections` at once. Returns the listener that they are
+/// passed on to.
+///
+/// # Errors
+/// If the certificate cannot be read, or the listener cannot be set up.
+pub(crate) fn start(
+    public: TcpListener,
+    files: TlsConfig,
+    forwarded: Forwarded,
+    connections: usize,
+    sockets: SocketLimits,
+) -> Result<(TlsFront, TcpListener), TlsError> {
+    if is_readable_by_others(&files.key) {
+        let key = files.key.display();
+        tracing::warn!("other users can read the TLS key {key}; run: chmod o-r {key}");
+    }
+    let keys = Arc::new(Keys::read(files)?);
+    let mut config = ServerConfig::builder().with_no_client_auth().with_cert_resolver(keys);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let private = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(TlsError::Setup)?;
+    let address = private.local_addr().map_err(TlsError::Setup)?;
+    public.set_nonblocking(true).map_err(TlsError::Setup)?;
+    let public = tokio::net::TcpListener::from_std(public).map_err(TlsError::Setup)?;
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let passage = Passage { address, forwarded, sockets };
+    let task = Handle::current().spawn(accept(public, acceptor, passage, connections));
+    Ok((TlsFront { task: task.abort_handle() }, private))
+}
+
+/// Accepts connections for ever. If it is dropped, they all end.
+async fn accept(
+    public: tokio::net::TcpListener,
+    acceptor: TlsAcceptor,
+    passage: Passage,
+    connections: usize,
+) {
+    let places = Arc::new(Semaphore::new(connections));
+    let mut open = JoinSet::new();
+    loop {
+        // Further clients wait in the queue of the kernel.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let accepted = public.accept().await;
+        while open.try_join_next().is_some() {}
+        match accepted {
+            Ok((socket, client)) => {
+                let (acceptor, passage) = (acceptor.clone(), passage.clone());
+                open.spawn(async move {
+                    // The ends of connections are none of the server's errors: clients leave as they like.
+                    let _ = passage.pass(socket, client, &acceptor).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(error = &error as &dyn std::error::Error, "cannot accept a connection");
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Where decrypted connections go.
+#[derive(Clone)]
+struct Passage {
+    address: SocketAddr,
+    forwarded: Forwarded,
+    sockets: SocketLimits,
+}
+
+impl Passage {
+    /// Decrypts one connection until one side closes it.
+    async fn pass(self, socket: TcpStream, client: SocketAddr, acceptor: &TlsAcceptor) -> io::Result<()> {
+        set_limits(&socket, self.sockets);
+        let mut outside = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await??;
+        let inner = TcpSocket::new_v4()?;
+        // The address is known before the server can see the connection.
+        inner.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
+        let _client = self.forwarded.announce(inner.local_addr()?, client);
+        let mut inside = inner.connect(self.address).await?;
+        inside.set_nodelay(true)?;
+        copy_bidirectional(&mut outside, &mut inside).await?;
+        Ok(())
+    }
+}
+
+/// The current certificate. It is read again when its files have changed.
+#[derive(Debug)]
+struct Keys {
+    files: TlsConfig,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    key: Arc<CertifiedKey>,
+    version: Version,
+    looked: Instant,
+}
+
+/// When the files were changed last. `None` if a file cannot be read.
+type Version = [Option<SystemTime>; 2];
+
+impl Keys {
+    fn read(files: TlsConfig) -> Result<Self, TlsError> {
+        let version = files.version();
+        let key = Arc::new(files.read()?);
+        Ok(Self { files, current: Mutex::new(Current { key, version, looked: Instant::now() }) })
+    }
+}
+
+impl ResolvesServerCert for Keys {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if LOOK_AGAIN <= current.looked.elapsed() {
+            current.looked = Instant::now();
+            let version = self.files.version();
+            if version != current.version {
+                match self.files.read() {
+                    Ok(key) => {
+                        tracing::info!("the TLS certificate has changed");
+                        current.key = Arc::new(key);
+                        current.version = version;
+                    }
+                    // The files may be in the middle of a change. The next connection tries again.
+                    Err(error) => {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::error!(
+                            error,
+                            "cannot read the TLS certificate again; the earlier one stays"
+                        );
+                    }
+                }
+            }
+        }
+        Some(Arc::clone(&current.key))
+    }
+}
+
+impl TlsConfig {
+    fn version(&self) -> Version {
+        [&self.certificate, &self.key].map(|path| fs::metadata(path).and_then(|file| file.modified()).ok())
+    }
+
+    fn read(&self) -> Result<CertifiedKey, TlsError> {
+        let Self { certificate, key } = self;
+        let failed = |source| TlsError::Certificate { path: certificate.clone(), source };
+        let chain = CertificateDer::pem_file_iter(certificate).map_err(failed)?;
+        let chain = chain.collect::<Result<Vec<_>, _>>().map_err(failed)?;
+        let private = PrivateKeyDer::from_pem_file(key);
+        let private = private.map_err(|source| TlsError::Key { path: key.clone(), source })?;
+        let pair = |source| TlsError::Pair { certificate: certificate.clone(), key: key.clone(), source };
+        let provider = rustls::crypto::ring::default_provider();
+        let certified = CertifiedKey::from_der(chain, private, &provider).map_err(pair)?;
+        certified.keys_match().map_err(pair)?;
+        Ok(certified)
+    }
+}
+
+/// Whether other users may read the key.
+fn is_readable_by_others(key: &Path) -> bool {
+    fs::metadata(key).is_ok_and(|file| file.permissions().mode() & 0o004 != 0)
+}
