@@ -30,7 +30,7 @@ pub(crate) struct RunArgs {
     /// The model, as the agent program names it
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The working directory [default: a new, empty folder]. `run` adds it to the allowed folders if the server uses the data folder of this command. On any other server, allow it first (`tokenrail allow`, or `cwd_roots` of the type)
+    /// The working directory [default: a new, empty folder]. If the server runs on this machine with the same data folder, `run` adds the folder to the allowed folders. On any other server, allow it first (`tokenrail allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// A display name for the agent
