@@ -166,7 +166,9 @@ fn without_settings(
             Some(Ok(config::path(file, env, screen)))
         }
         Command::Config(args) if args.command == ConfigCommand::Init => Some(config::init(file, env, screen)),
-        Command::Completions(args) => Some(completions::completions(args, &help::fitted(Cli::command()), screen)),
+        Command::Completions(args) => {
+            Some(completions::completions(args, &help::fitted(Cli::command()), screen))
+        }
         Command::Man(args) => Some(man::man(args, help::fitted(Cli::command()), screen)),
         _ => None,
     }

@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn a_command_accepts_options_without_effect_before_and_after_its_name() {
         for words in [["--listen", "127.0.0.1:1", "token"], ["token", "--listen", "127.0.0.1:1"]] {
-            let matches = fitted(Cli::command()).try_get_matches_from(["tokenrail"].iter().chain(&words)).unwrap();
+            let matches =
+                fitted(Cli::command()).try_get_matches_from(["tokenrail"].iter().chain(&words)).unwrap();
             assert_eq!(matches.get_one::<String>("listen").unwrap(), "127.0.0.1:1");
         }
     }
