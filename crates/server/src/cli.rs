@@ -18,6 +18,7 @@ mod excerpt;
 mod exit;
 mod flags;
 mod follow;
+mod help;
 mod list;
 mod man;
 mod memory;
@@ -76,7 +77,7 @@ pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     color::choose(&arguments);
     let asks_for_json = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--json");
-    let parsed = Cli::command().try_get_matches_from(arguments);
+    let parsed = help::fitted(Cli::command()).try_get_matches_from(arguments);
     let (cli, matches) = match parsed.and_then(|matches| Ok((Cli::from_arg_matches(&matches)?, matches))) {
         Ok(parsed) => parsed,
         Err(answer) => return print(&answer, asks_for_json),
@@ -165,8 +166,10 @@ fn without_settings(
             Some(Ok(config::path(file, env, screen)))
         }
         Command::Config(args) if args.command == ConfigCommand::Init => Some(config::init(file, env, screen)),
-        Command::Completions(args) => Some(completions::completions(args, &Cli::command(), screen)),
-        Command::Man(args) => Some(man::man(args, Cli::command(), screen)),
+        Command::Completions(args) => {
+            Some(completions::completions(args, &help::fitted(Cli::command()), screen))
+        }
+        Command::Man(args) => Some(man::man(args, help::fitted(Cli::command()), screen)),
         _ => None,
     }
 }

@@ -230,7 +230,7 @@ async fn a_replay_goes_through_the_time_of_an_agent() {
     tab.until(&at_the_end).await;
     assert_eq!(tab.rows().await.len(), rows_of(&events).len());
     // If a button has the focus, the shortcut for play and pause presses the button.
-    tab.evaluate("document.querySelector('[aria-label=\"End the replay\"]').focus()").await;
+    tab.evaluate("document.querySelector('[aria-label=\"Close the replay\"]').focus()").await;
     tab.press("Space").await;
     tab.until_there("[data-testid=composer]").await;
     assert_eq!(server.events(&id).await, events, "nothing has changed");

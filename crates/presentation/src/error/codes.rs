@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` allows neither `application/json` (also as `*/*` or `application/*`) nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. (A chat request larger than `limits.request_bytes` gets proportionally more time: `limits.body_timeout_s` for each `limits.request_bytes` of its body.) Or an imported file arrived too slowly, or did not arrive within `limits.import_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. A large chat request gets this time for each `limits.request_bytes` of its body. An imported file must arrive within `limits.import_timeout_s`, and not too slowly.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -66,7 +66,7 @@ codes! {
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how the permission request was settled.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent already has `limits.queued_turns` queued turns, or too many turns that were cancelled while they were queued.";
+        "The agent already has `limits.queued_turns` queued turns. Or more turns than that were cancelled while they were queued: such a turn keeps its place until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
@@ -94,13 +94,13 @@ codes! {
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
-        "The database is unavailable or corrupt. The cause is in the server log.";
+        "The database cannot be read or written, or it is corrupt. The cause is in the server log; repair it before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "There are too many of these: queued launches, simultaneous imports, large chat requests that are being received, or unused tickets. Or there are too many open streams, in total or from one client address. Or one WebSocket follows too many agents or has too many open requests. Or an answer to a permission request cannot be delivered yet. `Retry-After` says how long to wait.";
+        "A limit is reached: of queued launches, imports, large chat requests, unused tickets or streams (in total or from one client address), or of agents and requests on one WebSocket. Or a permission answer cannot be delivered yet. `detail` says which. `Retry-After` says how long to wait.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
-        "The database cannot accept the request now. `Retry-After` says how long to wait.";
+        "The database works, but it is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`. The request had no effect. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"

@@ -22,13 +22,13 @@ pub(crate) struct Global {
     /// Data folder: the database, the access token and the output of running agents [default: `server.data_dir`, ~/.local/share/tokenrail]
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// URL of the server to connect to, such as `https://agents.example.com`, instead of the server of the data folder. Set the token of that server in `TOKENRAIL_TOKEN`. `--url` has no effect on `serve`, `backup`, `reparse` and `token`; `allow` refuses it
+    /// URL of the server to connect to, such as `https://agents.example.com`; its token is read from `TOKENRAIL_TOKEN` [default: the server that uses the data folder]
     #[arg(long, global = true, env = "TOKENRAIL_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// `up`, `serve`, `demo`: address to listen on [default: `server.listen`, 127.0.0.1:7117]. Other commands: address of the server to connect to [default: the server that uses the data folder]. No effect on `allow`, `backup`, `reparse` and `token`
+    /// Address of the server to connect to; for `up`, `serve` and `demo`, address to listen on
     #[arg(long, global = true, env = "TOKENRAIL_LISTEN", value_name = "ADDRESS")]
     pub(crate) listen: Option<String>,
-    /// `up`, `serve`, `demo`: accept requests without a token, on a loopback address only. Other commands: send no token
+    /// Send no token; for `up`, `serve` and `demo`, accept requests without a token
     #[arg(long, global = true)]
     pub(crate) insecure_no_auth: bool,
     /// When to use colours. `auto` means on a terminal, and obeys `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM=dumb`
@@ -47,15 +47,15 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
-    /// Launch an agent and follow it until its turn ends. If no server is running, start one for this command only
+    /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when the command ends. If you leave with Ctrl-C, the agent keeps running, and the next server adopts it
     Run(run::RunArgs),
-    /// Follow an agent
+    /// Print an agent's events, then follow it live until its turn ends
     Tail(tail::TailArgs),
     /// List agents, newest first
     Ls(list::LsArgs),
     /// Send a message to an agent and follow its answer
     Send(send::SendArgs),
-    /// Show the facts of one agent
+    /// Show the details of one agent
     Show(show::ShowArgs),
     /// Cancel the running turn and all queued turns of an agent
     Cancel {
@@ -68,11 +68,11 @@ pub(crate) enum Command {
     Answer(list::AnswerArgs),
     /// List the open permission requests of all running agents
     Questions,
-    /// Delete agents
+    /// Delete agents: remove them from the lists, but keep their history
     Rm(rm::RmArgs),
-    /// Print the address of the page, with a login, and open it if there is a display
+    /// Print a URL that opens the web page without asking for the token, and open it in a browser if there is a display
     Open(open::OpenArgs),
-    /// Export an agent with its complete history to standard output or to a file
+    /// Export an agent, with all turns that have ended, to standard output or to a file. Its first turn must have ended
     Export(copies::ExportArgs),
     /// Import an exported agent as a read-only copy and print its id
     Import(copies::ImportArgs),

@@ -1,4 +1,4 @@
-//! `tokenrail open`: the address of the page, with a login, and the page in a browser.
+//! `tokenrail open`: a URL that opens the page without asking for the token, and the page in a browser.
 
 use std::process::Stdio;
 
@@ -21,7 +21,7 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 pub(crate) struct OpenArgs {
     /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list of agents]
     pub(crate) id: Option<String>,
-    /// Only print the address. On a shared machine, other users may see the arguments of the browser, which contain the token
+    /// Only print the URL, and start no browser. On a shared machine, other users may see the URL among the arguments of a browser
     #[arg(long)]
     pub(crate) print: bool,
 }

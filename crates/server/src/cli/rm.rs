@@ -14,10 +14,10 @@ pub(crate) struct RmArgs {
     /// The agents' ids, the beginnings of them (at least 4 characters), or `latest` for the newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Delete the history too. It cannot be restored
+    /// Also delete the history, and the folder that was made for the agent, permanently
     #[arg(long)]
     purge: bool,
-    /// Cancel and delete agents that are running, too
+    /// Also delete running agents; they are cancelled first. Without this option, nothing is deleted if one of the agents is running
     #[arg(long)]
     force: bool,
 }

@@ -30,7 +30,7 @@ pub(crate) struct RunArgs {
     /// The model, as the agent program names it
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The working directory. If the server uses the data folder, `run` allows agents to work there if they may not yet. Any other server must allow it (`tokenrail allow`, or `cwd_roots` of the type)
+    /// The working directory [default: a new, empty folder]. If the server runs on this machine with the same data folder, `run` adds the folder to the allowed folders. On any other server, allow it first (`tokenrail allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// A display name for the agent

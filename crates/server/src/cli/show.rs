@@ -1,4 +1,4 @@
-//! `tokenrail show`: the facts of one agent.
+//! `tokenrail show`: the details of one agent.
 
 use clap::Args;
 use serde_json::Value;

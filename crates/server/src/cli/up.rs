@@ -10,7 +10,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Only print the address of the page
+    /// Only print the URL of the page, and start no browser
     #[arg(long)]
     print: bool,
 }

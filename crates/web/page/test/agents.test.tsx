@@ -168,3 +168,8 @@ test("a list that cannot be read says so, and not that it is empty", () => {
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   expect(onRetry).toHaveBeenCalledOnce();
 });
+
+test("an agent that has not begun yet is shown as starting", () => {
+  showList(new Server())(1, "initializing");
+  expect(screen.getByTestId("agent").textContent).toContain("starting");
+});

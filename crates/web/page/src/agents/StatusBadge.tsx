@@ -1,7 +1,7 @@
 import type { Agent, AgentStatus } from "@tokenrail/client";
 
 const words: Record<AgentStatus, string> = {
-  initializing: "initializing",
+  initializing: "starting",
   running: "running",
   completed: "completed",
   failed: "failed",

@@ -25,7 +25,7 @@ export function ErrorCard({ row, onRetry }: Props) {
         <Icon name="alert" />
         {classes[row.class] ?? row.class}
         {row.code && <code>{row.code}</code>}
-        {row.recoverable && <span className="tag">retry may succeed</span>}
+        {row.recoverable && <span className="tag">you can try again</span>}
       </h3>
       <p className="plain" dir="auto">
         {row.text}

@@ -51,8 +51,8 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
       <button
         type="button"
         className="icon-button"
-        aria-label="End the replay"
-        title="End the replay"
+        aria-label="Close the replay"
+        title="Close the replay"
         onClick={onClose}
       >
         <Icon name="close" />
