@@ -39,12 +39,16 @@ pub(crate) const PACKAGES: [Package; 2] = [CLIENT, PAGE];
 /// The client library's tests find the server's program by this. They follow it, cut its connections and kill it.
 const SERVER_VARIABLE: &str = "TOKENRAIL_TEST_SERVER";
 
+/// The client library's tests find the oldest Node that it supports by this.
+const OLDEST_NODE_VARIABLE: &str = "TOKENRAIL_TEST_NODE_20";
+
 /// Fetches what the packages need, and the Node that runs them, if they are missing.
 pub(crate) fn fetch() -> Result<(), Failure> {
     if system::found(&["npm"]).is_none() {
         system::install("npm")?;
     }
     clients::node()?;
+    clients::oldest_node()?;
     let lock = read(&root().join("package-lock.json"))?;
     // Written last, into the folder that npm empties first, so that an interrupted fetch is repeated.
     let stamp = root().join("node_modules/.fetched-lock");
@@ -111,6 +115,9 @@ impl Package {
         // missing.
         if let Ok(chromium) = tools::CHROMIUM.ready() {
             npm.env(tools::CHROMIUM.variable, chromium);
+        }
+        if let Ok(folder) = clients::oldest_node() {
+            npm.env(OLDEST_NODE_VARIABLE, folder.join("node"));
         }
         npm
     }
