@@ -84,6 +84,15 @@ impl Client {
     }
 }
 
+/// The packages of the apps that the how-to pages build with the client library.
+const APPS: [&str; 2] = ["app-vite", "app-next"];
+
+/// Fetches the packages of the apps, if they are missing. Returns the folder that contains theirs.
+pub(crate) fn apps() -> Result<PathBuf, Failure> {
+    APPS.iter().try_for_each(|app| fetch(app))?;
+    Ok(target())
+}
+
 /// The folder of Node at the known version. Fetches it if it is missing.
 pub(crate) fn node() -> Result<PathBuf, Failure> {
     node_in(NODE)

@@ -42,6 +42,9 @@ const SERVER_VARIABLE: &str = "TOKENRAIL_TEST_SERVER";
 /// The client library's tests find the oldest Node that it supports by this.
 const OLDEST_NODE_VARIABLE: &str = "TOKENRAIL_TEST_NODE_20";
 
+/// The client library's tests build apps with it if this names the folder of their packages.
+const APPS_VARIABLE: &str = "TOKENRAIL_TEST_APPS";
+
 /// Fetches what the packages need, and the Node that runs them, if they are missing.
 pub(crate) fn fetch() -> Result<(), Failure> {
     if system::found(&["npm"]).is_none() {
@@ -109,7 +112,11 @@ impl Package {
 
     /// The command for its tests, including the check of its types.
     pub(crate) fn tests(&self) -> Command {
-        let mut npm = npm_command(&["run", "--silent", "test", "--workspace", self.folder]);
+        Self::tests_with(&["run", "--silent", "test", "--workspace", self.folder])
+    }
+
+    fn tests_with(arguments: &[&str]) -> Command {
+        let mut npm = npm_command(arguments);
         npm.env(SERVER_VARIABLE, workspace::target().join("debug/tokenrail")).env("NO_COLOR", "1");
         // Without Chromium, the library is not tested in a browser's worker. The row of Chromium says why it is
         // missing.
@@ -121,6 +128,21 @@ impl Package {
         }
         npm
     }
+}
+
+/// The command that builds the apps of the how-to pages with the packed client library, and uses them.
+pub(crate) fn app_tests(packages: &Path) -> Command {
+    let mut npm = Package::tests_with(&[
+        "exec",
+        "--workspace",
+        CLIENT.folder,
+        "--",
+        "vitest",
+        "run",
+        "test/apps.test.ts",
+    ]);
+    npm.env(APPS_VARIABLE, packages);
+    npm
 }
 
 fn npm(what: &str, arguments: &[&str]) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type Agent, TokenrailClient, messagesOf, textOf } from "../src/index.js";
 import { applyEvents, emptyTranscript } from "../src/transcript/index.js";
-import { exampleOf } from "./examples.js";
+import { TEMPLATE, exampleOf } from "./examples.js";
 import { RealServer, hasServer } from "./real-server.js";
 
 const run = promisify(execFile);
@@ -20,27 +20,6 @@ const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const browser = process.env["TOKENRAIL_TEST_CHROMIUM"];
 /** What the test answers itself comes from no address, so the browser would keep it from the server on this machine. */
 const FLAGS = ["--no-sandbox", "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"];
-
-/** How Vite's template `react-ts` is compiled, and as strictly as any version of it was. */
-const TEMPLATE = {
-  target: "ES2023",
-  lib: ["ES2023", "DOM", "DOM.Iterable"],
-  module: "ESNext",
-  types: [],
-  skipLibCheck: true,
-  moduleResolution: "Bundler",
-  allowImportingTsExtensions: true,
-  verbatimModuleSyntax: true,
-  moduleDetection: "force",
-  noEmit: true,
-  jsx: "react-jsx",
-  strict: true,
-  noUnusedLocals: true,
-  noUnusedParameters: true,
-  erasableSyntaxOnly: true,
-  noFallthroughCasesInSwitch: true,
-  noUncheckedSideEffectImports: true,
-};
 
 /** What the template begins with, but for its style sheet. */
 const MAIN = `import { StrictMode } from 'react'

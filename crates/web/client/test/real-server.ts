@@ -54,7 +54,7 @@ export class RealServer {
   }
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const listener = createServer().listen(0, "127.0.0.1", () => {
       const address = listener.address();
