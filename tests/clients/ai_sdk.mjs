@@ -23,6 +23,7 @@ function open(id, transport = http(), onData = () => {}) {
   const chat = new Chat({ id, transport, onData, onError: (error) => errors.push(error) });
   return Object.assign(chat, { errors });
 }
+const isNewest = process.cwd().endsWith("ai-7");
 // The first releases put the id of a chat into an address without encoding it.
 const encodesIds = !process.cwd().endsWith("-oldest");
 const newId = (name) => (encodesIds ? `${name} ${story}/${chats++}` : `${story}-${chats++}`);
@@ -70,7 +71,12 @@ async function reopen(id) {
   return { chat, run };
 }
 
-/** A message without what differs between the versions of the SDK, or is not part of its JSON. */
+/** What a message shows. Older versions of the SDK leave out some of the other fields. */
+function outline({ role, parts }) {
+  return [role, ...plain(parts).map(({ type, text, state, toolName, input, output, data }) => ({ type, text, state, toolName, input, output, data }))];
+}
+
+/** A message as JSON. The number of a reasoning part is left out. */
 function plain(message) {
   return JSON.parse(JSON.stringify(message), (name, value) => {
     if (value?.type !== "reasoning") return value;
@@ -259,8 +265,7 @@ const stories = {
     await first.sendMessage({ text: script({ deltas: 3 }) });
     const { chat: idle, run: none } = await reopen(id);
     assert.equal(none, null, "nothing is being answered");
-    const shown = (chat) => chat.messages.map(({ role, parts: [...all] }) => [role, JSON.stringify(all)]);
-    assert.deepEqual(shown(idle), shown({ messages: plain(first.messages) }));
+    assert.deepEqual(idle.messages.map(outline), first.messages.map(outline));
 
     // Loaded in the middle of an answer, twice: once the answer goes on, and once it has ended before it is resumed.
     const gate = join(folder, "gate");
@@ -285,7 +290,7 @@ const stories = {
       assert.equal(text(answer(chat)), numbers(40), "each word once");
     }
     const { messages } = await history(id);
-    assert.deepEqual(messages, plain(back.chat.messages), "what was streamed is what is read");
+    assert.deepEqual(messages.map(outline), back.chat.messages.map(outline), "what was streamed is what is read");
 
     // The conversation goes on from what was loaded.
     await back.chat.sendMessage({ text: script({ deltas: 2 }) });
@@ -318,7 +323,8 @@ const stories = {
       assert.deepEqual(message?.parts.filter(isOpen) ?? [], [], name);
       const { messages } = await history(`run-${agent}-1`, version.replace("-", "?").replace("v", "v="));
       assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"], name);
-      assert.deepEqual(messages[1], plain(message), `${name}: what is streamed is what is read`);
+      const same = isNewest ? plain : outline;
+      assert.deepEqual(same(messages[1]), same(message), `${name}: what is streamed is what is read`);
       const events = await (await fetch(`${base}/api/agents/${agent}/events?limit=500`, { headers })).json();
       const turn = events.filter((event) => event.metadata.eventType === "message" && !event.metadata.parentToolCallId);
       if (events.length < 500 && !events.some((event) => event.metadata.eventType === "abandoned")) {
