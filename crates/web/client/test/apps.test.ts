@@ -32,6 +32,8 @@ const NEXT = { ...TEMPLATE, lib: ["DOM", "DOM.Iterable", "ESNext"], allowImporti
 
 let folder: string;
 let server: RealServer;
+/** Where the page of Vite is. The server allows its origin. */
+let vitePort: number;
 /** The block of the page that follows "`NAME`:". */
 let recipe: (name: string) => string;
 const children: ChildProcess[] = [];
@@ -53,8 +55,7 @@ async function app(name: string, files: Record<string, string>): Promise<string>
 }
 
 /** Starts a server of the app. Resolves when it answers. */
-async function started(root: string, script: string, words: string[]): Promise<string> {
-  const port = await freePort();
+async function started(root: string, script: string, words: string[], port: number): Promise<string> {
   const env = { ...process.env, TOKENRAIL_URL: server.url, TOKENRAIL_TOKEN: server.token, NEXT_TELEMETRY_DISABLED: "1" };
   const child = spawn(process.execPath, [join(root, "node_modules", script), ...words, String(port)], { cwd: root, env, stdio: "ignore" });
   children.push(child);
@@ -83,7 +84,8 @@ describe.skipIf(packages === undefined || !hasServer)("the app", { timeout: LIMI
     recipe = (name) => new RegExp(`\`${name}\`:\\n\\n<!-- [^>]* -->\\n\`\`\`tsx?\\n([^]*?)\`\`\``).exec(page)?.[1] ?? "";
     folder = await mkdtemp(join(tmpdir(), "tokenrail-apps-"));
     await run("npm", ["pack", "--silent", "--pack-destination", folder], { cwd: home });
-    server = await RealServer.start();
+    vitePort = await freePort();
+    server = await RealServer.start(`[server]\nallowed_origins = ["http://127.0.0.1:${vitePort}"]\n`);
   }, LIMIT_MS);
   afterEach(() => {
     for (const child of children.splice(0)) child.kill("SIGKILL");
@@ -108,7 +110,7 @@ describe.skipIf(packages === undefined || !hasServer)("the app", { timeout: LIMI
     }
     await run(process.execPath, ["node_modules/vite/bin/vite.js", "build", "--logLevel", "error"], { cwd: root });
     if (browser === undefined) return;
-    await clicked(await started(root, "vite/bin/vite.js", ["--host", "127.0.0.1", "--strictPort", "--port"]), "Launch");
+    await clicked(await started(root, "vite/bin/vite.js", ["--host", "127.0.0.1", "--strictPort", "--port"], vitePort), "Launch");
   });
 
   it("of Next compiles, builds, and streams an answer", async () => {
@@ -120,7 +122,7 @@ describe.skipIf(packages === undefined || !hasServer)("the app", { timeout: LIMI
     });
     const env = { ...process.env, NEXT_TELEMETRY_DISABLED: "1" };
     await run(process.execPath, ["node_modules/next/dist/bin/next", "build"], { cwd: root, env });
-    const address = await started(root, "next/dist/bin/next", ["start", "--hostname", "127.0.0.1", "--port"]);
+    const address = await started(root, "next/dist/bin/next", ["start", "--hostname", "127.0.0.1", "--port"], await freePort());
     const answer = await fetch(`${address}/answer`, { method: "POST", body: "Show me what you can do" });
     expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("All done.")]);
     if (browser !== undefined) await clicked(address, "Ask");
