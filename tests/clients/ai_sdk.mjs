@@ -23,6 +23,7 @@ function open(id, transport = http(), onData = () => {}) {
   const chat = new Chat({ id, transport, onData, onError: (error) => errors.push(error) });
   return Object.assign(chat, { errors });
 }
+const isNewest = process.cwd().endsWith("ai-7");
 // The first releases put the id of a chat into an address without encoding it.
 const encodesIds = !process.cwd().endsWith("-oldest");
 const newId = (name) => (encodesIds ? `${name} ${story}/${chats++}` : `${story}-${chats++}`);
@@ -52,6 +53,36 @@ async function fold(chunks) {
 function post(body, query = "") {
   const options = { method: "POST", headers: { ...headers, "content-type": "application/json" } };
   return fetch(api + query, { ...options, body: JSON.stringify(body) });
+}
+
+/** The earlier messages of a chat, and the id of the answer in progress. */
+async function history(id, query = "") {
+  const response = await fetch(`${api}/${encodeURIComponent(id)}/messages${query}`, { headers });
+  assert.equal(response.status, 200);
+  return { messages: await response.json(), run: response.headers.get("x-workflow-run-id") };
+}
+
+/** A page that was loaded again: the history, and then the answer in progress. */
+async function reopen(id) {
+  const { messages, run } = await history(id);
+  const prepareReconnectToStreamRequest = () => ({ api: `${api}/${run}/stream`, headers });
+  const chat = open(id, http({ prepareReconnectToStreamRequest }));
+  chat.messages = messages;
+  return { chat, run };
+}
+
+/** What a message shows. Older versions of the SDK leave out some of the other fields. */
+function outline({ role, parts }) {
+  return [role, ...plain(parts).map(({ type, text, state, toolName, input, output, data }) => ({ type, text, state, toolName, input, output, data }))];
+}
+
+/** A message as JSON. The number of a reasoning part is left out. */
+function plain(message) {
+  return JSON.parse(JSON.stringify(message), (name, value) => {
+    if (value?.type !== "reasoning") return value;
+    const { id: _, ...rest } = value;
+    return rest;
+  });
 }
 
 function stop(id) {
@@ -226,6 +257,50 @@ const stories = {
     assert.deepEqual(second.errors, []);
   },
 
+  async reload() {
+    const id = newId("reload");
+    assert.deepEqual(await history(id), { messages: [], run: null }, "a new chat");
+    const first = open(id);
+    await first.sendMessage({ text: script({ mode: "tool", deltas: 7 }) });
+    await first.sendMessage({ text: script({ deltas: 3 }) });
+    const { chat: idle, run: none } = await reopen(id);
+    assert.equal(none, null, "nothing is being answered");
+    assert.deepEqual(idle.messages.map(outline), first.messages.map(outline));
+
+    // Loaded in the middle of an answer, twice: once the answer goes on, and once it has ended before it is resumed.
+    const gate = join(folder, "gate");
+    const sent = first.sendMessage({ text: script({ deltas: 40, gate, gate_after: 9 }) });
+    await until(() => isAnswering(first) && text(answer(first)) === numbers(9), "nine words");
+    const [live, late] = [await reopen(id), await reopen(id)];
+    assert.deepEqual(live.chat.messages.map(({ role }) => role), ["user", "assistant", "user", "assistant", "user"]);
+    const resumed = live.chat.resumeStream();
+    await until(() => isAnswering(live.chat) && text(answer(live.chat)) === numbers(9), "the same nine words");
+    writeFileSync(join(folder, "reached"), "");
+    await Promise.allSettled([sent, resumed]);
+    await until(() => existsSync(join(folder, "restarted")), "a server that was killed is back");
+    const back = await reopen(id);
+    const continued = back.chat.resumeStream();
+    await until(() => isAnswering(back.chat) && text(answer(back.chat)) === numbers(9), "nine words again");
+    writeFileSync(gate, "");
+    await continued;
+    await late.chat.resumeStream();
+    for (const { chat } of [back, late]) {
+      assert.deepEqual(chat.errors, []);
+      assert.equal(chat.messages.length, 6);
+      assert.equal(text(answer(chat)), numbers(40), "each word once");
+    }
+    const { messages } = await history(id);
+    assert.deepEqual(messages.map(outline), back.chat.messages.map(outline), "what was streamed is what is read");
+
+    // The conversation goes on from what was loaded.
+    await back.chat.sendMessage({ text: script({ deltas: 2 }) });
+    assert.equal(answer(back.chat).metadata.turn, 4);
+    const newest = await history(id, "?limit=1");
+    assert.deepEqual(newest.messages.map(({ metadata }) => metadata.turn), [4, 4]);
+    const earlier = await history(id, "?limit=2&before=4");
+    assert.deepEqual(earlier.messages, messages.slice(2), "earlier pages");
+  },
+
   async recordings(agents, versions) {
     for (const version of new Set(versions.split(","))) await stories.recordingsAs(version, agents);
   },
@@ -246,6 +321,10 @@ const stories = {
         message = await fold(chunks.filter((chunk) => chunk.type !== "error"));
       }
       assert.deepEqual(message?.parts.filter(isOpen) ?? [], [], name);
+      const { messages } = await history(`run-${agent}-1`, version.replace("-", "?").replace("v", "v="));
+      assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"], name);
+      const same = isNewest ? plain : outline;
+      assert.deepEqual(same(messages[1]), same(message), `${name}: what is streamed is what is read`);
       const events = await (await fetch(`${base}/api/agents/${agent}/events?limit=500`, { headers })).json();
       const turn = events.filter((event) => event.metadata.eventType === "message" && !event.metadata.parentToolCallId);
       if (events.length < 500 && !events.some((event) => event.metadata.eventType === "abandoned")) {

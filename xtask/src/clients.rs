@@ -13,6 +13,9 @@ pub(crate) const VARIABLE: &str = "TOKENRAIL_TEST_CLIENTS";
 /// The Node that runs them. The machine's own Node may be too old for some, or missing.
 const NODE: &str = "node";
 
+/// The oldest Node that the client library supports.
+const OLDEST_NODE: &str = "node-20";
+
 /// The native program of Codex, which its adapter also contains.
 const CODEX: [&str; 2] = [
     "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
@@ -81,11 +84,29 @@ impl Client {
     }
 }
 
-/// The folder of Node at the known version. Fetches it if it is missing. There is a package for each kind of machine,
-/// and npm installs the one that fits.
+/// The packages of the apps that the how-to pages build with the client library.
+const APPS: [&str; 2] = ["app-vite", "app-next"];
+
+/// Fetches the packages of the apps, if they are missing. Returns the folder that contains theirs.
+pub(crate) fn apps() -> Result<PathBuf, Failure> {
+    APPS.iter().try_for_each(|app| fetch(app))?;
+    Ok(target())
+}
+
+/// The folder of Node at the known version. Fetches it if it is missing.
 pub(crate) fn node() -> Result<PathBuf, Failure> {
-    fetch(NODE)?;
-    let packages = target().join(NODE).join("node_modules").read_dir().ok().into_iter().flatten().flatten();
+    node_in(NODE)
+}
+
+/// The folder of the oldest Node that the client library supports. Fetches it if it is missing.
+pub(crate) fn oldest_node() -> Result<PathBuf, Failure> {
+    node_in(OLDEST_NODE)
+}
+
+/// There is a package for each kind of machine, and npm installs the one that fits.
+fn node_in(folder: &str) -> Result<PathBuf, Failure> {
+    fetch(folder)?;
+    let packages = target().join(folder).join("node_modules").read_dir().ok().into_iter().flatten().flatten();
     let mut folders = packages.map(|entry| entry.path().join("bin"));
     let found = folders.find(|folder| folder.join("node").is_file());
     found.ok_or_else(|| Failure::new("Node is not available for this machine"))

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{Failure, claude, process, tools, web};
+use crate::{Failure, claude, clients, process, tools, web};
 use foreign::{BROWSER_TESTS, Foreign, foreign};
 pub(crate) use lanes::Part;
 use lanes::{Log, Row};
@@ -90,6 +90,7 @@ fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, F
         let npm = &npm;
         patient.push(Part::new(package.what, move |log| package_tests(&package, npm, log)));
     }
+    patient.push(Part::new("Vite, Next apps", |log| app_tests(&npm, log)));
     Ok(lanes::run(parts, vec![patient, Vec::from_iter(beside)]))
 }
 
@@ -203,6 +204,17 @@ fn package_tests(package: &web::Package, npm: &Result<(), Failure>, log: &mut Lo
         return Outcome::Failed { reason: failure.to_string() };
     }
     counted_by_vitest(&format!("tests of the {}", package.what), &mut package.tests(), log)
+}
+
+/// The apps of the how-to pages, with the packed client library.
+fn app_tests(npm: &Result<(), Failure>, log: &mut Log) -> Outcome {
+    if let Err(reason) = npm {
+        return not_run(reason);
+    }
+    match clients::apps() {
+        Ok(packages) => counted_by_vitest("tests of the apps", &mut web::app_tests(&packages), log),
+        Err(reason) => not_run(&reason),
+    }
 }
 
 fn named_tests(name: &str, foreign: &[Foreign], network: &Network, log: &mut Log) -> Outcome {

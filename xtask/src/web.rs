@@ -39,12 +39,19 @@ pub(crate) const PACKAGES: [Package; 2] = [CLIENT, PAGE];
 /// The client library's tests find the server's program by this. They follow it, cut its connections and kill it.
 const SERVER_VARIABLE: &str = "TOKENRAIL_TEST_SERVER";
 
+/// The client library's tests find the oldest Node that it supports by this.
+const OLDEST_NODE_VARIABLE: &str = "TOKENRAIL_TEST_NODE_20";
+
+/// The client library's tests build apps with it if this names the folder of their packages.
+const APPS_VARIABLE: &str = "TOKENRAIL_TEST_APPS";
+
 /// Fetches what the packages need, and the Node that runs them, if they are missing.
 pub(crate) fn fetch() -> Result<(), Failure> {
     if system::found(&["npm"]).is_none() {
         system::install("npm")?;
     }
     clients::node()?;
+    clients::oldest_node()?;
     let lock = read(&root().join("package-lock.json"))?;
     // Written last, into the folder that npm empties first, so that an interrupted fetch is repeated.
     let stamp = root().join("node_modules/.fetched-lock");
@@ -105,15 +112,37 @@ impl Package {
 
     /// The command for its tests, including the check of its types.
     pub(crate) fn tests(&self) -> Command {
-        let mut npm = npm_command(&["run", "--silent", "test", "--workspace", self.folder]);
+        Self::tests_with(&["run", "--silent", "test", "--workspace", self.folder])
+    }
+
+    fn tests_with(arguments: &[&str]) -> Command {
+        let mut npm = npm_command(arguments);
         npm.env(SERVER_VARIABLE, workspace::target().join("debug/tokenrail")).env("NO_COLOR", "1");
         // Without Chromium, the library is not tested in a browser's worker. The row of Chromium says why it is
         // missing.
         if let Ok(chromium) = tools::CHROMIUM.ready() {
             npm.env(tools::CHROMIUM.variable, chromium);
         }
+        if let Ok(folder) = clients::oldest_node() {
+            npm.env(OLDEST_NODE_VARIABLE, folder.join("node"));
+        }
         npm
     }
+}
+
+/// The command that builds the apps of the how-to pages with the packed client library, and uses them.
+pub(crate) fn app_tests(packages: &Path) -> Command {
+    let mut npm = Package::tests_with(&[
+        "exec",
+        "--workspace",
+        CLIENT.folder,
+        "--",
+        "vitest",
+        "run",
+        "test/apps.test.ts",
+    ]);
+    npm.env(APPS_VARIABLE, packages);
+    npm
 }
 
 fn npm(what: &str, arguments: &[&str]) -> Result<(), Failure> {

@@ -178,7 +178,7 @@ async fn event(service: &AgentService, id: AgentId, number: Sequence) -> Result<
 }
 
 /// The next events after `after`, up to `last`.
-async fn page(
+pub(crate) async fn page(
     service: &AgentService,
     id: AgentId,
     after: Sequence,

@@ -4,6 +4,7 @@ mod agents;
 mod bounds;
 mod chat;
 mod chat_history;
+mod chat_messages;
 mod chat_socket;
 mod client;
 mod copies;

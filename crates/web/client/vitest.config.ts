@@ -22,6 +22,8 @@ export default defineConfig({
   },
   test: {
     include: ["test/**/*.test.{ts,tsx}"],
+    // A part of its own: it needs the packages of Vite and Next.
+    exclude: process.env["TOKENRAIL_TEST_APPS"] === undefined ? ["test/apps.test.ts"] : [],
     // Types are checked by `npm run typecheck`, the type tests with them.
     testTimeout: 30_000,
   },

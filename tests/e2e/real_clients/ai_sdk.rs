@@ -28,9 +28,9 @@ fn major(client: &str) -> &str {
     client.trim_start_matches("ai-").trim_end_matches("-oldest")
 }
 
-async fn play_over_a_restart(client: &str) {
+async fn play_over_a_restart(client: &str, story: &str) {
     let mut server = start();
-    let driver = Driver::start(client, "ai_sdk.mjs", &server, &["restart"]);
+    let driver = Driver::start(client, "ai_sdk.mjs", &server, &[story]);
     made(&server.folder.path().join("reached")).await;
     server.kill_and_start_again();
     std::fs::write(server.folder.path().join("restarted"), "").unwrap();
@@ -110,7 +110,12 @@ macro_rules! with_every_version {
 
             #[tokio::test]
             async fn a_chat_outlives_a_server_that_is_killed() {
-                super::play_over_a_restart($client).await;
+                super::play_over_a_restart($client, "restart").await;
+            }
+
+            #[tokio::test]
+            async fn a_page_that_is_loaded_again_shows_each_token_once() {
+                super::play_over_a_restart($client, "reload").await;
             }
 
             #[tokio::test]

@@ -231,6 +231,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /api/agents/{id}/turns/{n}",
         "get /api/chat",
         "post /api/chat",
+        "get /api/chat/{id}/messages",
         "post /api/chat/{id}/stop",
         "get /api/chat/{id}/stream",
         "get /api/questions",

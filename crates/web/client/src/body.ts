@@ -6,23 +6,28 @@ const SILENCE_MS = 30_000;
 
 export type Chunk = Uint8Array<ArrayBuffer>;
 
-/** Reads the whole body. An abort ends the wait immediately, with the signal's reason. */
-export async function chunksOf(response: Response, signal?: AbortSignal): Promise<Chunk[]> {
+/** Reads the body piece by piece. An abort ends the wait immediately, with the signal's reason. */
+export async function* piecesOf(response: Response, signal?: AbortSignal): AsyncGenerator<Chunk, void> {
   signal?.throwIfAborted();
-  const chunks: Chunk[] = [];
   const reader = response.body?.getReader();
-  if (!reader) return chunks;
+  if (!reader) return;
   try {
     for (;;) {
       const { done, value } = await unlessSilent(reader.read(), signal);
-      if (done) return chunks;
-      chunks.push(value);
+      if (done) return;
+      yield value;
     }
-  } catch (error) {
+  } finally {
     // If nobody reads the body, its connection is of no use.
-    reader.cancel(error).catch(() => {});
-    throw error;
+    reader.cancel().catch(() => {});
   }
+}
+
+/** Reads the whole body. */
+export async function chunksOf(response: Response, signal?: AbortSignal): Promise<Chunk[]> {
+  const chunks: Chunk[] = [];
+  for await (const piece of piecesOf(response, signal)) chunks.push(piece);
+  return chunks;
 }
 
 export async function jsonOf(response: Response, signal?: AbortSignal): Promise<unknown> {

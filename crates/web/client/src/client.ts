@@ -1,7 +1,7 @@
 // The client: REST calls with the server's own types, and the events of agents over a shared connection.
 import type { BackoffOptions } from "./backoff.js";
+import { type Connection, SharedConnection } from "./connection.js";
 import { unpackedPage } from "./deltas.js";
-import type { TokenrailError } from "./errors.js";
 import { Following } from "./following.js";
 import type { AgentEvent, AgentNews } from "./frames.js";
 import type {
@@ -25,7 +25,8 @@ import type {
 import { Hub } from "./hub.js";
 import { Queue } from "./queue.js";
 import { type Request, Rest, type Token, blob, body, freshKey, nextPage } from "./rest.js";
-import type { ConnectionSnapshot, ConnectionState, WebSocketConstructor } from "./socket.js";
+import type { WebSocketConstructor } from "./socket.js";
+import { eventStreams } from "./streams.js";
 
 export interface ClientOptions {
   /** The URL of the server. Default: the origin of the page, or `http://127.0.0.1:7117` outside of a page. */
@@ -33,7 +34,10 @@ export interface ClientOptions {
   /** The server's token, or a function that returns it for each request. */
   token?: Token;
   fetch?: typeof globalThis.fetch;
-  /** A WebSocket implementation. Required if the runtime has none, as in Node 20: `import { WebSocket } from "ws"`. */
+  /**
+   * A WebSocket implementation, for example from the package `ws`. Default: the one of the runtime. If there is none, as
+   * in Node 20, the client reads one event stream for each agent that it follows.
+   */
   WebSocket?: unknown;
   /** How long to wait between attempts to connect. */
   backoff?: BackoffOptions;
@@ -91,22 +95,6 @@ export interface Page {
   since: number;
   upTo: number;
   head: number;
-}
-
-export interface Connection {
-  readonly state: ConnectionState;
-  /** In the state `waiting`: the length of the current pause, in milliseconds. */
-  readonly retryInMs: number | undefined;
-  /** Why the connection was lost, or cannot be made. */
-  readonly error: TokenrailError | undefined;
-  /** The whole state. Returns the same object until the state changes. */
-  snapshot(): ConnectionSnapshot;
-  subscribe(listener: () => void): () => void;
-  /**
-   * Retry immediately instead of waiting. Has no effect in the state `closed`; the next `follow` or `watch` connects
-   * again.
-   */
-  retryNow(): void;
 }
 
 export interface Client {
@@ -170,8 +158,8 @@ export class TokenrailClient implements Client {
     // Browsers require that `fetch` is not called as a method of another object.
     const send = fetch ?? ((...request: Parameters<typeof globalThis.fetch>) => globalThis.fetch(...request));
     this.#rest = new Rest({ baseUrl: baseUrl ?? defaultBase(), token, fetch: send });
-    const constructor = (WebSocket ?? globalThis.WebSocket) as WebSocketConstructor | undefined;
-    this.#hub = new Hub({ rest: this.#rest, WebSocket: constructor, backoff, batchMs }, (id) => async (since, signal) => {
+    const socket = (WebSocket ?? globalThis.WebSocket ?? eventStreams(this.#rest)) as WebSocketConstructor;
+    this.#hub = new Hub({ rest: this.#rest, WebSocket: socket, backoff, batchMs }, (id) => async (since, signal) => {
       const page = await this.events(id, { since, signal });
       return page.messages;
     });
@@ -312,28 +300,6 @@ export class TokenrailClient implements Client {
       query = undefined;
     }
   }
-}
-
-class SharedConnection implements Connection {
-  readonly #hub: Hub;
-
-  constructor(hub: Hub) {
-    this.#hub = hub;
-  }
-
-  get state(): ConnectionState {
-    return this.snapshot().state;
-  }
-  get retryInMs(): number | undefined {
-    return this.snapshot().retryInMs;
-  }
-  get error(): TokenrailError | undefined {
-    return this.snapshot().error;
-  }
-
-  snapshot = (): ConnectionSnapshot => this.#hub.snapshot();
-  subscribe = (listener: () => void): (() => void) => this.#hub.subscribe(listener);
-  retryNow = (): void => this.#hub.wake();
 }
 
 function pathOf(id: string): string {

@@ -20,6 +20,8 @@ export interface RestOptions {
 export interface Request {
   method?: "GET" | "POST" | "DELETE";
   query?: Record<string, string | number | boolean | undefined> | undefined;
+  /** The form of the response. Default: JSON. */
+  accept?: string | undefined;
   body?: unknown;
   /** A body that is already JSON. */
   file?: Blob | string | undefined;
@@ -66,10 +68,11 @@ export class Rest {
     }
   }
 
-  async #once(path: string, { method = "GET", query, body, file, idempotencyKey, signal }: Request): Promise<Response> {
+  async #once(path: string, { method = "GET", query, accept, body, file, idempotencyKey, signal }: Request): Promise<Response> {
     const headers: Record<string, string> = {};
     const token = typeof this.#token === "function" ? await this.#token() : this.#token;
     if (token) headers["Authorization"] = `Bearer ${token}`;
+    if (accept !== undefined) headers["Accept"] = accept;
     if (idempotencyKey !== undefined) headers["Idempotency-Key"] = idempotencyKey;
     const content = file ?? (body === undefined ? undefined : JSON.stringify(body));
     if (content !== undefined) headers["Content-Type"] = "application/json";

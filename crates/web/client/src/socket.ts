@@ -49,7 +49,7 @@ export interface SocketOwner {
 
 export interface SocketOptions {
   rest: Rest;
-  WebSocket: WebSocketConstructor | undefined;
+  WebSocket: WebSocketConstructor;
   backoff?: BackoffOptions | undefined;
   /** Ask the server to collect frames for this many milliseconds. */
   batchMs?: number | undefined;
@@ -129,8 +129,6 @@ export class Socket {
   async #connect(): Promise<void> {
     this.#forget();
     const { WebSocket } = this.#options;
-    // Wait until the caller has the function that releases the connection.
-    if (!WebSocket) return queueMicrotask(() => this.#fail(noWebSocket()));
     const attempt = new AbortController();
     this.#attempt = attempt;
     this.#become({ state: "connecting" });
@@ -258,8 +256,4 @@ function silent(): TokenrailError {
 
 function closedFor(code: number): TokenrailError {
   return new TokenrailError("protocol", `the server closed the connection and will not accept it again (close code ${code})`);
-}
-
-function noWebSocket(): TokenrailError {
-  return new TokenrailError("protocol", "WebSocket is not available: pass an implementation to the client, for example from the package ws");
 }

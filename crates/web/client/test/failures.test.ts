@@ -109,15 +109,6 @@ describe("a connection that is given up", () => {
     await expect(later.next()).rejects.toMatchObject({ code: "protocol" });
   });
 
-  it("ends both where there is no WebSocket, and is made again for who comes later", async () => {
-    vi.stubGlobal("WebSocket", undefined);
-    connect({ WebSocket: undefined });
-    vi.unstubAllGlobals();
-    const ends = [client.watch().next(), client.follow(journal.agentId).next()];
-    for (const end of ends) await expect(end).rejects.toMatchObject({ code: "protocol" });
-    await expect(client.watch().next()).rejects.toMatchObject({ code: "protocol" });
-  });
-
   it("still says why when nobody needs it any more", async () => {
     vi.useFakeTimers();
     connect({ token: "wrong" });

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WebSocket } from "ws";
 import { type Agent, TokenrailClient, messagesOf, textOf } from "../src/index.js";
 import { applyEvents, emptyTranscript } from "../src/transcript/index.js";
-import { exampleOf } from "./examples.js";
+import { TEMPLATE, exampleOf } from "./examples.js";
 import { RealServer, hasServer } from "./real-server.js";
 
 const run = promisify(execFile);
@@ -20,27 +20,6 @@ const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
 const browser = process.env["TOKENRAIL_TEST_CHROMIUM"];
 /** What the test answers itself comes from no address, so the browser would keep it from the server on this machine. */
 const FLAGS = ["--no-sandbox", "--disable-features=LocalNetworkAccessChecks,LocalNetworkAccessChecksWebSockets"];
-
-/** How Vite's template `react-ts` is compiled, and as strictly as any version of it was. */
-const TEMPLATE = {
-  target: "ES2023",
-  lib: ["ES2023", "DOM", "DOM.Iterable"],
-  module: "ESNext",
-  types: [],
-  skipLibCheck: true,
-  moduleResolution: "Bundler",
-  allowImportingTsExtensions: true,
-  verbatimModuleSyntax: true,
-  moduleDetection: "force",
-  noEmit: true,
-  jsx: "react-jsx",
-  strict: true,
-  noUnusedLocals: true,
-  noUnusedParameters: true,
-  erasableSyntaxOnly: true,
-  noFallthroughCasesInSwitch: true,
-  noUncheckedSideEffectImports: true,
-};
 
 /** What the template begins with, but for its style sheet. */
 const MAIN = `import { StrictMode } from 'react'
@@ -54,12 +33,22 @@ createRoot(document.getElementById('root')!).render(
 )
 `;
 
+/** As Node 20 is by default: it has no WebSocket, so the client reads event streams. */
+const WITHOUT = ["--no-experimental-websocket"];
+const oldNode = process.env["TOKENRAIL_TEST_NODE_20"];
+const runtimes: [string, string[]][] = [
+  ["Node", [process.execPath]],
+  ["Node without a WebSocket", [process.execPath, ...WITHOUT]],
+  ...(oldNode === undefined ? [] : [["the oldest Node", [oldNode]] as [string, string[]]]),
+];
+
 /** Other tests may keep the machine busy. */
 const LIMIT_MS = 120_000;
 
 /** Where a program of somebody else's is. */
 let folder: string;
 let installed: string;
+let manifest: { exports: Record<string, string | Record<string, string>>; engines: { node: string } };
 
 /** All files below a folder, by their paths in it. */
 async function filesOf(root: string): Promise<string[]> {
@@ -74,6 +63,7 @@ beforeAll(async () => {
   const [tarball = ""] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
   await mkdir(installed, { recursive: true });
   await run("tar", ["-xzf", join(folder, tarball), "-C", installed, "--strip-components=1"]);
+  manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
   for (const name of ["react", "react-dom", "ws", "@types/react", "@types/react-dom"]) {
     await mkdir(dirname(join(folder, "node_modules", name)), { recursive: true });
     await symlink(join(modules, name), join(folder, "node_modules", name));
@@ -85,16 +75,36 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe("the package", { timeout: LIMIT_MS }, () => {
-  it("has what it exports, the built files, and nothing else", async () => {
+  it("has what it exports, what is built, its sources, and nothing else", async () => {
     const files = await filesOf(installed);
-    const others = ["README.md", "examples/follow.mjs", "package.json"];
-    expect(files.filter((name) => !/^dist\/.*\.(js|d\.ts)$/.test(name)).toSorted()).toEqual(others);
-    const { exports } = JSON.parse(await readFile(join(installed, "package.json"), "utf8")) as { exports: Record<string, Record<string, string>> };
-    const named = Object.values(exports).flatMap((each) => [each["types"], each["default"]]);
-    expect(files).toEqual(expect.arrayContaining(named.map((path) => path?.replace("./", ""))));
+    const others = ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "examples/follow.mjs", "package.json"];
+    expect(files.filter((name) => !/^(dist|src)\//.test(name)).toSorted()).toEqual(others);
+    const named = Object.values(manifest.exports).flatMap((each) => (typeof each === "string" ? each : Object.values(each)));
+    expect(files).toEqual(expect.arrayContaining(named.map((path) => path.replace("./", ""))));
     // What is built is what is there: nothing is left of a source that has gone.
-    const sources = (await filesOf(join(home, "src"))).map((name) => `dist/${name.replace(/\.ts$/, ".js")}`);
-    expect(files.filter((name) => name.endsWith(".js")).toSorted()).toEqual(sources.toSorted());
+    const sources = await filesOf(join(home, "src"));
+    expect(files.filter((name) => name.startsWith("src/")).toSorted()).toEqual(sources.map((name) => `src/${name}`).toSorted());
+    const built = sources.map((name) => name.replace(/\.ts$/, "")).flatMap((name) => [".js", ".js.map", ".d.ts", ".d.ts.map"].map((end) => `dist/${name}${end}`));
+    expect(files.filter((name) => name.startsWith("dist/")).toSorted()).toEqual(built.toSorted());
+  });
+
+  it("says what it is, under which licences, and what it needs", async () => {
+    const cargo = await readFile(join(home, "../../../Cargo.toml"), "utf8");
+    const said = (name: string) => new RegExp(`^${name} = "(.*)"$`, "m").exec(cargo)?.[1];
+    expect(manifest).toMatchObject({ name: "@tokenrail/client", version: said("version"), license: said("license"), type: "module" });
+    expect(manifest).not.toHaveProperty("dependencies");
+    expect(manifest.engines.node).toBe(">=20.3");
+    for (const name of ["LICENSE-MIT", "LICENSE-APACHE"]) {
+      expect(await readFile(join(installed, name), "utf8")).toBe(await readFile(join(home, "../../..", name), "utf8"));
+    }
+  });
+
+  it("has maps by which a debugger and an editor find the sources", async () => {
+    const files = await filesOf(installed);
+    for (const name of files.filter((each) => each.endsWith(".map"))) {
+      const { sources } = JSON.parse(await readFile(join(installed, name), "utf8")) as { sources: string[] };
+      expect(sources.map((source) => join(dirname(name), source)).every((source) => files.includes(source))).toBe(true);
+    }
   });
 
   it.each(["NodeNext", "Bundler"])("has types for a consumer whose modules are resolved as by %s", async (moduleResolution) => {
@@ -158,10 +168,10 @@ describe.skipIf(!hasServer)("the package, with a real server,", { timeout: LIMIT
     return messagesOf(applyEvents(emptyTranscript, await client.messages(agent.id))).map(textOf);
   }
 
-  /** The example, and the end of it. */
-  function example(): { child: ChildProcess; ended: Promise<{ code: number | null; said: string; states: string[] }> } {
+  /** The example, and the end of it. `node` is a program and its options. */
+  function example([node = process.execPath, ...options]: string[] = []): { child: ChildProcess; ended: Promise<{ code: number | null; said: string; states: string[] }> } {
     const env = { PATH: process.env["PATH"], SERVER: server.url, TOKEN: server.token };
-    const child = spawn(process.execPath, ["follow.mjs"], { cwd: folder, env });
+    const child = spawn(node, [...options, "follow.mjs"], { cwd: folder, env });
     let [said, told] = ["", ""];
     child.stdout.on("data", (text) => (said += text));
     child.stderr.on("data", (text) => (told += text));
@@ -169,15 +179,18 @@ describe.skipIf(!hasServer)("the package, with a real server,", { timeout: LIMIT
     return { child, ended: ended.then((code) => ({ code, said, states: told.trim().split("\n") })) };
   }
 
-  it("runs its example", async () => {
-    const { code, said, states } = await example().ended;
-    expect(states).toEqual(expect.arrayContaining(["[connecting]", "[open]"]));
-    expect(said).toMatch(/All done\.[^]*completed in \d+ ms\n$/);
-    expect(code).toBe(0);
+  it(`runs its example in ${runtimes.map(([name]) => name).join(", ")}`, async () => {
+    const all = await Promise.all(runtimes.map(([, node]) => example(node).ended));
+    for (const { code, said, states } of all) {
+      expect(states).toEqual(expect.arrayContaining(["[connecting]", "[open]"]));
+      expect(said).toMatch(/All done\.[^]*completed in \d+ ms\n$/);
+      expect(code).toBe(0);
+    }
   });
 
-  it("keeps a Node program alive while the server is away", async () => {
-    const { child, ended } = example();
+  // The first has a WebSocket, and the last has none.
+  it.each([runtimes[0], runtimes.at(-1)] as typeof runtimes)("keeps a program in %s alive while the server is away", async (_, node) => {
+    const { child, ended } = example(node);
     child.stdout?.once("data", () => void server.kill());
     // The second one: by then a pause is over in which nothing but the library was waiting.
     let waits = 0;
@@ -193,9 +206,9 @@ describe.skipIf(!hasServer)("the package, with a real server,", { timeout: LIMIT
     expect(code).toBe(0);
   });
 
-  it("follows in a thread of Node", async () => {
+  it("follows in a thread, with the package ws", async () => {
     const agent = await demo();
-    const { stdout } = await run(process.execPath, ["thread.mjs", server.url, server.token, agent.id], { cwd: folder });
+    const { stdout } = await run(process.execPath, [...WITHOUT, "thread.mjs", server.url, server.token, agent.id], { cwd: folder });
     expect(JSON.parse(stdout)).toEqual(await textsOf(agent));
   });
 

@@ -1,6 +1,6 @@
 // A server of one's own: the real program, with a data folder that goes with it.
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -19,8 +19,10 @@ export class RealServer {
     this.#port = port;
   }
 
-  static async start(): Promise<RealServer> {
+  /** `config` is the text of its configuration file. */
+  static async start(config = ""): Promise<RealServer> {
     const server = new RealServer(await mkdtemp(join(tmpdir(), "tokenrail-client-")), await freePort());
+    await writeFile(join(server.#folder, "tokenrail.toml"), config);
     await server.restart();
     server.token = (await readFile(join(server.#folder, "token"), "utf8")).trim();
     return server;
@@ -31,7 +33,7 @@ export class RealServer {
   }
 
   async restart(): Promise<void> {
-    const options = ["--data-dir", this.#folder, "--listen", `127.0.0.1:${this.#port}`];
+    const options = ["--config", join(this.#folder, "tokenrail.toml"), "--data-dir", this.#folder, "--listen", `127.0.0.1:${this.#port}`];
     const child = spawn(program ?? "", ["serve", ...options], { stdio: ["ignore", "pipe", "ignore"] });
     this.#child = child;
     await new Promise<void>((resolve, reject) => {
@@ -54,7 +56,7 @@ export class RealServer {
   }
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve) => {
     const listener = createServer().listen(0, "127.0.0.1", () => {
       const address = listener.address();

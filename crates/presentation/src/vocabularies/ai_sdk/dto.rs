@@ -4,6 +4,7 @@ mod foreign;
 mod history;
 mod id;
 mod request;
+mod ui_message;
 
 use serde::{Serialize, Serializer};
 use uuid::Uuid;
@@ -12,6 +13,9 @@ use crate::json::{AgentErrorDto, IdText};
 
 pub(crate) use foreign::{ForeignJson, text_of};
 pub(crate) use request::{ChatBody, ChatFrame, ChatRequest, Saying, chat_frame, chat_request};
+pub(crate) use ui_message::{
+    AnswerDto, ApprovalDto, DataPartDto, ToolPartDto, ToolState, UiPart, UserMessageDto, WordsDto, WordsState,
+};
 
 /// One UI message chunk. A client refuses a chunk with an unknown type or an unexpected `null`. A client of version 5
 /// also refuses unknown field names. Everything outside of the portable set is therefore sent only to clients that have

@@ -31,7 +31,8 @@ const BEAT: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// Follows the last chunk.
 const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
-const RUN_ID: &str = "x-workflow-run-id";
+/// The header with the id of a response.
+pub(super) const RUN_ID: &str = "x-workflow-run-id";
 const TAIL_INDEX: &str = "x-workflow-stream-tail-index";
 const PROTOCOL: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
 

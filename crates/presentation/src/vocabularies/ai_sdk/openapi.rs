@@ -3,14 +3,20 @@
 use utoipa::OpenApi;
 
 use super::dto::ChatBody;
-use super::{handlers, socket};
+use super::{handlers, history, socket};
 use crate::error::Code;
 use crate::refusals::add_problems;
 
 #[derive(OpenApi)]
 #[openapi(
     info(title = "", description = ""),
-    paths(handlers::chat_say, handlers::chat_stream, handlers::chat_stop, socket::chat_socket),
+    paths(
+        handlers::chat_say,
+        handlers::chat_stream,
+        handlers::chat_stop,
+        history::chat_messages,
+        socket::chat_socket
+    ),
     components(schemas(ChatBody))
 )]
 struct AiSdkDocument;
@@ -27,7 +33,7 @@ fn own(method: &str, path: &str) -> &'static [Code] {
         ("post", "/api/chat") => {
             &[Code::RunnerUnknown, Code::AgentDeleted, Code::QueueFull, Code::IdempotencyMismatch]
         }
-        ("get", "/api/chat/{id}/stream") => &[Code::ValidationFailed],
+        ("get", "/api/chat/{id}/messages" | "/api/chat/{id}/stream") => &[Code::ValidationFailed],
         ("get", "/api/chat") => &[Code::UpgradeRequired, Code::ValidationFailed],
         _ => &[],
     }

@@ -2,7 +2,7 @@
 
 use actix_web::web;
 
-use super::{handlers, socket};
+use super::{handlers, history, socket};
 use crate::resource::resource;
 
 /// Adds the routes.
@@ -14,6 +14,7 @@ pub(in crate::vocabularies) fn routes(config: &mut web::ServiceConfig) {
             "GET, POST",
             [get().to(socket::chat_socket), post().to(handlers::chat_say)],
         ))
+        .service(resource("/api/chat/{id}/messages", "GET", [get().to(history::chat_messages)]))
         .service(resource("/api/chat/{id}/stream", "GET", [get().to(handlers::chat_stream)]))
         .service(resource("/api/chat/{id}/stop", "POST", [post().to(handlers::chat_stop)]));
 }

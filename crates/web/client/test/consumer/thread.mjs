@@ -11,6 +11,7 @@ if (isMainThread) {
   const { baseUrl, token, id } = workerData;
   const client = new TokenrailClient({ baseUrl, token, WebSocket });
   let state;
+  if (process.execArgv.includes("--no-experimental-websocket") && globalThis.WebSocket) throw new Error("there is a WebSocket");
   for await (const event of client.follow(id, { untilEnded: true })) state = reduceMessages(state, event);
   parentPort.postMessage(messagesOf(state).map(textOf));
 }

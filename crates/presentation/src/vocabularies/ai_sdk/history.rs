@@ -1,0 +1,171 @@
+//! The earlier messages of a chat, for a client that loads it again.
+
+use std::collections::VecDeque;
+
+use actix_web::HttpResponse;
+use bytes::Bytes;
+use futures_util::stream::{self, Stream};
+use tokenrail_application::{AgentService, Refusal};
+use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState};
+use utoipa::ToSchema;
+
+use super::chat::{self, Answer, Found};
+use super::fold::{AiSdkFold, SdkVersion};
+use super::handlers::RUN_ID;
+use super::message::Message;
+use crate::by_id::ById;
+use crate::error::Problem;
+use crate::fold::Fold as _;
+use crate::json::JsonList;
+use crate::query::{self, Query};
+use crate::record;
+use crate::vocabularies::ai_sdk::dto::UserMessageDto;
+
+/// How many turns a page has, if the client does not choose it.
+const TURNS: usize = 100;
+
+/// A message, as `useChat` keeps it.
+#[derive(ToSchema)]
+#[expect(
+    dead_code,
+    reason = "it describes messages in the OpenAPI document; they are written by other types"
+)]
+pub(crate) struct UiMessage {
+    id: String,
+    /// `user` or `assistant`.
+    role: String,
+    metadata: serde_json::Value,
+    parts: Vec<serde_json::Value>,
+}
+
+/// Read the earlier messages of an AI SDK chat
+///
+/// Returns the messages (`UIMessage`) of the latest turns, oldest first, as `useChat` would have them after streaming.
+/// If a turn is running, its user message is the last one. Its answer is not included: the header `x-workflow-run-id`
+/// names it, and the stream of that id has all of it. Later queued turns are not included. An unknown chat is empty.
+#[utoipa::path(get, path = "/api/chat/{id}/messages", tag = "ai-sdk",
+    params(("id" = String, Path, description = "The id of the chat, or of an answer: its agent's messages up to it"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "The number of turns. Default: 100"),
+        ("before" = Option<u32>, Query, description = "Only turns before this one"),
+        ("v" = Option<String>, Query)),
+    responses((status = 200, body = [UiMessage],
+        headers(("x-workflow-run-id" = String, description = "The id of the answer in progress")))))]
+pub(crate) async fn chat_messages(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
+    let query = Query::of(&request)?;
+    let version = SdkVersion::named(query.get("v"))?;
+    let most = api.config().list_agents;
+    let limit = query.limit(most)?.unwrap_or(TURNS.min(most));
+    let before = query.get("before").map(query::cursor).transpose()?;
+    let before = before.map(|before| u32::try_from(before).unwrap_or(u32::MAX));
+    let (agent, after_run) = match chat::find(&api, &id).await? {
+        None => return Ok(HttpResponse::Ok().json([(); 0])),
+        Some(Found::Chat(agent)) => (*agent, u32::MAX),
+        Some(Found::Run(run)) => (api.service().get(run.agent).await?, run.turn.0.saturating_add(1)),
+    };
+    let end = before.unwrap_or(u32::MAX).min(after_run);
+    let active = chat::active(&api, &agent).await?.filter(|turn| turn.number.0 < end);
+    let newest = active.as_ref().map_or(agent.turn, |turn| turn.number);
+    let last = newest.min(TurnNumber(end.saturating_sub(1)));
+    let first = last.0.saturating_sub(u32::try_from(limit).unwrap_or(u32::MAX));
+    let history = History {
+        service: api.service().clone(),
+        agent: agent.id,
+        version,
+        after: TurnNumber(first),
+        last,
+        active: active.as_ref().map(|turn| turn.number),
+        turns: VecDeque::new(),
+        out: JsonList::default(),
+        state: State::Begin,
+    };
+    let mut response = HttpResponse::Ok();
+    if let Some(turn) = active {
+        response.insert_header((RUN_ID, Answer { turn, version }.run_id().to_string()));
+    }
+    Ok(response.content_type("application/json").streaming(history.bytes()))
+}
+
+/// The messages that are still to be written. They are generated as the client reads them: one turn at a time.
+struct History {
+    service: AgentService,
+    agent: AgentId,
+    version: SdkVersion,
+    /// All turns up to this one were read.
+    after: TurnNumber,
+    last: TurnNumber,
+    /// The turn that had not ended when the client asked. Its answer is left out, even if it ends meanwhile.
+    active: Option<TurnNumber>,
+    turns: VecDeque<Turn>,
+    out: JsonList,
+    state: State,
+}
+
+enum State {
+    Begin,
+    Messages,
+    Over,
+}
+
+impl History {
+    fn bytes(self) -> impl Stream<Item = Result<Bytes, Refusal>> {
+        stream::try_unfold(self, |mut history| async move {
+            let bytes = history.next().await?;
+            Ok(bytes.map(|bytes| (bytes, history)))
+        })
+    }
+
+    async fn next(&mut self) -> Result<Option<Bytes>, Refusal> {
+        match self.state {
+            State::Begin => {
+                self.state = State::Messages;
+                Ok(Some(Bytes::from_static(b"[")))
+            }
+            State::Over => Ok(None),
+            State::Messages => match self.turn().await? {
+                Some(turn) => {
+                    self.write(&turn).await?;
+                    Ok(Some(self.out.take().into()))
+                }
+                None => {
+                    self.state = State::Over;
+                    Ok(Some(Bytes::from_static(b"]")))
+                }
+            },
+        }
+    }
+
+    async fn turn(&mut self) -> Result<Option<Turn>, Refusal> {
+        if self.turns.is_empty() && self.after < self.last {
+            let left = self.last.0 - self.after.0;
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            self.turns = self.service.turns(self.agent, self.after, left).await?.into();
+        }
+        let turn = self.turns.pop_front();
+        // If there is none, the agent was deleted meanwhile.
+        self.after = turn.as_ref().map_or(self.last, |turn| turn.number);
+        Ok(turn)
+    }
+
+    async fn write(&mut self, turn: &Turn) -> Result<(), Refusal> {
+        self.out.item(&UserMessageDto::new(self.agent, turn.number, &turn.prompt));
+        if self.active == Some(turn.number) || !matches!(turn.state, TurnState::Ended(_)) {
+            return Ok(());
+        }
+        let (Some(first), Some(last)) = (turn.first_sequence, turn.last_sequence) else { return Ok(()) };
+        let mut fold = AiSdkFold::new(self.agent, turn.number, self.version);
+        let mut message = Message::new(self.agent, turn.number);
+        let mut cursor = Sequence(first.0.saturating_sub(1));
+        loop {
+            let events = record::page(&self.service, self.agent, cursor, last).await?;
+            let Some(newest) = events.last() else { break };
+            cursor = newest.sequence;
+            for event in &events {
+                fold.event(event, &mut message);
+            }
+        }
+        if let Some(answer) = message.dto() {
+            self.out.item(&answer);
+        }
+        Ok(())
+    }
+}
