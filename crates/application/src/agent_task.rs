@@ -292,7 +292,7 @@ impl AgentTask {
 fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
     TurnOrder {
         agent: agent.id,
-        turn: turn.run,
+        run: turn.run,
         prompt: turn.prompt.clone(),
         model: agent.model.clone(),
         cwd: PathBuf::from(&agent.cwd),

@@ -93,7 +93,8 @@ pub enum SpoolRoom {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnOrder {
     pub agent: AgentId,
-    pub turn: TurnNumber,
+    /// The run to which the output will belong: see [`Turn::run`](tokenrail_domain::Turn::run).
+    pub run: TurnNumber,
     pub prompt: String,
     pub model: Option<String>,
     /// The working directory: absolute and existing.

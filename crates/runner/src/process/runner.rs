@@ -130,7 +130,7 @@ impl ProcessRunner {
 impl IAgentRunner for ProcessRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         if let Some(run) = self.resting.take(order).await
-            && let Some(run) = run.ask(order.turn, order.prompt.clone()).await?
+            && let Some(run) = run.ask(order.run, order.prompt.clone()).await?
         {
             return Ok(restable(run, self.home(order)));
         }
@@ -160,8 +160,8 @@ impl IAgentRunner for ProcessRunner {
             Ok(Some(watcher.watch(found.path())?))
         });
         let Some(watch) = watch.await? else {
-            let (config, agent, turn) = (Arc::clone(&self.config), order.agent, order.turn);
-            return match blocking(move || run_of(&config.runs, agent, turn)).await? {
+            let (config, agent, number) = (Arc::clone(&self.config), order.agent, order.run);
+            return match blocking(move || run_of(&config.runs, agent, number)).await? {
                 Some((folder, further)) => self.adopt_further(order, folder, further, committed).await,
                 None => Ok(Adoption::Gone),
             };
@@ -294,7 +294,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         // If an argument names the model, the protocol need not.
         model: order.model.clone().filter(|_| config.model_args.is_empty()),
         cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
-        turn: order.turn.0.into(),
+        turn: order.run.0.into(),
         limits: ConverseLimits {
             line_bytes,
             read_bytes,

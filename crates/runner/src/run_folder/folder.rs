@@ -57,7 +57,7 @@ impl RunFolder {
     }
 
     pub(crate) fn of(runs: &Path, order: &TurnOrder) -> Self {
-        Self { path: runs.join(format!("{}-{}", order.agent, order.turn)) }
+        Self { path: runs.join(format!("{}-{}", order.agent, order.run)) }
     }
 
     /// `NAME=value`, which every process of the run has in its environment.

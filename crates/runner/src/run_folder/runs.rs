@@ -13,17 +13,18 @@ use super::told::FurtherTurn;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunName {
     pub(crate) agent: AgentId,
-    pub(crate) turn: TurnNumber,
+    /// The number of the first run in the folder.
+    pub(crate) run: TurnNumber,
     /// Whether the folder holds only the kept spool of a run.
     pub(crate) kept: bool,
 }
 
 impl RunName {
     fn parse(name: &str) -> Option<Self> {
-        let (run, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |run| (run, true));
+        let (name, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |name| (name, true));
         // The agent's id contains hyphens too.
-        let (agent, turn) = run.rsplit_once('-')?;
-        Some(Self { agent: agent.parse().ok()?, turn: TurnNumber(turn.parse().ok()?), kept })
+        let (agent, run) = name.rsplit_once('-')?;
+        Some(Self { agent: agent.parse().ok()?, run: TurnNumber(run.parse().ok()?), kept })
     }
 }
 
@@ -53,11 +54,11 @@ pub(crate) fn all_runs(runs: &Path) -> io::Result<Vec<(RunFolder, RunName)>> {
 pub(crate) fn run_of(
     runs: &Path,
     agent: AgentId,
-    turn: TurnNumber,
+    run: TurnNumber,
 ) -> io::Result<Option<(RunFolder, FurtherTurn)>> {
     for folder in folders_of(runs, agent)? {
         let further: Option<FurtherTurn> = folder.read(RunFolder::FURTHER)?;
-        if let Some(further) = further.filter(|further| further.turn == u64::from(turn.0)) {
+        if let Some(further) = further.filter(|further| further.turn == u64::from(run.0)) {
             return Ok(Some((folder, further)));
         }
     }
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn only_the_names_of_runs_are_read() {
         let agent = "0199aa00-0000-7000-8000-000000000001";
-        let run = |kept| RunName { agent: agent.parse().unwrap(), turn: TurnNumber(12), kept };
+        let run = |kept| RunName { agent: agent.parse().unwrap(), run: TurnNumber(12), kept };
         assert_eq!(RunName::parse(&format!("{agent}-12")), Some(run(false)));
         assert_eq!(RunName::parse(&format!("{agent}-12.kept")), Some(run(true)));
         for name in
