@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// Whether neither this run nor a later turn in its process is in `keep`. A kept spool does not count as abandoned.
+/// Whether neither the first run of a folder nor a further run in its process is in `keep`. A kept spool does not count as abandoned.
 fn is_abandoned(
     keep: &BTreeSet<(AgentId, TurnNumber)>,
     folder: &RunFolder,

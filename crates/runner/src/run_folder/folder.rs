@@ -6,7 +6,7 @@
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
 //! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>`; `look`: check whether the run is over its limits |
 //! | `answers` | runner | a FIFO, if the program speaks a protocol: [`Told`](super::Told), one line of JSON each |
-//! | `further.json` | runner | the next turn in the same process, and its prompt |
+//! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |
 //! | `stdout` | supervisor | the spool: everything that the agent prints |
 //! | `stderr` | supervisor | the beginning and the end of the agent's standard error |
@@ -32,7 +32,7 @@ pub(crate) const MARKER: &str = "TOKENRAIL_RUN";
 /// The command that makes a supervisor check whether its run is over a limit.
 pub(crate) const LOOK: &str = "look";
 
-/// The folder of one run: of a turn, and of the turns that follow in the same process.
+/// The folder of one process of an agent: of its first run, and of the further runs in the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunFolder {
     path: PathBuf,
@@ -47,7 +47,7 @@ impl RunFolder {
     pub(crate) const EXEC: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
     pub(crate) const SPOOL: &str = "stdout";
-    /// The newest of the turns that followed the run's first turn.
+    /// The newest of the further runs in the process.
     pub(crate) const FURTHER: &str = "further.json";
     /// The suffix of a folder that holds only the spool of a run.
     pub(crate) const KEPT: &str = ".kept";
@@ -65,7 +65,7 @@ impl RunFolder {
         format!("{MARKER}={}", self.name())
     }
 
-    /// The agent's id and the number of the turn that began the run.
+    /// The agent's id and the number of the first run in the folder.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

@@ -1,4 +1,4 @@
-//! The run folders of a data folder: one for each run, named by its agent and the turn that began it.
+//! The run folders of a data folder: one for each process of an agent, named by the agent and the first run.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ impl RunName {
     }
 }
 
-/// The folders of an agent's runs, without kept spools. Blocks.
+/// The run folders of an agent, without kept spools. Blocks.
 pub(crate) fn folders_of(runs: &Path, agent: AgentId) -> io::Result<Vec<RunFolder>> {
     let all = all_runs(runs)?.into_iter();
     Ok(all.filter(|(_, run)| run.agent == agent && !run.kept).map(|(folder, _)| folder).collect())
@@ -50,7 +50,7 @@ pub(crate) fn all_runs(runs: &Path) -> io::Result<Vec<(RunFolder, RunName)>> {
     Ok(found)
 }
 
-/// The run of an earlier turn in whose process this turn runs, if there is one. Blocks.
+/// The folder of an earlier run in whose process this run takes place, if there is one. Blocks.
 pub(crate) fn run_of(
     runs: &Path,
     agent: AgentId,

@@ -13,9 +13,10 @@ pub(crate) struct Answer {
     pub(crate) option: Option<String>,
 }
 
-/// A further turn of a run: the content of `further.json`.
+/// A further run in the process of an earlier one: the content of `further.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FurtherTurn {
+    /// The number of the run: the turn that it was started for.
     pub(crate) turn: u64,
     pub(crate) prompt: String,
     /// The offset in the spool at which the earlier turn ended. The output of this turn begins after it, with the line
