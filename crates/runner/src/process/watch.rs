@@ -38,7 +38,7 @@ use crate::run_folder::{Begun, RunFolder};
 pub struct WatchLimits {
     /// How long the watcher pauses after it has woken a run. It gathers what happens meanwhile, so that each run is
     /// woken once and reads more at once.
-    pub rest: Duration,
+    pub pause: Duration,
     /// How often a run folder is checked if inotify does not watch it.
     pub poll: Duration,
     /// False if inotify must not be used.
@@ -47,7 +47,7 @@ pub struct WatchLimits {
 
 impl Default for WatchLimits {
     fn default() -> Self {
-        Self { rest: Duration::from_micros(250), poll: Duration::from_millis(20), inotify: true }
+        Self { pause: Duration::from_micros(250), poll: Duration::from_millis(20), inotify: true }
     }
 }
 

@@ -141,7 +141,7 @@ limits! { defaults:
     spawn_timeout_s: u64 = defaults.process.spawn_timeout_ms / 1000,
     /// How long the watcher of the run folders pauses after it has notified a run, in microseconds. Output that agents
     /// print during the pause is then read at once. 0: no pause.
-    run_gather_us: u64 = in_us(defaults.watch.rest),
+    run_gather_us: u64 = in_us(defaults.watch.pause),
     /// The poll interval of a run folder that inotify does not watch, in milliseconds.
     run_poll_ms: u64 = in_ms(defaults.watch.poll),
     /// How long the server waits for the agent to accept a permission answer, before it responds to the client.

@@ -55,7 +55,7 @@ impl Work {
             if passed.is_err() {
                 std::thread::sleep(self.shared.limits.poll);
             } else if woken {
-                std::thread::sleep(self.shared.limits.rest);
+                std::thread::sleep(self.shared.limits.pause);
             }
         }
     }
