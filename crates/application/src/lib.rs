@@ -27,10 +27,10 @@ mod fetched;
 mod fetches;
 mod follow;
 mod full_since;
-mod inbox;
 mod lifecycle;
 mod limits;
 mod lookout;
+mod open_requests;
 mod outside;
 mod planted;
 mod pump;
@@ -53,11 +53,11 @@ mod tests;
 pub use batch::Batch;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
-pub use inbox::{Needs, OpenQuestion, QuestionPlace};
 pub use lifecycle::{KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader};
 pub use limits::{
     AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,
 };
+pub use open_requests::{Needs, OpenRequest, RequestPlace};
 pub use outside::{AgentType, AgentTypes, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
 pub use service::AgentService;

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokenrail_domain::{AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokio::sync::watch;
 
-use crate::inbox::Needs;
+use crate::open_requests::Needs;
 
 /// How many lifecycle events are kept. A client that is further behind must load the list of agents again.
 const EVENTS_KEPT: usize = 1024;

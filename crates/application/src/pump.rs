@@ -16,12 +16,12 @@ use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreErr
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::answers::{Answers, Asking};
+use self::answers::{Answers, RequestsOfRun};
 use self::full_disk::FullDisk;
 use self::stop::{Stopping, due};
 use self::waits::{Signal, Waits, expiry};
 use crate::announce::announce;
-use crate::core::{Control, Core, SaveError, TurnInbox};
+use crate::core::{Control, Core, SaveError, TurnChannels};
 use crate::planted::{self, Bug};
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::tails::Tail;
@@ -66,7 +66,7 @@ pub(crate) struct PumpStart {
     pub(crate) recorder: Recorder,
     pub(crate) run: Box<dyn IAgentRun>,
     pub(crate) turn: Turn,
-    pub(crate) heard: TurnInbox,
+    pub(crate) channels: TurnChannels,
     /// How long the turn had run before the server was restarted.
     pub(crate) ran_ms: u64,
 }
@@ -75,9 +75,9 @@ type InFlight = Pin<Box<dyn Future<Output = Result<Append, SaveError>> + Send>>;
 
 impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
-        let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
-        let TurnInbox { cancel, answers } = heard;
-        let answers = Answers::new(answers, Asking { core: Arc::clone(&core), agent: turn.agent });
+        let PumpStart { core, control, tail, recorder, run, turn, channels, ran_ms } = start;
+        let TurnChannels { cancel, answers } = channels;
+        let answers = Answers::new(answers, RequestsOfRun { core: Arc::clone(&core), agent: turn.agent });
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.run.turn_timeout);
         Self {
@@ -150,7 +150,7 @@ impl Pump {
                     Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
                     Signal::Stop => {}
                 },
-                Some(answering) = self.answers.inbox.recv(), if self.recorder.has_caught_up() => {
+                Some(answering) = self.answers.incoming.recv(), if self.recorder.has_caught_up() => {
                     self.answer(answering).await;
                 }
                 () = due(self.stopping.again), if self.stopping.again.is_some() => self.ask_to_stop().await,

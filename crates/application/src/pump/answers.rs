@@ -9,52 +9,52 @@ use tokio::sync::mpsc;
 
 use super::Pump;
 use crate::core::Core;
-use crate::inbox::QuestionChange;
+use crate::open_requests::RequestChange;
 use crate::planted;
 use crate::questions::{Answered, Answering};
 
 /// The answers to the agent's permission requests.
 pub(super) struct Answers {
-    pub(super) inbox: mpsc::Receiver<Answering>,
+    pub(super) incoming: mpsc::Receiver<Answering>,
     /// The answers that were handed on to the agent. Their clients wait to learn whether they counted.
     given: Vec<Answering>,
     /// The permission requests that the batch being saved settles, each with the chosen option.
     pub(super) settled: Vec<(String, Option<String>)>,
     /// What the batch being saved changes in the open permission requests.
-    pub(super) changes: Vec<QuestionChange>,
-    asking: Asking,
+    pub(super) changes: Vec<RequestChange>,
+    requests: RequestsOfRun,
 }
 
-/// The agent's open permission requests in the inbox. A dropped pump leaves none there.
-pub(super) struct Asking {
+/// The agent's permission requests among the open ones. A dropped pump leaves none there.
+pub(super) struct RequestsOfRun {
     pub(super) core: Arc<Core>,
     pub(super) agent: AgentId,
 }
 
-impl Drop for Asking {
+impl Drop for RequestsOfRun {
     fn drop(&mut self) {
         // After a shutdown the agent keeps waiting, so nothing has changed for clients.
-        if !self.core.closing.is_cancelled() && self.core.inbox.clear(self.agent) {
+        if !self.core.closing.is_cancelled() && self.core.open_requests.clear(self.agent) {
             self.tell();
         }
     }
 }
 
-impl Asking {
+impl RequestsOfRun {
     fn tell(&self) {
         self.core.tell_status(self.agent, AgentStatus::Running, self.core.now());
     }
 
-    fn apply(&self, changes: Vec<QuestionChange>) {
-        if self.core.inbox.apply(self.agent, changes) {
+    fn apply(&self, changes: Vec<RequestChange>) {
+        if self.core.open_requests.apply(self.agent, changes) {
             self.tell();
         }
     }
 }
 
 impl Answers {
-    pub(super) fn new(inbox: mpsc::Receiver<Answering>, asking: Asking) -> Self {
-        Self { inbox, given: Vec::new(), settled: Vec::new(), changes: Vec::new(), asking }
+    pub(super) fn new(incoming: mpsc::Receiver<Answering>, requests: RequestsOfRun) -> Self {
+        Self { incoming, given: Vec::new(), settled: Vec::new(), changes: Vec::new(), requests }
     }
 }
 
@@ -93,14 +93,14 @@ impl Pump {
     /// open.
     pub(super) fn find_known_questions(&mut self) {
         if self.recorder.has_caught_up() && planted::needs_are_read_again() {
-            self.answers.asking.apply(self.recorder.questions().take_known());
+            self.answers.requests.apply(self.recorder.questions().take_known());
         }
     }
 
     /// The changes by the batch being saved, before it is saved: a planted bug.
     pub(super) fn tell_needs_too_early(&mut self) {
         let changes = mem::take(&mut self.answers.changes);
-        self.answers.asking.apply(changes);
+        self.answers.requests.apply(changes);
     }
 
     /// Notes which permission requests are open now that an append is saved.
@@ -108,15 +108,15 @@ impl Pump {
         self.find_known_questions();
         let changes = mem::take(&mut self.answers.changes);
         let steps = || saved.parts().map(|part| &part.step);
-        let Asking { core, agent } = &self.answers.asking;
+        let RequestsOfRun { core, agent } = &self.answers.requests;
         let has_changed = match steps().last() {
             // Nobody waits for the answers any more.
-            Some(TurnStep::End) => core.inbox.clear(*agent),
-            _ => core.inbox.apply(*agent, changes),
+            Some(TurnStep::End) => core.open_requests.clear(*agent),
+            _ => core.open_requests.apply(*agent, changes),
         };
         // The announcement of a new status includes the needs.
         if has_changed && steps().all(|step| *step == TurnStep::Continue) {
-            self.answers.asking.tell();
+            self.answers.requests.tell();
         }
     }
 
