@@ -19,7 +19,7 @@ use crate::lifecycle::{LifecycleEvent, LifecycleEvents};
 use crate::limits::Limits;
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
-use crate::planted;
+use crate::planted::{self, Bug};
 use crate::questions::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
@@ -211,7 +211,7 @@ impl Core {
     pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
         let has_news = controls.get(&agent).is_some_and(|control| control.pokes() != pokes);
-        if has_news && planted::poke_keeps_task() {
+        if has_news && planted::unless(Bug::RetireIgnoresNews) {
             return false;
         }
         if let Some(control) = controls.remove(&agent) {

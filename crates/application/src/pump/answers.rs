@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use super::Pump;
 use crate::core::Core;
 use crate::open_requests::RequestChange;
-use crate::planted;
+use crate::planted::{self, Bug, is_planted};
 use crate::questions::{Answered, Answering};
 
 /// The answers to the agent's permission requests.
@@ -64,7 +64,7 @@ impl Pump {
     pub(super) async fn answer(&mut self, answering: Answering) {
         let objection = match self.stopping.why {
             // An agent that is being stopped must not receive any further permission.
-            Some(_) if planted::stop_ends_answers() => Some(Answered::NotOpen),
+            Some(_) if planted::unless(Bug::AnswersAfterStop) => Some(Answered::NotOpen),
             _ => self.recorder.questions().objection(&answering.answer),
         };
         if let Some(objection) = objection {
@@ -92,7 +92,7 @@ impl Pump {
     /// After a restart, and once all output that the journal has is read again: the permission requests in it that are
     /// open.
     pub(super) fn find_known_questions(&mut self) {
-        if self.recorder.has_caught_up() && planted::needs_are_read_again() {
+        if self.recorder.has_caught_up() && planted::unless(Bug::NeedsNotReadAgain) {
             self.answers.requests.apply(self.recorder.questions().take_known());
         }
     }
@@ -137,7 +137,7 @@ impl Pump {
 fn tell_one(told: Vec<Answering>, option: Option<&str>) {
     let mut counted = false;
     for Answering { answer, told } in told {
-        let too_late = counted && planted::one_answer_counts();
+        let too_late = counted && planted::unless(Bug::EachAnswerCounts);
         let counts = !too_late && answer.option.as_deref() == option;
         let outcome = if counts { Answered::Settled } else { Answered::NotOpen };
         counted |= told.send(outcome).is_ok() && counts;
@@ -145,5 +145,5 @@ fn tell_one(told: Vec<Answering>, option: Option<&str>) {
 }
 
 fn is_answer_to(answering: &Answering, question: &str) -> bool {
-    planted::is_of_question(&answering.answer.question, question)
+    answering.answer.question == question || is_planted(Bug::AnswerOfAnother)
 }
