@@ -54,6 +54,7 @@ struct RestOfLine {
 
 /// What a line did, apart from adding pending events.
 #[derive(Debug, PartialEq, Eq)]
+#[must_use]
 pub(crate) enum Recorded {
     Line,
     /// The agent has begun a turn by itself. The caller calls [`Recorder::take_end`] and then
@@ -114,7 +115,7 @@ impl Recorder {
         self.parser.end(status, &mut said);
         // No turn begins in a process that has ended.
         said.retain(|said| *said != Said::OwnTurn);
-        self.hear(&mut said, true, self.offsets.read, now);
+        let _ = self.hear(&mut said, true, self.offsets.read, now);
         self.said = said;
     }
 

@@ -18,11 +18,7 @@ pub(super) struct Answers {
     pub(super) incoming: mpsc::Receiver<Answering>,
     /// The answers that were handed on to the agent. Their clients wait to learn whether they counted.
     given: Vec<Answering>,
-    /// The permission requests that the batch being saved settles, each with the chosen option.
-    pub(super) settled: Vec<(String, Option<String>)>,
-    /// What the batch being saved changes in the open permission requests.
-    pub(super) changes: Vec<RequestChange>,
-    requests: RequestsOfRun,
+    pub(super) requests: RequestsOfRun,
 }
 
 /// The agent's permission requests among the open ones. A dropped pump leaves none there.
@@ -45,7 +41,7 @@ impl RequestsOfRun {
         self.core.tell_status(self.agent, AgentStatus::Running, self.core.now());
     }
 
-    fn apply(&self, changes: Vec<RequestChange>) {
+    pub(super) fn apply(&self, changes: Vec<RequestChange>) {
         if self.core.open_requests.apply(self.agent, changes) {
             self.tell();
         }
@@ -54,7 +50,7 @@ impl RequestsOfRun {
 
 impl Answers {
     pub(super) fn new(incoming: mpsc::Receiver<Answering>, requests: RequestsOfRun) -> Self {
-        Self { incoming, given: Vec::new(), settled: Vec::new(), changes: Vec::new(), requests }
+        Self { incoming, given: Vec::new(), requests }
     }
 }
 
@@ -97,16 +93,9 @@ impl Pump {
         }
     }
 
-    /// The changes by the batch being saved, before it is saved: a planted bug.
-    pub(super) fn tell_needs_too_early(&mut self) {
-        let changes = mem::take(&mut self.answers.changes);
-        self.answers.requests.apply(changes);
-    }
-
     /// Notes which permission requests are open now that an append is saved.
-    pub(super) fn update_needs(&mut self, saved: &Append) {
+    pub(super) fn update_needs(&mut self, saved: &Append, changes: Vec<RequestChange>) {
         self.find_known_questions();
-        let changes = mem::take(&mut self.answers.changes);
         let steps = || saved.parts().map(|part| &part.step);
         let RequestsOfRun { core, agent } = &self.answers.requests;
         let has_changed = match steps().last() {
@@ -121,9 +110,9 @@ impl Pump {
     }
 
     /// Reports to the clients what came of their answers, as far as that is saved.
-    pub(super) fn tell_settled(&mut self) {
-        for (question, option) in self.answers.settled.drain(..) {
-            let all = std::mem::take(&mut self.answers.given);
+    pub(super) fn tell_settled(&mut self, settled: Vec<(String, Option<String>)>) {
+        for (question, option) in settled {
+            let all = mem::take(&mut self.answers.given);
             let (told, waiting): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|answering| is_answer_to(answering, &question));
             self.answers.given = waiting;
