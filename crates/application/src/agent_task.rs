@@ -1,10 +1,10 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
-mod abandoned;
 mod panicked;
 mod past_turns;
 mod replay;
 mod resume;
+mod unfollowed;
 mod unknown_type;
 
 use std::panic::AssertUnwindSafe;

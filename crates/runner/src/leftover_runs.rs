@@ -32,7 +32,7 @@ impl RunFolders {
 impl IRuns for RunFolders {
     async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
         let (place, keep) = (Arc::clone(&self.0), keep.clone());
-        Ok(blocking(move || place.remove_where(|folder, run| is_abandoned(&keep, folder, run))).await?)
+        Ok(blocking(move || place.remove_where(|folder, run| is_leftover(&keep, folder, run))).await?)
     }
 
     async fn end(&self, agent: AgentId, run: TurnNumber) -> Result<(), RunnerError> {
@@ -92,8 +92,8 @@ impl Place {
     }
 }
 
-/// Whether neither the first run of a folder nor a further run in its process is in `keep`. A kept spool does not count as abandoned.
-fn is_abandoned(
+/// Whether neither the first run of a folder nor a further run in its process is in `keep`. A kept spool is not a leftover run.
+fn is_leftover(
     keep: &BTreeSet<(AgentId, TurnNumber)>,
     folder: &RunFolder,
     run: &RunName,

@@ -130,7 +130,7 @@ impl Pump {
     /// Stops the agent, and discards the output that it still prints.
     pub(super) async fn abort(&mut self) {
         if self.stopping.why.is_none() {
-            self.stop(Stop::Abandoned).await;
+            self.stop(Stop::Unread).await;
         }
         self.ask_until_told().await;
         while let Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) = self.run.next().await {}
