@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `order.json` | runner | what to run; the exec stage removes it, because the environment may hold secrets |
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
-//! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>`; `look`: check whether the run is over its limits |
+//! | `control` | runner | a FIFO: [`CancelCommand`](super::CancelCommand), and [`LOOK`](super::LOOK) |
 //! | `answers` | runner | a FIFO, if the program speaks a protocol: [`Told`](super::Told), one line of JSON each |
 //! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |
@@ -24,13 +24,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokenrail_ports::{TurnOrder, is_disk_full};
 
+use super::control::LOOK;
 use super::records::{ExecOrder, ExitRecord};
 
 /// The environment variable that every process of a run has. Its value is the name of the run folder.
 pub(crate) const MARKER: &str = "TOKENRAIL_RUN";
-
-/// The command that makes a supervisor check whether its run is over a limit.
-pub(crate) const LOOK: &str = "look";
 
 /// The folder of one process of an agent: of its first run, and of the further runs in the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
