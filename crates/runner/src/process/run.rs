@@ -20,7 +20,7 @@ use self::spool::{Fresh, FreshRead};
 pub(super) use self::tell::is_unread;
 use self::turn_output::TurnOutput;
 use super::ProcessLimits;
-use super::end::{left_over, run_end, with_unsaved};
+use super::run_end::{left_over, run_end, with_unsaved};
 use super::watch::{FolderWatch, RunWatcher};
 use crate::deadline::passed;
 use crate::run_folder::{Answer, ExitRecord, RunFolder, SupervisorRecord, Told, blocking, kill_marked};

@@ -14,9 +14,9 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::launch::{introduced, launch};
 use super::resting::{Home, RestableRun, Resting};
 use super::run::ProcessRun;
+use super::start_supervisor::{Introduction, introduced, start_supervisor};
 use super::watch::{FolderWatch, RunWatcher};
 use super::{ProcessConfig, ProcessLimits, program};
 use crate::run_folder::{
@@ -136,8 +136,8 @@ impl IAgentRunner for ProcessRunner {
         }
         let (folder, watch) = self.prepare(order).await?;
         let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
-        let launched = launch(&self.config.supervisor, &folder, &watch, patience, &self.supervisors);
-        match launched.await {
+        let started = start_supervisor(&self.config.supervisor, &folder, &watch, patience, &self.supervisors);
+        match started.await {
             Ok(supervisor) => {
                 let run = self.open(folder, watch, supervisor)?;
                 Ok(restable(run, self.home(order)))
@@ -209,11 +209,11 @@ impl ProcessRunner {
         let introduction = async {
             loop {
                 if let Some(known) = introduced(folder).await? {
-                    return Ok(known);
+                    return Ok(known.supervisor());
                 }
                 let path = folder.path().as_os_str().as_bytes().to_vec();
                 if !blocking(move || is_argument(&path)).await? {
-                    return Ok(introduced(folder).await?.flatten());
+                    return Ok(introduced(folder).await?.and_then(Introduction::supervisor));
                 }
                 watch.changed().await;
             }

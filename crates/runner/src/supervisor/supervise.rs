@@ -175,7 +175,7 @@ impl Supervisor {
         Ok(ExitRecord {
             code: status.and_then(WaitStatus::exit_status),
             signal: status.and_then(WaitStatus::terminating_signal),
-            reaped: swept.reaped,
+            reaped: swept.signalled,
             left: swept.left,
             cancelled: cancel.is_some(),
             failure: folder.read(RunFolder::EXEC)?,

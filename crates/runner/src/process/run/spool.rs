@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
 
 use super::{Found, KnownSupervisor, ProcessRun};
-use crate::process::end::{emptied, empty_spool};
+use crate::process::run_end::{emptied, empty_spool};
 use crate::run_folder::{ExitRecord, RunFolder, blocking};
 
 /// How much is read without another thread: a few lines. Agents seldom print more between two looks.
