@@ -300,7 +300,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
             model_history_bytes: limits.model_history_bytes,
         },
         lists: ListingLimits {
-            list_agents: limits.list_agents,
+            list_items: limits.list_agents,
             list_bytes: limits.list_bytes,
             list_field_bytes: limits.list_field_bytes,
         },

@@ -21,7 +21,7 @@ impl AgentService {
         let limits = &self.core.limits.lists;
         let mut items = self.core.open_requests.after(after);
         let all = items.len();
-        items.truncate(limit.min(limits.list_agents));
+        items.truncate(limit.min(limits.list_items));
         let mut bytes = 0;
         let fits = |question: &Arc<OpenRequest>| {
             let is_first = bytes == 0;

@@ -169,7 +169,7 @@ limits! { defaults:
     /// Bytes of earlier turns that are sent to a model API with the next turn. The oldest turns are left out.
     model_history_bytes: usize = defaults.application.reading.model_history_bytes,
     /// Agents, turns or messages in one list.
-    list_agents: usize = defaults.application.lists.list_agents,
+    list_agents: usize = defaults.application.lists.list_items,
     /// Bytes of one list, approximately.
     list_bytes: usize = defaults.application.lists.list_bytes,
     /// Bytes of one field of an agent or turn in a list. A longer field is cut.
