@@ -115,7 +115,7 @@ impl Recorder {
         self.parser.end(status, &mut said);
         // No turn begins in a process that has ended.
         said.retain(|said| *said != Said::OwnTurn);
-        let _ = self.hear(&mut said, true, self.offsets.read, now);
+        let _ = self.hear(&mut said, true, self.offsets.taken_in, now);
         self.said = said;
     }
 
@@ -159,7 +159,7 @@ impl Recorder {
 
     /// Records an event that does not come from the agent's output.
     pub(crate) fn note(&mut self, body: EventBody, now: Timestamp) {
-        self.record(body, self.offsets.read, now);
+        self.record(body, self.offsets.taken_in, now);
     }
 
     /// Records an event of another journal, with its raw lines.
@@ -178,7 +178,7 @@ impl Recorder {
             events: Arc::from(self.pending.take()),
             step,
             spool_offset: planted::instead(Bug::OffsetAheadOfEvents, self.offsets.accounted, || {
-                self.offsets.read
+                self.offsets.taken_in
             }),
             session: self.session.take(),
             open_from: self.assembler.first_open_sequence(),

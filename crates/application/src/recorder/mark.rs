@@ -41,6 +41,6 @@ impl Recorder {
         for message in &mark.open {
             self.note(EventBody::Abandoned { message: *message }, now);
         }
-        self.offsets.read.saturating_sub(mark.accounted)
+        self.offsets.taken_in.saturating_sub(mark.accounted)
     }
 }
