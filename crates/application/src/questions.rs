@@ -32,7 +32,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Answering {
     pub(crate) answer: PermissionAnswer,
-    pub(crate) told: oneshot::Sender<Answered>,
+    pub(crate) reply: oneshot::Sender<Answered>,
 }
 
 /// The outcome of an answer.

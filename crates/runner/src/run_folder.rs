@@ -9,7 +9,7 @@
 //! | [`folder`] | the folder of one run, and its files |
 //! | [`records`] | the contents of the JSON files: the order, the supervisor, the end |
 //! | [`control`] | commands to the supervisor |
-//! | [`opening`], [`told`] | messages to the `converse` process: at its start, and later |
+//! | [`opening`], [`converse_messages`] | messages to the `converse` process: at its start, and later |
 //! | [`runs`] | all run folders of a data folder |
 //! | [`proc`], [`begun`] | the process table |
 //! | [`programs`] | the programs that work for a run |
@@ -18,17 +18,18 @@
 mod begun;
 mod blocking;
 mod control;
+mod converse_messages;
 mod folder;
 mod opening;
 mod proc;
 mod programs;
 mod records;
 mod runs;
-mod told;
 
 pub(crate) use begun::{Begun, begun_since};
 pub(crate) use blocking::blocking;
 pub(crate) use control::{CancelCommand, LOOK};
+pub(crate) use converse_messages::{ANSWER_BYTES, Answer, ConverseMessage, FurtherTurn};
 pub(crate) use folder::{MARKER, RunFolder};
 pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};
@@ -36,4 +37,3 @@ pub(crate) use proc::{Process, is_argument, kill_marked, own_descendants, own_fa
 pub(crate) use programs::{BUILD, REFUSED, SUPERVISE, SUPERVISOR, THIS_PROGRAM};
 pub(crate) use records::{ExecFailure, ExecOrder, ExitRecord, OverLimit, RunLimit, SupervisorRecord, Unkept};
 pub(crate) use runs::{RunName, all_runs, run_of};
-pub(crate) use told::{ANSWER_BYTES, Answer, FurtherTurn, Told};

@@ -65,10 +65,10 @@ impl Pump {
         };
         if let Some(objection) = objection {
             // The client may have disconnected meanwhile.
-            let _ = answering.told.send(objection);
+            let _ = answering.reply.send(objection);
             return;
         }
-        self.answers.given.retain(|waiting| !waiting.told.is_closed());
+        self.answers.given.retain(|waiting| !waiting.reply.is_closed());
         if self.answers.given.iter().any(|waiting| waiting.answer == answering.answer) {
             // The same answer is on its way already. The client that gave it first may disconnect before the request
             // is settled.
@@ -80,7 +80,7 @@ impl Pump {
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(agent = %self.agent, error, "cannot deliver an answer to the agent");
-                let _ = answering.told.send(Answered::NotOpen);
+                let _ = answering.reply.send(Answered::NotOpen);
             }
         }
     }
@@ -113,23 +113,23 @@ impl Pump {
     pub(super) fn tell_settled(&mut self, settled: Vec<(String, Option<String>)>) {
         for (question, option) in settled {
             let all = mem::take(&mut self.answers.given);
-            let (told, waiting): (Vec<_>, Vec<_>) =
+            let (settled, waiting): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|answering| is_answer_to(answering, &question));
             self.answers.given = waiting;
-            tell_one(told, option.as_deref());
+            tell_one(settled, option.as_deref());
         }
     }
 }
 
 /// Of the clients that gave the answer that counts, only the first one that is still connected receives
 /// [`Answered::Settled`]. All other answers are too late, even if they are the same.
-fn tell_one(told: Vec<Answering>, option: Option<&str>) {
+fn tell_one(answers: Vec<Answering>, option: Option<&str>) {
     let mut counted = false;
-    for Answering { answer, told } in told {
+    for Answering { answer, reply } in answers {
         let too_late = counted && planted::unless(Bug::EachAnswerCounts);
         let counts = !too_late && answer.option.as_deref() == option;
         let outcome = if counts { Answered::Settled } else { Answered::NotOpen };
-        counted |= told.send(outcome).is_ok() && counts;
+        counted |= reply.send(outcome).is_ok() && counts;
     }
 }
 

@@ -1,8 +1,8 @@
 //! Turns that run in the process of an earlier turn. Between turns, that process is idle.
 //!
-//! The server writes `further.json` and sends [`Told::Further`]. The `converse` process writes [`OwnLine::Further`]
-//! into the spool, and only then passes the prompt to the program. So the spool says whether the program got the
-//! prompt, and the turn's output begins with that line.
+//! The server writes `further.json` and sends [`ConverseMessage::Further`]. The `converse` process writes
+//! [`OwnLine::Further`] into the spool, and only then passes the prompt to the program. So the spool says whether the
+//! program got the prompt, and the turn's output begins with that line.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokenrail_ports::{IAgentRun, OwnLine, RunOutput, RunnerError};
 use tokio::time::timeout;
 
 use super::run::{ProcessRun, is_line, is_unread};
-use crate::run_folder::{FurtherTurn, RunFolder, Told, blocking};
+use crate::run_folder::{ConverseMessage, FurtherTurn, RunFolder, blocking};
 
 /// How long the `converse` process may take to begin a further turn. Its answer is one line.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ impl ProcessRun {
         });
         let told = async {
             let further = written.await?;
-            match self.tell(&Told::Further { further: turn }).await {
+            match self.tell(&ConverseMessage::Further { further: turn }).await {
                 // The `converse` process has ended. What is left to read is the end of the run.
                 Err(error) if is_unread(&error) => Ok(further),
                 told => told.map(|()| further),

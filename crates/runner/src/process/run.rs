@@ -23,7 +23,9 @@ use super::ProcessLimits;
 use super::run_end::{left_over, run_end, with_unsaved};
 use super::watch::{FolderWatch, RunWatcher};
 use crate::deadline::passed;
-use crate::run_folder::{Answer, ExitRecord, RunFolder, SupervisorRecord, Told, blocking, kill_marked};
+use crate::run_folder::{
+    Answer, ConverseMessage, ExitRecord, RunFolder, SupervisorRecord, blocking, kill_marked,
+};
 
 /// One turn of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
@@ -59,7 +61,7 @@ enum Rest {
 enum NextLook {
     Now,
     /// The spool was read to its end at that time. The watch reports later changes.
-    WhenTold,
+    WhenWoken,
 }
 
 enum KnownSupervisor {
@@ -237,7 +239,7 @@ impl IAgentRun for ProcessRun {
                 return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
             }
             let alive = matches!(self.supervisor, KnownSupervisor::Alive(..));
-            if self.turn.next_look == NextLook::WhenTold && alive && self.end.is_none() {
+            if self.turn.next_look == NextLook::WhenWoken && alive && self.end.is_none() {
                 self.changed().await?;
             }
             // Not earlier: if this future is dropped during the wait, the next call must wait again.
@@ -245,7 +247,7 @@ impl IAgentRun for ProcessRun {
             match (self.look().await?, &self.end) {
                 (Found::Output(Fresh { output, to_end }), _) => {
                     if to_end {
-                        self.turn.next_look = NextLook::WhenTold;
+                        self.turn.next_look = NextLook::WhenWoken;
                     }
                     self.turn.offset += output.len() as u64;
                     self.turn.framer.feed(output);
@@ -293,7 +295,7 @@ impl IAgentRun for ProcessRun {
 
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let PermissionAnswer { question, option } = answer.clone();
-        Ok(self.tell(&Told::Answer(Answer { request: question, option })).await?)
+        Ok(self.tell(&ConverseMessage::Answer(Answer { request: question, option })).await?)
     }
 
     async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use tokenrail_domain::{AgentId, TurnNumber};
 
+use super::converse_messages::FurtherTurn;
 use super::folder::RunFolder;
-use super::told::FurtherTurn;
 
 /// The parsed name of a run folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::ProcessRun;
 use crate::process::ProcessLimits;
-use crate::run_folder::{ANSWER_BYTES, CancelCommand, Told};
+use crate::run_folder::{ANSWER_BYTES, CancelCommand, ConverseMessage};
 
 /// How much longer than the graces of its agent a supervisor may take.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
@@ -25,8 +25,8 @@ impl ProcessRun {
     ///
     /// # Errors
     /// If the message is too long, if nobody reads the FIFO ([`is_unread`]), or if the FIFO stays full.
-    pub(in crate::process) async fn tell(&self, told: &Told) -> io::Result<()> {
-        let mut line = serde_json::to_vec(told)?;
+    pub(in crate::process) async fn tell(&self, message: &ConverseMessage) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         if ANSWER_BYTES < line.len() {
             return Err(ErrorKind::InvalidInput.into());
