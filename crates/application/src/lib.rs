@@ -10,6 +10,10 @@
 //! 6. [`Follower`]: a reader's cursor and the one delivery loop; `stretches`: the events that are no longer in
 //!    memory.
 //!
+//! From there the presentation crate takes over: [`AgentService::follow`] hands a follower to it. A WebSocket polls the
+//! followers of all its subscriptions (`ws/subscriptions.rs`). An event stream has one (`sse.rs`), and so has a reader
+//! of a single turn (`turn_events.rs`).
+//!
 //! Events are saved before they are announced: `announce` takes what `core::Core::save` returns, and that is saved
 //! already.
 //!
