@@ -6,7 +6,7 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`folder`] | the folder of one run, and its files |
+//! | [`folder`] | the folder of one process of an agent, and its files |
 //! | [`records`] | the contents of the JSON files: the order, the supervisor, the end |
 //! | [`control`] | commands to the supervisor |
 //! | [`opening`], [`converse_messages`] | messages to the `converse` process: at its start, and later |

@@ -1,8 +1,8 @@
-//! One turn of a process agent.
+//! One run of a process agent.
 
 mod spool;
+mod spool_part;
 mod tell;
-mod turn_output;
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -17,8 +17,8 @@ use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
 use self::spool::{Fresh, FreshRead};
+use self::spool_part::SpoolPart;
 pub(super) use self::tell::is_unread;
-use self::turn_output::TurnOutput;
 use super::ProcessLimits;
 use super::run_end::{left_over, run_end, with_unsaved};
 use super::watch::{FolderWatch, RunWatcher};
@@ -27,13 +27,13 @@ use crate::run_folder::{
     Answer, ConverseMessage, ExitRecord, RunFolder, SupervisorRecord, blocking, kill_marked,
 };
 
-/// One turn of a process agent: reads the spool as it grows.
+/// One run of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
     folder: RunFolder,
     limits: ProcessLimits,
     spool: Arc<File>,
     fresh: FreshRead,
-    turn: TurnOutput,
+    part: SpoolPart,
     /// How the run ended, once its spool is being emptied.
     emptied: Option<ExitRecord>,
     watch: FolderWatch,
@@ -100,7 +100,7 @@ impl ProcessRun {
             spool: Arc::new(spool),
             folder,
             limits,
-            turn: TurnOutput::beginning_at(0, 0, limits.framer()),
+            part: SpoolPart::beginning_at(0, 0, limits.framer()),
             emptied: None,
             watch,
             supervisor,
@@ -111,21 +111,21 @@ impl ProcessRun {
         })
     }
 
-    /// Reads the output from these offsets on, as a turn of which nothing has been read. It remains known how much of it
-    /// is saved.
+    /// Reads the output from these offsets on, as a run of which nothing has been read. How much of it is saved
+    /// stays the same.
     pub(super) fn beginning_at(self, begins: u64, stderr_begins: u64) -> Self {
-        let fresh = TurnOutput::beginning_at(begins, stderr_begins, self.limits.framer());
-        Self { turn: TurnOutput { committed: self.turn.committed, ..fresh }, ..self }
+        let fresh = SpoolPart::beginning_at(begins, stderr_begins, self.limits.framer());
+        Self { part: SpoolPart { committed: self.part.committed, ..fresh }, ..self }
     }
 
     /// Notices the end of the turn even if the process stays idle.
     pub(super) fn that_may_rest(self) -> Self {
-        Self { turn: TurnOutput { rest: Rest::NotYet, ..self.turn }, ..self }
+        Self { part: SpoolPart { rest: Rest::NotYet, ..self.part }, ..self }
     }
 
     /// Sets how many bytes were saved before the server was restarted.
     pub(super) fn with_committed(self, committed: u64) -> Self {
-        Self { turn: TurnOutput { committed, ..self.turn }, ..self }
+        Self { part: SpoolPart { committed, ..self.part }, ..self }
     }
 
     /// Opens the same run again, from its first byte.
@@ -146,11 +146,11 @@ impl ProcessRun {
 
     /// Whether the spool is too long for an idle process.
     pub(super) fn fills_disk(&self) -> bool {
-        self.limits.resting_spool_bytes < self.turn.read_to()
+        self.limits.resting_spool_bytes < self.part.read_to()
     }
 
     pub(super) fn begins(&self) -> u64 {
-        self.turn.begins
+        self.part.begins
     }
 
     pub(super) fn keeps_spool(&self) -> bool {
@@ -160,7 +160,7 @@ impl ProcessRun {
     /// The length of the turn's output in bytes, if the turn has ended and the process is idle. A process that is being
     /// stopped is not idle.
     pub(super) fn rests_at(&self) -> Option<u64> {
-        match self.turn.rest {
+        match self.part.rest {
             Rest::At(bytes) if !self.cancelled => Some(bytes),
             _ => None,
         }
@@ -171,10 +171,10 @@ impl ProcessRun {
         let mut lines = Vec::new();
         while lines.len() < self.limits.output_lines
             && self.rests_at().is_none()
-            && let Some(line) = self.turn.framer.next_line()
+            && let Some(line) = self.part.framer.next_line()
         {
-            if self.turn.rest != Rest::Never && is_line(&line, OwnLine::RESTS) {
-                self.turn.rest = Rest::At(line.end_offset);
+            if self.part.rest != Rest::Never && is_line(&line, OwnLine::RESTS) {
+                self.part.rest = Rest::At(line.end_offset);
             }
             lines.push(line);
         }
@@ -210,9 +210,9 @@ impl ProcessRun {
     }
 
     async fn ended(&self, exit: ExitRecord) -> io::Result<RunEnd> {
-        let (folder, behind) = (self.folder.clone(), self.turn.stderr_begins);
+        let (folder, behind) = (self.folder.clone(), self.part.stderr_begins);
         let stderr = blocking(move || folder.stderr(behind)).await?;
-        let kept = self.turn.begins + self.turn.offset.max(self.turn.committed);
+        let kept = self.part.begins + self.part.offset.max(self.part.committed);
         Ok(run_end(with_unsaved(exit, kept), stderr))
     }
 
@@ -220,7 +220,7 @@ impl ProcessRun {
     /// did not: they are killed here.
     async fn lost(&self) -> io::Result<RunEnd> {
         let (folder, behind, kill_grace_ms) =
-            (self.folder.clone(), self.turn.stderr_begins, self.limits.kill_grace_ms);
+            (self.folder.clone(), self.part.stderr_begins, self.limits.kill_grace_ms);
         let kill = move || Ok((folder.stderr(behind)?, kill_marked(&folder.marker(), kill_grace_ms)?));
         let (stderr, (reaped, left)) = blocking(kill).await?;
         Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), ..RunEnd::default() })
@@ -239,21 +239,21 @@ impl IAgentRun for ProcessRun {
                 return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
             }
             let alive = matches!(self.supervisor, KnownSupervisor::Alive(..));
-            if self.turn.next_look == NextLook::WhenWoken && alive && self.end.is_none() {
+            if self.part.next_look == NextLook::WhenWoken && alive && self.end.is_none() {
                 self.changed().await?;
             }
             // Not earlier: if this future is dropped during the wait, the next call must wait again.
-            self.turn.next_look = NextLook::Now;
+            self.part.next_look = NextLook::Now;
             match (self.look().await?, &self.end) {
                 (Found::Output(Fresh { output, to_end }), _) => {
                     if to_end {
-                        self.turn.next_look = NextLook::WhenWoken;
+                        self.part.next_look = NextLook::WhenWoken;
                     }
-                    self.turn.offset += output.len() as u64;
-                    self.turn.framer.feed(output);
+                    self.part.offset += output.len() as u64;
+                    self.part.framer.feed(output);
                     let lines = self.lines();
                     return Ok(if lines.is_empty() {
-                        RunOutput::Progress { offset: self.turn.offset }
+                        RunOutput::Progress { offset: self.part.offset }
                     } else {
                         RunOutput::Lines(lines)
                     });
@@ -262,8 +262,8 @@ impl IAgentRun for ProcessRun {
                 (Found::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
                 (Found::Nothing, None) => self.changed().await?,
                 (Found::Nothing, Some(end)) => {
-                    if !std::mem::replace(&mut self.turn.finished, true)
-                        && let Some(line) = self.turn.framer.finish()
+                    if !std::mem::replace(&mut self.part.finished, true)
+                        && let Some(line) = self.part.framer.finish()
                     {
                         self.keep_spool |= matches!(line.line, Line::TooLong { .. });
                         return Ok(RunOutput::Lines(vec![line]));

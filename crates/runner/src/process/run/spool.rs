@@ -99,7 +99,7 @@ impl ProcessRun {
     /// Checks what is new. A few fresh lines are read on this thread. Everything else may wait for a disk and uses
     /// another thread.
     pub(super) async fn look(&mut self) -> io::Result<Found> {
-        let (spool, offset) = (Arc::clone(&self.spool), self.turn.read_to());
+        let (spool, offset) = (Arc::clone(&self.spool), self.part.read_to());
         let read_bytes = self.limits.read_bytes;
         if let Some(fresh) = self.fresh.read(&spool, offset, read_bytes)?
             && !fresh.output.is_empty()
@@ -152,7 +152,7 @@ impl ProcessRun {
                 ExitRecord { reaped, ..ExitRecord::default() }
             }
         };
-        Ok(emptied(exit, spool_bytes, self.turn.read_to(), waited))
+        Ok(emptied(exit, spool_bytes, self.part.read_to(), waited))
     }
 
     /// Logs that the run folder cannot be removed.

@@ -1,14 +1,14 @@
-//! The output of one turn, as far as it is read.
+//! The part of a spool that belongs to one run.
 
 use super::{NextLook, Rest};
 use crate::{FramerLimits, LineFramer};
 
-/// The output of one turn, as far as it is read: a part of the spool. The rest of a
-/// [`ProcessRun`](super::ProcessRun) belongs to the process, which may serve further turns.
-pub(super) struct TurnOutput {
-    /// How many bytes of the spool belong to earlier turns. All other offsets are counted from there.
+/// The part of a spool that belongs to one run, and how far it has been read. Everything else in a
+/// [`ProcessRun`](super::ProcessRun) belongs to the process, which may serve further runs.
+pub(super) struct SpoolPart {
+    /// How many bytes of the spool belong to earlier runs. All other offsets are counted from there.
     pub(super) begins: u64,
-    /// How many bytes of standard error belong to earlier turns.
+    /// How many bytes of standard error belong to earlier runs.
     pub(super) stderr_begins: u64,
     /// How many bytes of the spool the framer was fed.
     pub(super) offset: u64,
@@ -21,8 +21,8 @@ pub(super) struct TurnOutput {
     pub(super) rest: Rest,
 }
 
-impl TurnOutput {
-    /// Output of which nothing has been read. It begins at these offsets.
+impl SpoolPart {
+    /// A part of which nothing has been read. It begins at these offsets.
     pub(super) fn beginning_at(begins: u64, stderr_begins: u64, framer: FramerLimits) -> Self {
         Self {
             begins,
