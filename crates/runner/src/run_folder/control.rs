@@ -10,14 +10,14 @@ const CANCEL: &str = "cancel";
 /// The command to stop the agent. It carries its own grace times, because the limits of the server that sends it count.
 /// That server may have other limits than the one that wrote the order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CancelCommand {
+pub(crate) struct CancelLine {
     /// How long the agent may take to end by itself.
     pub(crate) grace: Duration,
     /// How long its processes may take to end after that.
     pub(crate) kill: Duration,
 }
 
-impl CancelCommand {
+impl CancelLine {
     pub(crate) fn to_line(self) -> String {
         format!("{CANCEL} {} {}\n", self.grace.as_millis(), self.kill.as_millis())
     }
@@ -39,13 +39,12 @@ mod tests {
 
     #[test]
     fn a_supervisor_reads_the_command_that_a_server_writes() {
-        let command =
-            CancelCommand { grace: Duration::from_millis(10_000), kill: Duration::from_millis(250) };
+        let command = CancelLine { grace: Duration::from_millis(10_000), kill: Duration::from_millis(250) };
         // Supervisors of older servers read this line too.
         assert_eq!(command.to_line(), "cancel 10000 250\n");
-        assert_eq!(CancelCommand::parse(&command.to_line()), Some(command));
+        assert_eq!(CancelLine::parse(&command.to_line()), Some(command));
         for other in ["", "look", "cancel", "cancel 1", "cancel x 1"] {
-            assert_eq!(CancelCommand::parse(other), None, "{other}");
+            assert_eq!(CancelLine::parse(other), None, "{other}");
         }
     }
 }

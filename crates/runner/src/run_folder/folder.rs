@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | `order.json` | runner | what to run; the exec stage removes it, because the environment may hold secrets |
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
-//! | `control` | runner | a FIFO: [`CancelCommand`](super::CancelCommand), and [`LOOK`](super::LOOK) |
+//! | `control` | runner | a FIFO: [`CancelLine`](super::CancelLine), and [`LOOK`](super::LOOK) |
 //! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each |
 //! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |

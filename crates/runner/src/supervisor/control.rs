@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tokio::net::unix::pipe;
 
-use crate::run_folder::{CancelCommand, LOOK};
+use crate::run_folder::{CancelLine, LOOK};
 
 /// Longer than any valid command.
 const COMMAND_BYTES: usize = 256;
@@ -13,7 +13,7 @@ const COMMAND_BYTES: usize = 256;
 /// The commands that were read from the FIFO.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Commands {
-    pub(super) cancel: Option<CancelCommand>,
+    pub(super) cancel: Option<CancelLine>,
     /// Many processes begin on the machine: check whether the run is over its limits.
     pub(super) look: bool,
 }
@@ -55,7 +55,7 @@ impl Control {
 impl Commands {
     fn parse(commands: &str) -> Self {
         Self {
-            cancel: commands.lines().find_map(CancelCommand::parse),
+            cancel: commands.lines().find_map(CancelLine::parse),
             look: commands.lines().any(|command| command == LOOK),
         }
     }

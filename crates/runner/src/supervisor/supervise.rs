@@ -26,7 +26,7 @@ use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
 use crate::deadline::passed;
 use crate::run_folder::{
-    CancelCommand, ExecFailure, ExecOrder, ExitRecord, RunFolder, SUPERVISE, SupervisorRecord, Unkept,
+    CancelLine, ExecFailure, ExecOrder, ExitRecord, RunFolder, SUPERVISE, SupervisorRecord, Unkept,
 };
 
 /// How much of standard error is read at once. The buffer is on the stack, and each supervisor has its own.
@@ -109,7 +109,7 @@ pub(super) struct Supervisor {
 pub(super) enum Happening {
     /// A process has ended, perhaps the agent.
     Child,
-    Cancel(CancelCommand),
+    Cancel(CancelLine),
     /// The run is over one of its limits, or its output cannot be saved: it must be ended at once.
     MustEnd,
     Deadline,
@@ -196,7 +196,7 @@ impl Supervisor {
     }
 
     /// Waits until the agent ends, a cancel comes, or the run must end. Returns the cancel.
-    async fn until_end_or_stop(&mut self) -> Option<CancelCommand> {
+    async fn until_end_or_stop(&mut self) -> Option<CancelLine> {
         while !self.agent_has_ended() && !self.must_end() {
             if let Happening::Cancel(cancel) = self.wait(None).await {
                 return Some(cancel);
@@ -206,7 +206,7 @@ impl Supervisor {
     }
 
     /// Asks the agent to end by itself.
-    async fn stop_politely(&mut self, cancel: CancelCommand) {
+    async fn stop_politely(&mut self, cancel: CancelLine) {
         let until = Instant::now() + cancel.grace;
         if self.order.interrupt {
             self.signal_agent(Signal::INT);

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::ProcessRun;
 use crate::process::ProcessLimits;
-use crate::run_folder::{ANSWER_BYTES, CancelCommand, ConverseMessage};
+use crate::run_folder::{ANSWER_BYTES, CancelLine, ConverseMessage};
 
 /// How much longer than the graces of its agent a supervisor may take.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
@@ -49,7 +49,7 @@ impl ProcessRun {
     fn stop_command(&self) -> String {
         let ProcessLimits { cancel_grace_ms, kill_grace_ms, .. } = self.limits;
         let (grace, kill) = (Duration::from_millis(cancel_grace_ms), Duration::from_millis(kill_grace_ms));
-        CancelCommand { grace, kill }.to_line()
+        CancelLine { grace, kill }.to_line()
     }
 
     pub(super) async fn ask_to_stop(&self) -> io::Result<()> {
