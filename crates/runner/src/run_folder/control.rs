@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_supervisor_reads_the_command_that_a_server_writes() {
-        let command = CancelLine { grace: Duration::from_millis(10_000), kill: Duration::from_millis(250) };
+        let command = CancelLine { grace: Duration::from_secs(10), kill: Duration::from_millis(250) };
         // Supervisors of older servers read this line too.
         assert_eq!(command.to_line(), "cancel 10000 250\n");
         assert_eq!(CancelLine::parse(&command.to_line()), Some(command));
