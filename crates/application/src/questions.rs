@@ -94,6 +94,12 @@ impl Questions {
         mem::take(&mut self.changes)
     }
 
+    /// Forgets what events have changed that are not saved, and never will be.
+    pub(crate) fn forget_unsaved(&mut self) {
+        self.changes.clear();
+        self.settled.clear();
+    }
+
     /// The requests that were settled since the last call.
     pub(crate) fn take_settled(&mut self) -> Vec<(String, Option<String>)> {
         mem::take(&mut self.settled)
