@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_application::{AgentService, Limits, OpenQuestion};
+use tokenrail_application::{AgentService, Limits, OpenRequest};
 use tokenrail_domain::{AgentId, Event, Timestamp, TurnNumber};
 use tokenrail_ports::{Append, PageLimit};
 
@@ -57,9 +57,9 @@ pub(crate) fn memory(service: &AgentService, faults: &Faults) -> Result<(), Stri
 
 /// What clients are told to be open is saved.
 pub(crate) fn needs(service: &AgentService, world: &World) -> Result<(), String> {
-    let is_saved = |question: &OpenQuestion| {
+    let is_saved = |question: &OpenRequest| {
         let ledgers = &world.lock().ledgers;
-        ledgers.get(&question.agent).is_some_and(|ledger| ledger.questions.contains_key(&question.request))
+        ledgers.get(&question.agent).is_some_and(|ledger| ledger.questions.contains_key(&question.request_id))
     };
     for question in service.open_questions(None, usize::MAX).items {
         if is_saved(&question) {

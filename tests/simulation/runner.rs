@@ -65,19 +65,19 @@ impl IAgentRunner for SimRunner {
             world.reach("an agent could not be started");
             return Err(RunnerError::ProgramMissing { program: "claude".to_owned() });
         }
-        let key = (order.agent, order.turn);
+        let key = (order.agent, order.run);
         let script = Author::new(&world.faults, world.seed, order).script();
         {
             let mut state = world.lock();
             let now = state.now_ms();
-            state.note("spawn", u64::from(order.turn.0), hash_of(order.agent));
+            state.note("spawn", u64::from(order.run.0), hash_of(order.agent));
             let mut others = state.processes.iter().filter(|((agent, _), _)| *agent == order.agent);
             // If the output of a process cannot be read, the server asks it to stop and does not wait for its end.
             if others.any(|(_, process)| process.is_alive(now) && !process.unread) {
                 state.fail(format!("two processes of agent {} at once", order.agent));
             }
             if state.processes.insert(key, Process::start(now, script)).is_some() {
-                state.fail(format!("turn {} of agent {} was run twice", order.turn, order.agent));
+                state.fail(format!("turn {} of agent {} was run twice", order.run, order.agent));
             }
         }
         world.step("started").await;
@@ -86,7 +86,7 @@ impl IAgentRunner for SimRunner {
 
     async fn adopt(&self, order: &TurnOrder, committed: u64) -> Result<Adoption, RunnerError> {
         self.0.step("adopt").await;
-        let key = (order.agent, order.turn);
+        let key = (order.agent, order.run);
         let mut state = self.0.lock();
         let now = state.now_ms();
         let process = state.processes.get_mut(&key).map(|process| process.heard_ms = now);
@@ -124,8 +124,8 @@ impl IRuns for SimRuns {
         Ok(())
     }
 
-    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
-        self.0.end_processes(|key| *key == (agent, turn));
+    async fn end(&self, agent: AgentId, run: TurnNumber) -> Result<(), RunnerError> {
+        self.0.end_processes(|key| *key == (agent, run));
         Ok(())
     }
 }

@@ -50,7 +50,7 @@ impl<'a> Author<'a> {
             open_end: false,
             hang: None,
             words: 0,
-            turn: order.turn.0,
+            turn: order.run.0,
             questions: 0,
         }
     }

@@ -22,9 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) fn each_run_is_woken(seed: u64) -> Option<String> {
     let dice = &mut Dice::of(seed, "waking");
     let (runs, writes) = (dice.between(2, 8), dice.between(1, 20));
-    let rest = Duration::from_micros(dice.pick(&[0, 250, 5000]));
+    let pause = Duration::from_micros(dice.pick(&[0, 250, 5000]));
     let place = TempDir::new().unwrap();
-    let watcher = RunWatcher::new(WatchLimits { rest, ..WatchLimits::default() }).unwrap();
+    let watcher = RunWatcher::new(WatchLimits { pause, ..WatchLimits::default() }).unwrap();
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     let watched: Vec<_> = (0..runs)
         .map(|number| {

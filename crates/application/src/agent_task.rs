@@ -1,10 +1,10 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
 
-mod abandoned;
 mod panicked;
 mod past_turns;
 mod replay;
 mod resume;
+mod unfollowed;
 mod unknown_type;
 
 use std::panic::AssertUnwindSafe;
@@ -21,7 +21,7 @@ use tokio::sync::OwnedSemaphorePermit;
 pub(crate) use self::panicked::Cleaned;
 use self::resume::SoFar;
 use crate::announce::save_and_announce;
-use crate::core::{Control, Core, SaveError, TurnInbox};
+use crate::core::{Control, Core, SaveError, TurnChannels};
 use crate::outside::AgentType;
 use crate::pump::{Pump, PumpStart};
 use crate::recorder::{Recorder, RecorderStart, session_invalid};
@@ -144,7 +144,7 @@ impl AgentTask {
     /// Takes the first waiting turn out of the queue and runs it.
     async fn begin(&self) -> Result<(), SaveError> {
         let queue = self.control.queue.lock().await;
-        let heard = self.control.begin();
+        let channels = self.control.begin();
         let Some((agent, mut turn)) = self.next_to_start().await? else {
             self.control.end();
             return Ok(());
@@ -165,7 +165,7 @@ impl AgentTask {
             order.history = self.past_turns(turn.number).await?;
         }
         let started = match self.agent_type(&agent) {
-            _ if heard.cancel.is_cancelled() || self.core.draining.is_cancelled() => {
+            _ if channels.cancel.is_cancelled() || self.core.draining.is_cancelled() => {
                 Err(Verdict::cancelled())
             }
             Some(kind) => tokio::select! {
@@ -179,7 +179,7 @@ impl AgentTask {
             None => Err(Verdict::failed(type_missing(&agent.kind))),
         };
         let done = match started {
-            Ok(run) => self.pump(recorder, run, turn, heard, 0).await,
+            Ok(run) => self.pump(recorder, run, turn, channels, 0).await,
             Err(verdict) => self.end(recorder, verdict).await,
         };
         self.control.end();
@@ -236,12 +236,12 @@ impl AgentTask {
         recorder: Recorder,
         run: Box<dyn IAgentRun>,
         turn: Turn,
-        heard: TurnInbox,
+        channels: TurnChannels,
         ran_ms: u64,
     ) -> Result<(), SaveError> {
         let (core, control, tail) =
             (Arc::clone(&self.core), Arc::clone(&self.control), Arc::clone(&self.tail));
-        Pump::new(PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms }).run().await
+        Pump::new(PumpStart { core, control, tail, recorder, run, turn, channels, ran_ms }).run().await
     }
 
     fn recorder(&self, agent: &Agent, turn: &Turn, so_far: SoFar) -> Recorder {
@@ -292,7 +292,7 @@ impl AgentTask {
 fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
     TurnOrder {
         agent: agent.id,
-        turn: turn.run,
+        run: turn.run,
         prompt: turn.prompt.clone(),
         model: agent.model.clone(),
         cwd: PathBuf::from(&agent.cwd),

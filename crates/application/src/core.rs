@@ -15,11 +15,11 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::Refusal;
 use crate::full_since::FullSince;
-use crate::inbox::Inbox;
 use crate::lifecycle::{LifecycleEvent, LifecycleEvents};
 use crate::limits::Limits;
+use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
-use crate::planted;
+use crate::planted::{self, Bug};
 use crate::questions::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
@@ -32,7 +32,7 @@ pub(crate) struct Core {
     pub(crate) limits: Limits,
     pub(crate) tails: Tails,
     pub(crate) lifecycle: LifecycleEvents,
-    pub(crate) inbox: Inbox,
+    pub(crate) open_requests: OpenRequests,
     /// The start of [`Core::key_time`]: the time of the newest key, and the instant at which it was read.
     key_times: OnceCell<(Timestamp, Instant)>,
     pub(crate) counters: Counters,
@@ -88,7 +88,7 @@ struct Current {
 }
 
 /// The receiving ends, for the task that runs the turn.
-pub(crate) struct TurnInbox {
+pub(crate) struct TurnChannels {
     pub(crate) cancel: CancellationToken,
     pub(crate) answers: mpsc::Receiver<Answering>,
 }
@@ -96,11 +96,11 @@ pub(crate) struct TurnInbox {
 impl Control {
     /// Begins a turn, new or adopted. From here on, [`Control::cancel`] reaches it. An earlier cancel is only in the
     /// store, so the caller must read the turn from the store afterwards.
-    pub(crate) fn begin(&self) -> TurnInbox {
+    pub(crate) fn begin(&self) -> TurnChannels {
         let cancel = CancellationToken::new();
-        let (answers, heard) = mpsc::channel(ANSWERS);
+        let (answers, incoming) = mpsc::channel(ANSWERS);
         *self.current() = Some(Current { cancel: cancel.clone(), answers });
-        TurnInbox { cancel, answers: heard }
+        TurnChannels { cancel, answers: incoming }
     }
 
     pub(crate) fn end(&self) {
@@ -149,7 +149,7 @@ impl Core {
             limits: *limits,
             tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes),
             lifecycle: LifecycleEvents::new(),
-            inbox: Inbox::new(limits.lists.list_field_bytes),
+            open_requests: OpenRequests::new(limits.lists.list_field_bytes),
             key_times: OnceCell::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
@@ -211,7 +211,7 @@ impl Core {
     pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
         let has_news = controls.get(&agent).is_some_and(|control| control.pokes() != pokes);
-        if has_news && planted::poke_keeps_task() {
+        if has_news && planted::unless(Bug::RetireIgnoresNews) {
             return false;
         }
         if let Some(control) = controls.remove(&agent) {
@@ -265,7 +265,7 @@ impl Core {
 
     /// Reports the status and the needs of an agent.
     pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
-        let needs = self.inbox.needs(agent);
+        let needs = self.open_requests.needs(agent);
         self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, at });
     }
 

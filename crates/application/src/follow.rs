@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::batch::Batch;
 use crate::core::Core;
-use crate::planted;
+use crate::planted::{self, Bug};
 use crate::stretches::StoredEvents;
 use crate::tails::{Bell, Tail};
 
@@ -100,7 +100,7 @@ impl Follower {
         loop {
             // The bell is read before the events, so that a later commit wakes this loop again.
             let bell = *self.bell.borrow_and_update();
-            self.cursor = planted::lagging_cursor(self.cursor, bell.head);
+            self.cursor = planted::skipping(Bug::DropOnLag, self.cursor, bell.head);
             if self.cursor < bell.head {
                 let page = match self.page().await {
                     // The agent was purged while it was followed. The bell may report that a little later.
@@ -119,7 +119,7 @@ impl Follower {
                 }
                 return Ok(Next::End(end));
             }
-            planted::keep_wake_up(&mut self.bell).await;
+            planted::losing_wake_up(Bug::LostWakeUp, &mut self.bell).await;
             tokio::select! {
                 biased;
                 () = self.closing.cancelled() => return Ok(Next::End(StreamEnd::ShuttingDown)),

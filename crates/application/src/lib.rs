@@ -10,6 +10,10 @@
 //! 6. [`Follower`]: a reader's cursor and the one delivery loop; `stretches`: the events that are no longer in
 //!    memory.
 //!
+//! From there the presentation crate takes over: [`AgentService::follow`] hands a follower to it. A WebSocket polls the
+//! followers of all its subscriptions (`ws/subscriptions.rs`). An event stream has one (`sse.rs`), and so has a reader
+//! of a single turn (`turn_events.rs`).
+//!
 //! Events are saved before they are announced: `announce` takes what `core::Core::save` returns, and that is saved
 //! already.
 //!
@@ -27,10 +31,10 @@ mod fetched;
 mod fetches;
 mod follow;
 mod full_since;
-mod inbox;
 mod lifecycle;
 mod limits;
 mod lookout;
+mod open_requests;
 mod outside;
 mod planted;
 mod pump;
@@ -53,11 +57,11 @@ mod tests;
 pub use batch::Batch;
 pub use error::Refusal;
 pub use follow::{Follower, Next, Page, StreamEnd};
-pub use inbox::{Needs, OpenQuestion, QuestionPlace};
 pub use lifecycle::{KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader};
 pub use limits::{
     AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,
 };
+pub use open_requests::{Needs, OpenRequest, RequestPlace};
 pub use outside::{AgentType, AgentTypes, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
 pub use service::AgentService;

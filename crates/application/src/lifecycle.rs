@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokenrail_domain::{AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokio::sync::watch;
 
-use crate::inbox::Needs;
+use crate::open_requests::Needs;
 
 /// How many lifecycle events are kept. A client that is further behind must load the list of agents again.
 const EVENTS_KEPT: usize = 1024;
@@ -52,7 +52,7 @@ impl KeptLifecycleEvent {
 pub(crate) struct LifecycleEvents {
     board: Arc<Mutex<Board>>,
     /// How many lifecycle events were published so far.
-    told: watch::Sender<u64>,
+    published: watch::Sender<u64>,
 }
 
 /// The newest lifecycle events.
@@ -66,19 +66,19 @@ struct Board {
 
 impl LifecycleEvents {
     pub(crate) fn new() -> Self {
-        Self { board: Arc::default(), told: watch::Sender::new(0) }
+        Self { board: Arc::default(), published: watch::Sender::new(0) }
     }
 
     pub(crate) fn tell(&self, event: LifecycleEvent) {
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
         board.push(KeptLifecycleEvent { event, rendering: OnceLock::new() });
-        self.told.send_replace(board.end());
+        self.published.send_replace(board.end());
     }
 
     pub(crate) fn subscribe(&self) -> LifecycleReader {
-        let told = self.told.subscribe();
-        let next = *told.borrow();
-        LifecycleReader { board: Arc::clone(&self.board), told, next }
+        let published = self.published.subscribe();
+        let next = *published.borrow();
+        LifecycleReader { board: Arc::clone(&self.board), published, next }
     }
 }
 
@@ -103,7 +103,7 @@ impl Board {
 #[derive(Debug)]
 pub struct LifecycleReader {
     board: Arc<Mutex<Board>>,
-    told: watch::Receiver<u64>,
+    published: watch::Receiver<u64>,
     next: u64,
 }
 
@@ -119,11 +119,11 @@ impl LifecycleReader {
     pub async fn next(&mut self) -> Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>> {
         loop {
             // Marked as seen before the board is read, so that a later event wakes this reader.
-            self.told.borrow_and_update();
+            self.published.borrow_and_update();
             if let Some(read) = self.read() {
                 return Some(read);
             }
-            self.told.changed().await.ok()?;
+            self.published.changed().await.ok()?;
         }
     }
 

@@ -186,8 +186,9 @@ impl Default for ReadingLimits {
 /// How much one page of a list may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListingLimits {
-    /// Agents, or turns, in one page of a list.
-    pub list_agents: usize,
+    /// Agents, turns or permission requests in one page of a list (`limits.list_agents`, whose name is older than the
+    /// other lists).
+    pub list_items: usize,
     /// About how many bytes one page of a list has.
     pub list_bytes: usize,
     /// Bytes of one field of an agent or turn in a list. Longer values are cut there.
@@ -196,7 +197,7 @@ pub struct ListingLimits {
 
 impl Default for ListingLimits {
     fn default() -> Self {
-        Self { list_agents: 500, list_bytes: 4 << 20, list_field_bytes: 4 << 10 }
+        Self { list_items: 500, list_bytes: 4 << 20, list_field_bytes: 4 << 10 }
     }
 }
 

@@ -1,4 +1,5 @@
-//! What the application needs from outside: one field per port.
+//! What the application needs from outside: one field per port. The server chooses the adapter of each
+//! (`crates/server/src/compose.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use crate::error::Refusal;
 /// What the application needs from outside: one field per port.
 #[derive(Clone)]
 pub struct Outside {
+    /// `SqliteStore` of the persistence crate, as are `agents` and `archive`.
     pub journal: Arc<dyn IJournal>,
     pub agents: Arc<dyn IAgentRepository>,
     pub archive: Arc<dyn IArchive>,
@@ -60,6 +62,7 @@ pub type MakeParser = Arc<dyn Fn() -> Box<dyn IMessageParser> + Send + Sync>;
 /// One configured kind of agent.
 #[derive(Clone)]
 pub struct AgentType {
+    /// A runner of the runner crate, as the type's block of configuration says: `agent_type` in `compose.rs`.
     pub runner: Arc<dyn IAgentRunner>,
     pub workspace: Arc<dyn IWorkspace>,
     pub parser: MakeParser,

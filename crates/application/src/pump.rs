@@ -16,12 +16,13 @@ use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreErr
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::answers::{Answers, Asking};
+use self::answers::{Answers, RequestsOfRun};
 use self::full_disk::FullDisk;
 use self::stop::{Stopping, due};
 use self::waits::{Signal, Waits, expiry};
 use crate::announce::announce;
-use crate::core::{Control, Core, SaveError, TurnInbox};
+use crate::core::{Control, Core, SaveError, TurnChannels};
+use crate::open_requests::RequestChange;
 use crate::planted::{self, Bug};
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::tails::Tail;
@@ -31,31 +32,38 @@ use crate::verdict::{Flood, Stop, is_storage_full, verdict};
 /// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and parsed.
 /// So a batch is as small as one line if the agent prints little, and as large as the limits allow in a flood.
 pub(crate) struct Pump {
-    pub(crate) core: Arc<Core>,
-    pub(crate) control: Arc<Control>,
-    pub(crate) agent: AgentId,
-    pub(crate) tail: Arc<Tail>,
-    pub(crate) recorder: Recorder,
-    pub(crate) run: Box<dyn IAgentRun>,
+    core: Arc<Core>,
+    control: Arc<Control>,
+    agent: AgentId,
+    tail: Arc<Tail>,
+    recorder: Recorder,
+    run: Box<dyn IAgentRun>,
     /// The turn that began this run.
-    pub(crate) turn: Turn,
-    pub(crate) cancel: CancellationToken,
+    first_turn: Turn,
+    cancel: CancellationToken,
     answers: Answers,
     stopping: Stopping,
     full_disk: FullDisk,
-    saved: Saved,
+    /// The batch that is being saved.
+    in_flight: Option<InFlight>,
+    /// How much of this run is in the journal.
+    saved: Mark,
     /// What the next append does to the turn.
     step: TurnStep,
-    /// How the run ended. `None` until it has ended.
+    /// How the run ended. `None` until it has ended, and while an idle process is being ended because it was cancelled.
     ended: Option<RunEnd>,
     times: TurnTimes,
 }
 
-/// How much of this run is in the journal.
-struct Saved {
+/// A batch that was saved, and what only counts now.
+struct SavedBatch {
+    append: Append,
+    /// How much of this run is in the journal now.
     mark: Mark,
-    /// Where the mark moves when the batch that is being saved is committed.
-    next_mark: Option<Mark>,
+    /// The permission requests that the batch settles, each with the chosen option.
+    settled: Vec<(String, Option<String>)>,
+    /// What the batch changes in the open permission requests.
+    changes: Vec<RequestChange>,
 }
 
 /// What a pump is built from.
@@ -66,18 +74,19 @@ pub(crate) struct PumpStart {
     pub(crate) recorder: Recorder,
     pub(crate) run: Box<dyn IAgentRun>,
     pub(crate) turn: Turn,
-    pub(crate) heard: TurnInbox,
+    pub(crate) channels: TurnChannels,
     /// How long the turn had run before the server was restarted.
     pub(crate) ran_ms: u64,
 }
 
-type InFlight = Pin<Box<dyn Future<Output = Result<Append, SaveError>> + Send>>;
+/// A batch that is being saved. If that fails, nothing of [`SavedBatch`] happens.
+type InFlight = Pin<Box<dyn Future<Output = Result<SavedBatch, SaveError>> + Send>>;
 
 impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
-        let PumpStart { core, control, tail, recorder, run, turn, heard, ran_ms } = start;
-        let TurnInbox { cancel, answers } = heard;
-        let answers = Answers::new(answers, Asking { core: Arc::clone(&core), agent: turn.agent });
+        let PumpStart { core, control, tail, recorder, run, turn, channels, ran_ms } = start;
+        let TurnChannels { cancel, answers } = channels;
+        let answers = Answers::new(answers, RequestsOfRun { core: Arc::clone(&core), agent: turn.agent });
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.run.turn_timeout);
         Self {
@@ -85,10 +94,11 @@ impl Pump {
             control,
             agent: turn.agent,
             tail,
-            saved: Saved { mark: recorder.mark(), next_mark: None },
+            in_flight: None,
+            saved: recorder.mark(),
             recorder,
             run,
-            turn,
+            first_turn: turn,
             cancel,
             answers,
             stopping: Stopping::default(),
@@ -119,25 +129,26 @@ impl Pump {
     }
 
     async fn carry(&mut self) -> Result<(), SaveError> {
-        let mut in_flight: Option<InFlight> = None;
         let Waits { mut signals, mut timer } = Waits::new(&self.core, &self.cancel);
-        if let Some(reason) = self.turn.stop {
+        if let Some(reason) = self.first_turn.stop {
             // It was being stopped when the server was restarted.
             self.carry_out(Stop::of(reason)).await;
         }
         loop {
-            let put_off = if in_flight.is_none() { self.put_off() } else { None };
-            if in_flight.is_none() && put_off.is_none() {
-                in_flight = self.take().map(|append| self.begin_save(append));
+            let put_off = if self.in_flight.is_none() { self.put_off() } else { None };
+            if self.in_flight.is_none()
+                && put_off.is_none()
+                && let Some(append) = self.take()
+            {
+                self.begin_save(append);
             }
             let room = self.has_room();
             let full_disk_pause = self.core.limits.saving.full_disk_pause();
             let deadline = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
                 biased;
-                saved = saving(&mut in_flight) => {
-                    in_flight = None;
-                    self.saved(&saved?);
+                saved = saving(&mut self.in_flight) => {
+                    self.after_save(saved?);
                     if !room {
                         // The pump did not read the output meanwhile, so the agent was not silent.
                         self.times.last_output = Instant::now();
@@ -150,7 +161,7 @@ impl Pump {
                     Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
                     Signal::Stop => {}
                 },
-                Some(answering) = self.answers.inbox.recv(), if self.recorder.has_caught_up() => {
+                Some(answering) = self.answers.incoming.recv(), if self.recorder.has_caught_up() => {
                     self.answer(answering).await;
                 }
                 () = due(self.stopping.again), if self.stopping.again.is_some() => self.ask_to_stop().await,
@@ -159,25 +170,21 @@ impl Pump {
                 }
                 expired = expiry(&mut timer, deadline), if self.stopping.why.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
-                    Ok(RunOutput::Lines(lines)) => self.lines(lines, &mut in_flight).await?,
+                    Ok(RunOutput::Lines(lines)) => self.lines(lines).await?,
                     Ok(RunOutput::Progress { offset }) => self.progress(offset).await,
-                    Ok(RunOutput::Ended(end)) => return self.finish(end, in_flight).await,
+                    Ok(RunOutput::Ended(end)) => return self.finish(end).await,
                     Err(error) => {
                         // An agent whose output can no longer be read must not keep running unseen.
                         self.abort().await;
                         let end = RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() };
-                        return self.finish(end, in_flight).await;
+                        return self.finish(end).await;
                     }
                 },
             }
         }
     }
 
-    async fn lines(
-        &mut self,
-        lines: Vec<OutputLine>,
-        in_flight: &mut Option<InFlight>,
-    ) -> Result<(), SaveError> {
+    async fn lines(&mut self, lines: Vec<OutputLine>) -> Result<(), SaveError> {
         self.times.last_output = Instant::now();
         let now = self.core.now();
         for line in lines {
@@ -185,7 +192,7 @@ impl Pump {
                 break;
             }
             if self.recorder.line(&line, now) == Recorded::OwnTurn {
-                self.begin_own_turns(line.end_offset, in_flight, now).await?;
+                self.begin_own_turns(line.end_offset, now).await?;
             }
             self.check_bounds(line.end_offset, now).await;
         }
@@ -216,11 +223,12 @@ impl Pump {
     }
 
     /// The agent has ended: saves the rest, with the result as the last event.
-    async fn finish(&mut self, end: RunEnd, in_flight: Option<InFlight>) -> Result<(), SaveError> {
+    async fn finish(&mut self, end: RunEnd) -> Result<(), SaveError> {
         let must_go = end.rests && self.is_stopping();
+        // Set before the flush: if the flush finds no space, `end_without_room` must not wait for an ended run.
         self.ended = (!must_go).then(|| end.clone());
         // Saved before the wait for an idle process, so that readers see the output without delay.
-        self.flush(in_flight).await?;
+        self.flush().await?;
         let end = if must_go { self.until_gone().await } else { end };
         self.ended = Some(end.clone());
         let now = self.core.now();
@@ -244,37 +252,34 @@ impl Pump {
             .classed(|| self.recorder.parser().complaint(&end.stderr));
         self.recorder.conclude(verdict, now);
         self.step = TurnStep::End;
-        self.flush(None).await?;
+        self.flush().await?;
         self.leave(&end).await;
         Ok(())
     }
 
     /// Waits until everything that is recorded is saved.
-    async fn flush(&mut self, in_flight: Option<InFlight>) -> Result<(), SaveError> {
-        if let Some(in_flight) = in_flight {
-            self.wait_until_saved(in_flight).await?;
-        }
+    async fn flush(&mut self) -> Result<(), SaveError> {
+        self.wait_until_saved().await?;
         if let Some(append) = self.take() {
-            let saving = self.begin_save(append);
-            self.wait_until_saved(saving).await?;
+            self.begin_save(append);
+            self.wait_until_saved().await?;
         }
         Ok(())
     }
 
-    async fn wait_until_saved(&mut self, mut in_flight: InFlight) -> Result<(), SaveError> {
+    /// Waits until the batch in flight is saved, if there is one.
+    async fn wait_until_saved(&mut self) -> Result<(), SaveError> {
         let full_disk_pause = self.core.limits.saving.full_disk_pause();
-        loop {
+        while self.in_flight.is_some() {
             tokio::select! {
                 biased;
-                saved = &mut in_flight => {
-                    self.saved(&saved?);
-                    return Ok(());
-                }
+                saved = saving(&mut self.in_flight) => self.after_save(saved?),
                 () = sleep(full_disk_pause), if self.may_give_back() => {
                     self.give_back().await;
                 }
             }
         }
+        Ok(())
     }
 
     fn take(&mut self) -> Option<Append> {
@@ -283,35 +288,31 @@ impl Pump {
             self.step = step;
             return None;
         }
-        let taken = self.recorder.take(step);
-        self.note_taken();
-        taken
+        self.recorder.take(step)
     }
 
-    /// Notes what to report once everything that was taken is saved.
-    fn note_taken(&mut self) {
-        self.saved.next_mark = Some(self.recorder.mark());
+    /// Begins to save everything that was taken from the recorder. No other batch may be in flight.
+    fn begin_save(&mut self, append: Append) {
+        let mark = self.recorder.mark();
         let questions = self.recorder.questions();
-        self.answers.settled.extend(questions.take_settled());
-        self.answers.changes.extend(questions.take_changes());
-        planted::too_early(Bug::ToldBeforeSaved, || self.tell_settled());
-        planted::too_early(Bug::NeedsBeforeSaved, || self.tell_needs_too_early());
-    }
-
-    fn begin_save(&self, append: Append) -> InFlight {
+        let (mut settled, mut changes) = (questions.take_settled(), questions.take_changes());
+        planted::too_early(Bug::ToldBeforeSaved, || self.tell_settled(mem::take(&mut settled)));
+        planted::too_early(Bug::NeedsBeforeSaved, || self.answers.requests.apply(mem::take(&mut changes)));
         planted::too_early(Bug::AnnounceBeforeCommit, || announce(&self.core, &self.tail, &append));
         let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_disk.since));
-        Box::pin(async move { core.save_unless_full(append, &full_since).await })
+        self.in_flight = Some(Box::pin(async move {
+            let append = core.save_unless_full(append, &full_since).await?;
+            Ok(SavedBatch { append, mark, settled, changes })
+        }));
     }
 
-    fn saved(&mut self, append: &Append) {
+    fn after_save(&mut self, saved: SavedBatch) {
+        let SavedBatch { append, mark, settled, changes } = saved;
         // Before the announcement, which reports the needs together with the status.
-        self.update_needs(append);
-        announce(&self.core, &self.tail, append);
-        if let Some(mark) = self.saved.next_mark.take() {
-            self.saved.mark = mark;
-        }
-        self.tell_settled();
+        self.update_needs(&append, changes);
+        announce(&self.core, &self.tail, &append);
+        self.saved = mark;
+        self.tell_settled(settled);
     }
 
     fn has_room(&self) -> bool {
@@ -328,9 +329,12 @@ impl Pump {
     }
 }
 
-async fn saving(in_flight: &mut Option<InFlight>) -> Result<Append, SaveError> {
-    match in_flight {
+/// Waits until the batch in flight is saved, or has failed. Waits for ever if there is none.
+async fn saving(in_flight: &mut Option<InFlight>) -> Result<SavedBatch, SaveError> {
+    let saved = match in_flight {
         Some(saving) => saving.await,
         None => std::future::pending().await,
-    }
+    };
+    *in_flight = None;
+    saved
 }

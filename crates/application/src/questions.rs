@@ -8,7 +8,7 @@ use tokenrail_domain::{PermissionRequest, Timestamp};
 use tokenrail_ports::PermissionAnswer;
 use tokio::sync::oneshot;
 
-use crate::inbox::QuestionChange;
+use crate::open_requests::RequestChange;
 
 /// The permission requests of one run.
 #[derive(Debug, Default)]
@@ -17,9 +17,9 @@ pub(crate) struct Questions {
     /// The requests that unsaved events have settled, each with the chosen option.
     settled: Vec<(String, Option<String>)>,
     /// The requests that the journal had before this run was adopted, as far as they are open.
-    known: Vec<QuestionChange>,
+    known: Vec<RequestChange>,
     /// The changes by unsaved events.
-    changes: Vec<QuestionChange>,
+    changes: Vec<RequestChange>,
 }
 
 #[derive(Debug)]
@@ -32,7 +32,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Answering {
     pub(crate) answer: PermissionAnswer,
-    pub(crate) told: oneshot::Sender<Answered>,
+    pub(crate) reply: oneshot::Sender<Answered>,
 }
 
 /// The outcome of an answer.
@@ -55,7 +55,7 @@ impl Questions {
         let options = request.options.iter().map(|option| option.id.clone()).collect();
         self.asked.insert(request.id.clone(), State::Open { options });
         let asked_at = request.asked_at.unwrap_or(now);
-        let asked = QuestionChange::Asked { request, asked_at };
+        let asked = RequestChange::Asked { request, asked_at };
         if fresh { self.changes.push(asked) } else { self.known.push(asked) }
     }
 
@@ -63,7 +63,7 @@ impl Questions {
     pub(crate) fn settle(&mut self, question: String, option: Option<String>, fresh: bool) {
         self.asked.insert(question.clone(), State::Settled);
         if fresh {
-            self.changes.push(QuestionChange::Settled { request: question.clone() });
+            self.changes.push(RequestChange::Settled { request_id: question.clone() });
             self.settled.push((question, option));
         } else {
             // A long turn has many requests that are settled, and each has an input.
@@ -85,13 +85,19 @@ impl Questions {
 
     /// The requests that the journal had before this run was adopted and that are open. Only the first call returns
     /// them.
-    pub(crate) fn take_known(&mut self) -> Vec<QuestionChange> {
+    pub(crate) fn take_known(&mut self) -> Vec<RequestChange> {
         mem::take(&mut self.known)
     }
 
     /// The changes by events that are not saved yet, since the last call.
-    pub(crate) fn take_changes(&mut self) -> Vec<QuestionChange> {
+    pub(crate) fn take_changes(&mut self) -> Vec<RequestChange> {
         mem::take(&mut self.changes)
+    }
+
+    /// Forgets what events have changed that are not saved, and never will be.
+    pub(crate) fn forget_unsaved(&mut self) {
+        self.changes.clear();
+        self.settled.clear();
     }
 
     /// The requests that were settled since the last call.

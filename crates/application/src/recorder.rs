@@ -20,7 +20,7 @@ pub(crate) use self::mark::Mark;
 use self::offsets::Offsets;
 use self::pending::Pending;
 use self::turn::RecordedTurn;
-use crate::planted;
+use crate::planted::{self, Bug, is_planted};
 use crate::questions::Questions;
 
 /// How many bytes of an overlong line its error shows.
@@ -54,6 +54,7 @@ struct RestOfLine {
 
 /// What a line did, apart from adding pending events.
 #[derive(Debug, PartialEq, Eq)]
+#[must_use]
 pub(crate) enum Recorded {
     Line,
     /// The agent has begun a turn by itself. The caller calls [`Recorder::take_end`] and then
@@ -114,7 +115,7 @@ impl Recorder {
         self.parser.end(status, &mut said);
         // No turn begins in a process that has ended.
         said.retain(|said| *said != Said::OwnTurn);
-        self.hear(&mut said, true, self.offsets.read, now);
+        let _ = self.hear(&mut said, true, self.offsets.taken_in, now);
         self.said = said;
     }
 
@@ -131,7 +132,7 @@ impl Recorder {
                 }
                 Said::OwnTurn => self.turn.close = None,
                 // Even if the line is not new: a permission request stays open when the server restarts.
-                Said::Asked(request) if is_new || planted::questions_are_read_again() => {
+                Said::Asked(request) if is_new || planted::unless(Bug::QuestionsNotReadAgain) => {
                     self.questions.ask(request, is_new, now);
                 }
                 Said::Settled { question, option } => self.questions.settle(question, option, is_new),
@@ -158,7 +159,7 @@ impl Recorder {
 
     /// Records an event that does not come from the agent's output.
     pub(crate) fn note(&mut self, body: EventBody, now: Timestamp) {
-        self.record(body, self.offsets.read, now);
+        self.record(body, self.offsets.taken_in, now);
     }
 
     /// Records an event of another journal, with its raw lines.
@@ -176,7 +177,9 @@ impl Recorder {
             agent: self.agent,
             events: Arc::from(self.pending.take()),
             step,
-            spool_offset: planted::saved_offset(self.offsets.accounted, self.offsets.read),
+            spool_offset: planted::instead(Bug::OffsetAheadOfEvents, self.offsets.accounted, || {
+                self.offsets.taken_in
+            }),
             session: self.session.take(),
             open_from: self.assembler.first_open_sequence(),
             then: None,
@@ -190,7 +193,7 @@ impl Recorder {
     /// Whether the parser has read again all output of this run that the journal has. Only then are the open
     /// permission requests known.
     pub(crate) fn has_caught_up(&self) -> bool {
-        self.offsets.has_caught_up() || !planted::answers_wait_for_replay()
+        self.offsets.has_caught_up() || is_planted(Bug::AnswersBeforeReplay)
     }
 
     pub(crate) fn questions(&mut self) -> &mut Questions {

@@ -15,7 +15,7 @@ use crate::lifecycle::LifecycleReader;
 use crate::limits::Limits;
 use crate::lookout::look_out;
 use crate::outside::{AgentType, Outside};
-use crate::planted;
+use crate::planted::{self, Bug, is_planted};
 use crate::stats::{Counters, Stats};
 use crate::waiting::Waiting;
 
@@ -102,7 +102,7 @@ impl AgentService {
     /// Makes sure that a task runs an agent whose command is repeated or may have been saved. The first attempt may
     /// have been answered with an unknown outcome. Then no task runs the agent yet.
     pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
-        if planted::runs_known_agents() {
+        if planted::unless(Bug::KnownIsNotRun) {
             self.ensure_task(agent);
         }
     }
@@ -112,7 +112,7 @@ impl AgentService {
         let tail = self.core.tails.of(agent.id);
         if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
             let core = Arc::clone(&self.core);
-            let cancel_on_disconnect = planted::cancels_on_disconnect(agent.cancel_on_disconnect);
+            let cancel_on_disconnect = agent.cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
             let replay = match agent.copy {
                 Some(Copied::Replay(replay)) => Some(replay),
                 Some(Copied::File) | None => None,

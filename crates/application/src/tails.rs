@@ -33,7 +33,7 @@ pub(crate) struct Tail {
     followers: AtomicUsize,
     pub(crate) audience: Audience,
     /// Notified when the last follower has left.
-    pub(crate) abandoned: Notify,
+    pub(crate) unfollowed: Notify,
     /// Notified when no turn runs or waits any more. Separate from the bell, because the bell wakes its waiters in
     /// any order.
     idle: Notify,
@@ -163,7 +163,7 @@ impl Tail {
 
     pub(crate) fn follower_left(&self) {
         if self.followers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.abandoned.notify_one();
+            self.unfollowed.notify_one();
         }
     }
 
@@ -213,7 +213,7 @@ impl Tails {
             fetches: Arc::default(),
             followers: AtomicUsize::new(0),
             audience: Audience::new(),
-            abandoned: Notify::new(),
+            unfollowed: Notify::new(),
             idle: Notify::new(),
             budget: Arc::clone(&self.budget),
         });

@@ -14,8 +14,8 @@ const STORAGE_FULL: &str = "storage_full";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Cancelled,
-    /// Its output can no longer be read or saved.
-    Abandoned,
+    /// Nothing reads its output any more, because it cannot be read or saved.
+    Unread,
     Expired(Expired),
     /// It printed more than a limit allows.
     Flood(Flood),
@@ -43,7 +43,7 @@ impl Stop {
             Self::Cancelled => StopReason::Cancelled,
             // On a full disk nothing can be saved, and after a restart the server sees for itself whether the disk is
             // full.
-            Self::Abandoned | Self::FullDisk => return None,
+            Self::Unread | Self::FullDisk => return None,
             Self::Expired(Expired::Turn) => StopReason::TurnTimeout,
             Self::Expired(Expired::Idle) => StopReason::IdleTimeout,
             Self::Expired(Expired::Stream) => StopReason::StreamTimeout,
@@ -176,7 +176,7 @@ pub(crate) fn is_storage_full(error: &AgentError) -> bool {
 
 fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
     match stop {
-        Stop::Cancelled | Stop::Abandoned => None,
+        Stop::Cancelled | Stop::Unread => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
         Stop::FullDisk => {
             // The run reports how much of its output is lost.

@@ -18,7 +18,7 @@ pub trait IAgentRunner: Send + Sync {
     /// agent.
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError>;
 
-    /// Takes over a turn that was started before the server was restarted. Its output comes again from the first byte.
+    /// Takes over a run that was started before the server was restarted. Its output comes again from the first byte.
     /// The journal already has `committed` bytes of it, for which the runner need not wait.
     async fn adopt(&self, order: &TurnOrder, committed: u64) -> Result<Adoption, RunnerError>;
 
@@ -41,7 +41,7 @@ pub trait IAgentRunner: Send + Sync {
     async fn dismiss_all(&self) {}
 }
 
-/// One turn of an agent, running.
+/// One run of an agent: one turn, and the turns that the agent then begins by itself.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRun: Send {
@@ -93,7 +93,8 @@ pub enum SpoolRoom {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnOrder {
     pub agent: AgentId,
-    pub turn: TurnNumber,
+    /// The run to which the output will belong: see [`Turn::run`](tokenrail_domain::Turn::run).
+    pub run: TurnNumber,
     pub prompt: String,
     pub model: Option<String>,
     /// The working directory: absolute and existing.
@@ -131,7 +132,7 @@ pub struct PermissionAnswer {
     pub option: Option<String>,
 }
 
-/// The state of a turn that was started before the server was restarted.
+/// The state of a run that was started before the server was restarted.
 pub enum Adoption {
     /// Its output can be read, whether its agent is still running or has ended.
     Run(Box<dyn IAgentRun>),

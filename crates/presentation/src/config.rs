@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tokenrail_application::ListingLimits;
+
 /// A secret text. Its `Debug` output does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -77,8 +79,8 @@ pub struct PresentationConfig {
     pub ping: Duration,
     /// How long a WebSocket client may take to answer a ping.
     pub pong_timeout: Duration,
-    /// Maximum number of items in one list.
-    pub list_agents: usize,
+    /// Maximum number of items in one list (`limits.list_agents`).
+    pub list_items: usize,
     /// Approximate maximum bytes of one list.
     pub list_bytes: usize,
     /// Maximum number of unused tickets.
@@ -117,6 +119,7 @@ impl PresentationConfig {
                 allowed_hosts.push(host.to_owned());
             }
         }
+        let lists = ListingLimits::default();
         Self {
             token: None,
             allowed_hosts,
@@ -141,8 +144,8 @@ impl PresentationConfig {
             retry_window: Duration::from_secs(10),
             ping: Duration::from_secs(25),
             pong_timeout: Duration::from_secs(10),
-            list_agents: 500,
-            list_bytes: 4 << 20,
+            list_items: lists.list_items,
+            list_bytes: lists.list_bytes,
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
             ticket_resume: Duration::from_hours(1),

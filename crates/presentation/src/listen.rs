@@ -125,7 +125,7 @@ pub fn listen(
             let streams = streams.clone();
             async move {
                 let answered = requests.await;
-                match watch.streaming() {
+                match watch.take_streaming() {
                     // Ignore the dispatcher's result: it concerns only input that the stream does not need.
                     Some(streaming) => {
                         streams.run(streaming.run().boxed_local()).await.map_err(DispatchError::Io)

@@ -11,6 +11,9 @@ use tokio::time::timeout;
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 
+/// The number of items in one page of a list, if the client does not choose it.
+const PAGE_ITEMS: usize = 100;
+
 /// The decoded parameters of a query. Unknown parameters are ignored.
 pub(crate) struct Query(Vec<(String, String)>);
 
@@ -43,6 +46,11 @@ impl Query {
     /// The parameter `limit`: a number of rows, at least 1. A larger number than `max` means `max`.
     pub(crate) fn limit(&self, max: usize) -> Result<Option<usize>, Problem> {
         self.count("limit", max)
+    }
+
+    /// The number of items in one page of a list: the parameter `limit`, or [`PAGE_ITEMS`].
+    pub(crate) fn page_items(&self, max: usize) -> Result<usize, Problem> {
+        Ok(self.limit(max)?.unwrap_or(PAGE_ITEMS.min(max)))
     }
 
     /// The parameter `last`: the number of newest events that the client requests, at least 1.

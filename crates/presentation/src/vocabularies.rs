@@ -1,6 +1,6 @@
 //! The vocabularies that clients speak: one folder for each. A folder contains everything that belongs to one
 //! vocabulary: the fold that turns events into frames, its wire names, its handlers and routes, and its part of the
-//! OpenAPI document.
+//! OpenAPI document. Kelpie has no routes of its own: streams of Letta's routes carry it.
 
 mod ai_sdk;
 mod kelpie;

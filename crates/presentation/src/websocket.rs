@@ -52,7 +52,7 @@ pub(crate) fn handshake(
 }
 
 /// The response with these frames as its body.
-pub(crate) fn telling(
+pub(crate) fn with_frames(
     api: &Api,
     response: HttpResponse,
     frames: impl Stream<Item = Bytes> + 'static,

@@ -24,7 +24,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::query::Query;
-use crate::websocket::{Handshake, handshake, telling};
+use crate::websocket::{Handshake, handshake, with_frames};
 use connection::Connection;
 use wishes::Wishes;
 
@@ -58,5 +58,5 @@ pub(crate) async fn open(
         let bytes = connection.next().await?;
         Some((bytes, connection))
     });
-    Ok(telling(&api, response, frames))
+    Ok(with_frames(&api, response, frames))
 }

@@ -32,12 +32,12 @@ impl RunFolders {
 impl IRuns for RunFolders {
     async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError> {
         let (place, keep) = (Arc::clone(&self.0), keep.clone());
-        Ok(blocking(move || place.remove_where(|folder, run| is_abandoned(&keep, folder, run))).await?)
+        Ok(blocking(move || place.remove_where(|folder, run| is_leftover(&keep, folder, run))).await?)
     }
 
-    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
+    async fn end(&self, agent: AgentId, run: TurnNumber) -> Result<(), RunnerError> {
         let place = Arc::clone(&self.0);
-        Ok(blocking(move || place.end_one(agent, turn)).await?)
+        Ok(blocking(move || place.end_one(agent, run)).await?)
     }
 
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError> {
@@ -49,10 +49,10 @@ impl IRuns for RunFolders {
 
 impl Place {
     /// Ends a run and keeps its spool. Blocks.
-    fn end_one(&self, agent: AgentId, turn: TurnNumber) -> io::Result<()> {
-        let mut folder = RunFolder::at(&self.runs.join(format!("{agent}-{turn}")));
+    fn end_one(&self, agent: AgentId, run: TurnNumber) -> io::Result<()> {
+        let mut folder = RunFolder::at(&self.runs.join(format!("{agent}-{run}")));
         if !folder.path().try_exists()? {
-            let Some((of_earlier, _)) = run_of(&self.runs, agent, turn)? else { return Ok(()) };
+            let Some((of_earlier, _)) = run_of(&self.runs, agent, run)? else { return Ok(()) };
             folder = of_earlier;
         }
         self.end(&folder)?;
@@ -67,7 +67,7 @@ impl Place {
             }
             if !run.kept {
                 self.end(&folder)?;
-                tracing::info!(agent = %run.agent, turn = %run.turn, "removing an abandoned run");
+                tracing::info!(agent = %run.agent, turn = %run.run, "removing an abandoned run");
             }
             folder.remove()?;
             removed += 1;
@@ -92,18 +92,18 @@ impl Place {
     }
 }
 
-/// Whether neither this run nor a later turn in its process is in `keep`. A kept spool does not count as abandoned.
-fn is_abandoned(
+/// Whether neither the first run of a folder nor a further run in its process is in `keep`. A kept spool is not a leftover run.
+fn is_leftover(
     keep: &BTreeSet<(AgentId, TurnNumber)>,
     folder: &RunFolder,
     run: &RunName,
 ) -> io::Result<bool> {
-    if run.kept || keep.contains(&(run.agent, run.turn)) {
+    if run.kept || keep.contains(&(run.agent, run.run)) {
         return Ok(false);
     }
     let further: Option<FurtherTurn> = folder.read(RunFolder::FURTHER)?;
     let goes_on = |further: FurtherTurn| {
-        keep.iter().any(|(agent, turn)| *agent == run.agent && u64::from(turn.0) == further.turn)
+        keep.iter().any(|(agent, kept)| *agent == run.agent && u64::from(kept.0) == further.turn)
     };
     Ok(!further.is_some_and(goes_on))
 }

@@ -211,7 +211,7 @@ impl IAgentRunner for ModelRunner {
         let told = serde_json::to_string(&self.order(order)?).map_err(std::io::Error::other)?;
         let of_process = TurnOrder {
             agent: order.agent,
-            turn: order.turn,
+            run: order.run,
             prompt: told,
             model: None,
             cwd: order.cwd.clone(),

@@ -6,13 +6,13 @@
 //! last one stopped.
 
 mod config;
-mod end;
 mod further_turn;
-mod launch;
 mod program;
 mod resting;
 mod run;
+mod run_end;
 mod runner;
+mod start_supervisor;
 mod supervisor_program;
 mod watch;
 

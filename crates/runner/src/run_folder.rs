@@ -6,9 +6,10 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`folder`] | the folder of one run, and its files |
+//! | [`folder`] | the folder of one process of an agent, and its files |
 //! | [`records`] | the contents of the JSON files: the order, the supervisor, the end |
-//! | [`opening`], [`told`] | messages to the `converse` process: at its start, and later |
+//! | [`control`] | commands to the supervisor |
+//! | [`opening`], [`converse_messages`] | messages to the `converse` process: at its start, and later |
 //! | [`runs`] | all run folders of a data folder |
 //! | [`proc`], [`begun`] | the process table |
 //! | [`programs`] | the programs that work for a run |
@@ -16,21 +17,23 @@
 
 mod begun;
 mod blocking;
+mod control;
+mod converse_messages;
 mod folder;
 mod opening;
 mod proc;
 mod programs;
 mod records;
 mod runs;
-mod told;
 
 pub(crate) use begun::{Begun, begun_since};
 pub(crate) use blocking::blocking;
-pub(crate) use folder::{LOOK, MARKER, RunFolder};
+pub(crate) use control::{CancelLine, LOOK};
+pub(crate) use converse_messages::{ANSWER_BYTES, Answer, ConverseMessage, FurtherTurn};
+pub(crate) use folder::{MARKER, RunFolder};
 pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};
 pub(crate) use proc::{Process, is_argument, kill_marked, own_descendants, own_family};
-pub(crate) use programs::{BUILD, REFUSED, SUPERVISOR, THIS_PROGRAM};
+pub(crate) use programs::{BUILD, REFUSED, SUPERVISE, SUPERVISOR, THIS_PROGRAM};
 pub(crate) use records::{ExecFailure, ExecOrder, ExitRecord, OverLimit, RunLimit, SupervisorRecord, Unkept};
 pub(crate) use runs::{RunName, all_runs, run_of};
-pub(crate) use told::{ANSWER_BYTES, Answer, FurtherTurn, Told};

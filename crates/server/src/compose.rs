@@ -82,7 +82,7 @@ pub enum ComposeError {
 /// The one watcher of all run folders, because a user may have only a few inotify instances.
 pub(crate) fn watcher(config: &Config) -> io::Result<RunWatcher> {
     RunWatcher::new(WatchLimits {
-        rest: Duration::from_micros(config.limits.run_gather_us),
+        pause: Duration::from_micros(config.limits.run_gather_us),
         poll: Duration::from_millis(config.limits.run_poll_ms),
         inotify: config.inotify,
     })
@@ -300,7 +300,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
             model_history_bytes: limits.model_history_bytes,
         },
         lists: ListingLimits {
-            list_agents: limits.list_agents,
+            list_items: limits.list_agents,
             list_bytes: limits.list_bytes,
             list_field_bytes: limits.list_field_bytes,
         },

@@ -265,7 +265,7 @@ fn presentation_config(
     presentation.header_bytes = limits.header_bytes;
     presentation.headers = limits.headers;
     presentation.body_timeout = Duration::from_secs(limits.body_timeout_s);
-    presentation.list_agents = limits.list_agents;
+    presentation.list_items = limits.list_agents;
     presentation.list_bytes = limits.list_bytes;
     presentation.test_routes = config.test_routes;
     presentation.imports = limits.imports;

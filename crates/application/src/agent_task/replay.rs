@@ -163,7 +163,7 @@ impl Player<'_> {
         let of = self.replay.of;
         let original = self.task.patiently(|| agents.turn_at(of, first)).await?;
         let number = original.as_ref().map_or(TurnNumber::FIRST, |turn| turn.number);
-        self.recorder.begin_own_turn(number, 0, now);
+        let _ = self.recorder.begin_own_turn(number, 0, now);
         let (run, prompt) =
             original.map_or((number, String::new()), |original| (original.run, original.prompt));
         Ok(Turn {

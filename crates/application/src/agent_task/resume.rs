@@ -4,7 +4,7 @@ use tokenrail_domain::{Assembler, Event, EventBody, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Adoption, ExitStatus, RunEnd};
 
 use super::{AgentTask, order};
-use crate::core::{SaveError, TurnInbox};
+use crate::core::{SaveError, TurnChannels};
 use crate::verdict::{Stop, verdict};
 
 /// What the journal has of a turn.
@@ -23,13 +23,13 @@ impl SoFar {
 impl AgentTask {
     /// Resumes the running turn. If the turn was being stopped, finishes the stop.
     pub(super) async fn resume(&self) -> Result<(), SaveError> {
-        let heard = self.control.begin();
-        let taken_up = self.take_up(heard).await;
+        let channels = self.control.begin();
+        let taken_up = self.take_up(channels).await;
         self.control.end();
         taken_up
     }
 
-    async fn take_up(&self, heard: TurnInbox) -> Result<(), SaveError> {
+    async fn take_up(&self, channels: TurnChannels) -> Result<(), SaveError> {
         // Read only now: a cancel from before `Control::begin` is only in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
@@ -37,10 +37,10 @@ impl AgentTask {
         let ran_ms = self.core.now().ms_since(so_far.started_at);
         let recorder = self.recorder(&agent, &turn, so_far);
         let Some(kind) = self.agent_type(&agent) else {
-            return self.leave_alone(recorder, &agent, &turn, heard.cancel).await;
+            return self.leave_alone(recorder, &agent, &turn, channels.cancel).await;
         };
         let end = match kind.runner.adopt(&order(&agent, &turn), turn.spool_offset).await {
-            Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, heard, ran_ms).await,
+            Ok(Adoption::Run(run)) => return self.pump(recorder, run, turn, channels, ran_ms).await,
             Ok(Adoption::Gone) => RunEnd { status: ExitStatus::Gone, ..RunEnd::default() },
             Err(error) => {
                 // Nothing would read its further output, and the agent's next turn needs the session.
@@ -48,7 +48,7 @@ impl AgentTask {
                 RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() }
             }
         };
-        let cancelled = heard.cancel.is_cancelled().then_some(Stop::Cancelled);
+        let cancelled = channels.cancel.is_cancelled().then_some(Stop::Cancelled);
         let stop = turn.stop.map(Stop::of).or(cancelled);
         self.end(recorder, verdict(None, stop, &end, &self.core.limits)).await
     }

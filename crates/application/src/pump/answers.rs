@@ -9,52 +9,48 @@ use tokio::sync::mpsc;
 
 use super::Pump;
 use crate::core::Core;
-use crate::inbox::QuestionChange;
-use crate::planted;
+use crate::open_requests::RequestChange;
+use crate::planted::{self, Bug, is_planted};
 use crate::questions::{Answered, Answering};
 
 /// The answers to the agent's permission requests.
 pub(super) struct Answers {
-    pub(super) inbox: mpsc::Receiver<Answering>,
+    pub(super) incoming: mpsc::Receiver<Answering>,
     /// The answers that were handed on to the agent. Their clients wait to learn whether they counted.
     given: Vec<Answering>,
-    /// The permission requests that the batch being saved settles, each with the chosen option.
-    pub(super) settled: Vec<(String, Option<String>)>,
-    /// What the batch being saved changes in the open permission requests.
-    pub(super) changes: Vec<QuestionChange>,
-    asking: Asking,
+    pub(super) requests: RequestsOfRun,
 }
 
-/// The agent's open permission requests in the inbox. A dropped pump leaves none there.
-pub(super) struct Asking {
+/// The agent's permission requests among the open ones. A dropped pump leaves none there.
+pub(super) struct RequestsOfRun {
     pub(super) core: Arc<Core>,
     pub(super) agent: AgentId,
 }
 
-impl Drop for Asking {
+impl Drop for RequestsOfRun {
     fn drop(&mut self) {
         // After a shutdown the agent keeps waiting, so nothing has changed for clients.
-        if !self.core.closing.is_cancelled() && self.core.inbox.clear(self.agent) {
+        if !self.core.closing.is_cancelled() && self.core.open_requests.clear(self.agent) {
             self.tell();
         }
     }
 }
 
-impl Asking {
+impl RequestsOfRun {
     fn tell(&self) {
         self.core.tell_status(self.agent, AgentStatus::Running, self.core.now());
     }
 
-    fn apply(&self, changes: Vec<QuestionChange>) {
-        if self.core.inbox.apply(self.agent, changes) {
+    pub(super) fn apply(&self, changes: Vec<RequestChange>) {
+        if self.core.open_requests.apply(self.agent, changes) {
             self.tell();
         }
     }
 }
 
 impl Answers {
-    pub(super) fn new(inbox: mpsc::Receiver<Answering>, asking: Asking) -> Self {
-        Self { inbox, given: Vec::new(), settled: Vec::new(), changes: Vec::new(), asking }
+    pub(super) fn new(incoming: mpsc::Receiver<Answering>, requests: RequestsOfRun) -> Self {
+        Self { incoming, given: Vec::new(), requests }
     }
 }
 
@@ -64,15 +60,15 @@ impl Pump {
     pub(super) async fn answer(&mut self, answering: Answering) {
         let objection = match self.stopping.why {
             // An agent that is being stopped must not receive any further permission.
-            Some(_) if planted::stop_ends_answers() => Some(Answered::NotOpen),
+            Some(_) if planted::unless(Bug::AnswersAfterStop) => Some(Answered::NotOpen),
             _ => self.recorder.questions().objection(&answering.answer),
         };
         if let Some(objection) = objection {
             // The client may have disconnected meanwhile.
-            let _ = answering.told.send(objection);
+            let _ = answering.reply.send(objection);
             return;
         }
-        self.answers.given.retain(|waiting| !waiting.told.is_closed());
+        self.answers.given.retain(|waiting| !waiting.reply.is_closed());
         if self.answers.given.iter().any(|waiting| waiting.answer == answering.answer) {
             // The same answer is on its way already. The client that gave it first may disconnect before the request
             // is settled.
@@ -84,7 +80,7 @@ impl Pump {
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(agent = %self.agent, error, "cannot deliver an answer to the agent");
-                let _ = answering.told.send(Answered::NotOpen);
+                let _ = answering.reply.send(Answered::NotOpen);
             }
         }
     }
@@ -92,58 +88,51 @@ impl Pump {
     /// After a restart, and once all output that the journal has is read again: the permission requests in it that are
     /// open.
     pub(super) fn find_known_questions(&mut self) {
-        if self.recorder.has_caught_up() && planted::needs_are_read_again() {
-            self.answers.asking.apply(self.recorder.questions().take_known());
+        if self.recorder.has_caught_up() && planted::unless(Bug::NeedsNotReadAgain) {
+            self.answers.requests.apply(self.recorder.questions().take_known());
         }
     }
 
-    /// The changes by the batch being saved, before it is saved: a planted bug.
-    pub(super) fn tell_needs_too_early(&mut self) {
-        let changes = mem::take(&mut self.answers.changes);
-        self.answers.asking.apply(changes);
-    }
-
     /// Notes which permission requests are open now that an append is saved.
-    pub(super) fn update_needs(&mut self, saved: &Append) {
+    pub(super) fn update_needs(&mut self, saved: &Append, changes: Vec<RequestChange>) {
         self.find_known_questions();
-        let changes = mem::take(&mut self.answers.changes);
         let steps = || saved.parts().map(|part| &part.step);
-        let Asking { core, agent } = &self.answers.asking;
+        let RequestsOfRun { core, agent } = &self.answers.requests;
         let has_changed = match steps().last() {
             // Nobody waits for the answers any more.
-            Some(TurnStep::End) => core.inbox.clear(*agent),
-            _ => core.inbox.apply(*agent, changes),
+            Some(TurnStep::End) => core.open_requests.clear(*agent),
+            _ => core.open_requests.apply(*agent, changes),
         };
         // The announcement of a new status includes the needs.
         if has_changed && steps().all(|step| *step == TurnStep::Continue) {
-            self.answers.asking.tell();
+            self.answers.requests.tell();
         }
     }
 
     /// Reports to the clients what came of their answers, as far as that is saved.
-    pub(super) fn tell_settled(&mut self) {
-        for (question, option) in self.answers.settled.drain(..) {
-            let all = std::mem::take(&mut self.answers.given);
-            let (told, waiting): (Vec<_>, Vec<_>) =
+    pub(super) fn tell_settled(&mut self, settled: Vec<(String, Option<String>)>) {
+        for (question, option) in settled {
+            let all = mem::take(&mut self.answers.given);
+            let (settled, waiting): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|answering| is_answer_to(answering, &question));
             self.answers.given = waiting;
-            tell_one(told, option.as_deref());
+            tell_one(settled, option.as_deref());
         }
     }
 }
 
 /// Of the clients that gave the answer that counts, only the first one that is still connected receives
 /// [`Answered::Settled`]. All other answers are too late, even if they are the same.
-fn tell_one(told: Vec<Answering>, option: Option<&str>) {
+fn tell_one(answers: Vec<Answering>, option: Option<&str>) {
     let mut counted = false;
-    for Answering { answer, told } in told {
-        let too_late = counted && planted::one_answer_counts();
+    for Answering { answer, reply } in answers {
+        let too_late = counted && planted::unless(Bug::EachAnswerCounts);
         let counts = !too_late && answer.option.as_deref() == option;
         let outcome = if counts { Answered::Settled } else { Answered::NotOpen };
-        counted |= told.send(outcome).is_ok() && counts;
+        counted |= reply.send(outcome).is_ok() && counts;
     }
 }
 
 fn is_answer_to(answering: &Answering, question: &str) -> bool {
-    planted::is_of_question(&answering.answer.question, question)
+    answering.answer.question == question || is_planted(Bug::AnswerOfAnother)
 }

@@ -29,16 +29,13 @@ impl Pump {
         };
         // The end of a turn is small, so from here on it waits for space without a time limit.
         self.full_disk.since = Arc::default();
-        self.saved.next_mark = None;
-        self.answers.settled.clear();
-        self.answers.changes.clear();
         let now = self.core.now();
-        let unsaved = self.recorder.abandon_since(&self.saved.mark, now);
+        let unsaved = self.recorder.abandon_since(&self.saved, now);
         tracing::warn!(agent = %self.agent, unsaved, "the disk is full: ending the turn without the output that could not be saved");
         let lost = end.error.as_ref().filter(|error| is_storage_full(error));
         self.recorder.conclude(Verdict::without_room(lost, unsaved), now);
         self.step = TurnStep::End;
-        self.flush(None).await?;
+        self.flush().await?;
         self.leave(&end).await;
         Ok(())
     }

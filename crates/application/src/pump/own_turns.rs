@@ -6,7 +6,7 @@ use tokenrail_domain::{AgentId, Timestamp, Turn, TurnNumber, TurnState};
 use tokenrail_ports::{Append, RunEnd};
 use tokio::time::Instant;
 
-use super::{InFlight, Pump};
+use super::Pump;
 use crate::core::{Core, SaveError};
 use crate::recorder::Recorded;
 use crate::verdict::{Stop, Verdict, verdict};
@@ -15,15 +15,8 @@ impl Pump {
     /// The agent has closed its turn and begun one by itself. One line can do that several times. The whole line is
     /// saved in one transaction, so the run always belongs to a turn, and no line counts as read while a part of it
     /// is missing.
-    pub(super) async fn begin_own_turns(
-        &mut self,
-        end_offset: u64,
-        in_flight: &mut Option<InFlight>,
-        now: Timestamp,
-    ) -> Result<(), SaveError> {
-        if let Some(in_flight) = in_flight.take() {
-            self.wait_until_saved(in_flight).await?;
-        }
+    pub(super) async fn begin_own_turns(&mut self, end_offset: u64, now: Timestamp) -> Result<(), SaveError> {
+        self.wait_until_saved().await?;
         // The lock keeps new turns out of the queue between the choice of a number and its use. And a cancel finds
         // either the turn that ends or the one that begins.
         let control = Arc::clone(&self.control);
@@ -44,9 +37,8 @@ impl Pump {
             recorded = after;
         }
         if let Some(appends) = Append::chain(appends) {
-            self.note_taken();
-            let saving = self.begin_save(appends);
-            self.wait_until_saved(saving).await?;
+            self.begin_save(appends);
+            self.wait_until_saved().await?;
         }
         (self.times.started, self.times.closed) = (Instant::now(), None);
         Ok(())
@@ -67,7 +59,7 @@ impl Pump {
             first_sequence: Some(self.recorder.next_sequence()),
             last_sequence: None,
             stop: self.stopping.why.and_then(Stop::reason),
-            ..self.turn.clone()
+            ..self.first_turn.clone()
         }
     }
 }

@@ -42,11 +42,11 @@ impl Pump {
     /// Stops the run. The reason is saved first: if the server crashes now, the next start finishes the stop, and
     /// comes to the same verdict. If another reason was saved before, that one counts.
     pub(super) async fn stop(&mut self, stop: Stop) {
-        self.stopping.why = Some(stop);
-        if let Some(reason) = stop.reason() {
-            let first = self.save_reason(reason).await;
-            self.stopping.why = Some(first.filter(|first| *first != reason).map_or(stop, Stop::of));
-        }
+        let earlier = match stop.reason() {
+            Some(reason) => self.save_reason(reason).await.filter(|first| *first != reason),
+            None => None,
+        };
+        self.stopping.why = Some(earlier.map_or(stop, Stop::of));
         self.ask_to_stop().await;
     }
 
@@ -130,7 +130,7 @@ impl Pump {
     /// Stops the agent, and discards the output that it still prints.
     pub(super) async fn abort(&mut self) {
         if self.stopping.why.is_none() {
-            self.stop(Stop::Abandoned).await;
+            self.stop(Stop::Unread).await;
         }
         self.ask_until_told().await;
         while let Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) = self.run.next().await {}

@@ -35,12 +35,13 @@ impl Recorder {
     /// were open at the mark are abandoned. Returns how many bytes of output are lost.
     pub(crate) fn abandon_since(&mut self, mark: &Mark, now: Timestamp) -> u64 {
         self.pending.clear();
+        self.questions.forget_unsaved();
         self.turn = mark.turn.clone();
         self.next = mark.next;
         self.assembler = Assembler::default();
         for message in &mark.open {
             self.note(EventBody::Abandoned { message: *message }, now);
         }
-        self.offsets.read.saturating_sub(mark.accounted)
+        self.offsets.taken_in.saturating_sub(mark.accounted)
     }
 }

@@ -5,8 +5,8 @@
 pub(super) struct Offsets {
     /// The recorded events account for the output up to here.
     pub(super) accounted: u64,
-    /// The output has been read up to here.
-    pub(super) read: u64,
+    /// The output has been taken in up to here: recorded, or left out.
+    pub(super) taken_in: u64,
     /// The journal had the output up to here when the recorder began.
     committed: u64,
     /// The parser has read the output up to here. After a restart it reads the output from the beginning.
@@ -15,7 +15,7 @@ pub(super) struct Offsets {
 
 impl Offsets {
     pub(super) fn new(committed: u64) -> Self {
-        Self { accounted: committed, read: committed, committed, parsed: 0 }
+        Self { accounted: committed, taken_in: committed, committed, parsed: 0 }
     }
 
     /// Notes that the parser reads a line that ends here. Returns whether the line is new to the journal.
@@ -23,7 +23,7 @@ impl Offsets {
         self.parsed = end;
         let is_new = self.committed < end;
         if is_new {
-            self.read = end;
+            self.taken_in = end;
         }
         is_new
     }
@@ -33,9 +33,9 @@ impl Offsets {
         self.accounted = self.accounted.max(end);
     }
 
-    /// Notes that the output up to here counts as read, but is left out.
+    /// Notes that the output up to here counts as taken in, but is left out.
     pub(super) fn leave_out(&mut self, end: u64) {
-        self.read = self.read.max(end);
+        self.taken_in = self.taken_in.max(end);
     }
 
     /// Whether the parser has read all output that the journal already had.

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::harness::{Harness, harness, harness_with, tiny_limits};
-use crate::{LifecycleEvent, LifecycleReader, Needs, QuestionPlace};
+use crate::{LifecycleEvent, LifecycleReader, Needs, RequestPlace};
 
 /// The time of the harness.
 const NOW: Timestamp = Timestamp(1_700_000_000_000);
@@ -79,7 +79,8 @@ async fn each_change_of_the_open_requests_is_told() {
     let mut reader = h.service.lifecycle_events();
     let id = h.launch("go").await;
     for question in ["1-1", "1-2"] {
-        until(|| h.service.open_questions(None, 1).items.iter().any(|open| open.request == question)).await;
+        until(|| h.service.open_questions(None, 1).items.iter().any(|open| open.request_id == question))
+            .await;
         assert_eq!(h.service.needs(id), needs(1));
         let answer = PermissionAnswer { question: question.to_owned(), option: None };
         let _ = h.service.answer(id, answer).await;
@@ -146,7 +147,7 @@ async fn what_an_adopted_agent_has_settled_meanwhile_is_not_needed() {
     second.wait_for(id, |event| event.sequence.0 == 4).await;
     until_open(&second, id, 1).await;
     let open = second.service.open_questions(None, 10).items;
-    assert_eq!(open.iter().map(|open| open.request.as_str()).collect::<Vec<_>>(), ["1-2"]);
+    assert_eq!(open.iter().map(|open| open.request_id.as_str()).collect::<Vec<_>>(), ["1-2"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -177,12 +178,12 @@ async fn the_requests_of_all_agents_are_listed_page_by_page() {
     let (first, second) = (h.launch("one").await, h.launch("two").await);
     until_open(&h, first, 2).await;
     until_open(&h, second, 2).await;
-    let (mut place, mut seen): (Option<QuestionPlace>, Vec<_>) = (None, Vec::new());
+    let (mut place, mut seen): (Option<RequestPlace>, Vec<_>) = (None, Vec::new());
     for left in [true, false] {
         let page = h.service.open_questions(place.as_ref(), if left { 3 } else { 100 });
         assert_eq!(page.more, left);
         place = page.items.last().map(|open| open.place());
-        seen.extend(page.items.iter().map(|open| (open.agent, open.request.clone())));
+        seen.extend(page.items.iter().map(|open| (open.agent, open.request_id.clone())));
     }
     let all = [(first, "1-1"), (first, "1-2"), (second, "1-1"), (second, "1-2")];
     assert_eq!(seen, all.map(|(agent, request)| (agent, request.to_owned())));

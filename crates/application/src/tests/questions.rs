@@ -1,10 +1,11 @@
 //! Permission requests of agents, and their answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokenrail_domain::{AgentId, EventBody, Notice};
-use tokenrail_ports::PermissionAnswer;
-use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
+use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
+use tokenrail_ports::{PermissionAnswer, StoreError};
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 use crate::{AnswerOutcome, Refusal};
@@ -147,4 +148,28 @@ async fn an_answer_whose_client_has_gone_counts_for_the_one_who_waits() {
         }
     }
     assert_eq!(second.await.unwrap(), AnswerOutcome::Settled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_does_not_count_if_the_disk_has_no_room_for_what_the_agent_made_of_it() {
+    let script = vec![
+        Step::line("ask 1-1 yes no"),
+        Step::UntilAnswered,
+        Step::line("say two"),
+        Step::line("settle 1-1 yes"),
+        Step::Hang,
+    ];
+    let mut limits = tiny_limits();
+    limits.commands.answer_timeout = Duration::from_hours(1);
+    limits.saving.retry_pause_max = Duration::from_secs(1);
+    let h = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(ScriptedRunner::new([script])), limits);
+    let id = h.launch("go").await;
+    h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
+    for _ in 0..120 {
+        h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
+    }
+    let outcome = h.service.answer(id, answer("1-1", Some("yes"))).await;
+    let journal = words(&h.watch(id).await);
+    assert!(!journal.contains(&"notice permission_resolved".to_owned()), "{journal:?}");
+    assert!(outcome.is_err(), "{outcome:?}, and the journal has {journal:?}");
 }

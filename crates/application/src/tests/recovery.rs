@@ -94,5 +94,5 @@ async fn a_turn_that_the_agent_began_by_itself_is_taken_up_too() {
     second.service.recover().await.unwrap();
     let events = words(&second.watch(id).await);
     assert_eq!(events[4..], ["notice init", "+b", "message \"b\" from 6 complete", "result completed -"]);
-    assert_eq!(runner.orders()[0].turn.0, 1, "its process is that of the turn before it");
+    assert_eq!(runner.orders()[0].run.0, 1, "its process is that of the turn before it");
 }

@@ -36,19 +36,19 @@ impl AgentService {
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
         let question = answer.question.clone();
-        let (told, hear) = oneshot::channel();
+        let (reply, replied) = oneshot::channel();
         let until = Instant::now() + self.core.limits.commands.answer_timeout;
         let Some(answers) = self.answers_of(&agent, until).await? else {
             return Err(not_open(question, agent.turn.next()));
         };
         // If many answers are on their way, this one waits for its turn.
-        match timeout_at(until, answers.send(Answering { answer, told })).await {
+        match timeout_at(until, answers.send(Answering { answer, reply })).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(self.run_ended(question, agent.turn)),
             Err(_) => return Err(Refusal::AnswerNotDelivered),
         }
         drop(answers);
-        match timeout_at(until, hear).await {
+        match timeout_at(until, replied).await {
             Ok(Ok(Answered::Settled)) => Ok(AnswerOutcome::Settled),
             Ok(Ok(Answered::NotOpen)) => Err(Refusal::QuestionSettled(question)),
             Ok(Ok(Answered::NoSuchOption { options })) => {

@@ -1,4 +1,17 @@
 //! Cancels turns. A cancel is saved before it is carried out, so that after a crash the next start finishes it.
+//!
+//! The rule has more places than this one:
+//!
+//! * the store keeps the first reason of a stop with the turn ([`IAgentRepository::stop_turn`]);
+//! * the pump of the running turn waits for the cancel, and asks the agent to stop (`Pump::stop_as_told`);
+//! * `verdict` decides about the outcome: a successful result of the agent still counts;
+//! * the supervisor signals the agent and ends its processes (`supervisor/supervise.rs` in the runner crate).
+//!
+//! `agent_task/unfollowed.rs` cancels an agent without followers by the same steps: queue lock, save, notify, dismiss.
+//! It is written separately because no client waits for it: it waits for the lock without a limit, retries, and treats
+//! an unknown outcome as saved.
+//!
+//! [`IAgentRepository::stop_turn`]: tokenrail_ports::IAgentRepository::stop_turn
 
 use tokenrail_domain::{Agent, AgentId, StopReason, TurnNumber, TurnState};
 use tokenrail_ports::StoreError;

@@ -4,7 +4,7 @@ use tokenrail_domain::{Agent, AgentId, Sequence, Turn};
 
 use crate::error::Refusal;
 use crate::follow::Follower;
-use crate::planted;
+use crate::planted::{self, Bug};
 use crate::service::AgentService;
 
 impl AgentService {
@@ -22,7 +22,7 @@ impl AgentService {
         // The tail is taken before the store is read, so that a commit in between is announced to it.
         let tail = self.core.tails.of(id);
         let agent = self.get(id).await?;
-        let tail = planted::subscribed_before(tail, || self.core.tails.of(id));
+        let tail = planted::instead(Bug::SnapshotBeforeSubscribe, tail, || self.core.tails.of(id));
         tail.raise(agent.head);
         let head = tail.bell().head;
         let cursor = not_ahead(since.unwrap_or(head), head)?;
@@ -68,6 +68,6 @@ impl AgentService {
 
 /// The requested cursor. Refused if it is ahead of the head.
 pub(super) fn not_ahead(cursor: Sequence, head: Sequence) -> Result<Sequence, Refusal> {
-    let cursor = planted::asked_cursor(cursor, head);
+    let cursor = planted::instead(Bug::AheadIsNothing, cursor, || cursor.min(head));
     if head < cursor { Err(Refusal::CursorAhead { head }) } else { Ok(cursor) }
 }

@@ -4,7 +4,7 @@ use tokenrail_domain::Timestamp;
 use tokenrail_ports::{Idempotency, KeyLife, Recalled, StoreError};
 
 use crate::error::Refusal;
-use crate::planted;
+use crate::planted::{self, Bug};
 use crate::service::AgentService;
 
 /// The client's key for a command, and the command as it was sent.
@@ -36,7 +36,7 @@ impl AgentService {
         key: CommandKey,
         life: KeyLife,
     ) -> Result<Idempotency, StoreError> {
-        let used_at = planted::key_time(self.core.key_time().await?, || self.core.now());
+        let used_at = planted::instead(Bug::KeysByTheClock, self.core.key_time().await?, || self.core.now());
         let age_ms = self.core.limits.commands.idempotency_age.as_millis() as i64;
         let forget_before = Timestamp(used_at.0.saturating_sub(age_ms));
         Ok(Idempotency { scope, key: key.key, body: key.body, used_at, forget_before, life })

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use tokenrail_domain::AgentId;
 use tokenrail_ports::ListPage;
 
-use crate::inbox::{Needs, OpenQuestion, QuestionPlace};
+use crate::open_requests::{Needs, OpenRequest, RequestPlace};
 use crate::service::AgentService;
 
 impl AgentService {
     /// What an agent needs from a user. After a restart of the server, an agent that waits needs nothing until its run
     /// is adopted and its output is read again. Then a lifecycle event says what it needs.
     pub fn needs(&self, agent: AgentId) -> Needs {
-        self.core.inbox.needs(agent)
+        self.core.open_requests.needs(agent)
     }
 
     /// One page of the open permission requests of all agents, from the oldest to the newest, after a place: at most
     /// `limits.list_agents` and about `limits.list_bytes`.
-    pub fn open_questions(&self, after: Option<&QuestionPlace>, limit: usize) -> ListPage<Arc<OpenQuestion>> {
+    pub fn open_questions(&self, after: Option<&RequestPlace>, limit: usize) -> ListPage<Arc<OpenRequest>> {
         let limits = &self.core.limits.lists;
-        let mut items = self.core.inbox.after(after);
+        let mut items = self.core.open_requests.after(after);
         let all = items.len();
-        items.truncate(limit.min(limits.list_agents));
+        items.truncate(limit.min(limits.list_items));
         let mut bytes = 0;
-        let fits = |question: &Arc<OpenQuestion>| {
+        let fits = |question: &Arc<OpenRequest>| {
             let is_first = bytes == 0;
             bytes += question.bytes();
             is_first || bytes <= limits.list_bytes

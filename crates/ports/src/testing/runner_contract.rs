@@ -124,8 +124,8 @@ pub async fn a_discarded_run_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) 
 pub async fn a_run_that_never_began_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(ONE_AND_HANGS);
     assert!(adopted(&stage).await.is_none());
-    let TurnOrder { agent, turn, .. } = stage.order;
-    stage.runs.end(agent, turn).await.unwrap();
+    let TurnOrder { agent, run, .. } = stage.order;
+    stage.runs.end(agent, run).await.unwrap();
     stage.runs.forget(agent).await.unwrap();
     assert_eq!(stage.runs.sweep(&BTreeSet::new()).await.unwrap(), 0);
 }
@@ -133,8 +133,8 @@ pub async fn a_run_that_never_began_cannot_be_adopted(fresh: impl Fn(&[Act]) -> 
 pub async fn a_sweep_spares_what_will_be_adopted(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(ONE_AND_HANGS);
     read_one(&stage).await;
-    let TurnOrder { agent, turn, .. } = stage.order;
-    assert_eq!(stage.runs.sweep(&BTreeSet::from([(agent, turn)])).await.unwrap(), 0);
+    let TurnOrder { agent, run, .. } = stage.order;
+    assert_eq!(stage.runs.sweep(&BTreeSet::from([(agent, run)])).await.unwrap(), 0);
     let mut run = adopted(&stage).await.unwrap();
     assert_eq!(first(&mut run).await, ["one"]);
     run.cancel().await.unwrap();
@@ -153,8 +153,8 @@ pub async fn a_swept_run_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) {
 pub async fn an_ended_run_cannot_be_adopted(fresh: impl Fn(&[Act]) -> Stage) {
     let stage = fresh(ONE_AND_HANGS);
     read_one(&stage).await;
-    let TurnOrder { agent, turn, .. } = stage.order;
-    stage.runs.end(agent, turn).await.unwrap();
+    let TurnOrder { agent, run, .. } = stage.order;
+    stage.runs.end(agent, run).await.unwrap();
     assert!(adopted(&stage).await.is_none());
 }
 

@@ -29,7 +29,7 @@ pub fn page_of(events: usize) -> PageLimit {
 pub fn turn_order(prompt: &str) -> TurnOrder {
     TurnOrder {
         agent: AgentId::new(Timestamp(1), [1; 10]),
-        turn: TurnNumber::FIRST,
+        run: TurnNumber::FIRST,
         prompt: prompt.to_owned(),
         model: None,
         cwd: "/".into(),

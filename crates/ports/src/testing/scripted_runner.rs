@@ -136,7 +136,7 @@ impl ScriptedRunner {
 
     fn run(&self, order: &TurnOrder, script: Vec<Step>) -> Box<dyn IAgentRun> {
         lock(&self.orders).push(order.clone());
-        let (key, left) = ((order.agent, order.turn), Arc::clone(&self.left));
+        let (key, left) = ((order.agent, order.run), Arc::clone(&self.left));
         lock(&left).insert(key, script.clone());
         let cancels = Arc::clone(&self.cancels);
         let (deaf_to, discards) = (Arc::clone(&self.deaf_to), Arc::clone(&self.discards));
@@ -174,7 +174,7 @@ impl IAgentRunner for ScriptedRunner {
             return Err(std::io::Error::other("told to fail").into());
         }
         let planned = lock(&self.adoptions).pop_front();
-        let left = || lock(&self.left).get(&(order.agent, order.turn)).cloned();
+        let left = || lock(&self.left).get(&(order.agent, order.run)).cloned();
         Ok(match planned.unwrap_or_else(left) {
             Some(script) => Adoption::Run(self.run(order, script)),
             None => Adoption::Gone,
@@ -197,9 +197,9 @@ impl IRuns for ScriptedRunner {
         Ok(self.remove(|key| !keep.contains(key)))
     }
 
-    async fn end(&self, agent: AgentId, turn: TurnNumber) -> Result<(), RunnerError> {
-        lock(&self.ended).push((agent, turn));
-        self.remove(|key| *key == (agent, turn));
+    async fn end(&self, agent: AgentId, run: TurnNumber) -> Result<(), RunnerError> {
+        lock(&self.ended).push((agent, run));
+        self.remove(|key| *key == (agent, run));
         Ok(())
     }
 
@@ -332,7 +332,7 @@ impl IRuns for PretendRuns {
         Ok(0)
     }
 
-    async fn end(&self, _agent: AgentId, _turn: TurnNumber) -> Result<(), RunnerError> {
+    async fn end(&self, _agent: AgentId, _run: TurnNumber) -> Result<(), RunnerError> {
         Ok(())
     }
 

@@ -16,8 +16,6 @@ use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::{AgentDto, AgentStatusDto};
 use crate::vocabularies::native::dto::requests::LaunchBody;
 
-/// Number of agents in one page, if the client does not choose it.
-const PAGE: usize = 100;
 /// The statuses of agents that are starting or running.
 const ACTIVE: &str = "initializing,running";
 
@@ -67,7 +65,7 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
             Some(Err(_)) => return Err(Problem::parameter("before", "must be an agent id")),
         },
         deleted: query.flag("deleted")?,
-        limit: query.limit(api.config().list_agents)?.unwrap_or(PAGE.min(api.config().list_agents)),
+        limit: query.page_items(api.config().list_items)?,
         ..AgentFilter::default()
     };
     listing(&api, filter, query.get("status")).await
@@ -80,7 +78,7 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
 pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let filter = AgentFilter {
         statuses: vec![AgentStatus::Initializing, AgentStatus::Running],
-        limit: api.config().list_agents,
+        limit: api.config().list_items,
         ..AgentFilter::default()
     };
     listing(&api, filter, Some(ACTIVE)).await

@@ -10,9 +10,6 @@ use crate::query::Query;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::question::OpenQuestionDto;
 
-/// Number of permission requests in one page, if the client does not choose it.
-const PAGE: usize = 100;
-
 /// List the open permission requests of all agents, oldest first
 ///
 /// After a restart of the server, a request is listed as soon as the server has read the agent's output again.
@@ -24,8 +21,7 @@ const PAGE: usize = 100;
         headers(("Link" = String)))))]
 pub(crate) async fn questions(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
-    let most = api.config().list_agents;
-    let limit = query.limit(most)?.unwrap_or(PAGE.min(most));
+    let limit = query.page_items(api.config().list_items)?;
     let after = query.get("after").map(dto::question::place).transpose()?;
     let ListPage { items: questions, more } = api.service().open_questions(after.as_ref(), limit);
     let mut response = HttpResponse::Ok();

@@ -13,9 +13,6 @@ use crate::record::TurnRecord;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::turn::{TurnDto, TurnRecordSchema};
 
-/// Number of turns in one page, if the client does not choose it.
-const PAGE: usize = 100;
-
 /// List an agent's turns
 #[utoipa::path(get, path = "/api/agents/{id}/turns", tag = "turns",
     params(("id" = String, Path), ("after" = Option<u32>, Query, description = "Only turns after this one"),
@@ -29,8 +26,7 @@ pub(crate) async fn turns(ById { api, id, request }: ById) -> Result<HttpRespons
         Some(Some(after)) => after,
         Some(None) => return Err(Problem::parameter("after", "must be a whole number, 0 or greater")),
     };
-    let most = api.config().list_agents;
-    let limit = query.limit(most)?.unwrap_or(PAGE.min(most));
+    let limit = query.page_items(api.config().list_items)?;
     let range = TurnRange { after, limit, ..TurnRange::default() };
     let ListPage { items: turns, more } = api.service().list_turns(id, range, true).await?;
     let mut response = HttpResponse::Ok();

@@ -100,7 +100,7 @@ impl Watch {
     }
 
     /// What the connection does after the dispatcher has ended. `None` if it has only served requests.
-    pub(crate) fn streaming(&self) -> Option<Box<Streaming>> {
+    pub(crate) fn take_streaming(&self) -> Option<Box<Streaming>> {
         match &mut *self.link.borrow_mut() {
             Link::Http(_) => None,
             Link::Left(streaming) => streaming.take(),

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::api::{Api, StreamPlace};
 use crate::error::Problem;
 use crate::frames;
-use crate::websocket::{Handshake, Message, Messages, handshake, telling};
+use crate::websocket::{Handshake, Message, Messages, handshake, with_frames};
 use crate::websocket::{because_of, close_code, close_reply};
 
 /// The largest message of the conformance tests, in bytes. `/ws` itself may have a lower limit.
@@ -36,7 +36,7 @@ pub(crate) async fn open(
         let bytes = echo.next().await?;
         Some((bytes, echo))
     });
-    Ok(telling(&api, response, frames))
+    Ok(with_frames(&api, response, frames))
 }
 
 impl Echo {

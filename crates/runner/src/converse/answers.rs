@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 
 use tokio::net::unix::pipe;
 
-use crate::run_folder::{ANSWER_BYTES, RunFolder, Told};
+use crate::run_folder::{ANSWER_BYTES, ConverseMessage, RunFolder};
 
 /// The pipe in the run folder to which the server writes: one JSON object per line.
 pub(super) struct Answers {
@@ -25,20 +25,20 @@ impl Answers {
     }
 
     /// Returns the complete lines that have arrived. It ignores malformed lines, because only the server writes here.
-    pub(super) fn read(&mut self) -> io::Result<Vec<Told>> {
+    pub(super) fn read(&mut self) -> io::Result<Vec<ConverseMessage>> {
         let mut bytes = [0; ANSWER_BYTES];
         match self.pipe.try_read(&mut bytes) {
             Ok(read) => self.partial.extend_from_slice(&bytes[..read]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Vec::new()),
             Err(error) => return Err(error),
         }
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         while let Some(end) = memchr::memchr(b'\n', &self.partial) {
             let line: Vec<u8> = self.partial.drain(..=end).collect();
-            told.extend(serde_json::from_slice::<Told>(&line).ok());
+            messages.extend(serde_json::from_slice::<ConverseMessage>(&line).ok());
         }
         // No valid line is longer than this.
         self.partial.truncate(ANSWER_BYTES);
-        Ok(told)
+        Ok(messages)
     }
 }

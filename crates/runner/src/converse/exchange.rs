@@ -23,7 +23,7 @@ use super::questions::{Questions, Settled};
 use super::rest::Rest;
 use super::spool::Spool;
 use crate::deadline::passed;
-use crate::run_folder::{ANSWER_BYTES, ConverseLimits, Opening, Protocol, RunFolder, Told};
+use crate::run_folder::{ANSWER_BYTES, ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
 
 /// Added to the number of the signal that has ended a program, as shells do.
@@ -208,14 +208,14 @@ impl<'a> Exchange<'a> {
     }
 
     fn read_answers(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        for told in self.answers.read()? {
-            match told {
-                Told::Answer(answer) => {
+        for message in self.answers.read()? {
+            match message {
+                ConverseMessage::Answer(answer) => {
                     if let Some(settled) = self.questions.answer(answer) {
                         self.settle(settled, conversation)?;
                     }
                 }
-                Told::Further { .. } => self.has_further = true,
+                ConverseMessage::Further { .. } => self.has_further = true,
             }
         }
         Ok(())

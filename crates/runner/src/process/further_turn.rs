@@ -1,24 +1,21 @@
 //! Turns that run in the process of an earlier turn. Between turns, that process is idle.
 //!
-//! The server writes `further.json` and sends [`Told::Further`]. The `converse` process writes [`OwnLine::Further`]
-//! into the spool, and only then passes the prompt to the program. So the spool says whether the program got the
-//! prompt, and the turn's output begins with that line.
+//! The server writes `further.json` and sends [`ConverseMessage::Further`]. The `converse` process writes
+//! [`OwnLine::Further`] into the spool, and only then passes the prompt to the program. So the spool says whether the
+//! program got the prompt, and the turn's output begins with that line.
 
 use std::io;
 use std::time::Duration;
 
 use tokenrail_domain::TurnNumber;
 use tokenrail_ports::{IAgentRun, OwnLine, RunOutput, RunnerError};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use super::run::{ProcessRun, is_line, is_unread};
-use crate::run_folder::{FurtherTurn, RunFolder, Told, blocking};
+use crate::run_folder::{ConverseMessage, FurtherTurn, RunFolder, blocking};
 
 /// How long the `converse` process may take to begin a further turn. Its answer is one line.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);
-/// How many times an idle process that nobody needs any more is asked to end, and the pause between.
-const STOP_TRIES: u32 = 5;
-const STOP_PAUSE: Duration = Duration::from_millis(200);
 
 impl ProcessRun {
     /// Starts a further turn in an idle process. Returns the run of that turn, of which nothing has been read. `None`
@@ -33,7 +30,7 @@ impl ProcessRun {
         });
         let told = async {
             let further = written.await?;
-            match self.tell(&Told::Further { further: turn }).await {
+            match self.tell(&ConverseMessage::Further { further: turn }).await {
                 // The `converse` process has ended. What is left to read is the end of the run.
                 Err(error) if is_unread(&error) => Ok(further),
                 told => told.map(|()| further),
@@ -42,7 +39,7 @@ impl ProcessRun {
         match told.await {
             Ok(further) => self.when_asked(&further).await,
             Err(error) => {
-                self.end().await;
+                self.dismiss().await;
                 Err(error.into())
             }
         }
@@ -61,11 +58,11 @@ impl ProcessRun {
         match asked {
             Ok(Some(begins)) => Ok(Some(self.beginning_at(further.behind + begins, further.stderr_begins))),
             Ok(None) => {
-                self.end().await;
+                self.dismiss().await;
                 Ok(None)
             }
             Err(error) => {
-                self.end().await;
+                self.dismiss().await;
                 Err(error)
             }
         }
@@ -86,27 +83,5 @@ impl ProcessRun {
                 RunOutput::Ended(_) => return Ok(None),
             }
         }
-    }
-
-    /// Ends an idle process, and removes its run folder.
-    pub(super) async fn end(&mut self) {
-        let folder = self.folder().path().display().to_string();
-        if let Err(error) = self.stop_and_remove().await {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(folder, error, "cannot terminate an idle process");
-        }
-    }
-
-    async fn stop_and_remove(&mut self) -> Result<(), RunnerError> {
-        let mut tries = 1;
-        while let Err(error) = self.cancel().await {
-            if STOP_TRIES <= tries {
-                return Err(error);
-            }
-            tries += 1;
-            sleep(STOP_PAUSE).await;
-        }
-        while !matches!(self.next().await?, RunOutput::Ended(_)) {}
-        Ok(self.remove().await?)
     }
 }

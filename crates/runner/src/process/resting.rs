@@ -17,6 +17,10 @@ use tokio_util::task::TaskTracker;
 use super::run::ProcessRun;
 use super::watch::RunWatcher;
 
+/// How many times an idle process that nobody needs any more is asked to end, and the pause between.
+const STOP_TRIES: u32 = 5;
+const STOP_PAUSE: Duration = Duration::from_millis(200);
+
 /// The idle processes: at most one for each agent, and at most `most` of them.
 ///
 /// An idle process only saves the time of another start. So a restarted server does not adopt idle processes: it ends
@@ -85,14 +89,14 @@ impl RestableRun {
     }
 
     /// Leaves a turn that has ended. An idle process is kept for the next turn; otherwise the run folder is removed.
-    async fn leave(&mut self) -> io::Result<()> {
+    async fn keep_or_remove(&mut self) -> io::Result<()> {
         let Self { run, home } = self;
         let Some(rests_at) = run.rests_at() else { return run.remove().await };
         let next = match run.reopen(home.watcher.clone()).await {
             Ok(next) => next.beginning_at(run.begins() + rests_at, 0),
             Err(error) => {
                 // Nothing can watch the process, so it is not kept.
-                run.end().await;
+                run.dismiss().await;
                 return Err(error);
             }
         };
@@ -123,7 +127,7 @@ impl IAgentRun for RestableRun {
     }
 
     async fn leave(&mut self) {
-        if let Err(error) = self.leave().await {
+        if let Err(error) = self.keep_or_remove().await {
             self.run.warn_of_folder(&error);
         }
     }
@@ -208,6 +212,30 @@ impl Resting {
     }
 }
 
+impl ProcessRun {
+    /// Ends an idle process, and removes its run folder.
+    pub(super) async fn dismiss(&mut self) {
+        let folder = self.folder().path().display().to_string();
+        if let Err(error) = self.stop_and_remove().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(folder, error, "cannot terminate an idle process");
+        }
+    }
+
+    async fn stop_and_remove(&mut self) -> Result<(), RunnerError> {
+        let mut tries = 1;
+        while let Err(error) = self.cancel().await {
+            if STOP_TRIES <= tries {
+                return Err(error);
+            }
+            tries += 1;
+            sleep(STOP_PAUSE).await;
+        }
+        while !matches!(self.next().await?, RunOutput::Ended(_)) {}
+        Ok(self.remove().await?)
+    }
+}
+
 impl Entry {
     /// Ends the process. The returned token is cancelled once it has ended.
     fn end(&mut self) -> CancellationToken {
@@ -241,7 +269,7 @@ impl Rester {
             (run, _) => run,
         };
         if let Some(run) = &mut self.0 {
-            run.end().await;
+            run.dismiss().await;
         }
         self.0 = None;
     }

@@ -1,6 +1,7 @@
-//! One turn of a process agent.
+//! One run of a process agent.
 
 mod spool;
+mod spool_part;
 mod tell;
 
 use std::fs::File;
@@ -16,44 +17,34 @@ use tokio::net::unix::pipe;
 use tokio::time::Instant;
 
 use self::spool::{Fresh, FreshRead};
+use self::spool_part::SpoolPart;
 pub(super) use self::tell::is_unread;
 use super::ProcessLimits;
-use super::end::{left_over, run_end, with_unsaved};
+use super::run_end::{left_over, run_end, with_unsaved};
 use super::watch::{FolderWatch, RunWatcher};
-use crate::LineFramer;
 use crate::deadline::passed;
-use crate::run_folder::{Answer, ExitRecord, RunFolder, SupervisorRecord, Told, blocking, kill_marked};
+use crate::run_folder::{
+    Answer, ConverseMessage, ExitRecord, RunFolder, SupervisorRecord, blocking, kill_marked,
+};
 
-/// One turn of a process agent: reads the spool as it grows.
+/// One run of a process agent: reads the spool as it grows.
 pub(super) struct ProcessRun {
     folder: RunFolder,
     limits: ProcessLimits,
     spool: Arc<File>,
     fresh: FreshRead,
-    /// How many bytes of the spool belong to earlier turns. All other offsets are counted from there.
-    begins: u64,
-    /// How many bytes of standard error belong to earlier turns.
-    stderr_begins: u64,
-    /// How many bytes of the spool the framer was fed.
-    offset: u64,
-    /// How many bytes were saved before the server was restarted.
-    committed: u64,
+    part: SpoolPart,
     /// How the run ended, once its spool is being emptied.
     emptied: Option<ExitRecord>,
-    framer: LineFramer,
     watch: FolderWatch,
     supervisor: KnownSupervisor,
     /// How the run ended. The spool may still have unread output.
     end: Option<RunEnd>,
-    next_look: NextLook,
-    /// The framer has returned everything, including the unfinished last line.
-    finished: bool,
     cancelled: bool,
     /// When to kill the supervisor, which was asked to stop the agent.
     force_at: Option<Instant>,
     /// A line was too long to be returned whole.
     keep_spool: bool,
-    rest: Rest,
 }
 
 /// Whether the process stays idle for a further turn after this one.
@@ -70,7 +61,7 @@ enum Rest {
 enum NextLook {
     Now,
     /// The spool was read to its end at that time. The watch reports later changes.
-    WhenTold,
+    WhenWoken,
 }
 
 enum KnownSupervisor {
@@ -109,39 +100,32 @@ impl ProcessRun {
             spool: Arc::new(spool),
             folder,
             limits,
-            begins: 0,
-            stderr_begins: 0,
-            offset: 0,
-            committed: 0,
+            part: SpoolPart::beginning_at(0, 0, limits.framer()),
             emptied: None,
-            framer: LineFramer::new(limits.framer()),
             watch,
             supervisor,
             end: None,
-            next_look: NextLook::Now,
-            finished: false,
             cancelled: false,
             force_at: None,
             keep_spool: false,
-            rest: Rest::Never,
         })
     }
 
-    /// Reads the output from these offsets on, as a turn of which nothing has been read.
+    /// Reads the output from these offsets on, as a run of which nothing has been read. How much of it is saved
+    /// stays the same.
     pub(super) fn beginning_at(self, begins: u64, stderr_begins: u64) -> Self {
-        let framer = LineFramer::new(self.limits.framer());
-        let (offset, next_look, rest) = (0, NextLook::Now, Rest::Never);
-        Self { begins, stderr_begins, offset, framer, next_look, rest, ..self }
+        let fresh = SpoolPart::beginning_at(begins, stderr_begins, self.limits.framer());
+        Self { part: SpoolPart { committed: self.part.committed, ..fresh }, ..self }
     }
 
     /// Notices the end of the turn even if the process stays idle.
     pub(super) fn that_may_rest(self) -> Self {
-        Self { rest: Rest::NotYet, ..self }
+        Self { part: SpoolPart { rest: Rest::NotYet, ..self.part }, ..self }
     }
 
     /// Sets how many bytes were saved before the server was restarted.
     pub(super) fn with_committed(self, committed: u64) -> Self {
-        Self { committed, ..self }
+        Self { part: SpoolPart { committed, ..self.part }, ..self }
     }
 
     /// Opens the same run again, from its first byte.
@@ -162,11 +146,11 @@ impl ProcessRun {
 
     /// Whether the spool is too long for an idle process.
     pub(super) fn fills_disk(&self) -> bool {
-        self.limits.resting_spool_bytes < self.begins + self.offset
+        self.limits.resting_spool_bytes < self.part.read_to()
     }
 
     pub(super) fn begins(&self) -> u64 {
-        self.begins
+        self.part.begins
     }
 
     pub(super) fn keeps_spool(&self) -> bool {
@@ -176,7 +160,7 @@ impl ProcessRun {
     /// The length of the turn's output in bytes, if the turn has ended and the process is idle. A process that is being
     /// stopped is not idle.
     pub(super) fn rests_at(&self) -> Option<u64> {
-        match self.rest {
+        match self.part.rest {
             Rest::At(bytes) if !self.cancelled => Some(bytes),
             _ => None,
         }
@@ -187,10 +171,10 @@ impl ProcessRun {
         let mut lines = Vec::new();
         while lines.len() < self.limits.output_lines
             && self.rests_at().is_none()
-            && let Some(line) = self.framer.next_line()
+            && let Some(line) = self.part.framer.next_line()
         {
-            if self.rest != Rest::Never && is_line(&line, OwnLine::RESTS) {
-                self.rest = Rest::At(line.end_offset);
+            if self.part.rest != Rest::Never && is_line(&line, OwnLine::RESTS) {
+                self.part.rest = Rest::At(line.end_offset);
             }
             lines.push(line);
         }
@@ -226,9 +210,9 @@ impl ProcessRun {
     }
 
     async fn ended(&self, exit: ExitRecord) -> io::Result<RunEnd> {
-        let (folder, behind) = (self.folder.clone(), self.stderr_begins);
+        let (folder, behind) = (self.folder.clone(), self.part.stderr_begins);
         let stderr = blocking(move || folder.stderr(behind)).await?;
-        let kept = self.begins + self.offset.max(self.committed);
+        let kept = self.part.begins + self.part.offset.max(self.part.committed);
         Ok(run_end(with_unsaved(exit, kept), stderr))
     }
 
@@ -236,7 +220,7 @@ impl ProcessRun {
     /// did not: they are killed here.
     async fn lost(&self) -> io::Result<RunEnd> {
         let (folder, behind, kill_grace_ms) =
-            (self.folder.clone(), self.stderr_begins, self.limits.kill_grace_ms);
+            (self.folder.clone(), self.part.stderr_begins, self.limits.kill_grace_ms);
         let kill = move || Ok((folder.stderr(behind)?, kill_marked(&folder.marker(), kill_grace_ms)?));
         let (stderr, (reaped, left)) = blocking(kill).await?;
         Ok(RunEnd { status: ExitStatus::Lost, stderr, reaped, error: left_over(left), ..RunEnd::default() })
@@ -255,21 +239,21 @@ impl IAgentRun for ProcessRun {
                 return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
             }
             let alive = matches!(self.supervisor, KnownSupervisor::Alive(..));
-            if self.next_look == NextLook::WhenTold && alive && self.end.is_none() {
+            if self.part.next_look == NextLook::WhenWoken && alive && self.end.is_none() {
                 self.changed().await?;
             }
             // Not earlier: if this future is dropped during the wait, the next call must wait again.
-            self.next_look = NextLook::Now;
+            self.part.next_look = NextLook::Now;
             match (self.look().await?, &self.end) {
                 (Found::Output(Fresh { output, to_end }), _) => {
                     if to_end {
-                        self.next_look = NextLook::WhenTold;
+                        self.part.next_look = NextLook::WhenWoken;
                     }
-                    self.offset += output.len() as u64;
-                    self.framer.feed(output);
+                    self.part.offset += output.len() as u64;
+                    self.part.framer.feed(output);
                     let lines = self.lines();
                     return Ok(if lines.is_empty() {
-                        RunOutput::Progress { offset: self.offset }
+                        RunOutput::Progress { offset: self.part.offset }
                     } else {
                         RunOutput::Lines(lines)
                     });
@@ -278,8 +262,8 @@ impl IAgentRun for ProcessRun {
                 (Found::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
                 (Found::Nothing, None) => self.changed().await?,
                 (Found::Nothing, Some(end)) => {
-                    if !std::mem::replace(&mut self.finished, true)
-                        && let Some(line) = self.framer.finish()
+                    if !std::mem::replace(&mut self.part.finished, true)
+                        && let Some(line) = self.part.framer.finish()
                     {
                         self.keep_spool |= matches!(line.line, Line::TooLong { .. });
                         return Ok(RunOutput::Lines(vec![line]));
@@ -311,7 +295,7 @@ impl IAgentRun for ProcessRun {
 
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let PermissionAnswer { question, option } = answer.clone();
-        Ok(self.tell(&Told::Answer(Answer { request: question, option })).await?)
+        Ok(self.tell(&ConverseMessage::Answer(Answer { request: question, option })).await?)
     }
 
     async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {

@@ -14,9 +14,9 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::launch::{introduced, launch};
 use super::resting::{Home, RestableRun, Resting};
 use super::run::ProcessRun;
+use super::start_supervisor::{Introduction, introduced, start_supervisor};
 use super::watch::{FolderWatch, RunWatcher};
 use super::{ProcessConfig, ProcessLimits, program};
 use crate::run_folder::{
@@ -130,14 +130,14 @@ impl ProcessRunner {
 impl IAgentRunner for ProcessRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         if let Some(run) = self.resting.take(order).await
-            && let Some(run) = run.ask(order.turn, order.prompt.clone()).await?
+            && let Some(run) = run.ask(order.run, order.prompt.clone()).await?
         {
             return Ok(restable(run, self.home(order)));
         }
         let (folder, watch) = self.prepare(order).await?;
         let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
-        let launched = launch(&self.config.supervisor, &folder, &watch, patience, &self.supervisors);
-        match launched.await {
+        let started = start_supervisor(&self.config.supervisor, &folder, &watch, patience, &self.supervisors);
+        match started.await {
             Ok(supervisor) => {
                 let run = self.open(folder, watch, supervisor)?;
                 Ok(restable(run, self.home(order)))
@@ -160,8 +160,8 @@ impl IAgentRunner for ProcessRunner {
             Ok(Some(watcher.watch(found.path())?))
         });
         let Some(watch) = watch.await? else {
-            let (config, agent, turn) = (Arc::clone(&self.config), order.agent, order.turn);
-            return match blocking(move || run_of(&config.runs, agent, turn)).await? {
+            let (config, agent, number) = (Arc::clone(&self.config), order.agent, order.run);
+            return match blocking(move || run_of(&config.runs, agent, number)).await? {
                 Some((folder, further)) => self.adopt_further(order, folder, further, committed).await,
                 None => Ok(Adoption::Gone),
             };
@@ -209,11 +209,11 @@ impl ProcessRunner {
         let introduction = async {
             loop {
                 if let Some(known) = introduced(folder).await? {
-                    return Ok(known);
+                    return Ok(known.supervisor());
                 }
                 let path = folder.path().as_os_str().as_bytes().to_vec();
                 if !blocking(move || is_argument(&path)).await? {
-                    return Ok(introduced(folder).await?.flatten());
+                    return Ok(introduced(folder).await?.and_then(Introduction::supervisor));
                 }
                 watch.changed().await;
             }
@@ -294,7 +294,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         // If an argument names the model, the protocol need not.
         model: order.model.clone().filter(|_| config.model_args.is_empty()),
         cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
-        turn: order.turn.0.into(),
+        turn: order.run.0.into(),
         limits: ConverseLimits {
             line_bytes,
             read_bytes,

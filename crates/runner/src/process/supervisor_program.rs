@@ -19,7 +19,7 @@ use rustix::io::retry_on_intr;
 use rustix::process::geteuid;
 use tokio::process::Command;
 
-use crate::run_folder::{BUILD, REFUSED, SUPERVISOR};
+use crate::run_folder::{BUILD, REFUSED, SUPERVISE, SUPERVISOR};
 
 /// The bit of a file's mode that lets everybody write to it.
 const WRITTEN_BY_OTHERS: u32 = 0o002;
@@ -105,14 +105,14 @@ impl SupervisorProgram {
             return None;
         }
         let mut command = Command::new(&self.0.small);
-        command.arg("supervise").arg(run_folder).args(["--for", BUILD]);
+        command.arg(SUPERVISE).arg(run_folder).args(["--for", BUILD]);
         Some(command)
     }
 
     /// The command that supervises a run with the server's own program.
     pub(super) fn own_command(&self, run_folder: &Path) -> Command {
         let mut command = Command::new(&self.0.own);
-        command.arg("supervise").arg(run_folder);
+        command.arg(SUPERVISE).arg(run_folder);
         command
     }
 

@@ -38,7 +38,7 @@ use crate::run_folder::{Begun, RunFolder};
 pub struct WatchLimits {
     /// How long the watcher pauses after it has woken a run. It gathers what happens meanwhile, so that each run is
     /// woken once and reads more at once.
-    pub rest: Duration,
+    pub pause: Duration,
     /// How often a run folder is checked if inotify does not watch it.
     pub poll: Duration,
     /// False if inotify must not be used.
@@ -47,7 +47,7 @@ pub struct WatchLimits {
 
 impl Default for WatchLimits {
     fn default() -> Self {
-        Self { rest: Duration::from_micros(250), poll: Duration::from_millis(20), inotify: true }
+        Self { pause: Duration::from_micros(250), poll: Duration::from_millis(20), inotify: true }
     }
 }
 
@@ -78,7 +78,7 @@ struct Shared {
     /// `None` if every folder is polled.
     inotify: Option<OwnedFd>,
     /// Readable when the thread must read `runs` again.
-    told: OwnedFd,
+    wake_up: OwnedFd,
     runs: Mutex<Runs>,
 }
 
@@ -120,8 +120,8 @@ impl RunWatcher {
             Ok(inotify) => (Some(inotify), None),
             Err(because) => (None, Some(because)),
         };
-        let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        let shared = Arc::new(Shared { limits, inotify, told, runs: Mutex::default() });
+        let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let shared = Arc::new(Shared { limits, inotify, wake_up, runs: Mutex::default() });
         thread::start(Arc::clone(&shared), begun)?;
         if let Some(because) = polls_because {
             shared.lock().will_poll(because);
@@ -208,7 +208,7 @@ impl Shared {
     /// Makes the thread read `runs` again.
     fn tell(&self) {
         // The write fails if the counter is full. Then the thread has been woken already.
-        let _ = rustix::io::write(&self.told, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.wake_up, &1_u64.to_ne_bytes());
     }
 }
 

@@ -4,9 +4,9 @@
 //! | --- | --- | --- |
 //! | `order.json` | runner | what to run; the exec stage removes it, because the environment may hold secrets |
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
-//! | `control` | runner | a FIFO: `cancel <grace_ms> <kill_ms>`; `look`: check whether the run is over its limits |
-//! | `answers` | runner | a FIFO, if the program speaks a protocol: [`Told`](super::Told), one line of JSON each |
-//! | `further.json` | runner | the next turn in the same process, and its prompt |
+//! | `control` | runner | a FIFO: [`CancelLine`](super::CancelLine), and [`LOOK`](super::LOOK) |
+//! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each |
+//! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |
 //! | `stdout` | supervisor | the spool: everything that the agent prints |
 //! | `stderr` | supervisor | the beginning and the end of the agent's standard error |
@@ -24,15 +24,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokenrail_ports::{TurnOrder, is_disk_full};
 
+use super::control::LOOK;
 use super::records::{ExecOrder, ExitRecord};
 
 /// The environment variable that every process of a run has. Its value is the name of the run folder.
 pub(crate) const MARKER: &str = "TOKENRAIL_RUN";
 
-/// The command that makes a supervisor check whether its run is over a limit.
-pub(crate) const LOOK: &str = "look";
-
-/// The folder of one run: of a turn, and of the turns that follow in the same process.
+/// The folder of one process of an agent: of its first run, and of the further runs in the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunFolder {
     path: PathBuf,
@@ -47,7 +45,7 @@ impl RunFolder {
     pub(crate) const EXEC: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
     pub(crate) const SPOOL: &str = "stdout";
-    /// The newest of the turns that followed the run's first turn.
+    /// The newest of the further runs in the process.
     pub(crate) const FURTHER: &str = "further.json";
     /// The suffix of a folder that holds only the spool of a run.
     pub(crate) const KEPT: &str = ".kept";
@@ -57,7 +55,7 @@ impl RunFolder {
     }
 
     pub(crate) fn of(runs: &Path, order: &TurnOrder) -> Self {
-        Self { path: runs.join(format!("{}-{}", order.agent, order.turn)) }
+        Self { path: runs.join(format!("{}-{}", order.agent, order.run)) }
     }
 
     /// `NAME=value`, which every process of the run has in its environment.
@@ -65,7 +63,7 @@ impl RunFolder {
         format!("{MARKER}={}", self.name())
     }
 
-    /// The agent's id and the number of the turn that began the run.
+    /// The agent's id and the number of the first run in the folder.
     pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }

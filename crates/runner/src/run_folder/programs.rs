@@ -4,7 +4,9 @@
 pub(crate) const BUILD: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("TOKENRAIL_SOURCES"));
 /// The name of the program that can only supervise.
 pub(crate) const SUPERVISOR: &str = "tokenrail-supervisor";
-/// Its exit code if it belongs to another server: `EX_USAGE` of sysexits.h.
+/// The command of that program, and of the server's, that supervises a run.
+pub(crate) const SUPERVISE: &str = "supervise";
+/// The exit code of the small program if it belongs to another server: `EX_USAGE` of sysexits.h.
 pub(crate) const REFUSED: u8 = 64;
 
 /// This very program, even if an upgrade has put another one in its place.

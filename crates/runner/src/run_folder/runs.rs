@@ -1,4 +1,4 @@
-//! The run folders of a data folder: one for each run, named by its agent and the turn that began it.
+//! The run folders of a data folder: one for each process of an agent, named by the agent and the first run.
 
 use std::fs;
 use std::io;
@@ -6,28 +6,29 @@ use std::path::Path;
 
 use tokenrail_domain::{AgentId, TurnNumber};
 
+use super::converse_messages::FurtherTurn;
 use super::folder::RunFolder;
-use super::told::FurtherTurn;
 
 /// The parsed name of a run folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RunName {
     pub(crate) agent: AgentId,
-    pub(crate) turn: TurnNumber,
+    /// The number of the first run in the folder.
+    pub(crate) run: TurnNumber,
     /// Whether the folder holds only the kept spool of a run.
     pub(crate) kept: bool,
 }
 
 impl RunName {
     fn parse(name: &str) -> Option<Self> {
-        let (run, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |run| (run, true));
+        let (name, kept) = name.strip_suffix(RunFolder::KEPT).map_or((name, false), |name| (name, true));
         // The agent's id contains hyphens too.
-        let (agent, turn) = run.rsplit_once('-')?;
-        Some(Self { agent: agent.parse().ok()?, turn: TurnNumber(turn.parse().ok()?), kept })
+        let (agent, run) = name.rsplit_once('-')?;
+        Some(Self { agent: agent.parse().ok()?, run: TurnNumber(run.parse().ok()?), kept })
     }
 }
 
-/// The folders of an agent's runs, without kept spools. Blocks.
+/// The run folders of an agent, without kept spools. Blocks.
 pub(crate) fn folders_of(runs: &Path, agent: AgentId) -> io::Result<Vec<RunFolder>> {
     let all = all_runs(runs)?.into_iter();
     Ok(all.filter(|(_, run)| run.agent == agent && !run.kept).map(|(folder, _)| folder).collect())
@@ -49,15 +50,15 @@ pub(crate) fn all_runs(runs: &Path) -> io::Result<Vec<(RunFolder, RunName)>> {
     Ok(found)
 }
 
-/// The run of an earlier turn in whose process this turn runs, if there is one. Blocks.
+/// The folder of an earlier run in whose process this run takes place, if there is one. Blocks.
 pub(crate) fn run_of(
     runs: &Path,
     agent: AgentId,
-    turn: TurnNumber,
+    run: TurnNumber,
 ) -> io::Result<Option<(RunFolder, FurtherTurn)>> {
     for folder in folders_of(runs, agent)? {
         let further: Option<FurtherTurn> = folder.read(RunFolder::FURTHER)?;
-        if let Some(further) = further.filter(|further| further.turn == u64::from(turn.0)) {
+        if let Some(further) = further.filter(|further| further.turn == u64::from(run.0)) {
             return Ok(Some((folder, further)));
         }
     }
@@ -71,7 +72,7 @@ mod tests {
     #[test]
     fn only_the_names_of_runs_are_read() {
         let agent = "0199aa00-0000-7000-8000-000000000001";
-        let run = |kept| RunName { agent: agent.parse().unwrap(), turn: TurnNumber(12), kept };
+        let run = |kept| RunName { agent: agent.parse().unwrap(), run: TurnNumber(12), kept };
         assert_eq!(RunName::parse(&format!("{agent}-12")), Some(run(false)));
         assert_eq!(RunName::parse(&format!("{agent}-12.kept")), Some(run(true)));
         for name in

@@ -12,7 +12,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 use super::exec::{Speaker, exec_stage};
 use super::supervise::supervise;
-use crate::run_folder::{BUILD, REFUSED, SUPERVISOR};
+use crate::run_folder::{BUILD, REFUSED, SUPERVISE, SUPERVISOR};
 use crate::time_slice::set_time_slice;
 
 /// The first descriptor after standard input, output and error.
@@ -22,10 +22,10 @@ const FIRST_INHERITED: i32 = 3;
 /// `supervise --exec <run folder>`. `None` for any other command line. Must be called first in `main`.
 pub fn supervisor_command() -> Option<ExitCode> {
     match &arguments()[..] {
-        [command, folder] if command == "supervise" && !folder.as_encoded_bytes().starts_with(b"-") => {
+        [command, folder] if command == SUPERVISE && !folder.as_encoded_bytes().starts_with(b"-") => {
             Some(alone(|| supervise(Path::new(folder))))
         }
-        [command, exec, folder] if command == "supervise" && exec == "--exec" => {
+        [command, exec, folder] if command == SUPERVISE && exec == "--exec" => {
             Some(alone(|| exec_stage(Path::new(folder), Speaker::ThisProgram)))
         }
         _ => None,
@@ -38,10 +38,10 @@ pub fn supervisor_command() -> Option<ExitCode> {
 /// Servers of other versions rely on `--version`, and on the refusal of unknown command lines. Both must not change.
 pub fn supervisor_main() -> ExitCode {
     match &arguments()[..] {
-        [command, folder, wanted, build] if command == "supervise" && wanted == "--for" && build == BUILD => {
+        [command, folder, wanted, build] if command == SUPERVISE && wanted == "--for" && build == BUILD => {
             alone(|| supervise(Path::new(folder)))
         }
-        [command, exec, folder] if command == "supervise" && exec == "--exec" => {
+        [command, exec, folder] if command == SUPERVISE && exec == "--exec" => {
             alone(|| exec_stage(Path::new(folder), Speaker::OfTheOrder))
         }
         [command] if command == "--version" => {

@@ -4,24 +4,16 @@ use std::io;
 use std::path::Path;
 
 use tokio::net::unix::pipe;
-use tokio::time::Duration;
 
-use crate::run_folder::LOOK;
+use crate::run_folder::{CancelLine, LOOK};
 
 /// Longer than any valid command.
 const COMMAND_BYTES: usize = 256;
 
-/// The command to stop the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Cancel {
-    pub(super) grace: Duration,
-    pub(super) kill: Duration,
-}
-
 /// The commands that were read from the FIFO.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Commands {
-    pub(super) cancel: Option<Cancel>,
+    pub(super) cancel: Option<CancelLine>,
     /// Many processes begin on the machine: check whether the run is over its limits.
     pub(super) look: bool,
 }
@@ -63,19 +55,8 @@ impl Control {
 impl Commands {
     fn parse(commands: &str) -> Self {
         Self {
-            cancel: commands.lines().find_map(Cancel::parse),
+            cancel: commands.lines().find_map(CancelLine::parse),
             look: commands.lines().any(|command| command == LOOK),
         }
-    }
-}
-
-impl Cancel {
-    fn parse(command: &str) -> Option<Self> {
-        let mut words = command.split_ascii_whitespace();
-        if words.next()? != "cancel" {
-            return None;
-        }
-        let mut duration = || Some(Duration::from_millis(words.next()?.parse().ok()?));
-        Some(Self { grace: duration()?, kill: duration()? })
     }
 }

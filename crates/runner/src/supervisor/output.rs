@@ -78,19 +78,19 @@ impl OutputCopier {
         ioctl_fionbio(&pipe, true)?;
         let changed = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let shared = Arc::new(Shared { order: AtomicU8::new(Order::Copy as u8), changed });
-        let (told, state) = watch::channel(State::Copying);
+        let (state, seen) = watch::channel(State::Copying);
         let copy = Copier {
             pipe,
             spool,
             patience,
             shared: Arc::clone(&shared),
-            told,
+            state,
             buffer: vec![0; FIRST_READ_BYTES],
             held: 0,
             full_since: None,
         };
         thread::Builder::new().name("output".to_owned()).stack_size(STACK_BYTES).spawn(move || copy.run())?;
-        Ok(Self { shared, state })
+        Ok(Self { shared, state: seen })
     }
 
     /// Waits until the output is stuck. May be dropped at any await.
@@ -142,7 +142,7 @@ struct Copier<W> {
     spool: W,
     patience: Duration,
     shared: Arc<Shared>,
-    told: watch::Sender<State>,
+    state: watch::Sender<State>,
     buffer: Vec<u8>,
     /// How many bytes were read from the pipe and are not in the spool yet.
     held: usize,
@@ -156,7 +156,7 @@ impl<W: Write> Copier<W> {
             let waits = ioctl_fionread(&self.pipe).unwrap_or(0);
             Unkept { bytes: self.held as u64 + waits, cause: ExecFailure::from(&error) }
         });
-        self.told.send_replace(State::Ended(unkept));
+        self.state.send_replace(State::Ended(unkept));
     }
 
     /// Copies until no process has the pipe open for writing, or until the order is to finish.
@@ -237,9 +237,9 @@ impl<W: Write> Copier<W> {
         if self.shared.is(Order::GiveUp) || (is_hopeless && self.shared.is(Order::Finish)) {
             return Err(error);
         }
-        if is_hopeless && *self.told.borrow() == State::Copying {
+        if is_hopeless && *self.state.borrow() == State::Copying {
             // The supervisor ends the agent now, which may free space. Then it sends the order to finish.
-            self.told.send_replace(State::Stuck);
+            self.state.send_replace(State::Stuck);
         }
         let _ = rustix::io::read(&self.shared.changed, &mut [0; 8]);
         // The order may have come before the line above.

@@ -18,14 +18,16 @@ use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::{Duration, Instant};
 
-use super::control::{Cancel, Control};
+use super::control::Control;
 use super::exec::session_gives_way;
 use super::limits::LimitWatch;
 use super::output::{OutputCopier, WRITE_AGAIN};
 use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
 use crate::deadline::passed;
-use crate::run_folder::{ExecFailure, ExecOrder, ExitRecord, RunFolder, SupervisorRecord, Unkept};
+use crate::run_folder::{
+    CancelLine, ExecFailure, ExecOrder, ExitRecord, RunFolder, SUPERVISE, SupervisorRecord, Unkept,
+};
 
 /// How much of standard error is read at once. The buffer is on the stack, and each supervisor has its own.
 const STDERR_READ_BYTES: usize = 4 << 10;
@@ -107,7 +109,7 @@ pub(super) struct Supervisor {
 pub(super) enum Happening {
     /// A process has ended, perhaps the agent.
     Child,
-    Cancel(Cancel),
+    Cancel(CancelLine),
     /// The run is over one of its limits, or its output cannot be saved: it must be ended at once.
     MustEnd,
     Deadline,
@@ -132,7 +134,7 @@ impl Supervisor {
         // This very program, even if an upgrade has put another one in its place.
         let mut stage = Command::new("/proc/self/exe")
             .arg0("tokenrail")
-            .args(["supervise", "--exec"])
+            .args([SUPERVISE, "--exec"])
             .arg(folder.path())
             .env_clear()
             .stdin(folder.stdin()?)
@@ -173,7 +175,7 @@ impl Supervisor {
         Ok(ExitRecord {
             code: status.and_then(WaitStatus::exit_status),
             signal: status.and_then(WaitStatus::terminating_signal),
-            reaped: swept.reaped,
+            reaped: swept.signalled,
             left: swept.left,
             cancelled: cancel.is_some(),
             failure: folder.read(RunFolder::EXEC)?,
@@ -194,7 +196,7 @@ impl Supervisor {
     }
 
     /// Waits until the agent ends, a cancel comes, or the run must end. Returns the cancel.
-    async fn until_end_or_stop(&mut self) -> Option<Cancel> {
+    async fn until_end_or_stop(&mut self) -> Option<CancelLine> {
         while !self.agent_has_ended() && !self.must_end() {
             if let Happening::Cancel(cancel) = self.wait(None).await {
                 return Some(cancel);
@@ -204,7 +206,7 @@ impl Supervisor {
     }
 
     /// Asks the agent to end by itself.
-    async fn stop_politely(&mut self, cancel: Cancel) {
+    async fn stop_politely(&mut self, cancel: CancelLine) {
         let until = Instant::now() + cancel.grace;
         if self.order.interrupt {
             self.signal_agent(Signal::INT);

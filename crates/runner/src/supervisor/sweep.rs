@@ -16,8 +16,8 @@ const COUNT_AGAIN_MS: u64 = 10;
 /// The outcome of a sweep.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
-    /// How many outlived the agent and were ended.
-    pub(super) reaped: u32,
+    /// How many processes other than the agent took a signal.
+    pub(super) signalled: u32,
     /// How many could not be ended.
     pub(super) left: u32,
 }
@@ -26,20 +26,20 @@ impl Supervisor {
     /// Ends all descendants, within about 1.5 times the time `kill`. If the agent has ended, the processes that it left behind get
     /// SIGTERM first. SIGKILL comes at once if the run must end at once, or if the agent was asked to end and has not.
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
-        let mut ended = HashSet::new();
+        let mut signalled = HashSet::new();
         let until = Instant::now() + kill;
         if self.agent_has_ended() && !self.must_end() {
             // At least half of the time is for processes that ignore SIGTERM.
             let leftover = Duration::from_millis(self.order.leftover_grace_ms).min(kill / 2);
-            self.end_all(Signal::TERM, Instant::now() + leftover, &mut ended).await?;
+            self.end_all(Signal::TERM, Instant::now() + leftover, &mut signalled).await?;
         }
         let now = Instant::now();
         freeze_all(now + until.saturating_duration_since(now) / 2)?;
-        // On a busy machine, to list many processes takes long. What is stopped must not wait for a signal in vain.
+        // On a busy machine, listing many processes takes long. What is stopped must not wait for a signal in vain.
         let until = until.max(Instant::now() + kill / 2);
-        let left = self.end_all(Signal::KILL, until, &mut ended).await?;
-        ended.remove(&self.agent);
-        Ok(Swept { reaped: ended.len() as u32, left })
+        let left = self.end_all(Signal::KILL, until, &mut signalled).await?;
+        signalled.remove(&self.agent);
+        Ok(Swept { signalled: signalled.len() as u32, left })
     }
 
     /// Sends a signal to all descendants until none is left or the time is up, but at least once to each. Returns how
@@ -48,7 +48,7 @@ impl Supervisor {
         &mut self,
         signal: Signal,
         deadline: Instant,
-        ended: &mut HashSet<Pid>,
+        signalled: &mut HashSet<Pid>,
     ) -> io::Result<u32> {
         let mut asked = HashSet::new();
         loop {
@@ -65,7 +65,7 @@ impl Supervisor {
             for process in alive {
                 // A second SIGTERM means "at once" to some programs.
                 if asked.insert(process.identity()) && process.signal(signal) {
-                    ended.insert(process.pid);
+                    signalled.insert(process.pid);
                 }
             }
             if is_late {

@@ -141,7 +141,7 @@ limits! { defaults:
     spawn_timeout_s: u64 = defaults.process.spawn_timeout_ms / 1000,
     /// How long the watcher of the run folders pauses after it has notified a run, in microseconds. Output that agents
     /// print during the pause is then read at once. 0: no pause.
-    run_gather_us: u64 = in_us(defaults.watch.rest),
+    run_gather_us: u64 = in_us(defaults.watch.pause),
     /// The poll interval of a run folder that inotify does not watch, in milliseconds.
     run_poll_ms: u64 = in_ms(defaults.watch.poll),
     /// How long the server waits for the agent to accept a permission answer, before it responds to the client.
@@ -169,7 +169,7 @@ limits! { defaults:
     /// Bytes of earlier turns that are sent to a model API with the next turn. The oldest turns are left out.
     model_history_bytes: usize = defaults.application.reading.model_history_bytes,
     /// Agents, turns or messages in one list.
-    list_agents: usize = defaults.application.lists.list_agents,
+    list_agents: usize = defaults.application.lists.list_items,
     /// Bytes of one list, approximately.
     list_bytes: usize = defaults.application.lists.list_bytes,
     /// Bytes of one field of an agent or turn in a list. A longer field is cut.

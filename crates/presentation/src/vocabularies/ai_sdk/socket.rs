@@ -24,7 +24,9 @@ use crate::frames::{self, CHUNK_BYTES};
 use crate::query::Query;
 use crate::vocabularies::ai_sdk::dto::{ChatFrame, ChatReply, ChatRequest, chat_frame};
 use crate::waits::{deadline, every};
-use crate::websocket::{Broken, Handshake, Message, Messages, because_of, close_code, handshake, telling};
+use crate::websocket::{
+    Broken, Handshake, Message, Messages, because_of, close_code, handshake, with_frames,
+};
 use requests::{Requests, Waited};
 
 /// Use AI SDK chats over a WebSocket
@@ -46,7 +48,7 @@ pub(crate) async fn chat_socket(
         let bytes = connection.next().await?;
         Some((bytes, connection))
     });
-    Ok(telling(&api, response, frames))
+    Ok(with_frames(&api, response, frames))
 }
 
 struct Connection {

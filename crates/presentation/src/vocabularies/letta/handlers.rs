@@ -2,7 +2,6 @@
 //! conversation and its runs are views of one agent and its turns, so nothing about them is stored.
 
 pub(crate) mod agents;
-mod answer;
 mod approval;
 mod cancel;
 pub(crate) mod conversations;
@@ -14,13 +13,13 @@ mod retry;
 mod run;
 mod run_list;
 pub(crate) mod runs;
+mod shared;
 mod stream;
 mod whole;
 
 pub(crate) use agents::{
     NO_LISTS, agent, agents, create, delete_agent, health, models, no_list, update_agent,
 };
-pub(crate) use answer::refused;
 pub(crate) use conversations::{
     begin, cancel_conversation, conversation, conversations, converse, converse_again, delete_conversation,
     update_conversation,
@@ -28,3 +27,4 @@ pub(crate) use conversations::{
 pub(crate) use history::{conversation_history, history, run_history};
 pub(crate) use messages::{cancel, say, say_in_background, say_streaming};
 pub(crate) use runs::{cancel_run, run, run_stream, run_usage, runs};
+pub(crate) use shared::refused;

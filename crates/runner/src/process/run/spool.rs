@@ -10,7 +10,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
 
 use super::{Found, KnownSupervisor, ProcessRun};
-use crate::process::end::{emptied, empty_spool};
+use crate::process::run_end::{emptied, empty_spool};
 use crate::run_folder::{ExitRecord, RunFolder, blocking};
 
 /// How much is read without another thread: a few lines. Agents seldom print more between two looks.
@@ -99,7 +99,7 @@ impl ProcessRun {
     /// Checks what is new. A few fresh lines are read on this thread. Everything else may wait for a disk and uses
     /// another thread.
     pub(super) async fn look(&mut self) -> io::Result<Found> {
-        let (spool, offset) = (Arc::clone(&self.spool), self.begins + self.offset);
+        let (spool, offset) = (Arc::clone(&self.spool), self.part.read_to());
         let read_bytes = self.limits.read_bytes;
         if let Some(fresh) = self.fresh.read(&spool, offset, read_bytes)?
             && !fresh.output.is_empty()
@@ -152,7 +152,7 @@ impl ProcessRun {
                 ExitRecord { reaped, ..ExitRecord::default() }
             }
         };
-        Ok(emptied(exit, spool_bytes, self.begins + self.offset, waited))
+        Ok(emptied(exit, spool_bytes, self.part.read_to(), waited))
     }
 
     /// Logs that the run folder cannot be removed.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use super::ProcessRun;
 use crate::process::ProcessLimits;
-use crate::run_folder::{ANSWER_BYTES, Told};
+use crate::run_folder::{ANSWER_BYTES, CancelLine, ConverseMessage};
 
 /// How much longer than the graces of its agent a supervisor may take.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
@@ -25,8 +25,8 @@ impl ProcessRun {
     ///
     /// # Errors
     /// If the message is too long, if nobody reads the FIFO ([`is_unread`]), or if the FIFO stays full.
-    pub(in crate::process) async fn tell(&self, told: &Told) -> io::Result<()> {
-        let mut line = serde_json::to_vec(told)?;
+    pub(in crate::process) async fn tell(&self, message: &ConverseMessage) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         if ANSWER_BYTES < line.len() {
             return Err(ErrorKind::InvalidInput.into());
@@ -48,7 +48,8 @@ impl ProcessRun {
 
     fn stop_command(&self) -> String {
         let ProcessLimits { cancel_grace_ms, kill_grace_ms, .. } = self.limits;
-        format!("cancel {cancel_grace_ms} {kill_grace_ms}\n")
+        let (grace, kill) = (Duration::from_millis(cancel_grace_ms), Duration::from_millis(kill_grace_ms));
+        CancelLine { grace, kill }.to_line()
     }
 
     pub(super) async fn ask_to_stop(&self) -> io::Result<()> {

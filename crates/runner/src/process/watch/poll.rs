@@ -43,7 +43,7 @@ impl Polled {
         Ok(Self { folder: folder.to_owned(), changed, seen: Mutex::new(seen) })
     }
 
-    /// Wakes the run that waits for changes.
+    /// What the run waits for.
     pub(super) fn waiting(&self) -> &Arc<Notify> {
         &self.changed
     }

@@ -55,7 +55,7 @@ impl Work {
             if passed.is_err() {
                 std::thread::sleep(self.shared.limits.poll);
             } else if woken {
-                std::thread::sleep(self.shared.limits.rest);
+                std::thread::sleep(self.shared.limits.pause);
             }
         }
     }
@@ -98,7 +98,7 @@ impl Work {
             tv_sec: longest.as_secs().cast_signed(),
             tv_nsec: longest.subsec_nanos().into(),
         });
-        let descriptors = [Some(&self.shared.told), self.shared.inotify.as_ref()];
+        let descriptors = [Some(&self.shared.wake_up), self.shared.inotify.as_ref()];
         let mut awaited: Vec<_> = descriptors
             .into_iter()
             .flatten()
@@ -109,7 +109,7 @@ impl Work {
             Err(error) => return Err(error),
         }
         // Resets the counter. What has changed is in `runs`.
-        let _ = rustix::io::read(&self.shared.told, &mut [0; 8]);
+        let _ = rustix::io::read(&self.shared.wake_up, &mut [0; 8]);
         Ok(())
     }
 }

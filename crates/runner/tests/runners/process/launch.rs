@@ -28,7 +28,7 @@ async fn the_environment_is_the_list_that_the_configuration_allows() {
     // Variables that the shell itself adds.
     lines.retain(|line| !["PWD=", "OLDPWD=", "SHLVL=", "_="].iter().any(|own| line.starts_with(own)));
     lines.sort();
-    let marker = format!("TOKENRAIL_RUN={}-{}", bench.order.agent, bench.order.turn);
+    let marker = format!("TOKENRAIL_RUN={}-{}", bench.order.agent, bench.order.run);
     let path = format!("PATH={}", std::env::var("PATH").unwrap());
     assert_eq!(lines, ["FIXED=a=b c".to_owned(), path, marker]);
 }

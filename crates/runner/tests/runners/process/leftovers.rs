@@ -17,7 +17,7 @@ async fn a_run_that_nobody_takes_up_is_ended_with_all_that_it_has_started() {
     drop(run);
     fs::create_dir(bench.config.runs.join("notes-1")).unwrap();
     let runs = bench.runs();
-    let keep = BTreeSet::from([(bench.order.agent, bench.order.turn)]);
+    let keep = BTreeSet::from([(bench.order.agent, bench.order.run)]);
     assert_eq!(runs.sweep(&keep).await.unwrap(), 0);
     assert!(!bench.processes().is_empty(), "it is to be taken up");
 

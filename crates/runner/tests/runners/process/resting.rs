@@ -36,7 +36,7 @@ fn bench() -> Bench {
 
 /// Prepares the bench for the second turn of its agent.
 fn second(bench: &mut Bench) {
-    bench.order.turn = TurnNumber(2);
+    bench.order.run = TurnNumber(2);
     bench.order.prompt = "and now?".to_owned();
 }
 
@@ -173,7 +173,7 @@ async fn a_process_of_an_earlier_server_ends_with_its_turn() {
     let Adoption::Run(mut run) = runner.adopt(&bench.order, 0).await.unwrap() else { panic!("it is there") };
     assert_eq!(said(&mut run).await, SECOND);
     run.leave().await;
-    bench.order.turn = TurnNumber(3);
+    bench.order.run = TurnNumber(3);
     let mut run = runner.start(&bench.order).await.unwrap();
     assert_eq!(said(&mut run).await, FIRST);
     let asked = asked(&bench);
@@ -364,7 +364,7 @@ async fn a_process_that_rests_is_noticed_if_the_configuration_speaks_with_it_no_
 async fn a_turn_in_the_process_of_another_is_ended_like_any() {
     let mut bench = bench();
     let folder = nearly_told(&mut bench).await;
-    bench.runs().end(bench.order.agent, bench.order.turn).await.unwrap();
+    bench.runs().end(bench.order.agent, bench.order.run).await.unwrap();
     bench.assert_nothing_left().await;
     assert!(!folder.exists() && folder.with_extension("kept").join("stdout").exists());
 }

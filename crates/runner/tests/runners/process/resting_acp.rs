@@ -36,7 +36,7 @@ fn bench() -> Bench {
 
 /// Prepares the bench for the next turn of its agent in this session.
 fn further(bench: &mut Bench, turn: u32, session: &str) {
-    bench.order.turn = TurnNumber(turn);
+    bench.order.run = TurnNumber(turn);
     bench.order.prompt = "and now?".to_owned();
     bench.order.session = SessionId::new(session).ok();
 }

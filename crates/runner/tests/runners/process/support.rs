@@ -56,7 +56,7 @@ impl Bench {
         };
         let order = TurnOrder {
             agent: AgentId::new(Timestamp(1_795_299_000_000), rand_like(folder.path())),
-            turn: TurnNumber::FIRST,
+            run: TurnNumber::FIRST,
             prompt: "hello".to_owned(),
             model: None,
             cwd,
@@ -104,7 +104,7 @@ impl Bench {
     }
 
     pub(crate) fn run_folder(&self) -> PathBuf {
-        self.run_folder_of(self.order.turn.0)
+        self.run_folder_of(self.order.run.0)
     }
 
     pub(crate) fn run_folder_of(&self, turn: u32) -> PathBuf {
@@ -133,7 +133,7 @@ impl Bench {
             let environ = fs::read(path.join("environ")).unwrap_or_default();
             let mut text = fs::read(path.join("cmdline")).unwrap_or_default();
             let command = String::from_utf8_lossy(&text).replace('\0', " ");
-            let marker = format!("TOKENRAIL_RUN={}-{}", self.order.agent, self.order.turn);
+            let marker = format!("TOKENRAIL_RUN={}-{}", self.order.agent, self.order.run);
             text.extend(fs::read_link(path.join("cwd")).unwrap_or_default().to_str().unwrap_or("").bytes());
             let of_run = contains(&environ, marker.as_bytes()) || contains(&text, &place);
             let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());

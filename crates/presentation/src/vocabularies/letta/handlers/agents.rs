@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{AgentFilter, Launch};
 use tokenrail_domain::Agent;
 
-use super::answer::{Range, agent_id, answer, body};
+use super::shared::{Range, agent_id, answer, body};
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;

@@ -5,9 +5,9 @@ use tokenrail_application::Launch;
 use tokenrail_domain::{Sequence, TurnNumber, TurnState};
 
 use super::agents::{known, list};
-use super::answer::{Range, answer, body, conversation_id, resume_body, run as find_run};
 use super::cancel::cancelled;
 use super::messages::said;
+use super::shared::{Range, answer, body, conversation_id, resume_body, run as find_run};
 use super::stream::{FollowedTurn, Wanted, open};
 use crate::api::Api;
 use crate::blocks::EventBlock;

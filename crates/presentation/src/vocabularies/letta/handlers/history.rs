@@ -4,8 +4,8 @@ use actix_web::HttpResponse;
 use tokenrail_application::TurnRange;
 use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState, event_of, message_of};
 
-use super::answer::{Range, agent_id, answer, conversation_id, run as find_run};
 use super::message_page::{MessagePage, Wanted};
+use super::shared::{Range, agent_id, answer, conversation_id, run as find_run};
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;

@@ -4,11 +4,11 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::CommandKey;
 use tokenrail_domain::{AgentId, Sequence, Turn};
 
-use super::answer::{agent_id, answer, body};
 use super::approval::approved;
 use super::cancel::cancelled;
 use super::retry::begun_before;
 use super::run::shown;
+use super::shared::{agent_id, answer, body};
 use super::stream::{FollowedTurn, Wanted, open};
 use super::whole::whole;
 use crate::api::Api;

@@ -4,9 +4,9 @@ use tokenrail_application::{ListPage, TurnFilter};
 use tokenrail_domain::{AgentId, ListedTurn, Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::agents::known;
-use super::answer::{Range, conversation_id, run as find};
 use super::journal::End;
 use super::run::{run_dto, shown};
+use super::shared::{Range, conversation_id, run as find};
 use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::query::Query;
@@ -82,7 +82,7 @@ impl Wanted {
         let after = cursor(api, "after", given("after")).await?;
         let before = cursor(api, "before", given("before")).await?;
         let backwards = after.is_none() && before.is_some();
-        let max = api.config().list_agents;
+        let max = api.config().list_items;
         let turns = TurnFilter {
             agents: agents(api, query).await?,
             open: flag(query, "active")?.unwrap_or(false),

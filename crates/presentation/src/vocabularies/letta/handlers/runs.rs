@@ -3,11 +3,11 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::Sequence;
 
-use super::answer::{answer, resume_body, run as find};
 use super::cancel::cancelled;
 use super::journal;
 use super::run::shown;
 use super::run_list::list;
+use super::shared::{answer, resume_body, run as find};
 use super::stream::{FollowedTurn, Wanted, open};
 use crate::api::Api;
 use crate::blocks::EventBlock;

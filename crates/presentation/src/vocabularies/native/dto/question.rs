@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::declarations::Declarations;
 use serde::Serialize;
-use tokenrail_application::{OpenQuestion, QuestionPlace};
+use tokenrail_application::{OpenRequest, RequestPlace};
 use tokenrail_domain::{PermissionOption, Timestamp};
 use utoipa::ToSchema;
 
@@ -55,13 +55,22 @@ pub(crate) struct OptionDto<'a> {
     kind: &'static str,
 }
 
-impl<'a> From<&'a OpenQuestion> for OpenQuestionDto<'a> {
-    fn from(question: &'a OpenQuestion) -> Self {
-        let OpenQuestion { agent, request, call, tool, input, options, asked_at, expires_at, default_option } =
-            question;
+impl<'a> From<&'a OpenRequest> for OpenQuestionDto<'a> {
+    fn from(open_request: &'a OpenRequest) -> Self {
+        let OpenRequest {
+            agent,
+            request_id,
+            call,
+            tool,
+            input,
+            options,
+            asked_at,
+            expires_at,
+            default_option,
+        } = open_request;
         Self {
             agent_id: (*agent).into(),
-            request_id: request,
+            request_id,
             tool_call_id: call.as_deref(),
             tool_name: tool,
             input: input.as_ref().map(Json),
@@ -81,20 +90,20 @@ impl<'a> From<&'a PermissionOption> for OptionDto<'a> {
 }
 
 /// Reads the place after which a page begins.
-pub(crate) fn place(text: &str) -> Result<QuestionPlace, Problem> {
+pub(crate) fn place(text: &str) -> Result<RequestPlace, Problem> {
     let read = || {
         let (asked_at, rest) = text.split_once('.')?;
-        let (agent, request) = rest.split_once('.')?;
+        let (agent, request_id) = rest.split_once('.')?;
         let asked_at = Timestamp(asked_at.parse().ok()?);
-        Some(QuestionPlace { asked_at, agent: agent.parse().ok()?, request: request.to_owned() })
+        Some(RequestPlace { asked_at, agent: agent.parse().ok()?, request_id: request_id.to_owned() })
     };
     read().ok_or_else(|| Problem::parameter("after", "must be from the Link header of an earlier page"))
 }
 
 /// The link to the requests after the last one of this page.
-pub(crate) fn next_questions(last: &OpenQuestion, limit: usize) -> String {
-    let QuestionPlace { asked_at, agent, request } = last.place();
-    format!("</api/questions?after={}.{agent}.{request}&limit={limit}>; rel=\"next\"", asked_at.0)
+pub(crate) fn next_questions(last: &OpenRequest, limit: usize) -> String {
+    let RequestPlace { asked_at, agent, request_id } = last.place();
+    format!("</api/questions?after={}.{agent}.{request_id}&limit={limit}>; rel=\"next\"", asked_at.0)
 }
 
 /// Declares the types that the client library uses.

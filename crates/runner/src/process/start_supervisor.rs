@@ -19,14 +19,30 @@ static STARTING: Semaphore = Semaphore::const_new(4);
 
 /// The outcome of starting a supervisor program.
 enum Start {
-    /// The supervisor has written its record. `None` if it has written only the record of the run's end.
-    Introduced(Option<SupervisorRecord>),
+    Introduced(Introduction),
     /// The program has ended without a record.
     Ended(ExitStatus),
 }
 
+/// What a supervisor has written first.
+pub(super) enum Introduction {
+    /// Which process it is.
+    Itself(SupervisorRecord),
+    /// Only how the run ended.
+    EndOfRun,
+}
+
+impl Introduction {
+    pub(super) fn supervisor(self) -> Option<SupervisorRecord> {
+        match self {
+            Self::Itself(record) => Some(record),
+            Self::EndOfRun => None,
+        }
+    }
+}
+
 /// Starts a supervisor, and waits until it has written its record. `None` if the run has ended without one.
-pub(super) async fn launch(
+pub(super) async fn start_supervisor(
     program: &SupervisorProgram,
     folder: &RunFolder,
     watch: &FolderWatch,
@@ -34,10 +50,10 @@ pub(super) async fn launch(
     supervisors: &TaskTracker,
 ) -> io::Result<Option<SupervisorRecord>> {
     let _place = STARTING.acquire().await.map_err(io::Error::other)?;
-    let launched = async {
+    let started = async {
         if let Some(small) = program.small_command(folder.path()) {
             match start(small, folder, watch, supervisors).await {
-                Ok(Start::Introduced(known)) => return Ok(known),
+                Ok(Start::Introduced(known)) => return Ok(known.supervisor()),
                 Ok(Start::Ended(status)) if !program.has_refused(status) => return Err(ended(status)),
                 Err(error) if !program.is_unusable(&error) => return Err(error),
                 // The small program has done nothing, so the server's own program can take over.
@@ -45,11 +61,11 @@ pub(super) async fn launch(
             }
         }
         match start(program.own_command(folder.path()), folder, watch, supervisors).await? {
-            Start::Introduced(known) => Ok(known),
+            Start::Introduced(known) => Ok(known.supervisor()),
             Start::Ended(status) => Err(ended(status)),
         }
     };
-    timeout(patience, launched).await?
+    timeout(patience, started).await?
 }
 
 fn ended(status: ExitStatus) -> io::Error {
@@ -93,14 +109,14 @@ async fn spawn(mut command: Command, supervisors: &TaskTracker) -> io::Result<on
     Ok(seen)
 }
 
-/// The supervisor's record, if it has written one. The inner `None`: it has written only how the run ended.
-pub(super) async fn introduced(folder: &RunFolder) -> io::Result<Option<Option<SupervisorRecord>>> {
+/// What the supervisor has written. `None` if it has written nothing yet.
+pub(super) async fn introduced(folder: &RunFolder) -> io::Result<Option<Introduction>> {
     let folder = folder.clone();
     blocking(move || {
         if let Some(supervisor) = folder.read(RunFolder::SUPERVISOR)? {
-            return Ok(Some(Some(supervisor)));
+            return Ok(Some(Introduction::Itself(supervisor)));
         }
-        Ok(folder.read::<ExitRecord>(RunFolder::EXIT)?.map(|_| None))
+        Ok(folder.read::<ExitRecord>(RunFolder::EXIT)?.map(|_| Introduction::EndOfRun))
     })
     .await
 }

@@ -7,14 +7,14 @@ use super::AgentTask;
 impl AgentTask {
     pub(super) async fn watch_followers(&self) {
         loop {
-            self.tail.abandoned.notified().await;
+            self.tail.unfollowed.notified().await;
             tokio::time::sleep(self.core.limits.run.disconnect_grace).await;
-            self.cancel_abandoned().await;
+            self.cancel_unfollowed().await;
         }
     }
 
     /// Cancels the agent's open turns, unless a client follows the agent again. Retries, because no client will.
-    async fn cancel_abandoned(&self) {
+    async fn cancel_unfollowed(&self) {
         let mut pause = self.core.limits.saving.retry_pause;
         while self.tail.followers() == 0 {
             let queue = self.control.queue.lock().await;

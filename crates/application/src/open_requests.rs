@@ -8,9 +8,9 @@ use tokenrail_domain::{AgentId, JsonText, PermissionOption, PermissionRequest, T
 
 /// An open permission request, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OpenQuestion {
+pub struct OpenRequest {
     pub agent: AgentId,
-    pub request: String,
+    pub request_id: String,
     pub call: Option<String>,
     /// The name of the tool, or its beginning.
     pub tool: String,
@@ -26,10 +26,10 @@ pub struct OpenQuestion {
 
 /// The place of a permission request among all open ones: the oldest comes first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct QuestionPlace {
+pub struct RequestPlace {
     pub asked_at: Timestamp,
     pub agent: AgentId,
-    pub request: String,
+    pub request_id: String,
 }
 
 /// What an agent needs from a user.
@@ -43,12 +43,12 @@ pub struct Needs {
 
 /// A change of the open permission requests of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum QuestionChange {
+pub(crate) enum RequestChange {
     Asked { request: Box<PermissionRequest>, asked_at: Timestamp },
-    Settled { request: String },
+    Settled { request_id: String },
 }
 
-impl QuestionChange {
+impl RequestChange {
     /// Whether it opens the request with this id.
     pub(crate) fn opens(&self, id: &str) -> bool {
         matches!(self, Self::Asked { request, .. } if request.id == id)
@@ -57,16 +57,14 @@ impl QuestionChange {
 
 /// The open permission requests of all agents, as far as they are saved.
 #[derive(Debug)]
-pub(crate) struct Inbox {
-    agents: Mutex<BTreeMap<AgentId, Questions>>,
+pub(crate) struct OpenRequests {
+    /// Those of each agent, by id. None of the maps is empty.
+    agents: Mutex<BTreeMap<AgentId, BTreeMap<String, Arc<OpenRequest>>>>,
     /// The longest text or input that is kept.
     field_bytes: usize,
 }
 
-/// The open permission requests of one agent, by id. Never empty.
-type Questions = BTreeMap<String, Arc<OpenQuestion>>;
-
-impl Inbox {
+impl OpenRequests {
     pub(crate) fn new(field_bytes: usize) -> Self {
         Self { agents: Mutex::default(), field_bytes }
     }
@@ -75,14 +73,14 @@ impl Inbox {
         match self.agents().get(&agent) {
             Some(open) => Needs {
                 open_questions: open.len(),
-                waiting_since: open.values().map(|question| question.asked_at).min(),
+                waiting_since: open.values().map(|request| request.asked_at).min(),
             },
             None => Needs::default(),
         }
     }
 
     /// Applies changes that are saved. Returns whether other requests are open than before.
-    pub(crate) fn apply(&self, agent: AgentId, changes: Vec<QuestionChange>) -> bool {
+    pub(crate) fn apply(&self, agent: AgentId, changes: Vec<RequestChange>) -> bool {
         if changes.is_empty() {
             return false;
         }
@@ -91,12 +89,12 @@ impl Inbox {
         let before: Vec<String> = open.keys().cloned().collect();
         for change in changes {
             match change {
-                QuestionChange::Asked { request, asked_at } => {
-                    let question = OpenQuestion::new(agent, *request, asked_at, self.field_bytes);
-                    open.insert(question.request.clone(), Arc::new(question));
+                RequestChange::Asked { request, asked_at } => {
+                    let open_request = OpenRequest::new(agent, *request, asked_at, self.field_bytes);
+                    open.insert(open_request.request_id.clone(), Arc::new(open_request));
                 }
-                QuestionChange::Settled { request } => {
-                    open.remove(&request);
+                RequestChange::Settled { request_id } => {
+                    open.remove(&request_id);
                 }
             }
         }
@@ -113,38 +111,46 @@ impl Inbox {
     }
 
     /// The open requests of all agents, from the oldest to the newest, after this place.
-    pub(crate) fn after(&self, place: Option<&QuestionPlace>) -> Vec<Arc<OpenQuestion>> {
+    pub(crate) fn after(&self, place: Option<&RequestPlace>) -> Vec<Arc<OpenRequest>> {
         let agents = self.agents();
         let all = agents.values().flat_map(BTreeMap::values);
-        let later = |question: &&Arc<OpenQuestion>| place.is_none_or(|place| *place < question.place());
+        let later = |request: &&Arc<OpenRequest>| place.is_none_or(|place| *place < request.place());
         let mut open: Vec<_> = all.filter(later).cloned().collect();
-        open.sort_by_cached_key(|question| question.place());
+        open.sort_by_cached_key(|request| request.place());
         open
     }
 
-    fn agents(&self) -> MutexGuard<'_, BTreeMap<AgentId, Questions>> {
+    fn agents(&self) -> MutexGuard<'_, BTreeMap<AgentId, BTreeMap<String, Arc<OpenRequest>>>> {
         self.agents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl OpenQuestion {
+impl OpenRequest {
     /// Cuts the name of the tool, and leaves out the input, if they are longer than `field_bytes`.
     fn new(agent: AgentId, request: PermissionRequest, asked_at: Timestamp, field_bytes: usize) -> Self {
-        let PermissionRequest { id, call, mut tool, input, options, asked_at: _, expires_at, default_option } =
-            request;
+        let PermissionRequest {
+            id: request_id,
+            call,
+            mut tool,
+            input,
+            options,
+            asked_at: _,
+            expires_at,
+            default_option,
+        } = request;
         cut(&mut tool, field_bytes);
         let input = Some(input).filter(|input| input.as_str().len() <= field_bytes);
-        Self { agent, request: id, call, tool, input, options, asked_at, expires_at, default_option }
+        Self { agent, request_id, call, tool, input, options, asked_at, expires_at, default_option }
     }
 
-    pub fn place(&self) -> QuestionPlace {
-        QuestionPlace { asked_at: self.asked_at, agent: self.agent, request: self.request.clone() }
+    pub fn place(&self) -> RequestPlace {
+        RequestPlace { asked_at: self.asked_at, agent: self.agent, request_id: self.request_id.clone() }
     }
 
     /// The approximate size in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let options = self.options.iter().map(|option| option.id.len() + option.name.len());
         let input = self.input.as_ref().map_or(0, |input| input.as_str().len());
-        size_of::<Self>() + self.request.len() + self.tool.len() + input + options.sum::<usize>()
+        size_of::<Self>() + self.request_id.len() + self.tool.len() + input + options.sum::<usize>()
     }
 }

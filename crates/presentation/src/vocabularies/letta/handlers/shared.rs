@@ -10,9 +10,6 @@ use crate::query::{self, Query};
 use crate::vocabularies::letta::dto::{LettaProblem, Resume, resume};
 use crate::vocabularies::letta::run_id::RunId;
 
-/// The number of items on a page, if the client does not name it.
-const PAGE: usize = 100;
-
 /// Prevents Letta's clients from retrying a request that will be refused again. Without this header, they decide by
 /// the status alone.
 const NO_RETRY: (&str, &str) = ("x-should-retry", "false");
@@ -93,7 +90,7 @@ pub(super) struct Range {
 
 impl Range {
     pub(super) fn of(query: &Query, api: &Api) -> Result<Self, Problem> {
-        let max = api.config().list_agents;
+        let max = api.config().list_items;
         let ascending = match query.get("order") {
             None | Some("desc") => false,
             Some("asc") => true,
@@ -102,7 +99,7 @@ impl Range {
         Ok(Self {
             after: query.get("after").map(str::to_owned),
             before: query.get("before").map(str::to_owned),
-            limit: query.limit(max)?.unwrap_or(PAGE.min(max)),
+            limit: query.page_items(max)?,
             ascending,
         })
     }

@@ -13,9 +13,10 @@ pub(crate) struct Answer {
     pub(crate) option: Option<String>,
 }
 
-/// A further turn of a run: the content of `further.json`.
+/// A further run in the process of an earlier one: the content of `further.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FurtherTurn {
+    /// The number of the run: the turn that it was started for.
     pub(crate) turn: u64,
     pub(crate) prompt: String,
     /// The offset in the spool at which the earlier turn ended. The output of this turn begins after it, with the line
@@ -28,7 +29,7 @@ pub(crate) struct FurtherTurn {
 /// A message through the FIFO `answers`: one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
-pub(crate) enum Told {
+pub(crate) enum ConverseMessage {
     /// There is a further turn. Its prompt is in `further.json`, because it may be long.
     Further {
         further: u64,
@@ -42,9 +43,9 @@ mod tests {
 
     #[test]
     fn an_answer_is_told_from_a_further_turn() {
-        let answer: Told = serde_json::from_str(r#"{"request":"3-1","option":null}"#).unwrap();
-        assert!(matches!(answer, Told::Answer(_)));
-        let further: Told = serde_json::from_str(r#"{"further":4}"#).unwrap();
-        assert!(matches!(further, Told::Further { further: 4 }));
+        let answer: ConverseMessage = serde_json::from_str(r#"{"request":"3-1","option":null}"#).unwrap();
+        assert!(matches!(answer, ConverseMessage::Answer(_)));
+        let further: ConverseMessage = serde_json::from_str(r#"{"further":4}"#).unwrap();
+        assert!(matches!(further, ConverseMessage::Further { further: 4 }));
     }
 }
