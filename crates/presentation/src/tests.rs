@@ -21,4 +21,5 @@ mod needs;
 mod packed_socket;
 mod permissions;
 mod problems;
+mod sessions;
 mod socket;

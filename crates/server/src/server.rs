@@ -198,6 +198,7 @@ fn presentation_config(config: &Config, address: SocketAddr, token: Option<Strin
     presentation.failed_logins_per_minute = limits.failed_logins_per_minute;
     presentation.peers = limits.peers;
     presentation.ticket_resume = Duration::from_secs(limits.ticket_resume_s);
+    presentation.session_age = Duration::from_secs(limits.session_s);
     presentation.openings_file = Some(config.data_dir.join("tickets"));
     presentation.header_bytes = limits.header_bytes;
     presentation.headers = limits.headers;
