@@ -27,6 +27,7 @@ pub struct Server {
     config: Config,
     address: SocketAddr,
     token: Option<String>,
+    api: Api,
     service: AgentService,
     store: SqliteStore,
     http: ServerHandle,
@@ -85,7 +86,7 @@ impl Server {
 
         let presentation = presentation_config(&config, address, token.clone());
         let api = Api::new(service.clone(), presentation, random_source()?);
-        let http = listen(listener, api, &config.limits).map_err(failed)?;
+        let http = listen(listener, api.clone(), &config.limits).map_err(failed)?;
         match address::write(&config.data_dir, address) {
             Err(error) if is_disk_full(&error) => {
                 tracing::error!(
@@ -97,7 +98,7 @@ impl Server {
         }
         let handle = http.handle();
         let serving = Handle::current().spawn(http);
-        Ok(Self { config, address, token, service, store, http: handle, serving })
+        Ok(Self { config, address, token, api, service, store, http: handle, serving })
     }
 
     /// The server's address as a URL, without a slash at its end.
@@ -105,10 +106,11 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// The URL of the page. The token is behind the `#`, because browsers do not send that part.
+    /// The URL of the page, with a login code that works once. The code is behind the `#`, because browsers do not send
+    /// that part.
     pub fn page_url(&self) -> String {
         match &self.token {
-            Some(token) => format!("{}/#token={token}", self.url()),
+            Some(_) => format!("{}/#code={}", self.url(), self.api.issue_login_code()),
             None => format!("{}/", self.url()),
         }
     }

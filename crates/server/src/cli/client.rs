@@ -66,6 +66,12 @@ struct FieldProblem {
     detail: String,
 }
 
+/// A one-time login code.
+#[derive(Deserialize)]
+struct LoginCode {
+    code: String,
+}
+
 impl Client {
     /// A client of a server that this process has started with this configuration.
     pub(crate) fn of_own(server: &Server, data_dir: &Path, repeat: &str) -> Result<Self, Failure> {
@@ -129,14 +135,16 @@ impl Client {
         format!("tokenrail {line}{}", self.repeat)
     }
 
-    /// The URL of the page, or of an agent's view of it. The token is behind the `#`, because browsers do not send that
-    /// part.
-    pub(crate) fn page_url(&self, agent: Option<&str>) -> String {
+    /// The URL of the page, or of an agent's view of it, with a login code that works once. The code is behind the `#`,
+    /// because browsers do not send that part.
+    pub(crate) async fn page_url(&self, agent: Option<&str>) -> Result<String, Failure> {
         let view = agent.map(|id| format!("agents/{id}")).unwrap_or_default();
-        match &self.token {
-            Some(token) => format!("{}/{view}#token={token}", self.base()),
-            None => format!("{}/{view}", self.base()),
+        if self.token.is_none() {
+            return Ok(format!("{}/{view}", self.base()));
         }
+        let login: LoginCode =
+            self.send(self.request(Method::POST, &["api", "session", "codes"], &[])?).await?.json().await?;
+        Ok(format!("{}/{view}#code={}", self.base(), login.code))
     }
 
     pub(crate) fn base(&self) -> &str {

@@ -21,7 +21,7 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 pub(crate) struct OpenArgs {
     /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list of agents]
     id: Option<String>,
-    /// Only print the address. On a shared machine, other users may see the arguments of the browser, which contain the token
+    /// Only print the address. On a shared machine, other users may see the arguments of the browser, which contain a login code that works once
     #[arg(long)]
     print: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) async fn open(config: &Config, args: OpenArgs, screen: &mut Screen) -
         Some(text) => Some(agent_id::find(&client, text).await?),
         None => None,
     };
-    let url = client.page_url(agent.as_deref());
+    let url = client.page_url(agent.as_deref()).await?;
     let line = if screen.json { json!({ "url": url }).to_string() } else { url.clone() };
     screen.line(Style::Plain, &line);
     let has_display = DISPLAYS.iter().any(|name| std::env::var_os(name).is_some_and(|name| !name.is_empty()));

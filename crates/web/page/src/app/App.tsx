@@ -12,6 +12,7 @@ import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
+import { LogOutButton } from "./LogOut.tsx";
 import { phone, useMedia } from "./media.ts";
 import { useRoute } from "./route.ts";
 import { Shortcuts, useShortcut } from "./shortcuts.tsx";
@@ -111,6 +112,7 @@ function Bar({ agents, onHome, children }: BarProps) {
       <span className="bar-end">
         <Shortcuts />
         <ThemeButton />
+        <LogOutButton />
       </span>
     </header>
   );

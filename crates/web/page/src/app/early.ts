@@ -1,3 +1,5 @@
+import { send } from "./token.ts";
+
 /** Sends requests before the client library is loaded. The client then gets the pending responses. */
 export class EarlyAnswers {
   readonly #answers = new Map<string, Promise<Response>>();
@@ -7,11 +9,12 @@ export class EarlyAnswers {
     this.#token = token;
   }
 
-  ask(path: string): void {
-    const answer = fetch(path, { headers: { Authorization: `Bearer ${this.#token}` } });
+  ask(path: string): Promise<Response> {
+    const answer = fetch(path, this.#token ? { headers: { Authorization: `Bearer ${this.#token}` } } : {});
     // A caller that takes the response gets the error. If none does, the error does not matter.
     answer.catch(() => undefined);
     this.#answers.set(new URL(path, location.origin).href, answer);
+    return answer;
   }
 
   /** Each response is used only once: a later request needs the current state. */
@@ -19,6 +22,6 @@ export class EarlyAnswers {
     const address = typeof input === "string" && (init?.method ?? "GET") === "GET" ? input : "";
     const answer = this.#answers.get(address);
     this.#answers.delete(address);
-    return answer ?? fetch(input, init);
+    return answer ?? send(input, init);
   };
 }
