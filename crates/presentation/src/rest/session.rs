@@ -36,11 +36,10 @@ pub(crate) async fn start(
     // The guard has checked the token of a request that has one.
     let has_token = request.headers().contains_key(header::AUTHORIZATION) || config.token.is_none();
     match code {
-        Some(code) if !api.login_codes().redeem(&code) => {
-            return Err(api.failed_login(peer(request.peer_addr())));
-        }
-        None if !has_token => return Err(Problem::unauthenticated()),
-        _ => {}
+        _ if has_token => {}
+        Some(code) if api.login_codes().redeem(&code) => {}
+        Some(_) => return Err(api.failed_login(peer(request.peer_addr()))),
+        None => return Err(Problem::unauthenticated()),
     }
     let cookie = api.sessions().start(api.random(), api.service().now(), transport(request.headers()));
     Ok(HttpResponse::NoContent().insert_header((header::SET_COOKIE, cookie)).finish())
