@@ -7,6 +7,7 @@ mod asking;
 mod behind_nginx;
 mod event_source;
 mod hostile;
+mod login;
 mod needs;
 mod other_origins;
 mod pictures;
@@ -28,7 +29,7 @@ fn demo_config(speed: u32) -> String {
     format!("{}\n[agents.demo]\nrunner = \"replay\"\nspeed = {speed}\n", fake_config())
 }
 
-/// The address that a server prints. The token is in the fragment, which browsers do not send.
+/// An address of the page with the token in the fragment, which browsers do not send.
 fn address(server: &TestServer, path: &str) -> String {
     format!("http://{}{path}#token={}", server.authority(), server.token())
 }

@@ -86,11 +86,11 @@ async fn the_demo_needs_nothing() {
     let (code, shown, said) = run(&server, &["demo", "--once", "--speed", "0"]);
     assert_eq!(code, 0, "{said}");
     assert!(shown.contains("● Bash") && shown.contains("All done."), "{shown}");
-    assert!(shown.contains("/#token="), "the page shows it too, while it plays: {shown}");
+    assert!(shown.contains("/#code="), "the page shows it too, while it plays: {shown}");
     let (code, shown, said) = run(&server, &["demo", "--once", "--speed", "0", "--json"]);
     assert_eq!(code, 0, "{said}");
     assert!(shown.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{shown}");
-    assert!(said.contains("/#token="), "{said}");
+    assert!(said.contains("/#code="), "{said}");
     let (code, shown, _) = run(&server, &["doctor"]);
     assert_eq!(code, 1, "claude is the default and is not there");
     assert!(shown.contains("ok      database: agents: 2, events: 212"), "{shown}");
@@ -103,7 +103,7 @@ async fn the_demo_plays_on_the_server_of_the_data_folder_if_one_runs() {
     let (code, shown, said) = run(&server, &["demo", "--speed", "2"]);
     assert_eq!(code, 0, "{said}");
     assert!(shown.contains(&format!("using the server at http://{}", server.authority())), "{shown}");
-    assert!(shown.contains("All done.") && shown.contains("/#token="), "{shown}");
+    assert!(shown.contains("All done.") && shown.contains("/#code="), "{shown}");
     assert!(said.contains("--speed has no effect"), "{said}");
     assert_eq!(server.get("/api/agents").await[0]["type"], "demo");
 }

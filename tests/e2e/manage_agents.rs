@@ -118,12 +118,14 @@ async fn agents_are_deleted_but_running_ones_only_by_force() {
 async fn the_address_of_the_page_is_printed_and_opened_on_a_desktop() {
     let server = TestServer::start();
     let id = server.launch_to_completion(&json!({})).await;
-    let (address, token) = (server.authority(), server.token().to_owned());
+    let address = server.authority();
     let (code, shown, said) = run(&server, &["open"]);
-    assert_eq!((code, shown), (0, format!("http://{address}/#token={token}\n")), "{said}");
-    let page = format!("http://{address}/agents/{id}#token={token}");
+    assert!(code == 0 && is_link(&shown, &format!("http://{address}/#code=")), "{shown}{said}");
+    assert!(!shown.contains(server.token()), "{shown}");
+    let page = format!("http://{address}/agents/{id}#code=");
     let (code, shown, said) = run(&server, &["open", "latest", "--json"]);
-    assert_eq!((code, shown), (0, format!("{{\"url\":\"{page}\"}}\n")), "{said}");
+    let url = serde_json::from_str::<Value>(&shown).unwrap()["url"].take();
+    assert!(code == 0 && is_link(url.as_str().unwrap(), &page), "{shown}{said}");
     // A desktop whose opener writes down what it is to open.
     let opened = server.folder.path().join("opened");
     let script = format!("#!/bin/sh\necho \"$1\" > {0}.new\nmv {0}.new {0}\n", opened.display());
@@ -141,10 +143,17 @@ async fn the_address_of_the_page_is_printed_and_opened_on_a_desktop() {
         assert!(started.elapsed() < crate::harness::PATIENCE, "nothing was opened");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    assert_eq!(std::fs::read_to_string(&opened).unwrap().trim_end(), page);
+    let link = std::fs::read_to_string(&opened).unwrap();
+    assert!(is_link(&link, &page), "{link}");
     // A server runs already, so `up` only opens the page.
     let (code, shown, said) = run(&server, &["up"]);
-    assert_eq!((code, shown), (0, format!("http://{address}/#token={token}\n")), "{said}");
+    assert!(code == 0 && is_link(&shown, &format!("http://{address}/#code=")), "{shown}{said}");
+}
+
+/// Whether a text is a link that begins like this and ends with a login code.
+fn is_link(text: &str, beginning: &str) -> bool {
+    let code = text.trim_end().strip_prefix(beginning).unwrap_or_default();
+    code.len() == 64 && code.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -153,8 +162,9 @@ async fn up_starts_a_server_and_prints_the_address_of_its_page() {
     server.stop();
     let mut up = server.command(&["up", "--print"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let page = format!("http://{}/#token={}", server.authority(), server.token());
-    assert_eq!(lines.next(), Some(format!("Tokenrail is up. Its page: {page}")));
+    let page = format!("Tokenrail is up. Its page: http://{}/#code=", server.authority());
+    let first = lines.next().unwrap();
+    assert!(is_link(&first, &page), "{first}");
     let advice = lines.next().unwrap();
     assert!(advice.starts_with("To run an agent in a folder: tokenrail run --cwd . \""), "{advice}");
     let id = server.launch_to_completion(&json!({ "deltas": 2 })).await;

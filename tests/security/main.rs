@@ -22,6 +22,7 @@ mod problem_codes;
 mod raw;
 mod routes;
 mod secrets;
+mod sessions;
 mod socket;
 mod started;
 mod tokens;

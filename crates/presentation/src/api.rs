@@ -13,6 +13,7 @@ use crate::hex::hex;
 use crate::limiter::PeerBuckets;
 use crate::metrics::Metrics;
 use crate::peer::{PeerStream, PeerStreams};
+use crate::sessions::{LoginCodes, Sessions};
 use crate::tickets::{Openings, Seal, Tickets};
 
 /// A source of unpredictable random bytes.
@@ -28,6 +29,8 @@ struct Shared {
     config: PresentationConfig,
     random: RandomSource,
     tickets: Tickets,
+    sessions: Sessions,
+    login_codes: LoginCodes,
     failed_logins: PeerBuckets,
     peer_streams: PeerStreams,
     streams: Arc<Semaphore>,
@@ -62,14 +65,17 @@ pub(crate) struct StreamPlace {
 
 impl Api {
     pub fn new(service: AgentService, config: PresentationConfig, random: RandomSource) -> Self {
-        // Without a token, the guard checks no tickets, so any key will do.
-        let seal = match &config.token {
-            Some(token) => Seal::new(token.reveal().as_bytes()),
-            None => Seal::new(&random()),
+        // Without a token, the guard checks no tickets and no sessions, so any key will do.
+        let secret = match &config.token {
+            Some(token) => token.reveal().as_bytes().to_vec(),
+            None => random().to_vec(),
         };
+        let seal = Seal::new(&secret);
         let openings = Openings::new(config.openings_file.clone(), config.openings, service.now());
         Self(Arc::new(Shared {
             tickets: Tickets::new(seal, openings, config.tickets, config.ticket_age, config.ticket_resume),
+            sessions: Sessions::new(&secret, config.session_cookie.clone(), config.session_age),
+            login_codes: LoginCodes::new(config.login_codes, config.login_code_age),
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
@@ -94,6 +100,19 @@ impl Api {
 
     pub(crate) fn tickets(&self) -> &Tickets {
         &self.0.tickets
+    }
+
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.0.sessions
+    }
+
+    pub(crate) fn login_codes(&self) -> &LoginCodes {
+        &self.0.login_codes
+    }
+
+    /// Issues a code that starts one session of a browser.
+    pub fn issue_login_code(&self) -> String {
+        self.0.login_codes.issue(self.random())
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

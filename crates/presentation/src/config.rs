@@ -93,6 +93,14 @@ pub struct PresentationConfig {
     pub openings: usize,
     /// The file that keeps them across a restart. With `None`, a restart forgets them.
     pub openings_file: Option<PathBuf>,
+    /// How long a session of a browser lasts.
+    pub session_age: Duration,
+    /// The name of its cookie.
+    pub session_cookie: String,
+    /// Maximum number of unused login codes.
+    pub login_codes: usize,
+    /// How long a login code may stay unused.
+    pub login_code_age: Duration,
     /// Maximum nesting depth of JSON in a request.
     pub json_depth: usize,
     /// Whether the server has the routes `/ws/echo`, for WebSocket conformance tests, and `/test/panic/{words}`, for
@@ -151,6 +159,10 @@ impl PresentationConfig {
             ticket_resume: Duration::from_hours(1),
             openings: 16_384,
             openings_file: None,
+            session_age: Duration::from_hours(30 * 24),
+            session_cookie: format!("tokenrail_session_{port}"),
+            login_codes: 64,
+            login_code_age: Duration::from_mins(10),
             json_depth: 64,
             test_routes: false,
             imports: 2,

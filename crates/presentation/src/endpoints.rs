@@ -94,6 +94,8 @@ endpoints! {
     "/api/questions" { get rest::questions::questions [ValidationFailed] }
     "/api/agent-types" { get rest::service::types [] }
     "/api/tickets" { post rest::service::ticket [] }
+    "/api/session" { post rest::session::start [], delete rest::session::end [] }
+    "/api/session/codes" { post rest::session::code [] }
     "/ws" { upgrade ws::open [UpgradeRequired DialectUnknown ValidationFailed CapacityExhausted] }
     "/healthz" { get rest::service::health [] }
     "/readyz" { get rest::service::ready [] }

@@ -27,6 +27,7 @@ use crate::socket::Watch;
 use crate::tickets::Denied;
 
 pub(crate) use auth::{SUBPROTOCOL, offered};
+pub(crate) use origin::comes_from_own_page;
 
 use auth::{Asking, Pass};
 use bodies::{Answering, Incoming, Outgoing};
@@ -48,6 +49,10 @@ const NO_AUTH: (HeaderName, HeaderValue) =
 
 /// The error for a ticket that was issued to a page of another origin.
 const OTHER_ORIGIN: &str = "the ticket was issued for another origin; a proxy must forward Origin unchanged";
+
+/// The error for a request that a page of another site might have made the browser send.
+const OTHER_PAGE: &str = "with a session cookie instead of the token, a change needs the header Tokenrail-Csrf: 1, and a \
+                          change or a WebSocket needs an Origin of this server";
 
 /// Passes a request to its route, or responds itself; then completes the response.
 pub(crate) async fn guard<B: MessageBody + 'static>(
@@ -167,11 +172,12 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
         headers: request.headers(),
         now: api.service().now(),
     };
-    let checked = auth::check(config, api.tickets(), &asking);
+    let checked = auth::check(config, api.tickets(), api.sessions(), &asking);
     checked.map(Admission::Enters).map_err(|denied| match denied {
         Denied::Unknown => Problem::unauthenticated(),
         Denied::Failed => api.failed_login(peer(request.peer_addr())),
         Denied::OtherOrigin => Problem::new(Code::OriginNotAllowed, OTHER_ORIGIN),
+        Denied::OtherPage => Problem::new(Code::OriginNotAllowed, OTHER_PAGE),
     })
 }
 

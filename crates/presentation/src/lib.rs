@@ -3,8 +3,8 @@
 //! Read in this order:
 //!
 //! 1. `endpoints`: the native API on one screen; [`routes`]: all routes; [`app`]: all routes behind the guard;
-//! 2. `listen`, `socket`, `guard`: the connections, and the checks before every route; `tickets`, `peer`, `limiter`:
-//!    what the guard counts and remembers;
+//! 2. `listen`, `socket`, `guard`: the connections, and the checks before every route; `tickets`, `sessions`, `peer`,
+//!    `limiter`: what the guard counts and remembers;
 //! 3. `fold`: how a vocabulary turns events into frames; `vocabularies`: the folds, wire names and routes of each kind
 //!    of client, one folder each;
 //! 4. `rest`, `sse`, `ws`: the native routes, one module for each transport; `websocket`: what all WebSockets share;
@@ -39,6 +39,7 @@ mod refusals;
 mod resource;
 mod rest;
 mod routes;
+mod sessions;
 mod socket;
 mod sse;
 mod tickets;

@@ -8,4 +8,5 @@ pub(crate) mod permissions;
 pub(crate) mod problems;
 pub(crate) mod questions;
 pub(crate) mod service;
+pub(crate) mod session;
 pub(crate) mod turns;

@@ -22,4 +22,5 @@ mod needs;
 mod packed_socket;
 mod permissions;
 mod problems;
+mod sessions;
 mod socket;

@@ -239,7 +239,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Reparse(args) => reparse::reparse(&config, args, &mut screen).await,
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
-        Command::Token => serve::token(&config, &mut screen),
+        Command::Token(args) => serve::token(&config, &args, &mut screen),
         Command::Config(_) => config::show(&config, &mut screen),
         Command::Completions(_)
         | Command::Man(_)

@@ -31,6 +31,7 @@ pub struct Server {
     /// Where the server accepts unencrypted connections: a loopback address if TLS is in front.
     local: SocketAddr,
     token: Option<String>,
+    api: Api,
     service: AgentService,
     store: SqliteStore,
     http: ServerHandle,
@@ -97,7 +98,7 @@ impl Server {
 
         let presentation = presentation_config(&config, [address, local], token.clone());
         let api = Api::new(service.clone(), presentation, random_source()?);
-        let http = listen(listener, api, forwarded, &config).map_err(failed)?;
+        let http = listen(listener, api.clone(), forwarded, &config).map_err(failed)?;
         match address::write(&config.data_dir, local) {
             Err(error) if is_disk_full(&error) => {
                 tracing::error!(
@@ -109,7 +110,7 @@ impl Server {
         }
         let handle = http.handle();
         let serving = Handle::current().spawn(http);
-        Ok(Self { config, address, local, token, service, store, http: handle, serving, _tls: tls })
+        Ok(Self { config, address, local, token, api, service, store, http: handle, serving, _tls: tls })
     }
 
     /// The server's address as a URL, without a slash at its end.
@@ -123,14 +124,15 @@ impl Server {
         format!("http://{}", self.local)
     }
 
-    /// The URL of the page. The token is behind the `#`, because browsers do not send that part.
+    /// The URL of the page, with a login code that works once. The code is behind the `#`, because browsers do not send
+    /// that part.
     pub fn page_url(&self) -> String {
         let url = match &self.config.public_url {
             Some(url) => url.to_string(),
             None => self.url(),
         };
         match &self.token {
-            Some(token) => format!("{url}/#token={token}"),
+            Some(_) => format!("{url}/#code={}", self.api.issue_login_code()),
             None => format!("{url}/"),
         }
     }
@@ -261,6 +263,7 @@ fn presentation_config(
     presentation.failed_logins_per_minute = limits.failed_logins_per_minute;
     presentation.peers = limits.peers;
     presentation.ticket_resume = Duration::from_secs(limits.ticket_resume_s);
+    presentation.session_age = Duration::from_secs(limits.session_s);
     presentation.openings_file = Some(config.data_dir.join("tickets"));
     presentation.header_bytes = limits.header_bytes;
     presentation.headers = limits.headers;

@@ -59,6 +59,18 @@ pub(crate) fn read_or_make(data_dir: &Path) -> Result<String, TokenError> {
     }
 }
 
+/// Replaces the token. A running server does not notice it until its restart.
+///
+/// # Errors
+/// [`TokenError`]; [`TokenError::Io`] with [`io::ErrorKind::NotFound`] if no server has ever started on the folder.
+pub(crate) fn rotate(data_dir: &Path) -> Result<String, TokenError> {
+    match read(data_dir) {
+        // Rotation also repairs a token file that holds no token.
+        Ok(_) | Err(TokenError::Malformed(_)) => make(data_dir),
+        Err(error) => Err(error),
+    }
+}
+
 fn make(data_dir: &Path) -> Result<String, TokenError> {
     let path = token_file(data_dir);
     let failed = |source| TokenError::Io { path: path.clone(), source };
@@ -100,6 +112,17 @@ mod tests {
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
         assert!(matches!(read(folder.path()), Err(TokenError::ReadableByOthers(_))));
+    }
+
+    #[test]
+    fn a_rotation_replaces_the_token_and_makes_no_first_one() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(rotate(folder.path()), Err(TokenError::Io { .. })));
+        let old = read_or_make(folder.path()).unwrap();
+        let new = rotate(folder.path()).unwrap();
+        assert_ne!(new, old);
+        assert_eq!(read(folder.path()).unwrap(), new);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -58,6 +58,16 @@ export const acts = {
   picture: ({ page }, { file }) => page.screenshot({ path: file, animations: "disabled", caret: "hide" }).then(() => undefined),
 };
 
+/** What opens another tab in the same session. */
+export const newTabs = {
+  beside: ({ page }) => page.context().newPage(),
+  async ctrlClick({ page }, { on }) {
+    const opened = page.context().waitForEvent("page", { timeout: patienceMs });
+    const [other] = await Promise.all([opened, page.locator(on).first().click({ modifiers: ["ControlOrMeta"], timeout: patienceMs })]);
+    return other;
+  },
+};
+
 /** Waits until an expression is true, and returns its value. Playwright's own function would need `eval`. */
 async function until({ page }, { script }) {
   for (const started = Date.now(); ; await new Promise((done) => setTimeout(done, 10))) {

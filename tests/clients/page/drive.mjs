@@ -3,8 +3,8 @@
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
-import { acts } from "./acts.mjs";
-import { openTab } from "./tab.mjs";
+import { acts, newTabs } from "./acts.mjs";
+import { driven, openTab } from "./tab.mjs";
 
 const { chromium } = createRequire(`${process.cwd()}/`)("playwright-core");
 const [executablePath, profile] = process.argv.slice(2);
@@ -18,6 +18,7 @@ const tabs = [];
 
 async function answer({ tab, act, ...wish }) {
   if (act === "open") return tabs.push(await openTab(browser, wish)) - 1;
+  if (act in newTabs) return tabs.push(await driven(await newTabs[act](tabs[tab], wish))) - 1;
   return acts[act](tabs[tab], wish);
 }
 

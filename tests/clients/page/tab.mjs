@@ -51,6 +51,13 @@ export async function openTab(browser, { width = 1280, height = 800, dark = fals
   });
   await context.addInitScript(watch);
   const page = await context.newPage();
+  const tab = await driven(page);
+  context.on("page", (other) => other !== page && tab.heard.dialogs.push(`a new tab: ${other.url()}`));
+  return tab;
+}
+
+/** A page, and what can be heard of it. */
+export async function driven(page) {
   const heard = { dialogs: [], requests: [], errors: [] };
   page.on("dialog", (dialog) => {
     heard.dialogs.push(dialog.message());
@@ -59,6 +66,5 @@ export async function openTab(browser, { width = 1280, height = 800, dark = fals
   page.on("request", (request) => heard.requests.push(request.url()));
   page.on("websocket", (socket) => heard.requests.push(socket.url()));
   page.on("pageerror", (error) => heard.errors.push(String(error.stack)));
-  context.on("page", (other) => other !== page && heard.dialogs.push(`a new tab: ${other.url()}`));
-  return { page, heard, devtools: await context.newCDPSession(page) };
+  return { page, heard, devtools: await page.context().newCDPSession(page) };
 }

@@ -42,13 +42,13 @@ async fn the_token_comes_by_the_fragment_and_leaves_the_address_bar() {
 }
 
 #[tokio::test]
-async fn without_a_token_it_says_which_one_it_needs() {
+async fn without_a_session_it_says_how_to_log_in() {
     let server = TestServer::start();
     let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&format!("http://{}/", server.authority())).await;
     tab.until_there("[data-testid=ask-for-token]").await;
-    assert!(tab.text("main").await.contains("it prints the address of this page"));
+    assert!(tab.text("main").await.contains("prints a link that logs this browser in"));
     tab.fill("input", "no-such-token").await;
     tab.press("Enter").await;
     tab.until("document.querySelector('h1')?.textContent === 'Wrong token'").await;

@@ -124,6 +124,21 @@ impl Tab {
         self.driver.lock().await.call(&call).await
     }
 
+    /// Another tab in the same session.
+    pub(super) async fn beside(&self) -> Tab {
+        self.another("beside", json!({})).await
+    }
+
+    /// Ctrl-clicks a link, and returns the tab that it opens.
+    pub(super) async fn ctrl_click(&self, on: &str) -> Tab {
+        self.another("ctrlClick", json!({ "on": on })).await
+    }
+
+    async fn another(&self, act: &str, wish: Value) -> Tab {
+        let number = self.call(act, wish).await.as_u64().unwrap();
+        Tab { driver: Arc::clone(&self.driver), number }
+    }
+
     /// Opens an address.
     pub(super) async fn visit(&self, url: &str) {
         self.call("visit", json!({ "url": url })).await;

@@ -44,9 +44,9 @@ codes! {
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is not a number"
         "`since` or `Last-Event-ID` is not a whole number that is 0 or greater.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
-        "The token is missing or wrong, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
+        "The token is missing or wrong, the session has expired, the login code was already used or has expired, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
-        "`Origin` is not allowed, or differs from the origin that requested the ticket; or `Sec-Fetch-Site` shows that the request comes from another site.";
+        "`Origin` is not allowed, or differs from the origin that requested the ticket; or `Sec-Fetch-Site` shows that the request comes from another site. Or a request with a session cookie lacks the header `Tokenrail-Csrf` or an `Origin` of this server.";
     NotFound "not_found" NOT_FOUND false "Not found"
         "There is no such path, agent, turn, permission request, chat or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
@@ -90,7 +90,7 @@ codes! {
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
         "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket, or does not ask for version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
-        "There were more launches in a minute than `limits.launches_per_minute`, or more requests with a wrong token or ticket (failed logins) from one client address than `limits.failed_logins_per_minute`. `Retry-After` says how long to wait.";
+        "There were more launches in a minute than `limits.launches_per_minute`, or more requests with a wrong token, ticket or login code (failed logins) from one client address than `limits.failed_logins_per_minute`. `Retry-After` says how long to wait.";
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"

@@ -1,16 +1,26 @@
-//! Authenticates requests: by the token in `Authorization`, by the token in a WebSocket subprotocol, or by a ticket.
+//! Authenticates requests: by the token in `Authorization`, by the token in a WebSocket subprotocol, by a ticket, or by
+//! a session cookie.
 
 use actix_web::http::Method;
 use actix_web::http::header::{self, HeaderMap};
 use subtle::ConstantTimeEq;
 use tokenrail_domain::Timestamp;
 
+use super::origin::comes_from_own_page;
 use crate::config::{PresentationConfig, Secret};
 use crate::query::{self, Form, Query, form};
+use crate::sessions::Sessions;
 use crate::tickets::{Denied, Opening, Shown, Tickets};
 
 /// The subprotocol that a WebSocket client offers in addition to its token. The server selects it.
 pub(crate) const SUBPROTOCOL: &str = "tokenrail.v1";
+
+/// A request that changes something and has a session cookie needs this header. A form or a link of another site cannot
+/// send it, and a script of another origin needs a preflight for it, which the server refuses.
+const CSRF_HEADER: &str = "tokenrail-csrf";
+
+const SESSION_PATH: &str = "/api/session";
+const LOGIN_CODES_PATH: &str = "/api/session/codes";
 
 /// The parts of a request that authentication needs.
 pub(crate) struct Asking<'a> {
@@ -24,7 +34,7 @@ pub(crate) struct Asking<'a> {
 /// Why a request is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
-    /// It has the token, needs none, or has a ticket that cannot resume a stream after a restart.
+    /// It has the token or a session, needs none, or has a ticket that cannot resume a stream after a restart.
     Free,
     /// It has a ticket that opens an event stream. The guard saves this before the stream opens.
     Opens(Opening),
@@ -35,10 +45,11 @@ pub(crate) enum Pass {
 /// Authenticates a request.
 ///
 /// # Errors
-/// [`Denied`] if the request needs a token and has no valid token or ticket.
+/// [`Denied`] if the request needs a token and has no valid token, ticket or session.
 pub(crate) fn check(
     config: &PresentationConfig,
     tickets: &Tickets,
+    sessions: &Sessions,
     asking: &Asking<'_>,
 ) -> Result<Pass, Denied> {
     let Some(token) = config.token.as_ref().map(Secret::reveal) else { return Ok(Pass::Free) };
@@ -51,6 +62,10 @@ pub(crate) fn check(
         let good = bearer.is_some_and(|shown| is_token(token, shown)) && shown.next().is_none();
         return if good { Ok(Pass::Free) } else { Err(Denied::Failed) };
     }
+    if asking.method == Method::POST && asking.path == SESSION_PATH {
+        // Without a token, the handler requires a login code.
+        return Ok(Pass::Free);
+    }
     let socket = query::is_socket_path(asking.path);
     let mut tokens = offered(asking.headers).filter_map(|offer| offer.strip_prefix("bearer.")).peekable();
     let offers = socket && tokens.peek().is_some();
@@ -62,7 +77,25 @@ pub(crate) fn check(
     match query.as_ref().and_then(|query| query.get("ticket")) {
         Some(ticket) if stream && asking.method == Method::GET => redeem(tickets, ticket, asking),
         _ if offers => Err(Denied::Failed),
-        _ => Err(Denied::Unknown),
+        // A wrong cookie is no failed login: a browser sends an expired one with every request.
+        _ if !sessions.accepts(asking.headers, asking.now) => Err(Denied::Unknown),
+        // Otherwise, a session could prolong itself.
+        _ if asking.path == LOGIN_CODES_PATH => Err(Denied::Unknown),
+        _ if is_own_page(config, asking) => Ok(Pass::Free),
+        _ => Err(Denied::OtherPage),
+    }
+}
+
+/// Whether a page of this server has sent a request with a session cookie. Browsers add cookies to the requests of any
+/// page; `SameSite=Strict` only excludes pages of other sites, not those on other ports of the same host.
+fn is_own_page(config: &PresentationConfig, asking: &Asking<'_>) -> bool {
+    let own = comes_from_own_page(config, asking.headers);
+    let named = asking.headers.contains_key(header::ORIGIN);
+    match *asking.method {
+        // A WebSocket can change things, and browsers let any page open one.
+        Method::GET if query::is_socket_path(asking.path) => own && named,
+        Method::GET | Method::HEAD => own,
+        _ => own && named && asking.headers.contains_key(CSRF_HEADER),
     }
 }
 

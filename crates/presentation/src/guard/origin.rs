@@ -73,11 +73,20 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn is_allowed(config: &PresentationConfig, origin: &str) -> bool {
-    let own = ["http://", "https://"].iter().any(|scheme| {
+    is_own(config, origin) || is_listed(config, origin)
+}
+
+/// Whether an origin is one of the server's own names.
+fn is_own(config: &PresentationConfig, origin: &str) -> bool {
+    ["http://", "https://"].iter().any(|scheme| {
         let host = origin.strip_prefix(scheme);
         host.is_some_and(|host| config.allowed_hosts.iter().any(|own| own.eq_ignore_ascii_case(host)))
-    });
-    own || is_listed(config, origin)
+    })
+}
+
+/// Whether no page of another origin has sent the request. Browsers omit `Origin` when a page reads from its own server.
+pub(crate) fn comes_from_own_page(config: &PresentationConfig, headers: &HeaderMap) -> bool {
+    headers.get_all(header::ORIGIN).all(|origin| origin.to_str().is_ok_and(|it| is_own(config, it)))
 }
 
 /// Whether an origin is in `server.allowed_origins`, in exactly this spelling.

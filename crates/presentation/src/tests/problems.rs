@@ -195,6 +195,7 @@ async fn a_wrong_method_is_told_the_right_ones() {
         ("/api/agents/active", "GET, HEAD"),
         (UNKNOWN, "GET, HEAD, DELETE"),
         ("/api/tickets", "POST"),
+        ("/api/session", "POST, DELETE"),
         ("/ws", "GET"),
         ("/api/chat", "GET, POST"),
         ("/api/chat/c1/stream", "GET"),

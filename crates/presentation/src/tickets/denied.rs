@@ -9,4 +9,6 @@ pub(crate) enum Denied {
     Failed,
     /// Its ticket was issued to a page of another origin.
     OtherOrigin,
+    /// It has a session cookie, but nothing proves that a page of this server has sent it.
+    OtherPage,
 }

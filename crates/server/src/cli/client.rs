@@ -33,6 +33,8 @@ pub(crate) struct Client {
     token_of: TokenOf,
     /// The data folder, if a server that accepts the token uses it.
     data_folder: Option<PathBuf>,
+    /// Where a browser reaches the server, if not at `base`.
+    public: Option<String>,
     /// The flags with which another command reaches this server.
     repeat: String,
 }
@@ -66,6 +68,12 @@ struct FieldProblem {
     detail: String,
 }
 
+/// A one-time login code.
+#[derive(Deserialize)]
+struct LoginCode {
+    code: String,
+}
+
 impl Client {
     /// A client of a server that this process has started with this configuration.
     pub(crate) fn of_own(server: &Server, data_dir: &Path, repeat: &str) -> Result<Self, Failure> {
@@ -77,7 +85,7 @@ impl Client {
         // Without redirects, which would repeat a launch as a GET.
         let http = reqwest::Client::builder().no_proxy().redirect(Policy::none());
         let http = http.connect_timeout(CONNECT_TIMEOUT).build()?;
-        Ok(Self { http, base, token, token_of, data_folder: None, repeat: String::new() })
+        Ok(Self { http, base, token, token_of, data_folder: None, public: None, repeat: String::new() })
     }
 
     /// Connects to the server that the user names, or else to the server that runs on the data folder. It sends the
@@ -106,6 +114,9 @@ impl Client {
             Target::DataFolder => Self::of_folder(config)?,
         };
         client.repeat.clone_from(&config.repeat);
+        if client.data_folder.is_some() {
+            client.public = config.public_url.as_ref().map(ToString::to_string);
+        }
         client.get(&["healthz"], &[]).await?;
         Ok(client)
     }
@@ -133,14 +144,17 @@ impl Client {
         format!("tokenrail {line}{}", self.repeat)
     }
 
-    /// The URL of the page, or of an agent's view of it. The token is behind the `#`, because browsers do not send that
-    /// part.
-    pub(crate) fn page_url(&self, agent: Option<&str>) -> String {
+    /// The URL of the page, or of an agent's view of it, with a login code that works once. The code is behind the `#`,
+    /// because browsers do not send that part.
+    pub(crate) async fn page_url(&self, agent: Option<&str>) -> Result<String, Failure> {
         let view = agent.map(|id| format!("agents/{id}")).unwrap_or_default();
-        match &self.token {
-            Some(token) => format!("{}/{view}#token={token}", self.base()),
-            None => format!("{}/{view}", self.base()),
+        let base = self.public.as_deref().unwrap_or(self.base());
+        if self.token.is_none() {
+            return Ok(format!("{base}/{view}"));
         }
+        let login: LoginCode =
+            self.send(self.request(Method::POST, &["api", "session", "codes"], &[])?).await?.json().await?;
+        Ok(format!("{base}/{view}#code={}", login.code))
     }
 
     pub(crate) fn base(&self) -> &str {

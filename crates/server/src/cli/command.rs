@@ -84,8 +84,8 @@ pub(crate) enum Command {
     Backup(backup::BackupArgs),
     /// Check the configuration, programs, folders, database and file permissions
     Doctor,
-    /// Print the access token that clients need
-    Token,
+    /// Print the access token that clients need, or replace it
+    Token(serve::TokenArgs),
     /// Show where the settings come from, show all of them, or write an example
     Config(config::ConfigArgs),
     /// Print a script that lets a shell complete commands and options

@@ -78,7 +78,7 @@ async fn demo_there(
         screen
             .remark("a server is already running and plays the demo at its own speed; --speed has no effect");
     }
-    let page = client.page_url(None);
+    let page = client.page_url(None).await?;
     if screen.json {
         screen.remark(&format!("open in a browser: {page}"));
     } else {

@@ -21,7 +21,7 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 pub(crate) struct OpenArgs {
     /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list of agents]
     pub(crate) id: Option<String>,
-    /// Only print the URL, and start no browser. On a shared machine, other users may see the URL among the arguments of a browser
+    /// Only print the URL, and start no browser. On a shared machine, other users may see the URL, with its login code, among the arguments of a browser
     #[arg(long)]
     pub(crate) print: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) async fn open(config: &Config, args: OpenArgs, screen: &mut Screen) -
         Some(text) => Some(agent_id::find(&client, text).await?),
         None => None,
     };
-    let url = client.page_url(agent.as_deref());
+    let url = client.page_url(agent.as_deref()).await?;
     let line = if screen.json { json!({ "url": url }).to_string() } else { url.clone() };
     screen.line(Style::Plain, &line);
     if !args.print {

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use tokenrail_persistence::{OpenError, is_in_use};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -59,6 +59,8 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         screen.line(Style::Plain, &format!("serving on {}", server.url()));
         if screen.is_live() {
             screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
+            screen
+                .line(Style::Dim, "this link works once, within 10 minutes; for a new one, run: tokenrail open");
         }
     })
     .await
@@ -129,8 +131,24 @@ fn start_failure(error: StartError) -> Failure {
     Failure::new(exit, error)
 }
 
-pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
-    let token = token::read(&config.data_dir).map_err(|error| match error {
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    #[command(subcommand)]
+    act: Option<TokenAct>,
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+enum TokenAct {
+    /// Replace the access token. After a restart, the server accepts neither the old token nor any browser session that it issued before
+    Rotate,
+}
+
+pub(crate) fn token(config: &Config, args: &TokenArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    let token = match args.act {
+        None => token::read(&config.data_dir),
+        Some(TokenAct::Rotate) => token::rotate(&config.data_dir),
+    };
+    let token = token.map_err(|error| match error {
         TokenError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
             let folder = config.data_dir.display();
             Failure::new(
@@ -142,6 +160,9 @@ pub(crate) fn token(config: &Config, screen: &mut Screen) -> Result<Exit, Failur
     })?;
     let line = if screen.json { json!({ "token": token }).to_string() } else { token };
     screen.line(Style::Plain, &line);
+    if args.act.is_some() && is_in_use(&config.data_dir) {
+        screen.remark("the running server still accepts the old token; restart it (its agents keep running)");
+    }
     Ok(Exit::Completed)
 }
 

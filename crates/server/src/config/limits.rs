@@ -213,6 +213,8 @@ limits! { defaults:
     peers: usize = defaults.presentation.peers,
     /// How long the ticket of an event stream can be used to reconnect with `Last-Event-ID`.
     ticket_resume_s: u64 = defaults.presentation.ticket_resume.as_secs(),
+    /// How long the session of a browser lasts.
+    session_s: u64 = defaults.presentation.session_age.as_secs(),
     /// Bytes of the head of a request.
     header_bytes: usize = defaults.presentation.header_bytes,
     /// Headers of a request.

@@ -6,55 +6,53 @@ import { createRoot } from "react-dom/client";
 import { base } from "./app/address.ts";
 import { App } from "./app/App.tsx";
 import { AskForToken } from "./app/AskForToken.tsx";
-import { type Door, knock } from "./app/door.ts";
-import { givenToken, keepToken } from "./app/token.ts";
-import { soon } from "./ui/soon.ts";
+import { closed, type Door, doorOf } from "./app/door.ts";
+import { type Access, givenLogin, type Login, logIn, send } from "./app/token.ts";
 
 const baseUrl = location.origin + base;
 
 interface Key {
-  readonly token: string;
+  readonly access: Access;
   readonly client: Client;
+  readonly door: Door;
 }
 
-function Page({ first }: { readonly first: Key }) {
-  const [{ token, client }, setKey] = useState(first);
-  // A token counts as valid until the server rejects it. Without a token, each request might count as a failed login.
-  const [door, setDoor] = useState<Door>(token ? "open" : "unknown");
+interface Props {
+  readonly first: Key;
+  /** What the server says, if it has not answered before the first paint. */
+  readonly found: Promise<Door>;
+}
+
+function Page({ first, found }: Props) {
+  const [{ access, client, door }, setKey] = useState(first);
   useEffect(() => {
-    let gone = false;
-    const ask = () => void knock(client, token).then((found) => gone || setDoor(found));
-    // With a token, the first paint has priority.
-    const cancel = token ? soon(ask) : ask();
-    return () => {
-      gone = true;
-      cancel?.();
-    };
-  }, [client, token]);
-  const take = (given: string) => {
-    keepToken(given);
-    if (given === token && door === "open") return;
+    void found.then((door) => setKey((key) => (key.door === "unknown" ? { ...key, door } : key)));
+  }, [found]);
+  const take = async (login: Login) => {
+    const next = await logIn(login);
+    // An open page goes on as it is: a refused login does not end its session, and a new session replaces it unseen.
+    if (door === "open" && (next.refused || next.token === access.token)) return;
     client.close();
-    setKey({ token: given, client: createClient({ baseUrl, token: given }) });
-    setDoor("open");
+    const fresh = createClient({ baseUrl, token: next.token, fetch: send });
+    setKey({ access: next, client: fresh, door: next.refused ? closed(next) : "open" });
   };
-  useGivenToken(take);
+  useGivenLogin((login) => void take(login));
   if (door === "unknown") return null;
-  if (door !== "open") return <AskForToken wrong={door === "wrong"} onToken={take} />;
+  if (door !== "open") return <AskForToken door={door} onLogin={(login) => void take(login)} />;
   return (
-    <TokenrailProvider key={token} client={client}>
+    <TokenrailProvider key={access.token} client={client}>
       <App />
     </TokenrailProvider>
   );
 }
 
 /**
- * If the user opens a URL with a token in a tab that already shows the page, the browser does not load the page again.
+ * If the user opens a URL with a login in a tab that already shows the page, the browser does not load the page again.
  */
-function useGivenToken(onToken: (token: string) => void): void {
+function useGivenLogin(onLogin: (login: Login) => void): void {
   const look = useEffectEvent(() => {
-    const token = givenToken();
-    if (token) onToken(token);
+    const login = givenLogin();
+    if (login) onLogin(login);
   });
   useEffect(() => {
     const listen = () => look();
@@ -66,14 +64,26 @@ function useGivenToken(onToken: (token: string) => void): void {
 /** How long the view waits for the data that it shows: painting once takes less time than painting twice. */
 const showMs = 250;
 
-export async function open(token: string, agentId: string | null, fetch: typeof globalThis.fetch): Promise<void> {
-  const client = createClient({ baseUrl, token, fetch });
-  if (token && agentId) await Promise.race([preloadAgentMessages(client, agentId).messages, pause(showMs)]);
+interface Beginning {
+  readonly access: Access;
+  readonly agentId: string | null;
+  /** The response to the page's first request. */
+  readonly answer: Promise<Response>;
+  /** It has the responses to the requests that were sent before this module was loaded. */
+  readonly fetch: typeof globalThis.fetch;
+}
+
+export async function open({ access, agentId, answer, fetch }: Beginning): Promise<void> {
+  const client = createClient({ baseUrl, token: access.token, fetch });
+  const found = doorOf(answer, access);
+  const shown = agentId ? Promise.all([found, preloadAgentMessages(client, agentId).messages]) : found;
+  await Promise.race([shown, pause(showMs)]);
+  const door = await Promise.race([found, Promise.resolve<Door>("unknown")]);
   const root = document.getElementById("root");
   if (!root) return;
   createRoot(root).render(
     <StrictMode>
-      <Page first={{ token, client }} />
+      <Page first={{ access, client, door }} found={found} />
     </StrictMode>,
   );
 }

@@ -1,25 +1,8 @@
-import { type Client, TokenrailError } from "@tokenrail/client";
-import { beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
-import { knock } from "../src/app/door.ts";
 import { agentIn } from "../src/app/address.ts";
-import { keepToken, takeToken, tokenIn } from "../src/app/token.ts";
-
-beforeEach(() => sessionStorage.clear());
-
-test("the token leaves the address bar, and stays for a reload", () => {
-  history.replaceState(null, "", "/agents/0199#token=secret");
-  keepToken(takeToken());
-  expect(location.href).not.toContain("secret");
-  expect(location.pathname).toBe("/agents/0199");
-  expect(takeToken()).toBe("secret");
-});
-
-test("a token is found in whatever was pasted", () => {
-  for (const pasted of ["secret", " secret\n", "http://127.0.0.1:7117/#token=secret", "#token=secret", "token=secret"]) {
-    expect(tokenIn(pasted)).toBe("secret");
-  }
-});
+import { doorOf } from "../src/app/door.ts";
+import type { Access } from "../src/app/token.ts";
 
 test("an address names an agent or none", () => {
   expect(agentIn("/agents/0199-ab")).toBe("0199-ab");
@@ -27,12 +10,14 @@ test("an address names an agent or none", () => {
   for (const path of ["/", "/agents/", "/agents/a/b", "/agents/<x>"]) expect(agentIn(path)).toBeNull();
 });
 
-test("only a refused token closes the door", async () => {
-  const server = (answer: () => Promise<never[]>) => ({ activeAgents: answer }) as unknown as Client;
-  const refused = server(() => Promise.reject(new TokenrailError("unauthenticated", "no")));
-  const away = server(() => Promise.reject(new TokenrailError("network", "away")));
-  expect(await knock(refused, "")).toBe("asked");
-  expect(await knock(refused, "old")).toBe("wrong");
-  expect(await knock(away, "good")).toBe("open");
-  expect(await knock(server(() => Promise.resolve([])), "")).toBe("open");
+test("only a refused login closes the door, and the page says which it was", async () => {
+  const found = (access: Access, status: number) => doorOf(Promise.resolve(new Response(null, { status })), access);
+  expect(await found({ token: "" }, 401)).toBe("asked");
+  expect(await found({ token: "old" }, 401)).toBe("wrong");
+  expect(await found({ token: "", refused: "token" }, 401)).toBe("wrong");
+  expect(await found({ token: "", refused: "code" }, 401)).toBe("spent");
+  // A link that was opened before does not end the session that it has started.
+  expect(await found({ token: "", refused: "code" }, 200)).toBe("open");
+  for (const status of [200, 404, 500]) expect(await found({ token: "" }, status)).toBe("open");
+  expect(await doorOf(Promise.reject(new TypeError("no network")), { token: "" })).toBe("open");
 });

@@ -25,8 +25,8 @@ afterEach(() => {
 test("what was asked for early is what the client library asks for, and is not asked for again", async () => {
   serve();
   const early = new EarlyAnswers("secret");
-  early.ask(`/api/agents/${id}`);
-  early.ask(`/api/agents/${id}/messages?since=0&last=60&packed=true`);
+  void early.ask(`/api/agents/${id}`);
+  void early.ask(`/api/agents/${id}/messages?since=0&last=60&packed=true`);
   const client = createClient({ token: "secret", fetch: early.fetch });
   const { agent, messages } = preloadAgentMessages(client, id);
   await Promise.all([agent, messages]);
@@ -40,7 +40,7 @@ test("what was asked for early is what the client library asks for, and is not a
 test("an early answer that does not come is asked for again by whoever needs it", async () => {
   vi.stubGlobal("fetch", () => Promise.reject(new TypeError("no network")));
   const early = new EarlyAnswers("secret");
-  early.ask(`/api/agents/${id}`);
+  void early.ask(`/api/agents/${id}`);
   const client = createClient({ token: "secret", fetch: early.fetch });
   await expect(client.agent(id)).rejects.toMatchObject({ code: "network", retryable: true });
   serve();

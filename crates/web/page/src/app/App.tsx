@@ -13,6 +13,7 @@ import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { pathOf } from "./address.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
+import { LogOutButton } from "./LogOut.tsx";
 import { phone, useMedia } from "./media.ts";
 import { useRoute } from "./route.ts";
 import { Shortcuts, useShortcut } from "./shortcuts.tsx";
@@ -112,6 +113,7 @@ function Bar({ agents, onHome, children }: BarProps) {
       <span className="bar-end">
         <Shortcuts />
         <ThemeButton />
+        <LogOutButton />
       </span>
     </header>
   );

@@ -1,30 +1,33 @@
 import { type FormEvent, useState } from "react";
 
-import { tokenIn } from "./token.ts";
+import type { Door } from "./door.ts";
+import { type Login, loginPasted } from "./token.ts";
 
 interface Props {
-  /** Whether the server rejected the token. */
-  readonly wrong: boolean;
-  readonly onToken: (token: string) => void;
+  /** Why the page has no access. */
+  readonly door: Exclude<Door, "open" | "unknown">;
+  readonly onLogin: (login: Login) => void;
 }
 
-export function AskForToken({ wrong, onToken }: Props) {
+const headings = { asked: "Log in", wrong: "Wrong token", spent: "This link was used or has expired" } as const;
+
+export function AskForToken({ door, onLogin }: Props) {
   const [text, setText] = useState("");
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    const token = tokenIn(text);
-    if (token) onToken(token);
+    const login = loginPasted(text);
+    if (login) onLogin(login);
   };
   return (
     <main className="door">
       <form className="card" onSubmit={submit} data-testid="ask-for-token">
-        <h1>{wrong ? "Wrong token" : "Enter the access token"}</h1>
+        <h1>{headings[door]}</h1>
         <p>
-          When the server starts in a terminal, it prints the address of this page, including the token. Open that address, or paste it here.{" "}
-          <code>tokenrail token</code> prints the token.
+          <code>tokenrail open</code> prints a link that logs this browser in. Open that link, or paste it here.{" "}
+          <code>tokenrail token</code> prints the access token, which you can paste too. This browser then stays logged in.
         </p>
         <label className="field">
-          <span>Address or token</span>
+          <span>Link or token</span>
           <input
             type="password"
             value={text}
@@ -36,7 +39,7 @@ export function AskForToken({ wrong, onToken }: Props) {
         </label>
         <div className="form-actions">
           <button type="submit" className="button primary">
-            Open
+            Log in
           </button>
         </div>
       </form>

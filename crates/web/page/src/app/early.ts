@@ -1,4 +1,5 @@
 import { base } from "./address.ts";
+import { send } from "./token.ts";
 
 /** Sends requests before the client library is loaded. The client then gets the pending responses. */
 export class EarlyAnswers {
@@ -9,12 +10,13 @@ export class EarlyAnswers {
     this.#token = token;
   }
 
-  ask(path: string): void {
+  ask(path: string): Promise<Response> {
     const url = new URL(base + path, location.origin).href;
-    const answer = fetch(url, { headers: { Authorization: `Bearer ${this.#token}` } });
+    const answer = fetch(url, this.#token ? { headers: { Authorization: `Bearer ${this.#token}` } } : {});
     // A caller that takes the response gets the error. If none does, the error does not matter.
     answer.catch(() => undefined);
     this.#answers.set(url, answer);
+    return answer;
   }
 
   /** Each response is used only once: a later request needs the current state. */
@@ -22,6 +24,6 @@ export class EarlyAnswers {
     const address = typeof input === "string" && (init?.method ?? "GET") === "GET" ? input : "";
     const answer = this.#answers.get(address);
     this.#answers.delete(address);
-    return answer ?? fetch(input, init);
+    return answer ?? send(input, init);
   };
 }

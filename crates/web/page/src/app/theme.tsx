@@ -8,13 +8,13 @@ type Theme = (typeof themes)[number];
 
 const icons: Record<Theme, IconName> = { system: "screen", light: "sun", dark: "moon" };
 
-/** Switches between the system's theme, light and dark. The choice applies to this tab. */
+/** Switches between the system's theme, light and dark. This browser remembers the choice. */
 export function ThemeButton() {
   const [theme, setTheme] = useState(keptTheme);
   useEffect(() => {
     if (theme === "system") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
-    sessionStorage.setItem(key, theme);
+    localStorage.setItem(key, theme);
   }, [theme]);
   const next = themes[(themes.indexOf(theme) + 1) % themes.length] ?? "system";
   const label = `Theme: ${theme}. Switch to ${next}`;
@@ -33,6 +33,6 @@ export function ThemeButton() {
 }
 
 function keptTheme(): Theme {
-  const kept = sessionStorage.getItem(key);
+  const kept = localStorage.getItem(key);
   return themes.find((theme) => theme === kept) ?? "system";
 }

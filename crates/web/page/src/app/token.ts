@@ -1,26 +1,91 @@
-// The token is in the fragment of the URL (after `#`), which browsers do not send to servers. The page stores it for
-// this tab only, and then removes it from the address bar.
+// How the page gets access. A link has a login code or the token in its fragment (after `#`), which browsers do not send
+// to servers. The page exchanges it for a session: a cookie that every tab sends and no script can read. So the page does
+// not keep the token. Only a page of another origin must, because the server starts no session for it.
+
+import { base, pathOf } from "./address.ts";
 
 const key = "tokenrail-token";
+const sessionPath = `${base}/api/session`;
 
-/** The token in the URL, or else the stored token of this tab. */
-export function takeToken(): string {
-  return givenToken() ?? sessionStorage.getItem(key) ?? "";
+/** What starts a session: a one-time login code, or the token. */
+export interface Login {
+  readonly kind: "code" | "token";
+  readonly secret: string;
 }
 
-/** The token in the URL. */
-export function givenToken(): string | undefined {
-  return new URLSearchParams(location.hash.slice(1)).get("token") || undefined;
+export interface Access {
+  /** The token that requests must send. Empty if they need none, because there is a session. */
+  readonly token: string;
+  /** What the server has refused. There may be a session nevertheless. */
+  readonly refused?: Login["kind"];
 }
 
-/** The token is stored before it leaves the URL. So a reload at any moment finds it in one of the two places. */
-export function keepToken(token: string): void {
-  sessionStorage.setItem(key, token);
-  if (givenToken() !== undefined) history.replaceState(null, "", location.pathname);
+/** The login in the URL. */
+export function givenLogin(): Login | undefined {
+  return loginIn(location.hash);
 }
 
-/** The token in a pasted text, which may be the token or a whole URL. */
-export function tokenIn(pasted: string): string {
+/** The login in a pasted text: a whole URL, its fragment, or only the token. */
+export function loginPasted(pasted: string): Login | undefined {
   const text = pasted.trim();
-  return new URLSearchParams(text.slice(text.indexOf("#") + 1)).get("token") ?? text;
+  return loginIn(text) ?? (text ? { kind: "token", secret: text } : undefined);
 }
+
+function loginIn(url: string): Login | undefined {
+  const fragment = new URLSearchParams(url.slice(url.indexOf("#") + 1));
+  for (const kind of ["code", "token"] as const) {
+    const secret = fragment.get(kind);
+    if (secret) return { kind, secret };
+  }
+  return undefined;
+}
+
+/** The access without a login. Whether there is a session, only the server can tell. */
+export function keptAccess(): Access {
+  return { token: sessionStorage.getItem(key) ?? "" };
+}
+
+/** Exchanges a login for a session. The login then leaves the URL. */
+export async function logIn(login: Login): Promise<Access> {
+  const response = await fetch(sessionPath, { method: "POST", ...proof(login) }).catch(() => undefined);
+  const access = outcome(login, response);
+  // If the server could not be reached, a reload must find the login again.
+  if (response && givenLogin()) history.replaceState(null, "", location.pathname);
+  return access;
+}
+
+function proof({ kind, secret }: Login): RequestInit {
+  if (kind === "token") return { headers: { Authorization: `Bearer ${secret}` } };
+  return { headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code: secret }) };
+}
+
+function outcome({ kind, secret }: Login, response: Response | undefined): Access {
+  if (response?.ok) {
+    sessionStorage.removeItem(key);
+    return { token: "" };
+  }
+  if (response?.status === 403 && kind === "token") {
+    sessionStorage.setItem(key, secret);
+    return { token: secret };
+  }
+  return response ? { ...keptAccess(), refused: kind } : keptAccess();
+}
+
+/** Ends the session, and shows the page as a visitor sees it. */
+export async function logOut(): Promise<void> {
+  sessionStorage.removeItem(key);
+  // If this fails, the page that is loaded next shows that the session still exists.
+  await send(sessionPath, { method: "DELETE" }).catch(() => undefined);
+  location.assign(pathOf(null));
+}
+
+/**
+ * Sends a request. The header proves to the server that a page of its own makes a change: a page of another origin cannot
+ * add it, although the browser would add the cookie.
+ */
+export const send: typeof globalThis.fetch = (input, init) => {
+  if ((init?.method ?? "GET") === "GET") return fetch(input, init);
+  const headers = new Headers(init?.headers);
+  headers.set("Tokenrail-Csrf", "1");
+  return fetch(input, { ...init, headers });
+};

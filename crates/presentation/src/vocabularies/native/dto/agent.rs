@@ -306,6 +306,16 @@ pub(crate) struct TicketDto<'a> {
     pub(crate) expires_at: IsoTime,
 }
 
+/// A one-time login code.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = LoginCode)]
+pub(crate) struct LoginCodeDto<'a> {
+    pub(crate) code: &'a str,
+    #[schema(value_type = String, format = DateTime)]
+    pub(crate) expires_at: IsoTime,
+}
+
 /// The status of the server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]

@@ -111,6 +111,16 @@ pub(crate) struct TicketBody {
     path: Option<String>,
 }
 
+/// The body of a request for a session. It may be left out if the request has the token.
+#[derive(ToSchema)]
+#[schema(as = SessionRequest)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+pub(crate) struct SessionBody {
+    /// A one-time login code.
+    #[schema(nullable = false)]
+    code: Option<String>,
+}
+
 /// Reads a launch.
 pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
     let mut fields = Fields::read(body, depth)?;
@@ -160,6 +170,14 @@ pub(crate) fn ticket_path(body: &[u8], depth: usize) -> Result<Option<String>, P
     });
     fields.finish()?;
     Ok(path)
+}
+
+/// Reads the login code of a request for a session.
+pub(crate) fn login_code(body: &[u8], depth: usize) -> Result<Option<String>, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let code = fields.text("code", |_| None);
+    fields.finish()?;
+    Ok(code)
 }
 
 fn not_blank(text: &str) -> Option<&'static str> {
