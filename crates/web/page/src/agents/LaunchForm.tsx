@@ -1,6 +1,7 @@
 import { type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
 import { type ComponentProps, type FormEvent, type KeyboardEvent, useState } from "react";
 
+import { useFailure } from "../app/failure.ts";
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
@@ -12,7 +13,7 @@ interface Props {
 }
 
 export function LaunchForm({ client, types, onLaunched }: Props) {
-  const [failure, setFailure] = useState<Error>();
+  const [failure, setFailure] = useFailure();
   const [busy, setBusy] = useState(false);
   const [type, setType] = useState<string>();
   const preferred = types.find((known) => known.default && known.available) ?? types.find((known) => known.available);

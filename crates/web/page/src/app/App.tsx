@@ -1,5 +1,5 @@
 import type { Agent } from "@tokenrail/client";
-import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
+import { useAgents, useConnection } from "@tokenrail/client/react";
 import { type ReactNode, type Ref, useEffect, useRef, useState } from "react";
 
 import { AgentList } from "../agents/AgentList.tsx";
@@ -11,7 +11,9 @@ import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
+import { Banner } from "./Banner.tsx";
 import { ConnectionState } from "./ConnectionState.tsx";
+import { LinkProvider, useLink } from "./link.tsx";
 import { phone, useMedia } from "./media.ts";
 import { useRoute } from "./route.ts";
 import { Shortcuts, useShortcut } from "./shortcuts.tsx";
@@ -34,6 +36,7 @@ export function App() {
   };
   const [title, setTitle] = useState<string>();
   useTab(title, agents.filter(needsYou).length);
+  const [phase, onCaughtUp] = useLink();
   const onNotify = useNotices(agents, open);
   const close = () => {
     setDrawer(false);
@@ -42,7 +45,7 @@ export function App() {
   useShortcut("n", () => open(null));
   useShortcut("Escape", close, drawer && small);
   return (
-    <div className="app" data-drawer={drawer || undefined}>
+    <div className="app" data-drawer={drawer || undefined} data-phase={phase}>
       <a className="skip" href="#main">
         Skip to the main content
       </a>
@@ -73,11 +76,14 @@ export function App() {
         />
       </aside>
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
-        {agentId ? (
-          <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} />
-        ) : (
-          <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
-        )}
+        <Banner key={agentId} {...{ phase, agentId, onCaughtUp }} />
+        <LinkProvider value={phase}>
+          {agentId ? (
+            <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} />
+          ) : (
+            <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
+          )}
+        </LinkProvider>
       </main>
     </div>
   );
@@ -91,7 +97,6 @@ interface BarProps {
 
 /** The bar at the top of every view. */
 function Bar({ agents, onHome, children }: BarProps) {
-  const client = useTokenrail();
   return (
     <header className="bar">
       {children}
@@ -106,7 +111,7 @@ function Bar({ agents, onHome, children }: BarProps) {
           <Rails /> Tokenrail
         </a>
       </h1>
-      <ConnectionState connection={client.connection} state={useConnection()} />
+      <ConnectionState state={useConnection()} />
       <AgentNews agents={agents} />
       <span className="bar-end">
         <Shortcuts />

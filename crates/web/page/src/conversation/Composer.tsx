@@ -3,9 +3,11 @@ import { type FormEvent, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
+import { useFailure } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
+import { type Unsent, useOutbox, useUnsent } from "./outbox.ts";
 import { useQueue } from "./queue.ts";
 
 interface Props {
@@ -16,12 +18,13 @@ interface Props {
 /** The form for the next message. While the agent is busy, the message is queued. */
 export function Composer({ agent, send }: Props) {
   const [text, setText] = useState("");
-  const [failure, setFailure] = useState<Error>();
+  const [failure, setFailure] = useFailure();
   const [busy, setBusy] = useState(false);
+  const unsent = useUnsent(agent.id);
   const refusal = whyNot(agent);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (!text.trim() || busy) return;
+    if (!text.trim() || busy || unsent) return;
     setBusy(true);
     setFailure(undefined);
     try {
@@ -42,6 +45,13 @@ export function Composer({ agent, send }: Props) {
   return (
     <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
       {agent.queued > 0 && <Queue agent={agent} />}
+      {unsent && (
+        <Kept
+          agentId={agent.id}
+          message={unsent}
+          onEdit={(content) => setText([content, text].filter(Boolean).join("\n"))}
+        />
+      )}
       {failure && <Failure error={failure} />}
       <div className="composer-box">
         <textarea
@@ -58,7 +68,7 @@ export function Composer({ agent, send }: Props) {
         <button
           type="submit"
           className="button primary"
-          disabled={busy || !text.trim()}
+          disabled={busy || unsent !== undefined || !text.trim()}
           aria-label={isActive(agent.status) ? "Add to the queue" : "Send"}
           data-testid="send"
         >
@@ -66,6 +76,28 @@ export function Composer({ agent, send }: Props) {
         </button>
       </div>
     </form>
+  );
+}
+
+interface KeptProps {
+  readonly agentId: string;
+  readonly message: Unsent;
+  readonly onEdit: (content: string) => void;
+}
+
+/** A message that could not be delivered. */
+function Kept({ agentId, message: { content, refusal }, onEdit }: KeptProps) {
+  const outbox = useOutbox();
+  return (
+    <div className="queue" data-testid="unsent">
+      {refusal ? <Failure error={refusal} /> : <p role="status">Not delivered yet. It is sent when the server is back.</p>}
+      <div className="queue-line">
+        <span title={content}>{content}</span>
+        <button type="button" className="link" onClick={() => onEdit(outbox.takeBack(agentId))}>
+          Edit
+        </button>
+      </div>
+    </div>
   );
 }
 

@@ -14,6 +14,7 @@ import {
 
 import { isActive } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
+import { useFailure } from "../app/failure.ts";
 import { useShortcut } from "../app/shortcuts.tsx";
 import { ReplayBar } from "../replay/ReplayBar.tsx";
 import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.ts";
@@ -25,6 +26,7 @@ import { Header } from "./Header.tsx";
 import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
+import { useOutbox } from "./outbox.ts";
 import type { Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
 import { SearchBar } from "./SearchBar.tsx";
@@ -135,11 +137,11 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
 
 /** Sends messages to the agent, and shows their answers at the end of the list. */
 function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandle | null>) {
-  const client = useTokenrail();
-  const [refusal, setRefusal] = useState<Error>();
+  const outbox = useOutbox();
+  const [refusal, setRefusal] = useFailure();
   const ask = async (content: string) => {
     setRefusal(undefined);
-    await client.send(agentId, { content });
+    await outbox.send(agentId, content);
     list.current?.toEnd();
   };
   // This must remain the same function. Otherwise, each token would render every row again.
@@ -150,7 +152,7 @@ function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandl
   const onRetry = useCallback((row: Row) => {
     const prompt = promptBefore(latest.current.rows, row);
     if (prompt) latest.current.ask(prompt).catch(setRefusal);
-  }, []);
+  }, [setRefusal]);
   return { ask, onRetry, refusal };
 }
 
@@ -158,7 +160,7 @@ function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandl
 function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps["onOpen"]; onClose: () => void }) {
   const client = useTokenrail();
   const { recording, loaded, error } = useRecording(client, agent.id);
-  const [refusal, setRefusal] = useState<Error>();
+  const [refusal, setRefusal] = useFailure();
   const playing = usePlaying(recording?.timeline);
   const { items, last } = useTranscriptAt(recording, playing.moment);
   useShortcut("Escape", onClose);

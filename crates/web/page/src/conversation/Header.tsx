@@ -5,6 +5,8 @@ import { type ReactNode, useState } from "react";
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, StatusBadge } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
+import { useFailure } from "../app/failure.ts";
+import { usePhase } from "../app/link.tsx";
 import { useNow } from "../app/now.ts";
 import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
@@ -29,7 +31,7 @@ interface Props {
 export function Header(props: Props) {
   const { agent, onSearch, onReplay } = props;
   const client = useTokenrail();
-  const [failure, setFailure] = useState<Error>();
+  const [failure, setFailure] = useFailure();
   const attempt = (action: () => Promise<unknown>) => async () => {
     setFailure(undefined);
     await action().catch(setFailure);
@@ -135,7 +137,9 @@ function Remove({
 
 function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) {
   const active = isActive(agent.status);
-  const now = useNow(1_000, active);
+  // While the connection is lost, it is not known whether the turn is still running.
+  const isLost = usePhase() === "away";
+  const now = useNow(1_000, active && !isLost);
   const tokens = tokensOf(agent.usage);
   const took = turnTime(items, active ? now : undefined);
   return (
