@@ -3,7 +3,7 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
-import { isActive, StatusBadge } from "../agents/StatusBadge.tsx";
+import { isActive, OriginTag, StatusBadge } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
 import { usePhase } from "../app/link.tsx";
@@ -45,6 +45,7 @@ export function Header(props: Props) {
           {titleOf(agent)}
         </h2>
         <StatusBadge agent={agent} />
+        <OriginTag agent={agent} />
         <div className="head-actions" role="group" aria-label="Actions">
           {active && (
             <button
