@@ -1,5 +1,5 @@
 import type { Agent } from "@tokenrail/client";
-import { useAgents, useConnection } from "@tokenrail/client/react";
+import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, type Ref, useEffect, useRef, useState } from "react";
 
 import { AgentList } from "../agents/AgentList.tsx";
@@ -12,13 +12,15 @@ import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { Banner } from "./Banner.tsx";
+import { commandsOf } from "./commands.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
 import { LinkProvider, useLink } from "./link.tsx";
 import { phone, useMedia } from "./media.ts";
+import { Palette } from "./Palette.tsx";
 import { useRoute } from "./route.ts";
 import { Shortcuts, useShortcut } from "./shortcuts.tsx";
 import { useTab } from "./tab.ts";
-import { ThemeButton } from "./theme.tsx";
+import { ThemeButton, useTheme } from "./theme.tsx";
 
 export function App() {
   const [agentId, go] = useRoute();
@@ -38,6 +40,8 @@ export function App() {
   useTab(title, agents.filter(needsYou).length);
   const [phase, onCaughtUp] = useLink();
   const onNotify = useNotices(agents, open);
+  const client = useTokenrail();
+  const [, onTheme] = useTheme();
   const close = () => {
     setDrawer(false);
     menu.current?.focus();
@@ -49,8 +53,12 @@ export function App() {
       <a className="skip" href="#main">
         Skip to the main content
       </a>
-      <Bar agents={agents} onHome={() => open(null)}>
-        {small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
+      <Bar
+        agents={agents}
+        onHome={() => open(null)}
+        menu={small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
+      >
+        <Palette commandsNow={() => commandsOf({ client, agents, agentId, onOpen: open, onTheme })} />
       </Bar>
       {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
       <aside id="agents" className="side" inert={hidden}>
@@ -92,14 +100,15 @@ export function App() {
 interface BarProps {
   readonly agents: readonly Agent[];
   readonly onHome: () => void;
+  readonly menu: ReactNode;
   readonly children: ReactNode;
 }
 
 /** The bar at the top of every view. */
-function Bar({ agents, onHome, children }: BarProps) {
+function Bar({ agents, onHome, menu, children }: BarProps) {
   return (
     <header className="bar">
-      {children}
+      {menu}
       <h1 className="brand">
         <a
           href="/"
@@ -114,6 +123,7 @@ function Bar({ agents, onHome, children }: BarProps) {
       <ConnectionState state={useConnection()} />
       <AgentNews agents={agents} />
       <span className="bar-end">
+        {children}
         <Shortcuts />
         <ThemeButton />
       </span>
