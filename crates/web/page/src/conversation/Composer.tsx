@@ -1,4 +1,5 @@
 import type { Agent } from "@tokenrail/client";
+import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
@@ -22,6 +23,11 @@ export function Composer({ agent, send }: Props) {
   const [busy, setBusy] = useState(false);
   const unsent = useUnsent(agent.id);
   const refusal = whyNot(agent);
+  const client = useTokenrail();
+  const stop = () => {
+    setFailure(undefined);
+    client.cancel(agent.id).catch(setFailure);
+  };
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     if (!text.trim() || busy || unsent) return;
@@ -65,6 +71,18 @@ export function Composer({ agent, send }: Props) {
           onChange={(event) => setText(event.target.value)}
           onKeyDown={submitOnEnter}
         />
+        {isActive(agent.status) && (
+          <button
+            type="button"
+            className="button danger"
+            aria-label="Stop"
+            title={agent.queued > 0 ? "Stop this turn and the queued ones" : "Stop this turn"}
+            data-testid="stop"
+            onClick={stop}
+          >
+            <Icon name="stop" />
+          </button>
+        )}
         <button
           type="submit"
           className="button primary"
