@@ -45,7 +45,7 @@ export function Conversation({ agentId, onOpen, onTitle }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
   useTitle(agent && titleOf(agent), onTitle);
-  if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} />;
+  if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} onHome={() => onOpen(null)} />;
   return (
     <AgentId value={agentId}>
       <KeepOpen>
@@ -211,7 +211,14 @@ function useSearch(rows: readonly Row[], plain: boolean, list: RefObject<ListHan
   return { open, bar, found };
 }
 
-function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loading: boolean; onRetry: () => void }) {
+interface NothingProps {
+  readonly error: Error | undefined;
+  readonly loading: boolean;
+  readonly onRetry: () => void;
+  readonly onHome: () => void;
+}
+
+function Nothing({ error, loading, onRetry, onHome }: NothingProps) {
   if (loading && !error) return <p className="waiting-for">Loading the conversation…</p>;
   const gone = error instanceof TokenrailError && error.code === "not_found";
   return (
@@ -222,6 +229,9 @@ function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loadi
       ) : (
         error && <Trouble error={error} onRetry={onRetry} />
       )}
+      <button type="button" className="button" data-testid="home" onClick={onHome}>
+        Go to the start page
+      </button>
     </div>
   );
 }
