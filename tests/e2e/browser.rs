@@ -8,6 +8,7 @@ mod event_source;
 mod hostile;
 mod needs;
 mod other_origins;
+mod phone;
 mod pictures;
 mod reading;
 mod recording;

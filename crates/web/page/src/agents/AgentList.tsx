@@ -141,10 +141,12 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
           onOpen(agent.id);
         }}
       >
-        <span className="agent-title">{titleOf(agent)}</span>
+        <span className="agent-line">
+          <span className="agent-title">{titleOf(agent)}</span>
+          <OriginTag agent={agent} />
+        </span>
         <span className="agent-meta">
           <StatusBadge agent={agent} />
-          <OriginTag agent={agent} />
           <span className="agent-type">{agent.type}</span>
           <span className="agent-counts">
             {current ? <CurrentHead agent={agent} /> : <Head head={agent.head} />} · {age}

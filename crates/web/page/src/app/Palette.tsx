@@ -53,7 +53,10 @@ function Choice({ commands, onClose }: ChoiceProps) {
   const shown = found(commands, text);
   const chosen = shown[Math.min(at, shown.length - 1)];
   useEffect(() => dialog.current?.showModal(), []);
-  useEffect(() => document.getElementById(idOf(chosen))?.scrollIntoView?.({ block: "nearest" }), [chosen]);
+  useEffect(() => {
+    // Newer browsers return a promise, which must not become the return value of the effect.
+    document.getElementById(idOf(chosen))?.scrollIntoView?.({ block: "nearest" });
+  }, [chosen]);
   const run = async (command: Command) => {
     setFailure(undefined);
     try {
