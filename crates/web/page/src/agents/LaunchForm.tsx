@@ -14,28 +14,10 @@ interface Props {
 }
 
 export function LaunchForm({ client, types, onLaunched }: Props) {
-  const [failure, setFailure] = useFailure();
-  const [busy, setBusy] = useState(false);
+  const { submit, busy, failure } = useLaunch(client, onLaunched);
   const [type, setType] = useState<string>();
-  const { keyFor, forget } = useKey();
   const preferred = types.find((known) => known.type === recent("type")[0] && known.available) ?? firstOf(types);
   const chosen = types.find((known) => known.type === type) ?? preferred;
-  const submit = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      const launch = launchOf(new FormData(event.currentTarget));
-      const agent = await client.launch(launch, { idempotencyKey: keyFor(launch) });
-      for (const field of ["type", "model", "cwd"] as const) remember(field, launch[field]);
-      onLaunched(agent.id);
-    } catch (error) {
-      setFailure(error as Error);
-      // A launch that the server has refused is another one when it is tried again.
-      if (!isUnreachable(error)) forget();
-      setBusy(false);
-    }
-  };
   return (
     <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form">
       <div className="launch-box">
@@ -86,6 +68,30 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
       </div>
     </form>
   );
+}
+
+/** Launches what the form contains, and remembers it for the next time. */
+function useLaunch(client: Client, onLaunched: Props["onLaunched"]) {
+  const [failure, setFailure] = useFailure();
+  const [busy, setBusy] = useState(false);
+  const { keyFor, forget } = useKey();
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      const launch = launchOf(new FormData(event.currentTarget));
+      const agent = await client.launch(launch, { idempotencyKey: keyFor(launch) });
+      for (const field of ["type", "model", "cwd"] as const) remember(field, launch[field]);
+      onLaunched(agent.id);
+    } catch (error) {
+      setFailure(error as Error);
+      // A launch that the server has refused is another one when it is tried again.
+      if (!isUnreachable(error)) forget();
+      setBusy(false);
+    }
+  };
+  return { submit, busy, failure };
 }
 
 interface TypeFieldProps {

@@ -31,7 +31,6 @@ export function App() {
   const small = useMedia(phone);
   const [drawer, setDrawer] = useState(false);
   const menu = useRef<HTMLButtonElement>(null);
-  const hidden = small && !drawer;
   const open = (id: string | null) => {
     go(id);
     setDrawer(false);
@@ -40,8 +39,6 @@ export function App() {
   useTab(title, agents.filter(needsYou).length);
   const [phase, onCaughtUp] = useLink();
   const onNotify = useNotices(agents, open);
-  const client = useTokenrail();
-  const [, onTheme] = useTheme();
   const close = () => {
     setDrawer(false);
     menu.current?.focus();
@@ -58,24 +55,13 @@ export function App() {
         onHome={() => open(null)}
         menu={small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
       >
-        <Palette commandsNow={() => commandsOf({ client, agents, agentId, onOpen: open, onTheme })} />
+        <Commands agents={agents} agentId={agentId} onOpen={open} />
       </Bar>
       {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
-      <aside id="agents" className="side" inert={hidden}>
-        <button
-          type="button"
-          className="button primary wide"
-          data-testid="new-agent"
-          aria-keyshortcuts="n"
-          onClick={() => open(null)}
-        >
-          <Icon name="plus" /> New agent
-        </button>
+      <aside id="agents" className="side" inert={small && !drawer}>
+        <NewAgent onNew={() => open(null)} />
         <AgentList
-          agents={agents}
-          active={active}
-          loading={loading}
-          error={error}
+          {...{ agents, active, loading, error }}
           current={agentId}
           onOpen={open}
           onRetry={refetch}
@@ -94,6 +80,32 @@ export function App() {
         </LinkProvider>
       </main>
     </div>
+  );
+}
+
+interface CommandsProps {
+  readonly agents: readonly Agent[];
+  readonly agentId: string | null;
+  readonly onOpen: (id: string | null) => void;
+}
+
+function Commands(props: CommandsProps) {
+  const client = useTokenrail();
+  const [, onTheme] = useTheme();
+  return <Palette commandsNow={() => commandsOf({ client, onTheme, ...props })} />;
+}
+
+function NewAgent({ onNew }: { readonly onNew: () => void }) {
+  return (
+    <button
+      type="button"
+      className="button primary wide"
+      data-testid="new-agent"
+      aria-keyshortcuts="n"
+      onClick={onNew}
+    >
+      <Icon name="plus" /> New agent
+    </button>
   );
 }
 

@@ -1,4 +1,4 @@
-import { type KeyboardEvent, useEffect, useEffectEvent, useRef, useState } from "react";
+import { type ComponentProps, type KeyboardEvent, useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { Icon } from "../ui/Icon.tsx";
@@ -40,6 +40,12 @@ export function Palette({ commandsNow }: Props) {
   );
 }
 
+const combobox: ComponentProps<"input"> = {
+  ...{ type: "text", role: "combobox", autoFocus: true, autoComplete: "off", spellCheck: false },
+  ...{ "aria-label": "Search commands and agents", placeholder: "Search commands and agents" },
+  ...{ "aria-controls": "palette-list", "aria-autocomplete": "list" },
+};
+
 interface ChoiceProps {
   readonly commands: readonly Command[];
   readonly onClose: () => void;
@@ -53,10 +59,6 @@ function Choice({ commands, onClose }: ChoiceProps) {
   const shown = found(commands, text);
   const chosen = shown[Math.min(at, shown.length - 1)];
   useEffect(() => dialog.current?.showModal(), []);
-  useEffect(() => {
-    // Newer browsers return a promise, which must not become the return value of the effect.
-    document.getElementById(idOf(chosen))?.scrollIntoView?.({ block: "nearest" });
-  }, [chosen]);
   const run = async (command: Command) => {
     setFailure(undefined);
     try {
@@ -85,17 +87,9 @@ function Choice({ commands, onClose }: ChoiceProps) {
     >
       <div className="palette-inner">
         <input
-          type="text"
-          role="combobox"
-          aria-label="Search commands and agents"
-          placeholder="Search commands and agents"
+          {...combobox}
           aria-expanded={shown.length > 0}
-          aria-controls="palette-list"
           aria-activedescendant={chosen && idOf(chosen)}
-          aria-autocomplete="list"
-          autoComplete="off"
-          spellCheck={false}
-          autoFocus
           value={text}
           onChange={(event) => {
             setText(event.target.value);
@@ -105,23 +99,40 @@ function Choice({ commands, onClose }: ChoiceProps) {
         />
         {failure && <Failure error={failure} />}
         {shown.length === 0 && <p className="hint">Nothing matches.</p>}
-        <ul id="palette-list" role="listbox" aria-label="Commands and agents">
-          {shown.map((command, index) => (
-            <li
-              key={command.id}
-              id={idOf(command)}
-              role="option"
-              aria-selected={command === chosen}
-              onPointerMove={() => setAt(index)}
-              onClick={() => void run(command)}
-            >
-              <span className="palette-label">{command.label}</span>
-              <span className="muted">{command.hint}</span>
-            </li>
-          ))}
-        </ul>
+        <Options commands={shown} chosen={chosen} onChoose={(command) => setAt(shown.indexOf(command))} onRun={run} />
       </div>
     </dialog>
+  );
+}
+
+interface OptionsProps {
+  readonly commands: readonly Command[];
+  readonly chosen: Command | undefined;
+  readonly onChoose: (command: Command) => void;
+  readonly onRun: (command: Command) => void;
+}
+
+function Options({ commands, chosen, onChoose, onRun }: OptionsProps) {
+  useEffect(() => {
+    // Newer browsers return a promise, which must not become the return value of the effect.
+    document.getElementById(idOf(chosen))?.scrollIntoView?.({ block: "nearest" });
+  }, [chosen]);
+  return (
+    <ul id="palette-list" role="listbox" aria-label="Commands and agents">
+      {commands.map((command) => (
+        <li
+          key={command.id}
+          id={idOf(command)}
+          role="option"
+          aria-selected={command === chosen}
+          onPointerMove={() => onChoose(command)}
+          onClick={() => onRun(command)}
+        >
+          <span className="palette-label">{command.label}</span>
+          <span className="muted">{command.hint}</span>
+        </li>
+      ))}
+    </ul>
   );
 }
 

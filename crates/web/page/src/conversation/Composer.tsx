@@ -18,30 +18,9 @@ interface Props {
 
 /** The form for the next message. While the agent is busy, the message is queued. */
 export function Composer({ agent, send }: Props) {
-  const [text, setText] = useState("");
-  const [failure, setFailure] = useFailure();
-  const [busy, setBusy] = useState(false);
   const unsent = useUnsent(agent.id);
+  const { text, setText, submit, busy, failure, setFailure } = useDraft(send, unsent !== undefined);
   const refusal = whyNot(agent);
-  const client = useTokenrail();
-  const stop = () => {
-    setFailure(undefined);
-    client.cancel(agent.id).catch(setFailure);
-  };
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (!text.trim() || busy || unsent) return;
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      await send(text);
-      setText("");
-    } catch (error) {
-      setFailure(error as Error);
-    } finally {
-      setBusy(false);
-    }
-  };
   if (refusal)
     return (
       <p className="composer-closed" data-testid="composer-closed">
@@ -71,18 +50,7 @@ export function Composer({ agent, send }: Props) {
           onChange={(event) => setText(event.target.value)}
           onKeyDown={submitOnEnter}
         />
-        {isActive(agent.status) && (
-          <button
-            type="button"
-            className="button danger"
-            aria-label="Stop"
-            title={agent.queued > 0 ? "Stop this turn and the queued ones" : "Stop this turn"}
-            data-testid="stop"
-            onClick={stop}
-          >
-            <Icon name="stop" />
-          </button>
-        )}
+        {isActive(agent.status) && <Stop agent={agent} onFailure={setFailure} />}
         <button
           type="submit"
           className="button primary"
@@ -94,6 +62,53 @@ export function Composer({ agent, send }: Props) {
         </button>
       </div>
     </form>
+  );
+}
+
+/** The text that the user writes, and how it is sent. Nothing is sent while an earlier message is kept. */
+function useDraft(send: Props["send"], isBlocked: boolean) {
+  const [text, setText] = useState("");
+  const [failure, setFailure] = useFailure();
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!text.trim() || busy || isBlocked) return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      await send(text);
+      setText("");
+    } catch (error) {
+      setFailure(error as Error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { text, setText, submit, busy, failure, setFailure };
+}
+
+interface StopProps extends Pick<Props, "agent"> {
+  readonly onFailure: (failure: Error | undefined) => void;
+}
+
+/** Stops the running turn. The server also cancels the queued ones. */
+function Stop({ agent, onFailure }: StopProps) {
+  const client = useTokenrail();
+  const stop = () => {
+    onFailure(undefined);
+    client.cancel(agent.id).catch(onFailure);
+  };
+  return (
+    <button
+      type="button"
+      className="button danger"
+      aria-label="Stop"
+      title={agent.queued > 0 ? "Stop this turn and the queued ones" : "Stop this turn"}
+      data-testid="stop"
+      onClick={stop}
+    >
+      <Icon name="stop" />
+    </button>
   );
 }
 
