@@ -21,6 +21,11 @@ const WATCH_THE_ANSWER: &str = r##"(() => {
   return true;
 })()"##;
 
+/// What moves in the list and in the conversation.
+const MOVING: &str = "document.getAnimations()
+  .filter(({ playState, effect }) => playState === 'running' && effect.target.closest('.side, .main'))
+  .map(({ effect }) => `${effect.target.className} ${effect.pseudoElement}`)";
+
 #[tokio::test]
 async fn the_token_comes_by_the_fragment_and_leaves_the_address_bar() {
     let server = TestServer::start();
@@ -144,10 +149,12 @@ async fn a_message_written_while_the_server_is_away_is_sent_once_when_it_is_back
     let id = server.launch(&json!({ "deltas": 60, "gate": gate, "gate_after": 25 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&says(&numbers(25))).await;
+    assert_ne!(tab.evaluate(MOVING).await, json!([]), "a running agent");
     server.kill_9();
     let banner = "document.querySelector('[data-testid=banner]')?.textContent ?? ''";
     tab.until(&format!("/^Disconnected[.] Retrying/.test({banner})")).await;
     assert_eq!(tab.faults().await, [""; 0], "a lost connection");
+    assert_eq!(tab.evaluate(MOVING).await, json!([]), "what is old does not move");
     tab.fill("#composer-text", &json!({ "deltas": 6 }).to_string()).await;
     tab.press("Enter").await;
     tab.until_there("[data-testid=unsent]").await;
