@@ -10,6 +10,7 @@ mod hostile;
 mod login;
 mod needs;
 mod other_origins;
+mod phone;
 mod pictures;
 mod reading;
 mod recording;

@@ -21,6 +21,11 @@ const WATCH_THE_ANSWER: &str = r##"(() => {
   return true;
 })()"##;
 
+/// What moves in the list and in the conversation.
+const MOVING: &str = "document.getAnimations()
+  .filter(({ playState, effect }) => playState === 'running' && effect.target.closest('.side, .main'))
+  .map(({ effect }) => `${effect.target.className} ${effect.pseudoElement}`)";
+
 #[tokio::test]
 async fn the_token_comes_by_the_fragment_and_leaves_the_address_bar() {
     let server = TestServer::start();
@@ -134,6 +139,36 @@ async fn a_server_that_is_killed_in_mid_stream_leaves_no_gap_and_no_double() {
     tab.until(&ended(1)).await;
     assert_eq!(tab.evaluate("window.faults").await, json!([]), "and the page was never loaded again");
     assert_as_stored(&tab, &server, &id).await;
+}
+
+#[tokio::test]
+async fn a_message_written_while_the_server_is_away_is_sent_once_when_it_is_back() {
+    let mut server = TestServer::start();
+    let browser = Browser::start();
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 60, "gate": gate, "gate_after": 25 })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&says(&numbers(25))).await;
+    assert_ne!(tab.evaluate(MOVING).await, json!([]), "a running agent");
+    server.kill_9();
+    let banner = "document.querySelector('[data-testid=banner]')?.textContent ?? ''";
+    tab.until(&format!("/^Disconnected[.] Retrying/.test({banner})")).await;
+    assert_eq!(tab.faults().await, [""; 0], "a lost connection");
+    assert_eq!(tab.evaluate(MOVING).await, json!([]), "what is old does not move");
+    tab.fill("#composer-text", &json!({ "deltas": 6 }).to_string()).await;
+    tab.press("Enter").await;
+    tab.until_there("[data-testid=unsent]").await;
+    // The agent goes on without the server.
+    std::fs::write(gate, "").unwrap();
+    server.start_again();
+    tab.until(&format!("/^Caught up: [1-9]\\d* events$/.test({banner})")).await;
+    tab.until("document.querySelector('[data-testid=unsent]') === null").await;
+    tab.until(&ended(2)).await;
+    tab.until(&format!("{banner} === ''")).await;
+    let events = server.events(&id).await;
+    let asked = events.iter().filter(|event| event["metadata"]["eventType"] == "user_message").count();
+    assert_eq!(asked, 2, "the launch and the message");
+    assert!(!tab.text("main").await.contains("Cannot reach the server"));
 }
 
 #[tokio::test]

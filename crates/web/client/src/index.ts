@@ -6,7 +6,7 @@ export type * from "./generated/wire.js";
 export { hasEnded } from "./hub.js";
 export type { ConnectionSnapshot, ConnectionState, WebSocketConstructor, WebSocketLike } from "./socket.js";
 export type { BackoffOptions } from "./backoff.js";
-export type { Token } from "./rest.js";
+export { freshKey, type Token } from "./rest.js";
 export * from "./transcript/index.js";
 export { AgentList, type AgentsSnapshot } from "./agents.js";
 export { Conversation, type ConversationSnapshot } from "./conversation.js";

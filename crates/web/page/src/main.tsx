@@ -1,10 +1,12 @@
 // The small module that is loaded first. It requests the conversation while the modules that show it are still loading.
 import { agentIn } from "./app/address.ts";
+import { applyTheme, keptTheme } from "./app/kept-theme.ts";
 import { EarlyAnswers } from "./app/early.ts";
 import { givenLogin, keptAccess, logIn } from "./app/token.ts";
 import "./styles/index.css";
 
 async function begin(): Promise<void> {
+  applyTheme(keptTheme());
   const login = givenLogin();
   const access = login ? await logIn(login) : keptAccess();
   const early = new EarlyAnswers(access.token);

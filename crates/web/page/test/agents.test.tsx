@@ -98,7 +98,7 @@ test("types that could not be read are asked for again by and by, and those that
 
 function agents(count: number, status = "completed"): Agent[] {
   const one = (_: unknown, index: number) => ({
-    ...{ id: `a${index}`, type: "fake", status, prompt: "go", head: 1, createdAt: "2026-11-22T06:42:10.000Z" },
+    ...{ id: `a${index}`, type: "fake", status, prompt: "go", cwd: "/tmp", head: 1, createdAt: "2026-11-22T06:42:10.000Z" },
   });
   return Array.from({ length: count }, one) as unknown as Agent[];
 }

@@ -9,7 +9,7 @@ import { useTab } from "../src/app/tab.ts";
 
 function agent(id: string, waitingSince?: string): Agent {
   const openQuestions = waitingSince ? 1 : 0;
-  const common = { type: "fake", status: "running", prompt: `Do ${id}`, head: 1, createdAt: "2026-11-22T06:42:10.000Z" };
+  const common = { type: "fake", status: "running", prompt: `Do ${id}`, cwd: "/tmp", head: 1, createdAt: "2026-11-22T06:42:10.000Z" };
   return { id, ...common, openQuestions, ...(waitingSince && { waitingSince }) } as unknown as Agent;
 }
 

@@ -1,13 +1,15 @@
 import type { Agent } from "@tokenrail/client";
-import { preloadAgentMessages, useTokenrail } from "@tokenrail/client/react";
+import { preloadAgentMessages, useAgentMessages, useTokenrail } from "@tokenrail/client/react";
 import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react";
 
 import { pathOf } from "../app/address.ts";
 import { useNow } from "../app/now.ts";
 import { compact, counted, since } from "../ui/format.ts";
-import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
-import { needsYou, StatusBadge } from "./StatusBadge.tsx";
+import { everything, matches } from "./filter.ts";
+import { FilterBar } from "./FilterBar.tsx";
+import { dayOf, type Group, groupsOf } from "./groups.ts";
+import { OriginTag, StatusBadge } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
 
 /**
@@ -17,6 +19,9 @@ const ageEveryMs = 10_000;
 
 /** All entries are rendered, up to this number. To find further agents, the user filters. */
 const shownAgents = 300;
+
+/** So few agents need no filter. */
+const fewAgents = 4;
 
 interface Props {
   readonly agents: readonly Agent[];
@@ -34,12 +39,12 @@ interface Props {
 }
 
 export function AgentList({ agents, active, loading, error, current, onOpen, onRetry, onNotify, onMore }: Props) {
-  const [filter, setFilter] = useState("");
-  const wanted = useDeferredValue(filter.trim().toLowerCase());
+  const [filter, setFilter] = useState(everything);
+  const wanted = useDeferredValue(filter);
   const now = useNow(ageEveryMs);
   const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
-  const waiting = useMemo(() => shown.filter(needsYou).sort(longestFirst), [shown]);
-  const others = useMemo(() => shown.filter((agent) => !needsYou(agent)), [shown]);
+  const today = dayOf(now);
+  const groups = useMemo(() => groupsOf(shown.slice(0, shownAgents), today), [shown, today]);
   const item = (agent: Agent) => (
     <AgentItem
       key={agent.id}
@@ -59,18 +64,7 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
           {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} in total`)}
         </span>
       </div>
-      {agents.length > 4 && (
-        <label className="field-with-icon">
-          <Icon name="search" />
-          <input
-            type="search"
-            placeholder="Filter by name, prompt, type, status or id"
-            aria-label="Filter agents"
-            value={filter}
-            onChange={(event) => setFilter(event.target.value)}
-          />
-        </label>
-      )}
+      {agents.length > fewAgents && <FilterBar agents={agents} filter={filter} onChange={setFilter} />}
       {error && <Trouble error={error} what="cannot load the agents" onRetry={onRetry} />}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && (
@@ -82,33 +76,36 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
         </p>
       )}
       <div className="agent-list" data-testid="agents">
-        {waiting.length > 0 && <NeedsYou onNotify={onNotify}>{waiting.map(item)}</NeedsYou>}
-        {(others.length > 0 || onMore) && (
-          <ol>
-            {others.slice(0, shownAgents).map(item)}
-            {onMore && (
-              <li>
-                <button type="button" className="button wide" onClick={onMore}>
-                  Load older agents
-                </button>
-              </li>
-            )}
-          </ol>
+        {groups.map(({ name, agents: grouped }) => (
+          <GroupOf key={name} name={name} onNotify={name === "Needs you" ? onNotify : undefined}>
+            {grouped.map(item)}
+          </GroupOf>
+        ))}
+        {onMore && (
+          <button type="button" className="button wide" onClick={onMore}>
+            Load older agents
+          </button>
         )}
       </div>
-      {others.length > shownAgents && (
-        <p className="hint">Use the filter to find {counted(others.length - shownAgents, "more agent")}.</p>
+      {shown.length > shownAgents && (
+        <p className="hint">Use the filter to find {counted(shown.length - shownAgents, "more agent")}.</p>
       )}
     </nav>
   );
 }
 
-/** The agents that wait for the answer to a permission request. */
-function NeedsYou({ onNotify, children }: { onNotify: Props["onNotify"]; children: ReactNode }) {
+interface GroupProps {
+  readonly name: Group["name"];
+  readonly onNotify: Props["onNotify"];
+  readonly children: ReactNode;
+}
+
+function GroupOf({ name, onNotify, children }: GroupProps) {
+  const id = name.toLowerCase().replace(" ", "-");
   return (
-    <section className="needs-you" aria-labelledby="needs-you" data-testid="needs-you">
-      <div className="needs-you-head">
-        <h3 id="needs-you">Needs you</h3>
+    <section className="agent-group" aria-labelledby={id} data-testid={id}>
+      <div className="agent-group-head">
+        <h3 id={id}>{name}</h3>
         {onNotify && (
           <button type="button" className="link" data-testid="notify" onClick={onNotify}>
             Notify me
@@ -137,6 +134,7 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
         data-testid="agent"
         data-agent-id={agent.id}
         aria-current={current ? "page" : undefined}
+        title={agent.cwd}
         onPointerDown={() => preloadAgentMessages(client, agent.id)}
         onClick={(event) => {
           if (event.metaKey || event.ctrlKey || event.shiftKey) return;
@@ -144,18 +142,31 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
           onOpen(agent.id);
         }}
       >
-        <span className="agent-title">{titleOf(agent)}</span>
+        <span className="agent-line">
+          <span className="agent-title">{titleOf(agent)}</span>
+          <OriginTag agent={agent} />
+        </span>
         <span className="agent-meta">
           <StatusBadge agent={agent} />
-          <span>{agent.type}</span>
+          <span className="agent-type">{agent.type}</span>
           <span className="agent-counts">
-            {compact(agent.head)} {agent.head === 1 ? "event" : "events"} · {age}
+            {current ? <CurrentHead agent={agent} /> : <Head head={agent.head} />} · {age}
           </span>
         </span>
       </a>
     </li>
   );
 });
+
+/** The number of events of the agent on screen. It is as new as the conversation, and newer than the list. */
+function CurrentHead({ agent }: { readonly agent: Agent }) {
+  const { last } = useAgentMessages(agent.id).transcript;
+  return <Head head={Math.max(agent.head, last)} />;
+}
+
+function Head({ head }: { readonly head: number }) {
+  return `${compact(head)} ${head === 1 ? "event" : "events"}`;
+}
 
 function AgentSkeleton() {
   return (
@@ -164,17 +175,5 @@ function AgentSkeleton() {
       <span />
       <span />
     </div>
-  );
-}
-
-function longestFirst(one: Agent, other: Agent): number {
-  return (one.waitingSince ?? "").localeCompare(other.waitingSince ?? "");
-}
-
-function matches(agent: Agent, wanted: string): boolean {
-  if (!wanted) return true;
-  const state = needsYou(agent) ? "needs you" : agent.status;
-  return [agent.name, agent.type, state, agent.prompt, agent.id].some((text) =>
-    text?.toLowerCase().includes(wanted),
   );
 }

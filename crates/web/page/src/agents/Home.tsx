@@ -1,6 +1,7 @@
 import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
+import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
 import { ImportButton } from "./ImportButton.tsx";
@@ -41,7 +42,7 @@ export function Home({ types: { types, error, retry }, empty, onLaunched }: Prop
 function Demo({ onLaunched }: { readonly onLaunched: (id: string) => void }) {
   const client = useTokenrail();
   const [busy, setBusy] = useState(false);
-  const [failure, setFailure] = useState<Error>();
+  const [failure, setFailure] = useFailure();
   const launch = async () => {
     setBusy(true);
     try {

@@ -1,12 +1,13 @@
 import { useTokenrail } from "@tokenrail/client/react";
-import { type ChangeEvent, useState } from "react";
+import type { ChangeEvent } from "react";
 
+import { useFailure } from "../app/failure.ts";
 import { Failure } from "./LaunchForm.tsx";
 
 /** Imports an agent that was exported from this or another server. */
 export function ImportButton({ onImported }: { readonly onImported: (id: string) => void }) {
   const client = useTokenrail();
-  const [failure, setFailure] = useState<Error>();
+  const [failure, setFailure] = useFailure();
   const take = async (event: ChangeEvent<HTMLInputElement>) => {
     const file = event.target.files?.[0];
     if (!file) return;

@@ -1,9 +1,11 @@
-import { type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
-import { type ComponentProps, type FormEvent, type KeyboardEvent, useState } from "react";
+import { type AgentType, type Client, freshKey, type Launch, TokenrailError } from "@tokenrail/client";
+import { type ComponentProps, type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
 
+import { isUnreachable, useFailure } from "../app/failure.ts";
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
+import { recent, remember } from "./recent.ts";
 
 interface Props {
   readonly client: Client;
@@ -12,45 +14,46 @@ interface Props {
 }
 
 export function LaunchForm({ client, types, onLaunched }: Props) {
-  const [failure, setFailure] = useState<Error>();
-  const [busy, setBusy] = useState(false);
+  const { submit, busy, failure } = useLaunch(client, onLaunched);
   const [type, setType] = useState<string>();
-  const preferred = types.find((known) => known.default && known.available) ?? types.find((known) => known.available);
-  const chosen = types.find((known) => known.type === type) ?? preferred ?? types[0];
-  const submit = async (event: FormEvent<HTMLFormElement>) => {
-    event.preventDefault();
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      const agent = await client.launch(launchOf(new FormData(event.currentTarget)));
-      onLaunched(agent.id);
-    } catch (error) {
-      setFailure(error as Error);
-      setBusy(false);
-    }
-  };
+  const preferred = types.find((known) => known.type === recent("type")[0] && known.available) ?? firstOf(types);
+  const chosen = types.find((known) => known.type === type) ?? preferred;
   return (
     <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form">
-      <label className="field">
-        <span>Prompt</span>
-        <textarea
-          name="prompt"
-          required
-          rows={4}
-          placeholder="What should the agent do?"
-          onKeyDown={(event: KeyboardEvent<HTMLTextAreaElement>) => submitOnEnter(event)}
-          aria-describedby="launch-failure"
-        />
-      </label>
+      <div className="launch-box">
+        <label>
+          <span className="unseen">Prompt</span>
+          <textarea
+            name="prompt"
+            required
+            rows={4}
+            placeholder="What should the agent do?"
+            onKeyDown={(event: KeyboardEvent<HTMLTextAreaElement>) => submitOnEnter(event)}
+            aria-describedby="launch-failure"
+          />
+        </label>
+        <div className="launch-line">
+          <TypeField types={types} chosen={chosen} onChange={setType} />
+          <button type="submit" className="button primary" disabled={busy || !chosen}>
+            <Icon name="send" /> {busy ? "Launching…" : "Launch"}
+          </button>
+        </div>
+      </div>
       <div className="fields">
-        <TypeField types={types} chosen={chosen} onChange={setType} />
         <OptionalField
           label="Model"
           name="model"
+          suggested={recent("model")}
           placeholder={chosen?.runner === "http" ? "required unless configured" : "the default"}
           spellCheck={false}
         />
-        <OptionalField label="Working directory" name="cwd" placeholder="a new directory" spellCheck={false} />
+        <OptionalField
+          label="Working directory"
+          name="cwd"
+          suggested={recent("cwd")}
+          placeholder="a new directory"
+          spellCheck={false}
+        />
         <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
       </div>
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
@@ -63,14 +66,32 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
       <div id="launch-failure" aria-live="polite">
         {failure && <Failure error={failure} />}
       </div>
-      <div className="form-actions">
-        <button type="submit" className="button primary" disabled={busy || !chosen}>
-          <Icon name="send" /> {busy ? "Launching…" : "Launch"}
-        </button>
-        <span className="hint">{chosen ? whatItIs(chosen) : ""}</span>
-      </div>
     </form>
   );
+}
+
+/** Launches what the form contains, and remembers it for the next time. */
+function useLaunch(client: Client, onLaunched: Props["onLaunched"]) {
+  const [failure, setFailure] = useFailure();
+  const [busy, setBusy] = useState(false);
+  const { keyFor, forget } = useKey();
+  const submit = async (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault();
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      const launch = launchOf(new FormData(event.currentTarget));
+      const agent = await client.launch(launch, { idempotencyKey: keyFor(launch) });
+      for (const field of ["type", "model", "cwd"] as const) remember(field, launch[field]);
+      onLaunched(agent.id);
+    } catch (error) {
+      setFailure(error as Error);
+      // A launch that the server has refused is another one when it is tried again.
+      if (!isUnreachable(error)) forget();
+      setBusy(false);
+    }
+  };
+  return { submit, busy, failure };
 }
 
 interface TypeFieldProps {
@@ -81,9 +102,14 @@ interface TypeFieldProps {
 
 function TypeField({ types, chosen, onChange }: TypeFieldProps) {
   return (
-    <label className="field">
-      <span>Type</span>
-      <select name="type" value={chosen?.type ?? ""} onChange={(event) => onChange(event.target.value)}>
+    <label className="launch-type">
+      <span className="unseen">Type</span>
+      <select
+        name="type"
+        title={chosen && whatItIs(chosen)}
+        value={chosen?.type ?? ""}
+        onChange={(event) => onChange(event.target.value)}
+      >
         {types.map((known) => (
           <option key={known.type} value={known.type} disabled={!known.available}>
             {known.type}
@@ -96,16 +122,46 @@ function TypeField({ types, chosen, onChange }: TypeFieldProps) {
   );
 }
 
+interface OptionalProps extends ComponentProps<"input"> {
+  readonly label: string;
+  /** The values that were used before. */
+  readonly suggested?: readonly string[];
+}
+
 /** A field that the server has a default for. */
-function OptionalField({ label, ...input }: ComponentProps<"input"> & { readonly label: string }) {
+function OptionalField({ label, suggested = [], ...input }: OptionalProps) {
+  const list = useId();
   return (
     <label className="field">
       <span>
         {label} <em>optional</em>
       </span>
-      <input autoComplete="off" {...input} />
+      <input autoComplete="off" list={suggested.length > 0 ? list : undefined} {...input} />
+      {suggested.length > 0 && (
+        <datalist id={list}>
+          {suggested.map((value) => (
+            <option key={value} value={value} />
+          ))}
+        </datalist>
+      )}
     </label>
   );
+}
+
+/** If a launch gets no response, the same launch has the same key, so that the agent is launched only once. */
+function useKey() {
+  const last = useRef<{ body: string; key: string }>(undefined);
+  const keyFor = (launch: Launch) => {
+    const body = JSON.stringify(launch);
+    if (body !== last.current?.body) last.current = { body, key: freshKey() };
+    return last.current.key;
+  };
+  return { keyFor, forget: () => (last.current = undefined) };
+}
+
+function firstOf(types: readonly AgentType[]): AgentType | undefined {
+  const available = types.filter((known) => known.available);
+  return available.find((known) => known.default) ?? available[0] ?? types[0];
 }
 
 /** An error message, with the invalid fields. */

@@ -30,3 +30,9 @@ export function StatusBadge({ agent }: { readonly agent: State }) {
     </span>
   );
 }
+
+/** Distinguishes a copy from its original, which looks the same otherwise. */
+export function OriginTag({ agent }: { readonly agent: Pick<Agent, "readOnly" | "replayOf"> }) {
+  if (agent.replayOf) return <span className="tag">replay</span>;
+  return agent.readOnly ? <span className="tag">imported</span> : null;
+}

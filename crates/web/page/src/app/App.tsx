@@ -12,13 +12,17 @@ import { Conversation } from "../conversation/Conversation.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { pathOf } from "./address.ts";
+import { Banner } from "./Banner.tsx";
+import { commandsOf } from "./commands.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
+import { LinkProvider, useLink } from "./link.tsx";
 import { LogOutButton } from "./LogOut.tsx";
 import { phone, useMedia } from "./media.ts";
+import { Palette } from "./Palette.tsx";
 import { useRoute } from "./route.ts";
 import { Shortcuts, useShortcut } from "./shortcuts.tsx";
 import { useTab } from "./tab.ts";
-import { ThemeButton } from "./theme.tsx";
+import { ThemeButton, useTheme } from "./theme.tsx";
 
 export function App() {
   const [agentId, go] = useRoute();
@@ -29,13 +33,13 @@ export function App() {
   const small = useMedia(phone);
   const [drawer, setDrawer] = useState(false);
   const menu = useRef<HTMLButtonElement>(null);
-  const hidden = small && !drawer;
   const open = (id: string | null) => {
     go(id);
     setDrawer(false);
   };
   const [title, setTitle] = useState<string>();
   useTab(title, agents.filter(needsYou).length);
+  const [phase, onCaughtUp] = useLink();
   const onNotify = useNotices(agents, open);
   const close = () => {
     setDrawer(false);
@@ -44,29 +48,22 @@ export function App() {
   useShortcut("n", () => open(null));
   useShortcut("Escape", close, drawer && small);
   return (
-    <div className="app" data-drawer={drawer || undefined}>
+    <div className="app" data-drawer={drawer || undefined} data-phase={phase}>
       <a className="skip" href="#main">
         Skip to the main content
       </a>
-      <Bar agents={agents} onHome={() => open(null)}>
-        {small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
+      <Bar
+        agents={agents}
+        onHome={() => open(null)}
+        menu={small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
+      >
+        <Commands agents={agents} agentId={agentId} onOpen={open} />
       </Bar>
       {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
-      <aside id="agents" className="side" inert={hidden}>
-        <button
-          type="button"
-          className="button primary wide"
-          data-testid="new-agent"
-          aria-keyshortcuts="n"
-          onClick={() => open(null)}
-        >
-          <Icon name="plus" /> New agent
-        </button>
+      <aside id="agents" className="side" inert={small && !drawer}>
+        <NewAgent onNew={() => open(null)} />
         <AgentList
-          agents={agents}
-          active={active}
-          loading={loading}
-          error={error}
+          {...{ agents, active, loading, error }}
           current={agentId}
           onOpen={open}
           onRetry={refetch}
@@ -75,28 +72,57 @@ export function App() {
         />
       </aside>
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
-        {agentId ? (
-          <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} />
-        ) : (
-          <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
-        )}
+        <Banner key={agentId} {...{ phase, agentId, onCaughtUp }} />
+        <LinkProvider value={phase}>
+          {agentId ? (
+            <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} />
+          ) : (
+            <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
+          )}
+        </LinkProvider>
       </main>
     </div>
+  );
+}
+
+interface CommandsProps {
+  readonly agents: readonly Agent[];
+  readonly agentId: string | null;
+  readonly onOpen: (id: string | null) => void;
+}
+
+function Commands(props: CommandsProps) {
+  const client = useTokenrail();
+  const [, onTheme] = useTheme();
+  return <Palette commandsNow={() => commandsOf({ client, onTheme, ...props })} />;
+}
+
+function NewAgent({ onNew }: { readonly onNew: () => void }) {
+  return (
+    <button
+      type="button"
+      className="button primary wide"
+      data-testid="new-agent"
+      aria-keyshortcuts="n"
+      onClick={onNew}
+    >
+      <Icon name="plus" /> New agent
+    </button>
   );
 }
 
 interface BarProps {
   readonly agents: readonly Agent[];
   readonly onHome: () => void;
+  readonly menu: ReactNode;
   readonly children: ReactNode;
 }
 
 /** The bar at the top of every view. */
-function Bar({ agents, onHome, children }: BarProps) {
-  const client = useTokenrail();
+function Bar({ agents, onHome, menu, children }: BarProps) {
   return (
     <header className="bar">
-      {children}
+      {menu}
       <h1 className="brand">
         <a
           href={pathOf(null)}
@@ -108,9 +134,10 @@ function Bar({ agents, onHome, children }: BarProps) {
           <Rails /> Tokenrail
         </a>
       </h1>
-      <ConnectionState connection={client.connection} state={useConnection()} />
+      <ConnectionState state={useConnection()} />
       <AgentNews agents={agents} />
       <span className="bar-end">
+        {children}
         <Shortcuts />
         <ThemeButton />
         <LogOutButton />

@@ -1,14 +1,9 @@
-import type { Connection, ConnectionSnapshot } from "@tokenrail/client";
+import type { ConnectionSnapshot } from "@tokenrail/client";
 
 const words = { connecting: "Connecting", open: "Live", waiting: "Reconnecting", closed: "Disconnected" } as const;
 
-interface Props {
-  readonly connection: Connection;
-  readonly state: ConnectionSnapshot;
-}
-
-/** Shows whether the page is up to date. No other part of the page shows this. */
-export function ConnectionState({ connection, state }: Props) {
+/** Shows whether the page is up to date, in one word. The banner has the details. */
+export function ConnectionState({ state }: { readonly state: ConnectionSnapshot }) {
   // No connection has been made yet: it is made after the first paint.
   const shown = state.state === "closed" && !state.error ? "connecting" : state.state;
   return (
@@ -17,11 +12,6 @@ export function ConnectionState({ connection, state }: Props) {
         <span className="connection-dot" aria-hidden="true" />
         {words[shown]}
       </span>
-      {state.state === "waiting" && (
-        <button type="button" className="link" onClick={connection.retryNow}>
-          Try now
-        </button>
-      )}
     </span>
   );
 }

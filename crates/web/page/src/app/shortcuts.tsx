@@ -22,6 +22,7 @@ export function useShortcut(key: string, action: () => void, active = true): voi
 }
 
 const keys = [
+  ["Ctrl K", "Commands and agents"],
   ["N", "New agent"],
   ["/", "Search the conversation"],
   ["J, K", "Next or previous message"],

@@ -1,21 +1,38 @@
-import { useEffect, useState } from "react";
+import { useSyncExternalStore } from "react";
 
 import { Icon, type IconName } from "../ui/Icon.tsx";
-
-const key = "tokenrail-theme";
-const themes = ["system", "light", "dark"] as const;
-type Theme = (typeof themes)[number];
+import { applyTheme, keptTheme, type Theme, themes } from "./kept-theme.ts";
 
 const icons: Record<Theme, IconName> = { system: "screen", light: "sun", dark: "moon" };
+const listeners = new Set<() => void>();
 
-/** Switches between the system's theme, light and dark. This browser remembers the choice. */
+/** The theme of all tabs of this browser. */
+export function useTheme(): [theme: Theme, setTheme: (theme: Theme) => void] {
+  return [useSyncExternalStore(subscribe, keptTheme), setTheme];
+}
+
+function setTheme(theme: Theme): void {
+  applyTheme(theme);
+  for (const listener of [...listeners]) listener();
+}
+
+/** Another tab may change the theme too. */
+function subscribe(listener: () => void): () => void {
+  const changed = () => {
+    applyTheme(keptTheme());
+    listener();
+  };
+  listeners.add(listener);
+  window.addEventListener("storage", changed);
+  return () => {
+    listeners.delete(listener);
+    window.removeEventListener("storage", changed);
+  };
+}
+
+/** Switches between the system's theme, light and dark. */
 export function ThemeButton() {
-  const [theme, setTheme] = useState(keptTheme);
-  useEffect(() => {
-    if (theme === "system") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
-    localStorage.setItem(key, theme);
-  }, [theme]);
+  const [theme, set] = useTheme();
   const next = themes[(themes.indexOf(theme) + 1) % themes.length] ?? "system";
   const label = `Theme: ${theme}. Switch to ${next}`;
   return (
@@ -25,14 +42,9 @@ export function ThemeButton() {
       data-testid="theme"
       aria-label={label}
       title={label}
-      onClick={() => setTheme(next)}
+      onClick={() => set(next)}
     >
       <Icon name={icons[theme]} />
     </button>
   );
-}
-
-function keptTheme(): Theme {
-  const kept = localStorage.getItem(key);
-  return themes.find((theme) => theme === kept) ?? "system";
 }

@@ -1,11 +1,14 @@
 import type { Agent } from "@tokenrail/client";
+import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
+import { useFailure } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
+import { type Unsent, useOutbox, useUnsent } from "./outbox.ts";
 import { useQueue } from "./queue.ts";
 
 interface Props {
@@ -15,24 +18,9 @@ interface Props {
 
 /** The form for the next message. While the agent is busy, the message is queued. */
 export function Composer({ agent, send }: Props) {
-  const [text, setText] = useState("");
-  const [failure, setFailure] = useState<Error>();
-  const [busy, setBusy] = useState(false);
+  const unsent = useUnsent(agent.id);
+  const { text, setText, submit, busy, failure, setFailure } = useDraft(send, unsent !== undefined);
   const refusal = whyNot(agent);
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    if (!text.trim() || busy) return;
-    setBusy(true);
-    setFailure(undefined);
-    try {
-      await send(text);
-      setText("");
-    } catch (error) {
-      setFailure(error as Error);
-    } finally {
-      setBusy(false);
-    }
-  };
   if (refusal)
     return (
       <p className="composer-closed" data-testid="composer-closed">
@@ -42,6 +30,13 @@ export function Composer({ agent, send }: Props) {
   return (
     <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
       {agent.queued > 0 && <Queue agent={agent} />}
+      {unsent && (
+        <Kept
+          agentId={agent.id}
+          message={unsent}
+          onEdit={(content) => setText([content, text].filter(Boolean).join("\n"))}
+        />
+      )}
       {failure && <Failure error={failure} />}
       <div className="composer-box">
         <textarea
@@ -55,10 +50,11 @@ export function Composer({ agent, send }: Props) {
           onChange={(event) => setText(event.target.value)}
           onKeyDown={submitOnEnter}
         />
+        {isActive(agent.status) && <Stop agent={agent} onFailure={setFailure} />}
         <button
           type="submit"
           className="button primary"
-          disabled={busy || !text.trim()}
+          disabled={busy || unsent !== undefined || !text.trim()}
           aria-label={isActive(agent.status) ? "Add to the queue" : "Send"}
           data-testid="send"
         >
@@ -66,6 +62,75 @@ export function Composer({ agent, send }: Props) {
         </button>
       </div>
     </form>
+  );
+}
+
+/** The text that the user writes, and how it is sent. Nothing is sent while an earlier message is kept. */
+function useDraft(send: Props["send"], isBlocked: boolean) {
+  const [text, setText] = useState("");
+  const [failure, setFailure] = useFailure();
+  const [busy, setBusy] = useState(false);
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (!text.trim() || busy || isBlocked) return;
+    setBusy(true);
+    setFailure(undefined);
+    try {
+      await send(text);
+      setText("");
+    } catch (error) {
+      setFailure(error as Error);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return { text, setText, submit, busy, failure, setFailure };
+}
+
+interface StopProps extends Pick<Props, "agent"> {
+  readonly onFailure: (failure: Error | undefined) => void;
+}
+
+/** Stops the running turn. The server also cancels the queued ones. */
+function Stop({ agent, onFailure }: StopProps) {
+  const client = useTokenrail();
+  const stop = () => {
+    onFailure(undefined);
+    client.cancel(agent.id).catch(onFailure);
+  };
+  return (
+    <button
+      type="button"
+      className="button danger"
+      aria-label="Stop"
+      title={agent.queued > 0 ? "Stop this turn and the queued ones" : "Stop this turn"}
+      data-testid="stop"
+      onClick={stop}
+    >
+      <Icon name="stop" />
+    </button>
+  );
+}
+
+interface KeptProps {
+  readonly agentId: string;
+  readonly message: Unsent;
+  readonly onEdit: (content: string) => void;
+}
+
+/** A message that could not be delivered. */
+function Kept({ agentId, message: { content, refusal }, onEdit }: KeptProps) {
+  const outbox = useOutbox();
+  return (
+    <div className="queue" data-testid="unsent">
+      {refusal ? <Failure error={refusal} /> : <p role="status">Not delivered yet. It is sent when the server is back.</p>}
+      <div className="queue-line">
+        <span title={content}>{content}</span>
+        <button type="button" className="link" onClick={() => onEdit(outbox.takeBack(agentId))}>
+          Edit
+        </button>
+      </div>
+    </div>
   );
 }
 

@@ -14,6 +14,7 @@ import {
 
 import { isActive } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
+import { useFailure } from "../app/failure.ts";
 import { useShortcut } from "../app/shortcuts.tsx";
 import { ReplayBar } from "../replay/ReplayBar.tsx";
 import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.ts";
@@ -25,6 +26,7 @@ import { Header } from "./Header.tsx";
 import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
+import { useOutbox } from "./outbox.ts";
 import type { Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
 import { SearchBar } from "./SearchBar.tsx";
@@ -43,7 +45,7 @@ export function Conversation({ agentId, onOpen, onTitle }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
   useTitle(agent && titleOf(agent), onTitle);
-  if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} />;
+  if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} onHome={() => onOpen(null)} />;
   return (
     <AgentId value={agentId}>
       <KeepOpen>
@@ -135,11 +137,11 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
 
 /** Sends messages to the agent, and shows their answers at the end of the list. */
 function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandle | null>) {
-  const client = useTokenrail();
-  const [refusal, setRefusal] = useState<Error>();
+  const outbox = useOutbox();
+  const [refusal, setRefusal] = useFailure();
   const ask = async (content: string) => {
     setRefusal(undefined);
-    await client.send(agentId, { content });
+    await outbox.send(agentId, content);
     list.current?.toEnd();
   };
   // This must remain the same function. Otherwise, each token would render every row again.
@@ -150,7 +152,7 @@ function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandl
   const onRetry = useCallback((row: Row) => {
     const prompt = promptBefore(latest.current.rows, row);
     if (prompt) latest.current.ask(prompt).catch(setRefusal);
-  }, []);
+  }, [setRefusal]);
   return { ask, onRetry, refusal };
 }
 
@@ -158,7 +160,7 @@ function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandl
 function Replayed({ agent, onOpen, onClose }: { agent: Agent; onOpen: PaneProps["onOpen"]; onClose: () => void }) {
   const client = useTokenrail();
   const { recording, loaded, error } = useRecording(client, agent.id);
-  const [refusal, setRefusal] = useState<Error>();
+  const [refusal, setRefusal] = useFailure();
   const playing = usePlaying(recording?.timeline);
   const { items, last } = useTranscriptAt(recording, playing.moment);
   useShortcut("Escape", onClose);
@@ -209,7 +211,14 @@ function useSearch(rows: readonly Row[], plain: boolean, list: RefObject<ListHan
   return { open, bar, found };
 }
 
-function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loading: boolean; onRetry: () => void }) {
+interface NothingProps {
+  readonly error: Error | undefined;
+  readonly loading: boolean;
+  readonly onRetry: () => void;
+  readonly onHome: () => void;
+}
+
+function Nothing({ error, loading, onRetry, onHome }: NothingProps) {
   if (loading && !error) return <p className="waiting-for">Loading the conversation…</p>;
   const gone = error instanceof TokenrailError && error.code === "not_found";
   return (
@@ -220,6 +229,9 @@ function Nothing({ error, loading, onRetry }: { error?: Error | undefined; loadi
       ) : (
         error && <Trouble error={error} onRetry={onRetry} />
       )}
+      <button type="button" className="button" data-testid="home" onClick={onHome}>
+        Go to the start page
+      </button>
     </div>
   );
 }

@@ -1,16 +1,16 @@
 import type { Agent, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { type ReactNode, useState } from "react";
+import { useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
-import { isActive, StatusBadge } from "../agents/StatusBadge.tsx";
+import { isActive, OriginTag, StatusBadge } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
-import { useNow } from "../app/now.ts";
-import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
+import { useFailure } from "../app/failure.ts";
+import { phone, useMedia } from "../app/media.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
 import { save } from "../ui/save.ts";
-import { turnTime } from "./turn-time.ts";
-import { tokensOf } from "./usage.ts";
+import { Facts } from "./Facts.tsx";
+import { Sheet } from "./Sheet.tsx";
 
 interface Props {
   readonly agent: Agent;
@@ -29,13 +29,42 @@ interface Props {
 export function Header(props: Props) {
   const { agent, onSearch, onReplay } = props;
   const client = useTokenrail();
-  const [failure, setFailure] = useState<Error>();
+  const [failure, setFailure] = useFailure();
   const attempt = (action: () => Promise<unknown>) => async () => {
     setFailure(undefined);
     await action().catch(setFailure);
   };
+  const isSmall = useMedia(phone);
+  const sheet = useRef<HTMLDialogElement>(null);
+  const closing = (action: () => void) => () => {
+    sheet.current?.close();
+    action();
+  };
   const active = isActive(agent.status);
   const exported = async () => save(await client.exportAgent(agent.id), `tokenrail-${agent.id}.json`);
+  const facts = <Facts agent={agent} items={props.items} head={props.head} />;
+  const actions = (
+    <div className="head-actions" role="group" aria-label="Actions">
+      {active && (
+        <button
+          type="button"
+          className="button danger"
+          data-testid="cancel"
+          onClick={closing(attempt(() => client.cancel(agent.id)))}
+        >
+          <Icon name="stop" /> Cancel
+        </button>
+      )}
+      <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
+      {!active && onReplay && (
+        <Action icon="replay" name="Replay" hint="Replay the history" onClick={closing(onReplay)} />
+      )}
+      {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
+      <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
+      <Toggle icon="terminal" name="Notices" on={props.notices} set={props.onNotices} />
+      <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
+    </div>
+  );
   return (
     <header className="head">
       <div className="head-line">
@@ -43,28 +72,16 @@ export function Header(props: Props) {
           {titleOf(agent)}
         </h2>
         <StatusBadge agent={agent} />
-        <div className="head-actions" role="group" aria-label="Actions">
-          {active && (
-            <button
-              type="button"
-              className="button danger"
-              data-testid="cancel"
-              onClick={attempt(() => client.cancel(agent.id))}
-            >
-              <Icon name="stop" /> Cancel
-            </button>
-          )}
-          <Action icon="search" name="Search" hint="Search (/)" onClick={onSearch} />
-          {!active && onReplay && (
-            <Action icon="replay" name="Replay" hint="Replay the history" onClick={onReplay} />
-          )}
-          {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={attempt(exported)} />}
-          <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
-          <Toggle icon="terminal" name="Notices" on={props.notices} set={props.onNotices} />
-          <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
-        </div>
+        <OriginTag agent={agent} />
+        {!isSmall && actions}
+        {isSmall && (
+          <Sheet ref={sheet} name="Details">
+            {actions}
+            {facts}
+          </Sheet>
+        )}
       </div>
-      <Facts agent={agent} items={props.items} head={props.head} />
+      {!isSmall && facts}
       {failure && <Failure error={failure} />}
     </header>
   );
@@ -88,6 +105,7 @@ function Action({ icon, name, hint = name, onClick }: ActionProps) {
       onClick={onClick}
     >
       <Icon name={icon} />
+      <span className="action-name">{name}</span>
     </button>
   );
 }
@@ -104,6 +122,7 @@ function Toggle({ icon, name, on, set }: { icon: IconName; name: string; on: boo
       onClick={() => set(!on)}
     >
       <Icon name={icon} />
+      <span className="action-name">{name}</span>
     </button>
   );
 }
@@ -130,52 +149,5 @@ function Remove({
     <button type="button" className="button danger" autoFocus onBlur={() => setAsked(false)} onClick={remove}>
       Confirm delete
     </button>
-  );
-}
-
-function Facts({ agent, items, head }: Pick<Props, "agent" | "items" | "head">) {
-  const active = isActive(agent.status);
-  const now = useNow(1_000, active);
-  const tokens = tokensOf(agent.usage);
-  const took = turnTime(items, active ? now : undefined);
-  return (
-    <dl className="facts" data-testid="facts">
-      <Fact name="Type">{agent.type}</Fact>
-      {agent.model && <Fact name="Model">{agent.model}</Fact>}
-      <Fact name="Created" title={dateOf(agent.createdAt)}>
-        <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
-      </Fact>
-      {took !== undefined && (
-        <Fact
-          name="Turn time"
-          title={active ? "Duration so far of the running turn" : "Duration of the last turn"}
-        >
-          {duration(took)}
-        </Fact>
-      )}
-      <Fact name="Turns">
-        {count(agent.turn)}
-        {agent.queued > 0 ? `, ${count(agent.queued)} queued` : ""}
-      </Fact>
-      <Fact name="Events">{count(head)}</Fact>
-      {tokens && (
-        <Fact name="Tokens">
-          {compact(tokens.input)} in, {compact(tokens.output)} out
-        </Fact>
-      )}
-      {agent.costUsd !== undefined && agent.costUsd > 0 && <Fact name="Cost">{cost(agent.costUsd)}</Fact>}
-      <Fact name="Working directory" title={agent.cwd} long>
-        <bdi>{agent.cwd}</bdi>
-      </Fact>
-    </dl>
-  );
-}
-
-function Fact({ name, title, long, children }: { name: string; title?: string; long?: boolean; children: ReactNode }) {
-  return (
-    <div className={long ? "fact long" : "fact"} title={title}>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }

@@ -1,4 +1,4 @@
-import { counted, duration } from "../ui/format.ts";
+import { count, counted, duration } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { RateChart } from "./RateChart.tsx";
 import { saidAt } from "./timing.ts";
@@ -35,7 +35,7 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
       <span className="replay-time" data-testid="replay-time">
         {duration(moment)} / {duration(timeline.length)}
         <small>
-          {said} of {counted(events.length, "event")}
+          {count(said)} of {counted(events.length, "event")}
         </small>
       </span>
       <Speed playing={playing} />

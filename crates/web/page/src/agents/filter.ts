@@ -1,0 +1,53 @@
+import type { Agent } from "@tokenrail/client";
+
+import { needsYou } from "./StatusBadge.tsx";
+
+/** What the user wants to see. An empty text means everything. */
+export interface Filter {
+  readonly words: string;
+  readonly state: string;
+  readonly type: string;
+  readonly folder: string;
+}
+
+export const everything: Filter = { words: "", state: "", type: "", folder: "" };
+
+/** The properties that have a chip, each with its word for everything. */
+export const chips = { state: "Any state", type: "Any type", folder: "Any folder" } as const;
+export type Chip = keyof typeof chips;
+
+/** A longer list would not help. The user can filter by words instead. */
+const offeredValues = 50;
+
+/** The folder of all agents that have one of their own. */
+const ownFolder = "a folder of its own";
+
+const valueOf: Record<Chip, (agent: Agent) => string> = {
+  state: (agent) => (needsYou(agent) ? "needs you" : agent.status === "initializing" ? "running" : agent.status),
+  type: (agent) => agent.type,
+  folder: (agent) => (agent.cwd.includes(agent.id) ? ownFolder : agent.cwd),
+};
+
+export function matches(agent: Agent, { words, ...wanted }: Filter): boolean {
+  if (!Object.entries(wanted).every(([chip, value]) => !value || valueOf[chip as Chip](agent) === value)) return false;
+  const looked = words.trim().toLowerCase();
+  return (
+    !looked ||
+    [agent.name, agent.type, valueOf.state(agent), agent.prompt, agent.id].some((text) =>
+      text?.toLowerCase().includes(looked),
+    )
+  );
+}
+
+/** The values that a chip offers, including the chosen one. */
+export function valuesOf(chip: Chip, agents: readonly Agent[], chosen: string): string[] {
+  const values = new Set(agents.map(valueOf[chip]));
+  if (chosen) values.add(chosen);
+  return [...values].sort().slice(0, offeredValues);
+}
+
+/** The end of a folder's path, or the whole path if another folder has the same end. */
+export function labelOf(value: string, all: readonly string[]): string {
+  const end = (path: string) => path.slice(path.lastIndexOf("/") + 1) || path;
+  return all.filter((other) => end(other) === end(value)).length > 1 ? value : end(value);
+}

@@ -1,0 +1,32 @@
+import type { Agent } from "@tokenrail/client";
+
+import { isActive, needsYou } from "./StatusBadge.tsx";
+
+const names = ["Needs you", "Running", "Today", "Earlier"] as const;
+
+export interface Group {
+  readonly name: (typeof names)[number];
+  readonly agents: readonly Agent[];
+}
+
+/** The agents in groups, without empty ones. `today` is the day of the user, as `dayOf` returns it. */
+export function groupsOf(agents: readonly Agent[], today: string): Group[] {
+  const group = (agent: Agent): Group["name"] => {
+    if (needsYou(agent)) return "Needs you";
+    if (isActive(agent.status)) return "Running";
+    return dayOf(Date.parse(agent.createdAt)) === today ? "Today" : "Earlier";
+  };
+  const of = new Map(names.map((name): [Group["name"], Agent[]] => [name, []]));
+  for (const agent of agents) of.get(group(agent))?.push(agent);
+  of.get("Needs you")?.sort(longestFirst);
+  return [...of].filter(([, { length }]) => length > 0).map(([name, grouped]) => ({ name, agents: grouped }));
+}
+
+/** The day in the user's time zone. */
+export function dayOf(time: number): string {
+  return new Date(time).toDateString();
+}
+
+function longestFirst(one: Agent, other: Agent): number {
+  return (one.waitingSince ?? "").localeCompare(other.waitingSince ?? "");
+}

@@ -1,0 +1,141 @@
+import { type ComponentProps, type KeyboardEvent, useEffect, useEffectEvent, useRef, useState } from "react";
+
+import { Failure } from "../agents/LaunchForm.tsx";
+import { Icon } from "../ui/Icon.tsx";
+import { type Command, found } from "./commands.ts";
+
+interface Props {
+  /** Called only while the palette is open. */
+  readonly commandsNow: () => readonly Command[];
+}
+
+/** A button and the keys Ctrl-K or Cmd-K, which open a list of all actions and agents. */
+export function Palette({ commandsNow }: Props) {
+  const [isOpen, setOpen] = useState(false);
+  const toggle = useEffectEvent(() => setOpen(!isOpen));
+  useEffect(() => {
+    const listen = (event: globalThis.KeyboardEvent) => {
+      if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
+      event.preventDefault();
+      toggle();
+    };
+    window.addEventListener("keydown", listen);
+    return () => window.removeEventListener("keydown", listen);
+  }, []);
+  return (
+    <>
+      <button
+        type="button"
+        className="icon-button"
+        aria-label="Commands"
+        title="Commands and agents (Ctrl+K)"
+        aria-keyshortcuts="Control+K Meta+K"
+        data-testid="palette-button"
+        onClick={() => setOpen(true)}
+      >
+        <Icon name="command" />
+      </button>
+      {isOpen && <Choice commands={commandsNow()} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+const combobox: ComponentProps<"input"> = {
+  ...{ type: "text", role: "combobox", autoFocus: true, autoComplete: "off", spellCheck: false },
+  ...{ "aria-label": "Search commands and agents", placeholder: "Search commands and agents" },
+  ...{ "aria-controls": "palette-list", "aria-autocomplete": "list" },
+};
+
+interface ChoiceProps {
+  readonly commands: readonly Command[];
+  readonly onClose: () => void;
+}
+
+function Choice({ commands, onClose }: ChoiceProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const [text, setText] = useState("");
+  const [at, setAt] = useState(0);
+  const [failure, setFailure] = useState<Error>();
+  const shown = found(commands, text);
+  const chosen = shown[Math.min(at, shown.length - 1)];
+  useEffect(() => dialog.current?.showModal(), []);
+  const run = async (command: Command) => {
+    setFailure(undefined);
+    try {
+      await command.run();
+      onClose();
+    } catch (error) {
+      setFailure(error as Error);
+    }
+  };
+  const key = (event: KeyboardEvent) => {
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
+    if (to !== undefined && shown.length > 0) setAt((to + shown.length) % shown.length);
+    else if (event.key === "Enter" && chosen && !event.nativeEvent.isComposing) void run(chosen);
+    else return;
+    event.preventDefault();
+  };
+  return (
+    <dialog
+      ref={dialog}
+      className="dialog palette"
+      aria-label="Commands"
+      data-testid="palette"
+      onClose={onClose}
+      // A click on the backdrop hits the dialog itself.
+      onClick={(event) => event.target === dialog.current && onClose()}
+    >
+      <div className="palette-inner">
+        <input
+          {...combobox}
+          aria-expanded={shown.length > 0}
+          aria-activedescendant={chosen && idOf(chosen)}
+          value={text}
+          onChange={(event) => {
+            setText(event.target.value);
+            setAt(0);
+          }}
+          onKeyDown={key}
+        />
+        {failure && <Failure error={failure} />}
+        {shown.length === 0 && <p className="hint">Nothing matches.</p>}
+        <Options commands={shown} chosen={chosen} onChoose={(command) => setAt(shown.indexOf(command))} onRun={run} />
+      </div>
+    </dialog>
+  );
+}
+
+interface OptionsProps {
+  readonly commands: readonly Command[];
+  readonly chosen: Command | undefined;
+  readonly onChoose: (command: Command) => void;
+  readonly onRun: (command: Command) => void;
+}
+
+function Options({ commands, chosen, onChoose, onRun }: OptionsProps) {
+  useEffect(() => {
+    // Newer browsers return a promise, which must not become the return value of the effect.
+    document.getElementById(idOf(chosen))?.scrollIntoView?.({ block: "nearest" });
+  }, [chosen]);
+  return (
+    <ul id="palette-list" role="listbox" aria-label="Commands and agents">
+      {commands.map((command) => (
+        <li
+          key={command.id}
+          id={idOf(command)}
+          role="option"
+          aria-selected={command === chosen}
+          onPointerMove={() => onChoose(command)}
+          onClick={() => onRun(command)}
+        >
+          <span className="palette-label">{command.label}</span>
+          <span className="muted">{command.hint}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function idOf(command: Command | undefined): string {
+  return `command-${command?.id}`;
+}

@@ -1,0 +1,73 @@
+import type { Agent, Client } from "@tokenrail/client";
+
+import { isActive, needsYou } from "../agents/StatusBadge.tsx";
+import { titleOf } from "../agents/title.ts";
+import { save } from "../ui/save.ts";
+import { type Theme, themes } from "./kept-theme.ts";
+
+/** Something that the palette offers. */
+export interface Command {
+  readonly id: string;
+  readonly label: string;
+  /** A few words beside the label. The user can search for them too. */
+  readonly hint: string;
+  readonly run: () => unknown;
+}
+
+/** A longer list is not read to its end. The user writes more words instead. */
+const shownCommands = 50;
+
+interface Context {
+  readonly client: Client;
+  readonly agents: readonly Agent[];
+  readonly agentId: string | null;
+  readonly onOpen: (id: string | null) => void;
+  readonly onTheme: (theme: Theme) => void;
+}
+
+/** All commands: first the actions, then the agents, newest first. */
+export function commandsOf({ client, agents, agentId, onOpen, onTheme }: Context): Command[] {
+  const current = agents.find(({ id }) => id === agentId);
+  const next = nextThatNeedsYou(agents, agentId);
+  const commands: (Command | undefined | false)[] = [
+    next && { id: "next", label: "Next agent that needs you", hint: titleOf(next), run: () => onOpen(next.id) },
+    { id: "new", label: "New agent", hint: "launch", run: () => onOpen(null) },
+    current &&
+      isActive(current.status) && {
+        ...{ id: "cancel", label: "Cancel this agent", hint: "stop" },
+        run: () => client.cancel(current.id),
+      },
+    current &&
+      !isActive(current.status) && {
+        ...{ id: "export", label: "Export this agent", hint: "download a file" },
+        run: async () => save(await client.exportAgent(current.id), `tokenrail-${current.id}.json`),
+      },
+    ...themes.map((theme) => ({
+      ...{ id: `theme-${theme}`, label: `Theme: ${theme}`, hint: "colours" },
+      run: () => onTheme(theme),
+    })),
+    ...agents.map((agent) => ({
+      ...{ id: agent.id, label: titleOf(agent), hint: `${agent.type} · ${needsYou(agent) ? "needs you" : agent.status}` },
+      run: () => onOpen(agent.id),
+    })),
+  ];
+  return commands.filter((command) => !!command);
+}
+
+/** The commands that have all of these words. Those whose label begins with them come first. */
+export function found(commands: readonly Command[], text: string): Command[] {
+  const looked = text.trim().toLowerCase();
+  const words = looked.split(/\s+/);
+  const begins = ({ label }: Command) => label.toLowerCase().startsWith(looked);
+  const matching = commands.filter(({ label, hint, id }) => {
+    const all = `${label} ${hint} ${id}`.toLowerCase();
+    return words.every((word) => all.includes(word));
+  });
+  return [...matching.filter(begins), ...matching.filter((command) => !begins(command))].slice(0, shownCommands);
+}
+
+/** After the current agent, and from the beginning again after the last one. */
+function nextThatNeedsYou(agents: readonly Agent[], agentId: string | null): Agent | undefined {
+  const at = agents.findIndex(({ id }) => id === agentId);
+  return [...agents.slice(at + 1), ...agents.slice(0, Math.max(0, at))].find(needsYou);
+}

@@ -1,0 +1,18 @@
+import { TokenrailError } from "@tokenrail/client";
+import { useConnection } from "@tokenrail/client/react";
+import { useEffect, useState } from "react";
+
+/** Whether there was no response, so that it is not known what the request has done. */
+export function isUnreachable(error: unknown): boolean {
+  return error instanceof TokenrailError && (error.code === "network" || error.code === "outcome_unknown");
+}
+
+/** Why something failed. That the server cannot be reached is forgotten when the connection is back. */
+export function useFailure(): [failure: Error | undefined, setFailure: (failure: Error | undefined) => void] {
+  const [failure, setFailure] = useState<Error>();
+  const isOpen = useConnection().state === "open";
+  useEffect(() => {
+    if (isOpen) setFailure((now) => (isUnreachable(now) ? undefined : now));
+  }, [isOpen]);
+  return [failure, setFailure];
+}

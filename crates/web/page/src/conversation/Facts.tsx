@@ -1,0 +1,65 @@
+import type { Agent, Item } from "@tokenrail/client";
+import type { ReactNode } from "react";
+
+import { isActive } from "../agents/StatusBadge.tsx";
+import { usePhase } from "../app/link.tsx";
+import { useNow } from "../app/now.ts";
+import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
+import { turnTime } from "./turn-time.ts";
+import { tokensOf } from "./usage.ts";
+
+interface Props {
+  readonly agent: Agent;
+  readonly items: readonly Item[];
+  /** How many events are shown. */
+  readonly head: number;
+}
+
+export function Facts({ agent, items, head }: Props) {
+  const active = isActive(agent.status);
+  // While the connection is lost, it is not known whether the turn is still running.
+  const isLost = usePhase() === "away";
+  const now = useNow(1_000, active && !isLost);
+  const tokens = tokensOf(agent.usage);
+  const took = turnTime(items, active ? now : undefined);
+  return (
+    <dl className="facts" data-testid="facts">
+      <Fact name="Type">{agent.type}</Fact>
+      {agent.model && <Fact name="Model">{agent.model}</Fact>}
+      <Fact name="Created" title={dateOf(agent.createdAt)}>
+        <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
+      </Fact>
+      {took !== undefined && (
+        <Fact
+          name="Turn time"
+          title={active ? "Duration so far of the running turn" : "Duration of the last turn"}
+        >
+          {duration(took)}
+        </Fact>
+      )}
+      <Fact name="Turns">
+        {count(agent.turn)}
+        {agent.queued > 0 ? `, ${count(agent.queued)} queued` : ""}
+      </Fact>
+      <Fact name="Events">{count(head)}</Fact>
+      {tokens && (
+        <Fact name="Tokens">
+          {compact(tokens.input)} in, {compact(tokens.output)} out
+        </Fact>
+      )}
+      {agent.costUsd !== undefined && agent.costUsd > 0 && <Fact name="Cost">{cost(agent.costUsd)}</Fact>}
+      <Fact name="Working directory" title={agent.cwd} long>
+        <bdi>{agent.cwd}</bdi>
+      </Fact>
+    </dl>
+  );
+}
+
+function Fact({ name, title, long, children }: { name: string; title?: string; long?: boolean; children: ReactNode }) {
+  return (
+    <div className={long ? "fact long" : "fact"} title={title}>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,46 @@
+import { type ReactNode, type RefObject, useId } from "react";
+
+import { Icon } from "../ui/Icon.tsx";
+
+interface Props {
+  readonly ref: RefObject<HTMLDialogElement | null>;
+  readonly name: string;
+  readonly children: ReactNode;
+}
+
+/** A button, and a sheet at the bottom of a small screen that it opens. */
+export function Sheet({ ref, name, children }: Props) {
+  const title = useId();
+  return (
+    <>
+      <button
+        type="button"
+        className="icon-button"
+        aria-label={name}
+        aria-haspopup="dialog"
+        data-testid="details"
+        onClick={() => ref.current?.showModal()}
+      >
+        <Icon name="more" />
+      </button>
+      <dialog
+        ref={ref}
+        className="dialog sheet"
+        aria-labelledby={title}
+        data-testid="sheet"
+        // A click on the backdrop hits the dialog itself.
+        onClick={(event) => event.target === ref.current && ref.current.close()}
+      >
+        <div className="sheet-inner">
+          <div className="sheet-head">
+            <h2 id={title}>{name}</h2>
+            <button type="button" className="icon-button" aria-label="Close" onClick={() => ref.current?.close()}>
+              <Icon name="close" />
+            </button>
+          </div>
+          {children}
+        </div>
+      </dialog>
+    </>
+  );
+}

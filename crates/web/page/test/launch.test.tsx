@@ -1,0 +1,105 @@
+import { type Agent, type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
+import { TokenrailProvider } from "@tokenrail/client/react";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { beforeEach, expect, test, vi } from "vitest";
+
+import { LaunchForm } from "../src/agents/LaunchForm.tsx";
+import { recent, remember } from "../src/agents/recent.ts";
+import { Composer } from "../src/conversation/Composer.tsx";
+import { FakeClient, away } from "./fake-client.ts";
+
+beforeEach(() => localStorage.clear());
+
+const type = (name: string, more: object = {}) =>
+  ({ type: name, runner: "process", available: true, default: false, ...more }) as unknown as AgentType;
+const types = [type("claude"), type("codex", { default: true }), type("gone", { available: false })];
+
+const launch = vi.fn((_launch: Launch, _options: { idempotencyKey: string }) => Promise.resolve({ id: "a" }));
+const onLaunched = vi.fn();
+
+function show() {
+  cleanup();
+  launch.mockClear();
+  const client = Object.assign(new FakeClient(), { launch }) as unknown as Client;
+  render(
+    <TokenrailProvider client={client}>
+      <LaunchForm client={client} types={types} onLaunched={onLaunched} />
+    </TokenrailProvider>,
+  );
+}
+
+const field = (label: string | RegExp) => screen.getByLabelText<HTMLInputElement>(label);
+const fill = (label: string | RegExp, value: string) => fireEvent.change(field(label), { target: { value } });
+const submit = () => act(async () => fireEvent.submit(screen.getByTestId("launch-form")));
+const offered = (label: RegExp) => [...(field(label).list?.options ?? [])].map(({ value }) => value);
+
+test("the folder, the model and the type of a launch are offered the next time", async () => {
+  show();
+  expect([field("Type").value, offered(/Working directory/), offered(/Model/)]).toEqual(["codex", [], []]);
+  fill("Prompt", "Fix it");
+  fill("Type", "claude");
+  fill(/Working directory/, "/src/shop");
+  fill(/Model/, "opus");
+  await submit();
+  expect(launch.mock.calls[0]?.[0]).toEqual({ prompt: "Fix it", type: "claude", cwd: "/src/shop", model: "opus" });
+  show();
+  expect([field("Type").value, offered(/Working directory/), offered(/Model/)]).toEqual(["claude", ["/src/shop"], ["opus"]]);
+});
+
+test("a type that is not available any more is not chosen", () => {
+  remember("type", "gone");
+  show();
+  expect(field("Type").value).toBe("codex");
+});
+
+test("few values are remembered, newest first and each once, whatever the storage contains", () => {
+  for (let number = 0; number < 20; number++) remember("cwd", `/${number}`);
+  remember("cwd", "/15");
+  remember("cwd", "x".repeat(10_000));
+  expect(recent("cwd")).toEqual(["/15", "/19", "/18", "/17", "/16", "/14", "/13", "/12"]);
+  for (const nonsense of ["{", "{}", "[1, null]"]) {
+    localStorage.setItem("tokenrail-recent-cwd", nonsense);
+    expect(recent("cwd")).toEqual([]);
+  }
+});
+
+test("a launch without a response is tried again with the same key, and one that was refused with another", async () => {
+  show();
+  fill("Prompt", "Fix it");
+  const key = async (failure: Error) => {
+    launch.mockRejectedValueOnce(failure);
+    await submit();
+    return launch.mock.lastCall?.[1].idempotencyKey;
+  };
+  const first = await key(away());
+  expect(await key(away())).toBe(first);
+  expect(await key(new TokenrailError("validation_failed", "cwd: not allowed"))).toBe(first);
+  const later = await key(away());
+  expect(later).not.toBe(first);
+  fill("Prompt", "Fix it all");
+  expect(await key(away())).not.toBe(later);
+});
+
+function compose(agent: Partial<Agent>) {
+  const fake = new FakeClient();
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Composer agent={{ ...fake.agentNow, ...agent }} send={() => Promise.resolve()} />
+    </TokenrailProvider>,
+  );
+  return fake;
+}
+
+test("a running turn can be stopped from the composer, and no other", async () => {
+  const fake = compose({ status: "running", queued: 1 });
+  const stop = screen.getByRole("button", { name: "Stop" });
+  expect(stop.title).toBe("Stop this turn and the queued ones");
+  fake.cancel.mockRejectedValueOnce(away());
+  await act(async () => fireEvent.click(stop));
+  expect(screen.getByRole("alert").textContent).toContain("Cannot reach the server.");
+  await act(async () => fireEvent.click(stop));
+  expect([screen.queryByRole("alert"), fake.cancel.mock.calls]).toEqual([null, [["a"], ["a"]]]);
+  cleanup();
+  compose({ status: "completed" });
+  expect(screen.queryByRole("button", { name: "Stop" })).toBeNull();
+});

@@ -1,0 +1,111 @@
+import type { Agent } from "@tokenrail/client";
+import { TokenrailProvider } from "@tokenrail/client/react";
+import { act, fireEvent, render, screen, within } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { AgentList } from "../src/agents/AgentList.tsx";
+import { Told } from "./events.ts";
+import { FakeClient } from "./fake-client.ts";
+
+const now = new Date(2026, 10, 22, 12, 0);
+beforeEach(() => void vi.useFakeTimers({ now }));
+afterEach(() => void vi.useRealTimers());
+
+const hour = 3_600_000;
+
+function agent(id: string, hoursAgo: number, more: object = {}): Agent {
+  const common = { type: "fake", status: "completed", prompt: `Do ${id}`, head: 1, openQuestions: 0, cwd: `/data/${id}/work` };
+  return { id, ...common, createdAt: new Date(now.getTime() - hoursAgo * hour).toISOString(), ...more } as unknown as Agent;
+}
+
+const agents = [
+  agent("new", 1),
+  agent("asks", 2, { status: "running", openQuestions: 1, waitingSince: "2026-11-22T09:00:00.000Z", cwd: "/src/shop" }),
+  agent("runs", 30, { status: "running", type: "claude-code", cwd: "/src/shop" }),
+  agent("starts", 3, { status: "initializing", cwd: "/old/shop" }),
+  agent("copy", 13, { readOnly: true, status: "failed" }),
+  agent("again", 11, { readOnly: true, replayOf: "new" }),
+];
+
+function List({ listed, current = null }: { readonly listed: readonly Agent[]; readonly current?: string | null }) {
+  const nothing = () => undefined;
+  return <AgentList {...{ agents: listed, active: 0, loading: false, current, onOpen: nothing, onRetry: nothing }} />;
+}
+
+function show(listed: readonly Agent[], current: string | null = null, fake = new FakeClient()) {
+  render(
+    <TokenrailProvider client={fake.client}>
+      <List listed={listed} current={current} />
+    </TokenrailProvider>,
+  );
+}
+
+function groups(): Record<string, (string | undefined)[]> {
+  const regions = screen.queryAllByRole("region");
+  const entry = (region: HTMLElement) => [
+    within(region).getByRole("heading").textContent,
+    within(region).getAllByTestId("agent").map((item) => item.dataset["agentId"]),
+  ];
+  return Object.fromEntries(regions.map(entry));
+}
+
+function choose(chip: string, value: string): void {
+  fireEvent.change(screen.getByLabelText(`Filter by ${chip}`), { target: { value } });
+}
+
+function offered(chip: string): (string | null)[] {
+  return [...screen.getByLabelText<HTMLSelectElement>(`Filter by ${chip}`).options].map(({ textContent }) => textContent);
+}
+
+test("agents are in groups: those that need the user, those that run, today's, and earlier ones", () => {
+  show(agents);
+  const found = { "Needs you": ["asks"], Running: ["runs", "starts"], Today: ["new", "again"], Earlier: ["copy"] };
+  expect(groups()).toEqual(found);
+  expect(Object.keys(groups())).toEqual(Object.keys(found));
+});
+
+test("an agent of today is one of yesterday after midnight", async () => {
+  show([agent("new", 1)]);
+  expect(groups()).toEqual({ Today: ["new"] });
+  await act(() => vi.advanceTimersByTimeAsync(12 * hour));
+  expect(groups()).toEqual({ Earlier: ["new"] });
+});
+
+test("chips filter by state, type and folder, and work together", () => {
+  show(agents);
+  expect(offered("state")).toEqual(["Any state", "completed", "failed", "needs you", "running"]);
+  expect(offered("type")).toEqual(["Any type", "claude-code", "fake"]);
+  // Folders with the same name show their paths. Folders that were made for an agent are one choice.
+  expect(offered("folder")).toEqual(["Any folder", "/old/shop", "/src/shop", "a folder of its own"]);
+  choose("state", "running");
+  expect(groups()).toEqual({ Running: ["runs", "starts"] });
+  choose("folder", "/src/shop");
+  expect(groups()).toEqual({ Running: ["runs"] });
+  choose("state", "");
+  expect(groups()).toEqual({ "Needs you": ["asks"], Running: ["runs"] });
+  choose("type", "claude-code");
+  expect(groups()).toEqual({ Running: ["runs"] });
+  fireEvent.change(screen.getByLabelText("Filter agents"), { target: { value: "copy" } });
+  expect(groups()).toEqual({});
+  expect(document.body.textContent).toContain("No agents match.");
+});
+
+test("a chip that would filter nothing is not there", () => {
+  show(agents.map((each) => ({ ...each, type: "fake" })));
+  expect(screen.queryByLabelText("Filter by type")).toBeNull();
+});
+
+test("imported agents and replays are marked", () => {
+  show(agents);
+  const tags = screen.getAllByTestId("agent").map((item) => item.querySelector(".tag")?.textContent);
+  expect(tags).toEqual([undefined, undefined, undefined, undefined, "replay", "imported"]);
+});
+
+test("the agent on screen has as many events in the list as in the conversation", async () => {
+  const fake = new FakeClient();
+  show([{ ...fake.agentNow, createdAt: agents[0]?.createdAt ?? "" }, ...agents], "a", fake);
+  await act(() => vi.advanceTimersByTimeAsync(500));
+  fake.arrive(new Told().prompt("go").text("m", "one").text("m", "two").events);
+  await act(() => vi.advanceTimersByTimeAsync(100));
+  expect(document.querySelector("[data-agent-id=a]")?.textContent).toContain("3 events");
+});

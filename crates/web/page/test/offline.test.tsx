@@ -1,0 +1,231 @@
+import { TokenrailError, applyEvents, emptyTranscript } from "@tokenrail/client";
+import { TokenrailProvider } from "@tokenrail/client/react";
+import { act, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+
+import { Banner } from "../src/app/Banner.tsx";
+import { LinkProvider, type Phase, useLink } from "../src/app/link.tsx";
+import { Composer } from "../src/conversation/Composer.tsx";
+import { Header } from "../src/conversation/Header.tsx";
+import { Outbox, useOutbox } from "../src/conversation/outbox.ts";
+import { Pulse } from "../src/conversation/Pulse.tsx";
+import { Told } from "./events.ts";
+import { FakeClient, away } from "./fake-client.ts";
+
+beforeEach(() => void vi.useFakeTimers({ now: Date.parse("2026-11-22T06:43:00.000Z") }));
+afterEach(() => void vi.useRealTimers());
+
+/** Whatever is due in this time, and the answers to it. */
+async function after(ms = 0): Promise<void> {
+  await act(() => vi.advanceTimersByTimeAsync(ms));
+}
+
+const nothing = () => undefined;
+const running = new Told().prompt("go").text("m", "Reading the notes");
+const { items } = applyEvents(emptyTranscript, running.events);
+
+function Page({ agentId = "a", fake }: { agentId?: string | null; fake: FakeClient }) {
+  const [phase, onCaughtUp] = useLink();
+  const outbox = useOutbox();
+  const props = { items, head: 2, plain: false, notices: false, onPlain: nothing, onNotices: nothing };
+  return (
+    <>
+      <Banner {...{ phase, agentId, onCaughtUp }} />
+      <LinkProvider value={phase}>
+        <Header agent={fake.agentNow} {...props} onSearch={nothing} onOpen={nothing} />
+        <Pulse items={items} />
+        <Composer agent={fake.agentNow} send={(content) => outbox.send("a", content)} />
+      </LinkProvider>
+    </>
+  );
+}
+
+async function show(agentId: string | null = "a") {
+  const fake = new FakeClient();
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Page agentId={agentId} fake={fake} />
+    </TokenrailProvider>,
+  );
+  await after(500);
+  const become = async (...state: Parameters<FakeClient["become"]>) => {
+    act(() => fake.become(...state));
+    await after();
+  };
+  return { fake, become };
+}
+
+const lost = { state: "waiting", retryInMs: 5_000, error: away() } as const;
+const banner = () => screen.queryByTestId("banner")?.textContent;
+
+test("a lost connection is said with a countdown, and the user can retry at once", async () => {
+  const { fake, become } = await show();
+  await become(lost);
+  expect(banner()).toBeUndefined();
+  await after(1_500);
+  expect(banner()).toBe("Disconnected. Retrying in 4 sRetry now");
+  await after(2_000);
+  expect(banner()).toContain("Retrying in 2 s");
+  fireEvent.click(screen.getByText("Retry now"));
+  expect(fake.retryNow).toHaveBeenCalledOnce();
+  await become({ state: "connecting" });
+  expect(banner()).toContain("Disconnected. Retrying…");
+  await become({ ...lost, retryInMs: 9_000 });
+  expect(banner()).toContain("Retrying in 9 s");
+});
+
+test("after the return, the banner counts the events that were missed, and then goes away", async () => {
+  const { fake, become } = await show();
+  const told = new Told().prompt("go").text("m", "one");
+  fake.arrive(told.events);
+  await after(100);
+  await become(lost);
+  await after(2_000);
+  fake.agentNow = { ...fake.agentNow, head: 122 };
+  await become({ state: "open" });
+  expect(banner()).toBe("Connected. Catching up…");
+  for (let number = 0; number < 120; number++) told.text("m", ` ${number}`);
+  fake.arrive(told.events.slice(2));
+  await after(100);
+  expect(banner()).toBe("Caught up: 120 events");
+  await after(4_000);
+  expect(banner()).toBeUndefined();
+});
+
+test("a short interruption, and one on the first page, are no trouble", async () => {
+  const { become } = await show(null);
+  await become(lost);
+  await after(500);
+  expect(banner()).toBeUndefined();
+  await become({ state: "open" });
+  expect(banner()).toBeUndefined();
+  await after(10_000);
+  await become(lost);
+  await after(2_000);
+  await become({ state: "open" });
+  expect(banner()).toBe("Connected again");
+});
+
+test("a connection that the server refuses for good offers to load the page again", async () => {
+  const { become } = await show();
+  await become({ state: "closed", error: new TokenrailError("protocol", "the server closed the connection") });
+  await after(1_000);
+  expect(banner()).toBe("Disconnected. The server closed the connection.Reload the page");
+});
+
+test("while the connection is lost, the clock and the rate stand still", async () => {
+  const { become } = await show();
+  const clock = () => screen.getByTitle("Duration so far of the running turn").textContent;
+  await after(3_000);
+  const before = clock();
+  await become(lost);
+  await after(10_000);
+  expect(clock()).toBe(before);
+  expect(screen.getByTestId("pulse").textContent).toContain("– tokens/s");
+  await become({ state: "open" });
+  await after(1_000);
+  expect(clock()).not.toBe(before);
+  expect(screen.getByTestId("pulse").textContent).toContain("0 tokens/s");
+});
+
+test("what is caught up after the return does not count as speed", async () => {
+  const view = (phase: Phase, more: Told) => (
+    <LinkProvider value={phase}>
+      <Pulse items={applyEvents(emptyTranscript, more.events).items} />
+    </LinkProvider>
+  );
+  const told = new Told().prompt("go").text("m", "Reading the notes");
+  const { rerender } = render(view("live", told));
+  const rate = () => screen.getByTestId("pulse").textContent;
+  told.text("m", "x".repeat(4_000));
+  rerender(view("catching-up", told));
+  await after(1_600);
+  expect(rate()).toBe("0 tokens/s");
+  rerender(view("live", told));
+  await after(1_600);
+  expect(rate()).toBe("0 tokens/s");
+  told.text("m", "x".repeat(400));
+  rerender(view("live", told));
+  await after(500);
+  await after(1_000);
+  expect(rate()).toBe("100 tokens/s");
+});
+
+function write(text: string): void {
+  fireEvent.change(screen.getByLabelText("Message to the agent"), { target: { value: text } });
+  fireEvent.submit(screen.getByTestId("composer"));
+}
+
+test("a message that did not arrive is sent by itself when the connection is back, with the same key", async () => {
+  const { fake, become } = await show();
+  fake.send.mockRejectedValue(away());
+  await become(lost);
+  write("And the tests?");
+  await after();
+  expect(screen.getByTestId("unsent").textContent).toContain("Not delivered yet. It is sent when the server is back.");
+  expect(screen.queryByRole("alert")).toBeNull();
+  expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("");
+  let answer = nothing as () => void;
+  fake.send.mockImplementation(() => new Promise((resolve) => (answer = () => resolve({ turn: 2, queued: true }))));
+  await become({ state: "open" });
+  // A connection that comes and goes while the message is on its way sends nothing twice.
+  await become(lost);
+  await become({ state: "open" });
+  await after(20_000);
+  expect(fake.send.mock.calls.length).toBe(2);
+  answer();
+  await after();
+  expect(screen.queryByTestId("unsent")).toBeNull();
+  await after(60_000);
+  const sent = fake.send.mock.calls.map(([id, { content }, { idempotencyKey }]) => [id, content, idempotencyKey]);
+  expect(sent).toEqual([["a", "And the tests?", sent[0]?.[2]], sent[0]]);
+});
+
+test("a message that did not arrive is sent again even if the connection seems open", async () => {
+  const { fake } = await show();
+  fake.send.mockRejectedValueOnce(away());
+  write("Hello?");
+  await after();
+  expect(screen.getByTestId("unsent")).toBeTruthy();
+  await after(5_000);
+  expect(screen.queryByTestId("unsent")).toBeNull();
+});
+
+test("a message that did not arrive can be edited, and is then not sent by itself", async () => {
+  const { fake, become } = await show();
+  fake.send.mockRejectedValueOnce(away());
+  await become(lost);
+  write("Delete it all");
+  await after();
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("Delete it all");
+  await become({ state: "open" });
+  await after(60_000);
+  expect(fake.send.mock.calls.length).toBe(1);
+});
+
+test("a kept message that the server refuses stays with the reason, and is not sent again", async () => {
+  const fake = new FakeClient();
+  const outbox = new Outbox(fake.client);
+  fake.send.mockRejectedValueOnce(away());
+  await outbox.send("a", "More");
+  fake.send.mockRejectedValue(new TokenrailError("agent_deleted" as never, "the agent was deleted"));
+  fake.become({ state: "open" });
+  await after();
+  expect(outbox.get("a")?.refusal?.message).toBe("the agent was deleted");
+  fake.become({ state: "open" });
+  await after(60_000);
+  expect(fake.send.mock.calls.length).toBe(2);
+  expect(outbox.takeBack("a")).toBe("More");
+});
+
+test("that the server cannot be reached is forgotten when the connection is back", async () => {
+  const { fake, become } = await show();
+  fake.cancel.mockRejectedValueOnce(away());
+  await become(lost);
+  fireEvent.click(screen.getByTestId("cancel"));
+  await after();
+  expect(screen.getByRole("alert").textContent).toContain("Cannot reach the server.");
+  await become({ state: "open" });
+  expect(screen.queryByRole("alert")).toBeNull();
+});

@@ -1,0 +1,151 @@
+import type { Agent } from "@tokenrail/client";
+import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
+import axe from "axe-core";
+import { beforeEach, expect, test, vi } from "vitest";
+
+import { commandsOf } from "../src/app/commands.ts";
+import { keptTheme } from "../src/app/kept-theme.ts";
+import { Palette } from "../src/app/Palette.tsx";
+import { ThemeButton, useTheme } from "../src/app/theme.tsx";
+import { FakeClient, away } from "./fake-client.ts";
+
+// The browser for these tests knows no modal dialogs.
+beforeEach(() => {
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  localStorage.clear();
+});
+
+const agent = (id: string, prompt: string, more: object = {}) =>
+  ({ id, prompt, type: "fake", status: "completed", openQuestions: 0, ...more }) as unknown as Agent;
+
+const agents = [
+  agent("a1", "Fix the login"),
+  agent("a2", "Write the report", { status: "running" }),
+  agent("a3", "Tidy up", { status: "running", openQuestions: 1 }),
+  agent("a4", "Log less", { status: "running", openQuestions: 1 }),
+];
+
+const onOpen = vi.fn();
+
+function App({ fake, agentId }: { readonly fake: FakeClient; readonly agentId: string | null }) {
+  const [, onTheme] = useTheme();
+  return (
+    <>
+      <input aria-label="Message" />
+      <ThemeButton />
+      <Palette commandsNow={() => commandsOf({ client: fake.client, agents, agentId, onOpen, onTheme })} />
+    </>
+  );
+}
+
+function show(agentId: string | null = null) {
+  onOpen.mockClear();
+  const fake = new FakeClient();
+  render(<App fake={fake} agentId={agentId} />);
+  return fake;
+}
+
+const open = (modifier: object = { ctrlKey: true }) => fireEvent.keyDown(window, { key: "k", ...modifier });
+const box = () => screen.getByRole("combobox");
+const options = () => screen.queryAllByRole("option").map((option) => option.firstChild?.textContent);
+const chosen = () => screen.getByRole("option", { selected: true });
+const press = (...keys: string[]) => keys.forEach((key) => fireEvent.keyDown(box(), { key }));
+const write = (text: string) => fireEvent.change(box(), { target: { value: text } });
+
+test("an agent is found and opened by the keyboard alone", async () => {
+  show();
+  open();
+  expect(document.activeElement).toBe(box());
+  write("log");
+  // Labels that begin with the words come first.
+  expect(options()).toEqual(["Log less", "Fix the login"]);
+  press("ArrowDown");
+  expect(box().getAttribute("aria-activedescendant")).toBe(chosen().id);
+  expect(chosen().textContent).toContain("Fix the login");
+  press("ArrowDown");
+  expect(chosen().textContent).toContain("Log less");
+  press("ArrowUp");
+  await act(async () => press("Enter"));
+  expect(onOpen).toHaveBeenCalledWith("a1");
+  expect(screen.queryByRole("dialog")).toBeNull();
+});
+
+test("the keys work while the user writes, and with Cmd, and close it again", () => {
+  show();
+  const message = screen.getByLabelText("Message");
+  fireEvent.keyDown(message, { key: "k", metaKey: true });
+  expect(screen.getByRole("dialog", { name: "Commands" })).toBeTruthy();
+  open();
+  expect(screen.queryByRole("dialog")).toBeNull();
+  open({});
+  expect(screen.queryByRole("dialog")).toBeNull();
+  open();
+  fireEvent(screen.getByRole("dialog"), new Event("close"));
+  expect(screen.queryByRole("dialog")).toBeNull();
+});
+
+test("the next agent that needs the user is the one after the current one", async () => {
+  for (const [current, next] of [[null, "a3"], ["a3", "a4"], ["a4", "a3"]] as const) {
+    show(current);
+    open();
+    expect(options()[0]).toBe("Next agent that needs you");
+    await act(async () => press("Enter"));
+    expect(onOpen).toHaveBeenCalledWith(next);
+    cleanup();
+  }
+});
+
+test("what can be done with the current agent depends on its state", async () => {
+  const fake = show("a2");
+  open();
+  expect(options()).toContain("Cancel this agent");
+  expect(options()).not.toContain("Export this agent");
+  write("cancel");
+  fake.cancel.mockRejectedValueOnce(away());
+  await act(async () => press("Enter"));
+  expect(within(screen.getByRole("dialog")).getByRole("alert").textContent).toContain("Cannot reach the server.");
+  await act(async () => press("Enter"));
+  expect(fake.cancel.mock.calls.map(([id]) => id)).toEqual(["a2", "a2"]);
+  expect(screen.queryByRole("dialog")).toBeNull();
+});
+
+test("an agent that has ended can be exported, and none without an agent", () => {
+  show("a1");
+  open();
+  expect(options()).toContain("Export this agent");
+  expect(options()).not.toContain("Cancel this agent");
+  cleanup();
+  show();
+  open();
+  expect(options()).not.toContain("Export this agent");
+});
+
+test("the theme is kept for all tabs, and the button knows it", async () => {
+  show();
+  open();
+  write("dark");
+  await act(async () => press("Enter"));
+  expect([document.documentElement.dataset["theme"], keptTheme()]).toEqual(["dark", "dark"]);
+  expect(screen.getByTestId("theme").getAttribute("aria-label")).toBe("Theme: dark. Switch to system");
+  localStorage.setItem("tokenrail-theme", "light");
+  act(() => void window.dispatchEvent(new StorageEvent("storage")));
+  expect(document.documentElement.dataset["theme"]).toBe("light");
+});
+
+test("words that nothing has say so", async () => {
+  show();
+  open();
+  write("no such thing");
+  expect(screen.getByRole("dialog").textContent).toContain("Nothing matches.");
+  await act(async () => press("ArrowDown", "Enter"));
+  expect(screen.getByRole("dialog")).toBeTruthy();
+});
+
+test("axe finds nothing in the palette", async () => {
+  show();
+  open();
+  const { violations } = await axe.run(screen.getByRole("dialog"), { rules: { "color-contrast": { enabled: false } } });
+  expect(violations.map(({ id }) => id)).toEqual([]);
+});
