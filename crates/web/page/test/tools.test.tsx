@@ -7,6 +7,8 @@ import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver, matchesOf } from "../src/conversation/search.ts";
+import { diffOf } from "../src/conversation/tools/diff.ts";
+import { kindOf } from "../src/conversation/tools/kind.ts";
 import { NewestTodos, newestTodos } from "../src/conversation/tools/todos.ts";
 import { Told } from "./events.ts";
 
@@ -93,6 +95,13 @@ test("unchanged lines of an edit are folded, and the search opens them", () => {
   expect(foldsOver(row, "twenty", false)).toEqual([`${row.key} open`]);
   fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
   expect(diffLines()).toContain(" line 11");
+});
+
+test("an edit is compared only once", () => {
+  const input = { file_path: "a", old_string: "one", new_string: "two" };
+  const [first, second] = [kindOf("Edit", input), kindOf("Edit", input)];
+  if (first.kind !== "edit" || second.kind !== "edit" || !first.changes[0] || !second.changes[0]) throw new Error("no edit");
+  expect(diffOf(first.changes[0])).toBe(diffOf(second.changes[0]));
 });
 
 test("an edit that is too long to compare is shown as clipped text", () => {

@@ -38,7 +38,19 @@ const looks: Readonly<Record<string, "Read" | "Searched" | "Listed" | "Fetched">
   webfetch: "Fetched",
 };
 
+/** The kinds of calls, by their inputs. The same input has the same `Change` objects, so it is compared only once. */
+const kinds = new WeakMap<object, { readonly name: string; readonly kind: ToolKind }>();
+
 export function kindOf(name: string, input: unknown): ToolKind {
+  if (typeof input !== "object" || input === null) return kindOfNew(name, input);
+  const known = kinds.get(input);
+  if (known?.name === name) return known.kind;
+  const kind = kindOfNew(name, input);
+  kinds.set(input, { name, kind });
+  return kind;
+}
+
+function kindOfNew(name: string, input: unknown): ToolKind {
   if (typeof input === "string") return patchStart.test(input) ? { kind: "patch", text: input } : { kind: "other" };
   const fields = fieldsOf(input);
   const todos = todosIn(input);
