@@ -19,7 +19,7 @@ export async function readRows() {
   };
   const rows = new Map();
   const look = async () => {
-    for (const folded of list.querySelectorAll(".thinking > [aria-expanded=false]")) folded.click();
+    for (const folded of list.querySelectorAll(":is(.thinking, .tool) > [aria-expanded=false]")) folded.click();
     await frames();
     for (const item of list.querySelectorAll("[data-index]")) {
       const row = item.querySelector("[data-testid^=row-]");

@@ -61,16 +61,6 @@ test.each([
   expect(screen.getByLabelText("Input").textContent?.trim()).toBe(text.trim());
 });
 
-test("a replacement is shown as the lines that go and those that come", () => {
-  show(new Told().call("c", "Edit", { file_path: "a.md", old_string: "one\ntwo\n", new_string: "one\n2\n" }));
-  expect(screen.getByLabelText("Input").textContent).toBe("- one\n- two\n+ one\n+ 2");
-});
-
-test("an end of line that comes or goes is a part of the replacement", () => {
-  show(new Told().call("c", "Edit", { file_path: "a.md", old_string: "one\n", new_string: "one" }));
-  expect(screen.getByLabelText("Input").textContent).toBe("- one\n- \n+ one");
-});
-
 test("a tool card tells in short what else was given", () => {
   const unseen = { dangerouslyDisableSandbox: true, env: { A: "1\n2" }, note: "x".repeat(400) };
   show(new Told().call("c", "Bash", { command: "echo ok", description: "Say ok", ...unseen }));

@@ -30,6 +30,7 @@ import { rowsOf } from "./rows.ts";
 import { SearchBar } from "./SearchBar.tsx";
 import { revealed, useMarks } from "./marks.ts";
 import { foldsOver, useMatches } from "./search.ts";
+import { NewestTodos, newestTodos, todosOf } from "./tools/todos.ts";
 import { useMoves } from "./moves.ts";
 
 interface Props {
@@ -85,7 +86,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const [plain, setPlain] = useState(false);
   const [notices, setNotices] = useState(false);
   const all = useMemo(() => rowsOf(items), [items]);
-  const rows = useMemo(() => (notices ? all : all.filter((row) => row.kind !== "notice")), [all, notices]);
+  const rows = useMemo(() => (notices ? all : all.filter((row) => row.kind !== "notice" || todosOf(row))), [all, notices]);
   const list = useRef<ListHandle>(null);
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
@@ -118,15 +119,17 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
       <Answering value={canAsk ? answer : undefined}>
-        <MessageList
-          rows={rows}
-          plain={plain}
-          found={search.found}
-          handle={list}
-          busy={live && isActive(agent.status)}
-          loading={loading}
-          onRetry={canAsk ? onRetry : undefined}
-        />
+        <NewestTodos value={newestTodos(rows)}>
+          <MessageList
+            rows={rows}
+            plain={plain}
+            found={search.found}
+            handle={list}
+            busy={live && isActive(agent.status)}
+            loading={loading}
+            onRetry={canAsk ? onRetry : undefined}
+          />
+        </NewestTodos>
       </Answering>
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>

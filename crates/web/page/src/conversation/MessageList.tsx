@@ -248,7 +248,8 @@ function firstOfTheLast(rows: readonly Row[]): number {
 
 /** The minimum height of a row. */
 function roughHeight(row: Row): number {
-  if (row.kind === "tool") return 120;
+  // A call that succeeded may be folded to its head.
+  if (row.kind === "tool") return row.state === "done" ? 60 : 120;
   if (row.kind !== "text" && row.kind !== "prompt") return 50;
   return 40 + Math.min(highestText, (row.text.length / 120) * 22 + linesIn(row.text) * 14);
 }

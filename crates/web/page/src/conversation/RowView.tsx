@@ -14,6 +14,8 @@ import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
 import type { Row, TextRow } from "./row.ts";
 import { textOf } from "./text.ts";
+import { TodoNotice } from "./tools/TodoNotice.tsx";
+import { todosOf } from "./tools/todos.ts";
 import { ToolCard } from "./ToolCard.tsx";
 
 export interface RowProps {
@@ -91,7 +93,7 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
     case "question":
       return <QuestionCard row={row} />;
     case "notice":
-      return <NoticeLine row={row} />;
+      return row.name === "todo_list" && todosOf(row) ? <TodoNotice row={row} /> : <NoticeLine row={row} />;
   }
 }
 
@@ -143,6 +145,6 @@ function labelOf(row: Row): string {
     case "question":
       return "Permission request";
     case "notice":
-      return "Notice";
+      return todosOf(row) ? "To-do list" : "Notice";
   }
 }

@@ -1,9 +1,12 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useContext } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
 import { useKept } from "./kept.tsx";
 import type { Row, ToolRow, ToolState } from "./row.ts";
-import { ToolInput, summaryOf } from "./ToolInput.tsx";
+import { ToolInput } from "./ToolInput.tsx";
+import { HeadFacts, summaryOfCall } from "./tools/Head.tsx";
+import { kindOf } from "./tools/kind.ts";
+import { NewestTodos, newestTodos } from "./tools/todos.ts";
 import { ToolOutput } from "./ToolOutput.tsx";
 
 const states: Record<ToolState, string> = {
@@ -21,7 +24,7 @@ interface Props {
 
 /** A tool call: its input, its result, and the messages of its sub-agent. */
 export function ToolCard({ row, renderInner }: Props) {
-  const [open, setOpen] = useKept(`${row.key} open`, true);
+  const [open, setOpen] = useKept(`${row.key} open`, isOpenAtFirst(row, useContext(NewestTodos)));
   return (
     <div
       className="tool"
@@ -33,15 +36,16 @@ export function ToolCard({ row, renderInner }: Props) {
       <button type="button" className="tool-head disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
         <span className="tool-name">{row.name}</span>
-        <span className="tool-summary">{summaryOf(row.input)}</span>
+        <span className="tool-summary">{summaryOfCall(row)}</span>
+        <HeadFacts row={row} />
         <ToolStateMark state={row.state} />
       </button>
       {open && (
         <div className="tool-body">
-          <ToolInput id={row.key} input={row.input} />
+          <ToolInput id={row.key} name={row.name} input={row.input} />
           {row.inner.length > 0 && (
             <div className="tool-inner" role="group" aria-label="Sub-agent" data-testid="sub-agent">
-              {row.inner.map(renderInner)}
+              <NewestTodos value={newestTodos(row.inner)}>{row.inner.map(renderInner)}</NewestTodos>
             </div>
           )}
           <ToolOutput row={row} />
@@ -49,6 +53,14 @@ export function ToolCard({ row, renderInner }: Props) {
       )}
     </div>
   );
+}
+
+/** Calls that only look are folded if they succeed, and to-do lists if there is a newer one. */
+function isOpenAtFirst(row: ToolRow, newest: string | undefined): boolean {
+  const { kind } = kindOf(row.name, row.input);
+  if (row.state === "failed" || row.state === "stopped") return true;
+  if (kind === "look") return row.inner.length > 0;
+  return kind !== "todos" || newest === undefined || newest === row.key;
 }
 
 function ToolStateMark({ state }: { readonly state: ToolState }) {

@@ -1,10 +1,15 @@
 import { Ansi } from "../markdown/ansi.tsx";
-import { Clipped } from "./Clipped.tsx";
+import { Clipped, type Part } from "./Clipped.tsx";
 import type { ToolRow } from "./row.ts";
 import { asText } from "./text.ts";
 
 /** Lines of an output that are shown until the user requests the rest. */
 export const outputLines = 12;
+
+/** The reason of a failure is at the end of the output. */
+export function partOf({ state }: ToolRow): Part {
+  return state === "failed" ? "end" : "beginning";
+}
 
 export function ToolOutput({ row }: { readonly row: ToolRow }) {
   const text = asText(row.output);
@@ -16,6 +21,7 @@ export function ToolOutput({ row }: { readonly row: ToolRow }) {
       label={row.state === "failed" ? "Error output" : "Output"}
       text={text}
       lines={outputLines}
+      part={partOf(row)}
     >
       {(shown) => <Ansi text={shown} />}
     </Clipped>

@@ -1,0 +1,49 @@
+import { counted } from "../../ui/format.ts";
+import type { ToolRow } from "../row.ts";
+import { asText } from "../text.ts";
+import { summaryOf } from "../ToolInput.tsx";
+import { diffOf } from "./diff.ts";
+import { exitCodeOf } from "./exit.ts";
+import { kindOf } from "./kind.ts";
+import { progressOf } from "./Todos.tsx";
+
+/** What distinguishes a call from others of the same tool. */
+export function summaryOfCall({ name, input }: ToolRow): string {
+  const kind = kindOf(name, input);
+  switch (kind.kind) {
+    case "edit":
+      return kind.path;
+    case "todos":
+      return progressOf(kind.todos);
+    case "look":
+      return kind.what || summaryOf(input);
+    case "plan":
+      return "Plan";
+    default:
+      return summaryOf(input);
+  }
+}
+
+/** Short facts in the head of a card: changed lines, lines that were read, the exit code. */
+export function HeadFacts({ row }: { readonly row: ToolRow }) {
+  const kind = kindOf(row.name, row.input);
+  if (kind.kind === "edit") {
+    const diffs = kind.changes.map(diffOf);
+    if (!diffs.every((diff) => diff !== undefined)) return null;
+    const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
+    const [added, removed] = [sum(diffs.map((diff) => diff.added)), sum(diffs.map((diff) => diff.removed))];
+    return (
+      <span className="counts">
+        <span className="plus">+{added}</span> <span className="minus">−{removed}</span>
+      </span>
+    );
+  }
+  if (kind.kind === "look" && row.state === "done") return <span className="fact">{sizeOf(row)}</span>;
+  const code = kind.kind === "command" ? exitCodeOf(row.output) : undefined;
+  return code ? <span className="exit">exit {code}</span> : null;
+}
+
+function sizeOf({ output }: ToolRow): string {
+  const text = asText(output).trimEnd();
+  return text ? counted(text.split("\n").length, "line") : "no output";
+}
