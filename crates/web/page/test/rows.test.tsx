@@ -81,6 +81,7 @@ test("what a sub-agent says and does is inside the call that started it", () => 
     .call("d", "Read", { file_path: "x" }, inner)
     .gave("d", "alpha", inner);
   show(told.gave("c", "It says alpha."));
+  fireEvent.click(screen.getByRole("button", { name: /^Agent/ }));
   const inside = screen.getByTestId("sub-agent");
   expect(within(inside).getByText("Looking.")).toBeTruthy();
   expect(within(inside).getByRole("group", { name: "Tool Read: done" })).toBeTruthy();

@@ -8,6 +8,7 @@ import { titleOf } from "../agents/title.ts";
 import { useNow } from "../app/now.ts";
 import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
+import { DetailsSwitch } from "./details.tsx";
 import { save } from "../ui/save.ts";
 import { turnTime } from "./turn-time.ts";
 import { tokensOf } from "./usage.ts";
@@ -61,6 +62,7 @@ export function Header(props: Props) {
           {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={attempt(exported)} />}
           <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
           <Toggle icon="terminal" name="Notices" on={props.notices} set={props.onNotices} />
+          <DetailsSwitch />
           <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
         </div>
       </div>

@@ -1,6 +1,9 @@
+import type { QuestionMessage } from "@tokenrail/client";
 import { type ReactNode, useContext } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
+import { isAllowed, settledBy, surveyOf } from "./answers.ts";
+import { grouped, isFolded } from "./groups.ts";
 import { useKept } from "./kept.tsx";
 import type { Row, ToolRow, ToolState } from "./row.ts";
 import { ToolInput } from "./ToolInput.tsx";
@@ -12,6 +15,7 @@ import { ToolOutput } from "./ToolOutput.tsx";
 const states: Record<ToolState, string> = {
   writing: "in preparation",
   running: "running",
+  waiting: "waits for you",
   done: "done",
   failed: "failed",
   stopped: "no result",
@@ -43,9 +47,12 @@ export function ToolCard({ row, renderInner }: Props) {
       {open && (
         <div className="tool-body">
           <ToolInput id={row.key} name={row.name} input={row.input} />
+          {row.asked.map(({ key, question }) => (
+            <Settled key={key} question={question} />
+          ))}
           {row.inner.length > 0 && (
             <div className="tool-inner" role="group" aria-label="Sub-agent" data-testid="sub-agent">
-              <NewestTodos value={newestTodos(row.inner)}>{row.inner.map(renderInner)}</NewestTodos>
+              <NewestTodos value={newestTodos(row.inner)}>{grouped(row.inner).map(renderInner)}</NewestTodos>
             </div>
           )}
           <ToolOutput row={row} />
@@ -55,12 +62,26 @@ export function ToolCard({ row, renderInner }: Props) {
   );
 }
 
-/** Calls that only look are folded if they succeed, and to-do lists if there is a newer one. */
+/** Calls that succeeded are folded, and to-do lists if there is a newer one. Failures and changes of files stay open. */
 function isOpenAtFirst(row: ToolRow, newest: string | undefined): boolean {
-  const { kind } = kindOf(row.name, row.input);
   if (row.state === "failed" || row.state === "stopped") return true;
-  if (kind === "look") return row.inner.length > 0;
-  return kind !== "todos" || newest === undefined || newest === row.key;
+  const { kind } = kindOf(row.name, row.input);
+  if (kind === "todos") return newest === undefined || newest === row.key;
+  return kind !== "look" && !isFolded(row);
+}
+
+/** How the user answered the request for this call. */
+function Settled({ question }: { readonly question: QuestionMessage }) {
+  const survey = surveyOf(question);
+  return (
+    <p className="hint settled" data-testid="settled" data-allowed={isAllowed(question)}>
+      <Icon name={isAllowed(question) ? "check" : "cross"} />
+      <span>
+        {survey && `${survey.text} `}
+        {settledBy(question)}
+      </span>
+    </p>
+  );
 }
 
 function ToolStateMark({ state }: { readonly state: ToolState }) {
@@ -68,7 +89,8 @@ function ToolStateMark({ state }: { readonly state: ToolState }) {
   return (
     <span className="tool-state" data-state={state}>
       {busy ? <span className="spinner" aria-hidden="true" /> : <Icon name={state === "done" ? "check" : "cross"} />}
-      {states[state]}
+      {/* The mark says it already. */}
+      <span className={state === "done" ? "unseen" : undefined}>{states[state]}</span>
     </span>
   );
 }

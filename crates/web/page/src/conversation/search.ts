@@ -52,6 +52,8 @@ export function foldsOver(row: Row, words: string, plain: boolean): string[] {
       return [`${key} open`, ...(plain ? beyond(row.text) : [])];
     case "notice":
       return [`${key} open`];
+    case "group":
+      return [`${key} open`, ...row.calls.flatMap((call) => foldsOver(call, words, plain))];
     case "tool":
       return [`${key} open`, ...clippedOf(row, isIn), ...row.inner.flatMap((inner) => foldsOver(inner, words, plain))];
     default:

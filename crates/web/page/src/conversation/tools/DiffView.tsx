@@ -1,6 +1,7 @@
 import { counted } from "../../ui/format.ts";
 import { useKept } from "../kept.tsx";
-import { type Diff, type Line, visibleOf } from "./diff.ts";
+import { type Diff, diffOf, type Line, visibleOf } from "./diff.ts";
+import type { Change } from "./kind.ts";
 
 /** Lines that are shown until the user requests the rest. */
 const shownLines = 40;
@@ -38,6 +39,17 @@ export function DiffView({ id, diff, hasNumbers }: Props) {
         </button>
       )}
     </div>
+  );
+}
+
+/** A change with all its lines, for a user who must decide about it. */
+export function WholeDiff({ change, hasNumbers }: { readonly change: Change; readonly hasNumbers: boolean }) {
+  return (
+    <pre className="diff" role="group" aria-label="Changes">
+      {diffOf(change)?.lines.map((line, at) => (
+        <DiffLine key={at} line={line} hasNumbers={hasNumbers} />
+      ))}
+    </pre>
   );
 }
 

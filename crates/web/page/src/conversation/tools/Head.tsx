@@ -4,7 +4,7 @@ import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
 import { diffOf } from "./diff.ts";
 import { exitCodeOf } from "./exit.ts";
-import { kindOf } from "./kind.ts";
+import { type Change, kindOf } from "./kind.ts";
 import { progressOf } from "./Todos.tsx";
 
 /** What distinguishes a call from others of the same tool. */
@@ -27,20 +27,23 @@ export function summaryOfCall({ name, input }: ToolRow): string {
 /** Short facts in the head of a card: changed lines, lines that were read, the exit code. */
 export function HeadFacts({ row }: { readonly row: ToolRow }) {
   const kind = kindOf(row.name, row.input);
-  if (kind.kind === "edit") {
-    const diffs = kind.changes.map(diffOf);
-    if (!diffs.every((diff) => diff !== undefined)) return null;
-    const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
-    const [added, removed] = [sum(diffs.map((diff) => diff.added)), sum(diffs.map((diff) => diff.removed))];
-    return (
-      <span className="counts">
-        <span className="plus">+{added}</span> <span className="minus">−{removed}</span>
-      </span>
-    );
-  }
+  if (kind.kind === "edit") return <ChangeCounts changes={kind.changes} />;
   if (kind.kind === "look" && row.state === "done") return <span className="fact">{sizeOf(row)}</span>;
   const code = kind.kind === "command" ? exitCodeOf(row.output) : undefined;
   return code ? <span className="exit">exit {code}</span> : null;
+}
+
+/** How many lines are added and removed. */
+export function ChangeCounts({ changes }: { readonly changes: readonly Change[] }) {
+  const diffs = changes.map(diffOf);
+  if (!diffs.every((diff) => diff !== undefined)) return null;
+  const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
+  return (
+    <span className="counts">
+      <span className="plus">+{sum(diffs.map(({ added }) => added))}</span>{" "}
+      <span className="minus">−{sum(diffs.map(({ removed }) => removed))}</span>
+    </span>
+  );
 }
 
 function sizeOf({ output }: ToolRow): string {

@@ -70,8 +70,21 @@ function kindOfNew(name: string, input: unknown): ToolKind {
 /** The file of a call. The agents name the field differently. */
 export function fileIn(input: unknown): string | undefined {
   const fields = fieldsOf(input);
-  const names = ["file_path", "filePath", "absolute_path", "notebook_path", "path"];
-  return names.map((name) => fields[name]).find((value): value is string => typeof value === "string" && value !== "");
+  return pathNames.map((name) => fields[name]).find((value): value is string => typeof value === "string" && value !== "");
+}
+
+const pathNames = ["file_path", "filePath", "absolute_path", "notebook_path", "path"];
+const changeNames = ["old_string", "oldString", "oldText", "new_string", "newString", "newText"];
+
+/** The names of the fields of which a diff and the path show everything. */
+export function fieldsOfChange(input: unknown, path: string): string[] {
+  const fields = fieldsOf(input);
+  const names = pathNames.filter((name) => fields[name] === path);
+  const one = changeIn(input);
+  if (one) return [...names, ...changeNames.filter((name) => fields[name] === one.before || fields[name] === one.after)];
+  if (!Array.isArray(fields.edits)) return [...names, "content"];
+  const isAll = fields.edits.every((edit) => Object.keys(fieldsOf(edit)).every((name) => changeNames.includes(name)));
+  return isAll ? [...names, "edits"] : names;
 }
 
 function commandIn(command: unknown): string | undefined {
