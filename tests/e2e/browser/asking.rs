@@ -136,7 +136,7 @@ async fn a_question_of_the_agent_is_answered_by_a_click() {
     tab.click("[data-testid=answer-allow_once]").await;
     tab.until_there("[data-testid=question-card][data-state=resolved]").await;
     tab.until(&ended(1)).await;
-    assert!(tab.text("[data-testid=question-card]").await.contains("Answered: Allow."));
+    assert!(tab.text("[data-testid=question-card]").await.contains("Answered: Allow once."));
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
 }
 

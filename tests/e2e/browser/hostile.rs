@@ -77,6 +77,7 @@ async fn nothing_that_a_tool_prints_does_anything() {
     let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
+    tab.click("#events .tool-head").await;
     tab.click("#events .more").await;
     tab.until("document.querySelector('#events pre[aria-label=Output]').textContent.includes('window.hit=1</script>')").await;
     assert_eq!(tab.evaluate(STRANGE).await, json!([]));

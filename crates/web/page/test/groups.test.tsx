@@ -84,7 +84,7 @@ test("an unchanged group is the same row, and a search opens it", () => {
   expect(grouped(rowsOf(items))[0]).toBe(row);
   expect(row && matchesOf([row], "find me")).toEqual([0]);
   const last = row?.kind === "group" ? row.calls[2]?.key : "";
-  expect(row && foldsOver(row, "find me", false)).toEqual([`${row.key} open`, `${last} open`]);
+  expect(row && foldsOver(row, "find me", false)).toEqual([`${row?.key} open`, `${last} open`]);
 });
 
 const todo = (content: string, status: string) => ({ content, status });

@@ -31,6 +31,7 @@ test("a tool card tells the call, its state, what was given and what came of it"
   show(told.gave("c", "\u001b[32mhi\u001b[0m"));
   const card = screen.getByRole("group", { name: "Tool Bash: done" });
   expect(within(card).getByText("Print hi")).toBeTruthy();
+  fireEvent.click(within(card).getByRole("button", { expanded: false }));
   expect(within(card).getByLabelText("Input").textContent).toBe("echo hi");
   expect(within(card).getByLabelText("Output").textContent).toBe("hi");
   fireEvent.click(within(card).getByRole("button", { expanded: true }));
