@@ -6,6 +6,7 @@ mod accessible;
 mod asking;
 mod event_source;
 mod hostile;
+mod images;
 mod needs;
 mod other_origins;
 mod pictures;
