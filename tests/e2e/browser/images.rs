@@ -30,7 +30,6 @@ async fn an_image_is_drawn_and_a_broken_one_is_one_line() {
     let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
-    tab.click("#events .tool-head").await;
     let color = COLOR.map(|part| part.to_string()).join(",");
     tab.until(&format!("{PIXEL} === '{color}'")).await;
     tab.until_there("#events [data-testid=no-picture]").await;

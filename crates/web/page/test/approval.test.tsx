@@ -124,6 +124,13 @@ test("a question of the agent is a form with its answers", () => {
   expect(answer).toHaveBeenCalledExactlyOnceWith("1-1", "answer_2");
 });
 
+test("the line of a question that was answered has the answer", () => {
+  const told = new Told().call("c", "AskUserQuestion", { questions: [survey] });
+  told.asked("1-1", "AskUserQuestion", survey, choices, { toolCallId: "c" });
+  render(view(told.settled("1-1", { optionId: "answer_2", by: "user" }).gave("c", "ok")));
+  expect(screen.getByRole("button", { expanded: false }).textContent).toContain("Which library? luxon");
+});
+
 test.each([
   ["another tool", "Bash", { ...survey, command: "rm x" }, choices],
   ["an option with another name", "AskUserQuestion", survey, [{ ...choices[0], name: "x" }, ...choices.slice(1)]],

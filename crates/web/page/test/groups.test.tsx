@@ -8,6 +8,7 @@ import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver, matchesOf } from "../src/conversation/search.ts";
 import { PinnedTodos } from "../src/conversation/tools/PinnedTodos.tsx";
+import { newestTodos } from "../src/conversation/tools/todos.ts";
 import { Told } from "./events.ts";
 
 function rowsAfter(told: Told) {
@@ -92,7 +93,7 @@ const todo = (content: string, status: string) => ({ content, status });
 test("the newest to-do list is pinned until all of it is done", () => {
   const told = new Told().call("a", "TodoWrite", { todos: [todo("Look", "in_progress")] });
   told.call("b", "TodoWrite", { todos: [todo("Look", "completed"), todo("Mend", "in_progress"), todo("Test", "pending")] });
-  const pinned = (after: Told) => <PinnedTodos rows={rowsAfter(after)} />;
+  const pinned = (after: Told) => <PinnedTodos rows={rowsAfter(after)} newest={newestTodos(rowsAfter(after))} />;
   const shown = render(pinned(told));
   expect(screen.getByTestId("pinned-todos").textContent).toBe("1 of 3Mend");
   fireEvent.click(screen.getByRole("button"));

@@ -20,7 +20,7 @@ function png(width: number, height: number): string {
 }
 
 const rowsAfter = (content: unknown) =>
-  rowsOf(applyEvents(emptyTranscript, new Told().call("c", "mcp__x", {}).gave("c", content, { isError: true }).events).items);
+  rowsOf(applyEvents(emptyTranscript, new Told().call("c", "mcp__x", {}).gave("c", content).events).items);
 
 function show(content: unknown) {
   const rows = rowsAfter(content);
@@ -44,7 +44,7 @@ test.each([
   const { container } = show([{ type: "text", text: "The page" }, image]);
   expect(screen.getByRole("img", { name: "Image: PNG, 80 × 60, 60 B" })).toBeTruthy();
   expect(container.textContent).toContain("PNG, 80 × 60, 60 B");
-  expect(screen.getByLabelText("Error output").textContent).toBe("The page");
+  expect(screen.getByLabelText("Output").textContent).toBe("The page");
   expect(container.textContent).not.toContain("iVBOR");
   expect(rowsAfter([image]).map(textOf).join()).not.toContain("iVBOR");
 });

@@ -90,6 +90,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const [notices, setNotices] = useState(false);
   const all = useMemo(() => rowsOf(items), [items]);
   const rows = useMemo(() => grouped(notices ? all : all.filter(isForUsers)), [all, notices]);
+  const newest = newestTodos(rows);
   const list = useRef<ListHandle>(null);
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
@@ -122,7 +123,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
       <Answering value={canAsk ? answer : undefined}>
-        <NewestTodos value={newestTodos(rows)}>
+        <NewestTodos value={newest}>
           <MessageList
             rows={rows}
             plain={plain}
@@ -134,7 +135,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
           />
         </NewestTodos>
       </Answering>
-      {live && isActive(agent.status) && <PinnedTodos rows={rows} />}
+      {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );

@@ -80,7 +80,10 @@ function drawnSize({ width, height }: Size): Size | undefined {
 }
 
 async function draw(blob: Blob, { width, height }: Size, canvas: () => HTMLCanvasElement | null): Promise<void> {
-  const bitmap = await createImageBitmap(blob, { resizeWidth: width, resizeHeight: height, resizeQuality: "high" });
+  // A rotated photo would have another size than its first bytes say.
+  const imageOrientation = "none";
+  const size = { resizeWidth: width, resizeHeight: height };
+  const bitmap = await createImageBitmap(blob, { imageOrientation, resizeQuality: "high", ...size });
   canvas()?.getContext("2d")?.drawImage(bitmap, 0, 0);
   bitmap.close();
 }

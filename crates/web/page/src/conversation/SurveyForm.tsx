@@ -25,7 +25,7 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
       <fieldset disabled={!choose || chosen !== undefined}>
         <legend>
           <Icon name="alert" />
-          {header && <span className="survey-header">{header}</span>}
+          {header && <span className="survey-header">{header}</span>}{" "}
           <span>{text}</span>
         </legend>
         {choices.map(({ option, label, description }, at) => (

@@ -67,7 +67,7 @@ function isOpenAtFirst(row: ToolRow, newest: string | undefined): boolean {
   if (row.state === "failed" || row.state === "stopped") return true;
   const { kind } = kindOf(row.name, row.input);
   if (kind === "todos") return newest === undefined || newest === row.key;
-  return kind !== "look" && !isFolded(row);
+  return (kind !== "look" || row.state === "done") && !isFolded(row);
 }
 
 /** How the user answered the request for this call. */

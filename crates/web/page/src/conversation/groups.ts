@@ -1,14 +1,15 @@
 // Calls that succeeded are one line. Several of them, one after the other, are one line too.
 import { counted } from "../ui/format.ts";
+import { imagesIn } from "./images.ts";
 import type { GroupRow, Row, ToolRow } from "./row.ts";
 import { fileIn, kindOf } from "./tools/kind.ts";
 
 /** This many calls, one after the other, become a group. */
 const fewest = 3;
 
-/** Whether a call is shown as one line: it succeeded, and changed no file that one would want to see. */
+/** Whether a call is shown as one line: it succeeded, and has no change and no picture that one would want to see. */
 export function isFolded(row: ToolRow): boolean {
-  if (row.state !== "done") return false;
+  if (row.state !== "done" || imagesIn(row.output).length > 0) return false;
   const { kind } = kindOf(row.name, row.input);
   return kind === "look" || kind === "command" || kind === "other";
 }

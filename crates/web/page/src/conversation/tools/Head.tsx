@@ -1,4 +1,8 @@
+import type { QuestionMessage } from "@tokenrail/client";
+
 import { counted } from "../../ui/format.ts";
+import { chosenOption, surveyOf } from "../answers.ts";
+import { unhidden } from "../given.ts";
 import type { ToolRow } from "../row.ts";
 import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
@@ -8,7 +12,9 @@ import { type Change, kindOf } from "./kind.ts";
 import { progressOf } from "./Todos.tsx";
 
 /** What distinguishes a call from others of the same tool. */
-export function summaryOfCall({ name, input }: ToolRow): string {
+export function summaryOfCall({ name, input, asked }: ToolRow): string {
+  const answers = asked.map(({ question }) => answerOf(question)).filter((answer) => answer !== undefined);
+  if (answers.length > 0) return answers.join("; ");
   const kind = kindOf(name, input);
   switch (kind.kind) {
     case "edit":
@@ -22,6 +28,13 @@ export function summaryOfCall({ name, input }: ToolRow): string {
     default:
       return summaryOf(input);
   }
+}
+
+/** A question of the agent, and what the user chose. */
+function answerOf(question: QuestionMessage): string | undefined {
+  const chosen = chosenOption(question);
+  const survey = surveyOf(question);
+  return chosen && survey && `${survey.text} ${unhidden(chosen.name)}`;
 }
 
 /** Short facts in the head of a card: changed lines, lines that were read, the exit code. */

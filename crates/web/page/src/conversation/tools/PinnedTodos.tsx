@@ -2,12 +2,13 @@ import { Icon } from "../../ui/Icon.tsx";
 import { useKept } from "../kept.tsx";
 import type { Row } from "../row.ts";
 import { progressOf, Todos } from "./Todos.tsx";
-import { newestTodosIn } from "./todos.ts";
+import { todosOf } from "./todos.ts";
 
 /** What the agent is working on: its newest to-do list, as one line that opens. Finished lists are not shown. */
-export function PinnedTodos({ rows }: { readonly rows: readonly Row[] }) {
+export function PinnedTodos({ rows, newest }: { readonly rows: readonly Row[]; readonly newest: string | undefined }) {
   const [open, setOpen] = useKept("pinned to-do list open", false);
-  const todos = newestTodosIn(rows);
+  const row = newest === undefined ? undefined : rows.findLast(({ key }) => key === newest);
+  const todos = row && todosOf(row);
   if (!todos || todos.every(({ state }) => state === "done")) return null;
   const now = todos.find(({ state }) => state === "active") ?? todos.find(({ state }) => state === "open");
   return (

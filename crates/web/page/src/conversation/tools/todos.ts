@@ -37,9 +37,3 @@ function todoOf(value: unknown): Todo | undefined {
   if (completed === true || status === "completed") return { text, state: "done" };
   return { text, state: status === "in_progress" || status === "inProgress" ? "active" : "open" };
 }
-
-/** The newest to-do list in these rows. */
-export function newestTodosIn(rows: readonly Row[]): readonly Todo[] | undefined {
-  const row = rows.findLast((each) => todosOf(each) !== undefined);
-  return row && todosOf(row);
-}
