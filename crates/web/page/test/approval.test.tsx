@@ -128,7 +128,11 @@ test("the line of a question that was answered has the answer", () => {
   const told = new Told().call("c", "AskUserQuestion", { questions: [survey] });
   told.asked("1-1", "AskUserQuestion", survey, choices, { toolCallId: "c" });
   render(view(told.settled("1-1", { optionId: "answer_2", by: "user" }).gave("c", "ok")));
-  expect(screen.getByRole("button", { expanded: false }).textContent).toContain("Which library? luxon");
+  const line = screen.getByRole("button", { expanded: false });
+  expect(line.textContent).toContain("Which library? luxon");
+  fireEvent.click(line);
+  expect(screen.getByTestId("settled").textContent).toBe("Which library? Answered: luxon.");
+  expect(screen.queryByLabelText("Input")).toBeNull();
 });
 
 test.each([

@@ -10,6 +10,9 @@ import { fieldsOfChange, kindOf, type ToolKind } from "./tools/kind.ts";
 /** Browsers round scroll positions, so this many pixels from the end count as the end. */
 const nearEnd = 2;
 
+/** A longer plan is shown as it was written, because a long Markdown text is rendered piece by piece. */
+const longestPlan = 20_000;
+
 interface Props {
   /** The name of the tool. */
   readonly name: string;
@@ -84,7 +87,7 @@ type Readable = Extract<ToolKind, { kind: "edit" | "plan" }>;
 
 /** The kind of a call that is easier to read than its fields, without hidden characters. */
 function readable(kind: ToolKind): Readable | undefined {
-  if (kind.kind === "plan") return { ...kind, text: unhidden(kind.text) };
+  if (kind.kind === "plan" && kind.text.length <= longestPlan) return { ...kind, text: unhidden(kind.text) };
   if (kind.kind !== "edit") return undefined;
   const changes = kind.changes.map(({ before, after }) => ({ before: unhidden(before), after: unhidden(after) }));
   return changes.every((change) => diffOf(change)) ? { ...kind, changes } : undefined;

@@ -46,7 +46,10 @@ export function ToolCard({ row, renderInner }: Props) {
       </button>
       {open && (
         <div className="tool-body">
-          <ToolInput id={row.key} name={row.name} input={row.input} />
+          {/* The questions and answers below say the same in words. */}
+          {!row.asked.some(({ question }) => surveyOf(question)) && (
+            <ToolInput id={row.key} name={row.name} input={row.input} />
+          )}
           {row.asked.map(({ key, question }) => (
             <Settled key={key} question={question} />
           ))}
