@@ -7,6 +7,7 @@ mod asking;
 mod behind_nginx;
 mod event_source;
 mod hostile;
+mod images;
 mod login;
 mod needs;
 mod other_origins;

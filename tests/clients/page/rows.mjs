@@ -17,16 +17,23 @@ export async function readRows() {
     result: (row) => row.querySelector("[data-outcome]").dataset.outcome,
     notice: textOf,
   };
+  const readRow = (row) => {
+    const { kind, sequence } = row.dataset;
+    const state = row.querySelector("[data-testid=tool-card]")?.dataset.state;
+    const output = textOf(row.querySelector('pre[aria-label=Output], pre[aria-label="Error output"]'));
+    return { kind, sequence: Number(sequence), text: read[kind](row), state, output };
+  };
   const rows = new Map();
   const look = async () => {
-    for (const folded of list.querySelectorAll(".thinking > [aria-expanded=false]")) folded.click();
-    await frames();
+    // A group must be opened before the calls in it.
+    for (let depth = 0; depth < 2; depth++) {
+      for (const folded of list.querySelectorAll(":is(.thinking, .tool) > [aria-expanded=false]")) folded.click();
+      await frames();
+    }
     for (const item of list.querySelectorAll("[data-index]")) {
       const row = item.querySelector("[data-testid^=row-]");
-      const { kind, sequence } = row.dataset;
-      const state = row.querySelector("[data-testid=tool-card]")?.dataset.state;
-      const output = textOf(row.querySelector('pre[aria-label=Output], pre[aria-label="Error output"]'));
-      rows.set(Number(item.dataset.index), { kind, sequence: Number(sequence), text: read[kind](row), state, output });
+      const calls = row.querySelectorAll("[data-testid=tool-group] > .tool-inner > [data-testid^=row-]");
+      rows.set(Number(item.dataset.index), row.dataset.kind === "group" ? [...calls].map(readRow) : [readRow(row)]);
     }
     return Number(list.querySelector("[data-index]")?.getAttribute("aria-setsize") ?? 0);
   };
@@ -46,5 +53,5 @@ export async function readRows() {
   const holes = Array.from({ length: size }, (_, index) => index).filter((index) => !rows.has(index));
   if (holes.length > 0) throw new Error(`no row is drawn for ${holes} of ${size}`);
   document.querySelector("[data-testid=to-end]")?.click();
-  return [...rows].sort(([left], [right]) => left - right).map(([, row]) => row);
+  return [...rows].sort(([left], [right]) => left - right).flatMap(([, those]) => those);
 }

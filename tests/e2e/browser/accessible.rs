@@ -46,7 +46,11 @@ async fn axe_finds_nothing_serious_in_conversations_and_forms() {
         tab.visit(&address(&server, &format!("/agents/{demo}"))).await;
         tab.until(&ended(1)).await;
         assert_eq!(tab.faults().await, [""; 0], "{name}, a conversation");
+        let without_details = tab.evaluate(ROWS_WITHOUT_TIME_OR_TYPE).await;
+        assert_ne!(without_details, json!([]), "{name}, types are for developers");
+        tab.click("[data-testid=toggle-details]").await;
         assert_eq!(tab.evaluate(ROWS_WITHOUT_TIME_OR_TYPE).await, json!([]), "{name}");
+        assert_eq!(tab.faults().await, [""; 0], "{name}, a conversation with details");
         tab.press("/").await;
         tab.type_in("report").await;
         tab.until_there("[data-found]").await;

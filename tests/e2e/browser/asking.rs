@@ -136,8 +136,24 @@ async fn a_question_of_the_agent_is_answered_by_a_click() {
     tab.click("[data-testid=answer-allow_once]").await;
     tab.until_there("[data-testid=question-card][data-state=resolved]").await;
     tab.until(&ended(1)).await;
-    assert!(tab.text("[data-testid=question-card]").await.contains("Answered: Allow."));
+    assert!(tab.text("[data-testid=question-card]").await.contains("Answered: Allow once."));
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn a_question_of_the_agent_is_answered_by_a_key_outside_of_text_fields() {
+    let server = crate::questions::server("");
+    let browser = Browser::start();
+    let id = crate::questions::asking(&server).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until_there("#events [data-testid=answer-reject_once]:enabled").await;
+    tab.press("c").await;
+    tab.press("3").await;
+    tab.until("document.querySelector('#composer-text').value === '3'").await;
+    tab.evaluate("document.activeElement.blur()").await;
+    tab.press("3").await;
+    tab.until_there("[data-testid=question-card][data-state=resolved]").await;
+    assert!(tab.text("[data-testid=question-card]").await.contains("Answered: Reject."));
 }
 
 #[tokio::test]

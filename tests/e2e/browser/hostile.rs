@@ -71,12 +71,13 @@ async fn nothing_that_an_agent_says_does_anything() {
 async fn nothing_that_a_tool_prints_does_anything() {
     let mut server = TestServer::start();
     let output = SCRIPTS.iter().chain(&CODES).copied().collect::<Vec<_>>().join("\n");
-    super::recording::add(&mut server, &super::recording::with_tool_output(&output));
+    super::recording::add(&mut server, &super::recording::with_tool_output(&json!(output)));
     let id = server.launch_as("long", "Run it").await;
     server.wait_for_status(&id, "completed").await;
     let browser = Browser::start();
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&ended(1)).await;
+    tab.click("#events .tool-head").await;
     tab.click("#events .more").await;
     tab.until("document.querySelector('#events pre[aria-label=Output]').textContent.includes('window.hit=1</script>')").await;
     assert_eq!(tab.evaluate(STRANGE).await, json!([]));

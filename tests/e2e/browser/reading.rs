@@ -162,7 +162,7 @@ async fn of_ten_thousand_messages_few_are_in_the_document_and_each_is_in_its_pla
 async fn what_is_found_in_the_end_of_an_output_is_opened_and_seen() {
     let mut server = TestServer::start();
     let lines: Vec<String> = (0..400).map(|line| format!("line {line}")).collect();
-    super::recording::add(&mut server, &super::recording::with_tool_output(&lines.join("\n")));
+    super::recording::add(&mut server, &super::recording::with_tool_output(&json!(lines.join("\n"))));
     let id = server.launch_as("long", "Say much").await;
     server.wait_for_status(&id, "completed").await;
     let browser = Browser::start();

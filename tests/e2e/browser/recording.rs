@@ -32,7 +32,7 @@ pub(super) fn add(server: &mut TestServer, said: &[Value]) {
 }
 
 /// A tool call with this output.
-pub(super) fn with_tool_output(output: &str) -> Vec<Value> {
+pub(super) fn with_tool_output(output: &Value) -> Vec<Value> {
     call(0, "make", output).into()
 }
 
@@ -42,7 +42,7 @@ fn with_messages(count: usize) -> Vec<Value> {
         lines.push(message(number, &json!({ "type": "text", "text": words(number) })));
         if number % 5 == 4 {
             let file = format!("part-{number}.txt");
-            lines.extend(call(number, &format!("wc -l {file}"), &format!("{number} {file}")));
+            lines.extend(call(number, &format!("wc -l {file}"), &json!(format!("{number} {file}"))));
         }
     }
     lines
@@ -65,7 +65,7 @@ fn result() -> Value {
 }
 
 /// A tool call and its result.
-fn call(number: usize, command: &str, output: &str) -> [Value; 2] {
+fn call(number: usize, command: &str, output: &Value) -> [Value; 2] {
     let id = format!("toolu_{number:020}");
     let result = json!({ "type": "tool_result", "tool_use_id": id, "content": output, "is_error": false });
     [

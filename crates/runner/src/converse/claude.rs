@@ -261,7 +261,7 @@ fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {
 fn suggested(suggestions: Option<&RawValue>) -> Option<String> {
     let suggestions: Vec<Suggestion<'_>> = serde_json::from_str(suggestions?.get()).ok()?;
     let words = suggestions.iter().map(Suggestion::words).collect::<Option<Vec<_>>>()?;
-    (!words.is_empty()).then(|| format!("Allow, and from now on: {}", words.join(", ")))
+    (!words.is_empty()).then(|| format!("Always {}", words.join(", ")))
 }
 
 /// A permission update that the program suggests.
@@ -299,7 +299,10 @@ impl Suggestion<'_> {
             "addDirectories" if !self.directories.is_empty() => {
                 format!("allow work in {}", self.directories.join(", "))
             }
-            "setMode" => format!("use the mode {}", text(self.mode)?),
+            "setMode" => match text(self.mode)?.as_str() {
+                "acceptEdits" => "allow edits".to_owned(),
+                mode => format!("use the mode {mode}"),
+            },
             _ => return None,
         };
         let where_to = match text(self.destination)?.as_str() {

@@ -60,15 +60,15 @@ test("a question has a button for each answer, and tells what became of it", asy
   expect(given()).toEqual([["command", "rm -r build"]]);
   fireEvent.click(button("Reject"));
   expect(answer).toHaveBeenCalledWith("1-1", "n");
-  expect(button("Allow").disabled).toBe(true);
+  expect(button("Allow once").disabled).toBe(true);
   expect((await screen.findByRole("alert")).textContent).toBe("The permission request 1-1 is no longer open.");
   asked.unmount();
 
   const looked = show(told);
-  expect(screen.queryByRole("button", { name: "Allow" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Allow once" })).toBeNull();
   looked.unmount();
   show(told.settled("1-1", { optionId: "y", by: "user" }));
-  expect(screen.getByTestId("question-card").textContent).toContain("Answered: Allow.");
+  expect(screen.getByTestId("question-card").textContent).toContain("Answered: Allow once.");
 });
 
 test("an open question says until when it waits, and what is chosen then", () => {
@@ -121,14 +121,19 @@ test.each([
     { threadId: "t", reason: "needs the net", command: "curl x", cwd: "/srv", empty: "", none: null },
     [["command", "curl x"], ["threadId", "t"], ["reason", "needs the net"], ["cwd", "/srv"], ["empty", '""'], ["none", "null"]],
   ],
-  [{ file_path: "a.sh", content: "rm x\n", mode: "0777" }, [["content", "rm x\n"], ["file_path", "a.sh"], ["mode", "0777"]]],
+  [{ file_path: "a.sh", content: "rm x\n", mode: "0777" }, [["mode", "0777"]]],
   [
-    { file_path: "a", old_string: "1", new_string: "2", replace_all: true },
-    [["old_string → new_string", "- 1\n+ 2"], ["file_path", "a"], ["replace_all", "true"]],
+    { file_path: "a", old_string: "1", new_string: "2", replace_all: true, command: "rm x" },
+    [["replace_all", "true"], ["command", "rm x"]],
   ],
+  [
+    { file_path: "a", edits: [{ old_string: "1", new_string: "2", replace_all: true }] },
+    [["edits", JSON.stringify([{ old_string: "1", new_string: "2", replace_all: true }], null, 2)]],
+  ],
+  [{ plan: "# Do it", command: "rm x" }, [["command", "rm x"], ["plan", "# Do it"]]],
   [{ path: "/etc" }, [["path", "/etc"]]],
   [["a", { b: 1 }], [["input", JSON.stringify(["a", { b: 1 }], null, 2)]]],
-])("a question shows every field of %j", (input, expected) => {
+])("a question shows every field of %j that is not shown otherwise", (input, expected) => {
   ask(input);
   expect(given()).toEqual(expected);
 });
@@ -150,20 +155,20 @@ test("nothing of a question is cut, and nothing hides in it", () => {
 test("what does not fit into its box is allowed only when its end has been seen", () => {
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
-  expect([button("Allow").disabled, button("Reject").disabled]).toEqual([true, false]);
+  expect([button("Allow once").disabled, button("Reject").disabled]).toEqual([true, false]);
   expect(screen.getByRole("status").textContent).toContain("Scroll to the end of the input");
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);
-  expect(button("Allow").disabled).toBe(true);
+  expect(button("Allow once").disabled).toBe(true);
   box.scrollTop = 120;
   fireEvent.scroll(box);
-  expect(button("Allow").disabled).toBe(false);
+  expect(button("Allow once").disabled).toBe(false);
   expect(screen.queryByRole("status")).toBeNull();
 });
 
 test("what fits into its box can be allowed at once", () => {
   boxesAreHigh(480);
   ask({ command: "ls" });
-  expect(button("Allow").disabled).toBe(false);
+  expect(button("Allow once").disabled).toBe(false);
 });

@@ -126,11 +126,11 @@ fn what_would_be_allowed_from_now_on_is_told() {
     for (suggestions, words) in [
         (
             r#"[{"type":"setMode","mode":"acceptEdits","destination":"session"}]"#,
-            Some("Allow, and from now on: use the mode acceptEdits (for this session)"),
+            Some("Always allow edits (for this session)"),
         ),
         (
             r#"[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"npm test:*"}],"behavior":"allow","destination":"localSettings"}]"#,
-            Some("Allow, and from now on: allow Bash(npm test:*) (saved in localSettings)"),
+            Some("Always allow Bash(npm test:*) (saved in localSettings)"),
         ),
         (
             r#"[{"type":"addDirectories","directories":["/tmp"],"destination":"session"},{"type":"somethingElse"}]"#,

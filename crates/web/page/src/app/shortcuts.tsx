@@ -27,6 +27,8 @@ const keys = [
   ["/", "Search the conversation"],
   ["J, K", "Next or previous message"],
   ["R", "Raw JSON of the message"],
+  ["1, 2, 3", "Answer a permission request"],
+  ["D", "Developer details"],
   ["C", "Write a message"],
   ["End", "Go to the end and follow"],
   ["Space", "Play or pause a replay"],

@@ -10,19 +10,23 @@ const charactersOfLine = 240;
 /** A longer text is never rendered completely, because it would block the page. It can be copied. */
 const longestText = 400_000;
 
+export type Part = "beginning" | "end";
+
 interface Props {
   readonly id: string;
   readonly label: string;
   readonly text: string;
   /** How many lines are shown at first. */
   readonly lines: number;
+  /** Which part is shown at first. The reason of a failure is at the end. */
+  readonly part?: Part;
   readonly children: (shown: string) => ReactNode;
 }
 
-/** The beginning of a long text, and a button that shows all of it. */
-export function Clipped({ id, label, text, lines, children }: Props) {
+/** One part of a long text, and a button that shows all of it. */
+export function Clipped({ id, label, text, lines, part = "beginning", children }: Props) {
   const [all, setAll] = useKept(`${id} all`, false);
-  const short = shortOf(text, lines);
+  const short = shortOf(text, lines, part);
   const shown = all ? text.slice(0, longestText) : short;
   const rest = text.length - short.length;
   return (
@@ -32,6 +36,7 @@ export function Clipped({ id, label, text, lines, children }: Props) {
         <CopyButton text={text} what={label.toLowerCase()} />
       </figcaption>
       <pre tabIndex={0} aria-label={label}>
+        {part === "end" && !all && rest > 0 && <span className="clipped-before">⋯ the beginning is hidden{"\n"}</span>}
         <code>{children(shown)}</code>
       </pre>
       {rest > 0 && (
@@ -47,8 +52,9 @@ export function Clipped({ id, label, text, lines, children }: Props) {
 }
 
 /** The part that is shown at first. If only a few more lines would be hidden, the whole text is shown. */
-export function shortOf(text: string, lines: number): string {
-  return beginningOf(text, 2 * lines) === text ? text : beginningOf(text, lines);
+export function shortOf(text: string, lines: number, part: Part = "beginning"): string {
+  if (beginningOf(text, 2 * lines) === text) return text;
+  return part === "end" ? endOf(text, lines) : beginningOf(text, lines);
 }
 
 /** At most this many lines, each of a limited length. */
@@ -64,6 +70,14 @@ export function beginningOf(text: string, lines: number): string {
   }
   const longest = lines * charactersOfLine;
   return end < text.length ? text.slice(0, Math.min(end - 1, longest)) : text.slice(0, longest);
+}
+
+/** At most this many of the last lines, each of a limited length. Line breaks at the end do not count. */
+export function endOf(text: string, lines: number): string {
+  const full = text.replace(/\n+$/, "");
+  let start = full.length;
+  for (let line = 0; line < lines && start > 0; line++) start = full.lastIndexOf("\n", start - 1);
+  return full.slice(Math.max(start + 1, full.length - lines * charactersOfLine, 0));
 }
 
 function lineCount(text: string): number {

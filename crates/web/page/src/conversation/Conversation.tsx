@@ -23,6 +23,8 @@ import { AgentId } from "./agent-id.ts";
 import { type Answer, Answering } from "./answering.ts";
 import { Composer } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
+import { grouped } from "./groups.ts";
+import { imageIn } from "./images.ts";
 import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
@@ -32,6 +34,8 @@ import { rowsOf } from "./rows.ts";
 import { SearchBar } from "./SearchBar.tsx";
 import { revealed, useMarks } from "./marks.ts";
 import { foldsOver, useMatches } from "./search.ts";
+import { PinnedTodos } from "./tools/PinnedTodos.tsx";
+import { NewestTodos, newestTodos, todosOf } from "./tools/todos.ts";
 import { useMoves } from "./moves.ts";
 
 interface Props {
@@ -87,7 +91,8 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const [plain, setPlain] = useState(false);
   const [notices, setNotices] = useState(false);
   const all = useMemo(() => rowsOf(items), [items]);
-  const rows = useMemo(() => (notices ? all : all.filter((row) => row.kind !== "notice")), [all, notices]);
+  const rows = useMemo(() => grouped(notices ? all : all.filter(isForUsers)), [all, notices]);
+  const newest = newestTodos(rows);
   const list = useRef<ListHandle>(null);
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
@@ -120,19 +125,27 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
       <Answering value={canAsk ? answer : undefined}>
-        <MessageList
-          rows={rows}
-          plain={plain}
-          found={search.found}
-          handle={list}
-          busy={live && isActive(agent.status)}
-          loading={loading}
-          onRetry={canAsk ? onRetry : undefined}
-        />
+        <NewestTodos value={newest}>
+          <MessageList
+            rows={rows}
+            plain={plain}
+            found={search.found}
+            handle={list}
+            busy={live && isActive(agent.status)}
+            loading={loading}
+            onRetry={canAsk ? onRetry : undefined}
+          />
+        </NewestTodos>
       </Answering>
+      {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );
+}
+
+/** Whether a row is not only a notice of the agent program. */
+function isForUsers(row: Row): boolean {
+  return row.kind !== "notice" || todosOf(row) !== undefined || imageIn(row.data) !== undefined;
 }
 
 /** Sends messages to the agent, and shows their answers at the end of the list. */

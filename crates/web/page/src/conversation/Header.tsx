@@ -8,6 +8,7 @@ import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
 import { phone, useMedia } from "../app/media.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
+import { DetailsSwitch } from "./details.tsx";
 import { save } from "../ui/save.ts";
 import { Facts } from "./Facts.tsx";
 import { Sheet } from "./Sheet.tsx";
@@ -62,6 +63,7 @@ export function Header(props: Props) {
       {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
       <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
       <Toggle icon="terminal" name="Notices" on={props.notices} set={props.onNotices} />
+      <DetailsSwitch />
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
     </div>
   );

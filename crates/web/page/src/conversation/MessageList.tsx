@@ -5,7 +5,7 @@ import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { Painted } from "./painted.ts";
-import type { Row } from "./row.ts";
+import { hasKey, openQuestionOf, type Row } from "./row.ts";
 import { RowView } from "./RowView.tsx";
 import { useStickToEnd } from "./stick.ts";
 
@@ -50,7 +50,7 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
   const stick = useStickToEnd(scroller, rows);
   const seen = useSeen(rows, stick.following);
   const onFocus = useHandle(handle, scroller, list, stick);
-  const working = busy && !isTalking(rows.at(-1)) && <Working asks={isAsking(rows.at(-1))} />;
+  const working = busy && !isTalking(rows.at(-1)) && <Working asks={rows.some((row) => openQuestionOf(row))} />;
   return (
     <div className="messages-frame">
       <div
@@ -227,7 +227,7 @@ interface PictureProps extends Pick<Props, "rows" | "plain"> {
 function useShift(rows: readonly Row[]): boolean {
   const first = rows[0]?.key;
   const last = useRef({ first, length: rows.length });
-  const above = first === last.current.first ? 0 : rows.findIndex(({ key }) => key === last.current.first);
+  const above = first === last.current.first ? 0 : rows.findIndex((row) => hasKey(row, last.current.first));
   const shift = above > 0 && 2 * above > rows.length - last.current.length;
   useLayoutEffect(() => {
     last.current = { first, length: rows.length };
@@ -248,6 +248,8 @@ function firstOfTheLast(rows: readonly Row[]): number {
 
 /** The minimum height of a row. */
 function roughHeight(row: Row): number {
+  // A call that succeeded may be folded to its head.
+  if (row.kind === "group" || (row.kind === "tool" && row.state === "done")) return 40;
   if (row.kind === "tool") return 120;
   if (row.kind !== "text" && row.kind !== "prompt") return 50;
   return 40 + Math.min(highestText, (row.text.length / 120) * 22 + linesIn(row.text) * 14);
@@ -266,11 +268,6 @@ function isTalking(row: Row | undefined): boolean {
   return row.kind === "tool" ? row.state === "writing" || row.state === "running" : "streaming" in row && row.streaming;
 }
 
-/** Whether the agent waits for an answer. */
-function isAsking(row: Row | undefined): boolean {
-  return row?.kind === "question" && row.question.state === "open";
-}
-
 function Working({ asks }: { readonly asks: boolean }) {
   return (
     <p className="working" data-testid="working">
@@ -287,7 +284,7 @@ function useSeen(rows: readonly Row[], following: boolean): { more: number } {
     if (following) setLeft(newest);
   }, [following, newest]);
   if (following) return { more: 0 };
-  return { more: rows.length - 1 - rows.findLastIndex(({ key }) => key === left) };
+  return { more: rows.length - 1 - rows.findLastIndex((row) => hasKey(row, left)) };
 }
 
 function moveByKey(event: KeyboardEvent, scroller: HTMLElement | null, toEnd: () => void): void {

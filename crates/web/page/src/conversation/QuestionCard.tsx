@@ -1,67 +1,42 @@
-import type { QuestionMessage, QuestionOption } from "@tokenrail/client";
-import { useState } from "react";
+import type { QuestionMessage } from "@tokenrail/client";
+import { useRef, useState } from "react";
 
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { useAnswerKeys } from "./answer-keys.ts";
 import { useAnswering } from "./answering.ts";
+import { isAllowed, isRefusal, labelOf, settledBy, surveyOf } from "./answers.ts";
 import { Countdown } from "./Countdown.tsx";
 import { unhidden } from "./given.ts";
 import { useKept } from "./kept.tsx";
 import { QuestionInput } from "./QuestionInput.tsx";
 import type { QuestionRow } from "./row.ts";
+import { SurveyForm } from "./SurveyForm.tsx";
+import { ChangeCounts } from "./tools/Head.tsx";
+import { kindOf } from "./tools/kind.ts";
 
 /** A permission request: what the agent wants to do, and a button for each answer. */
 export function QuestionCard({ row }: { readonly row: QuestionRow }) {
   const { question } = row;
-  const answer = useAnswering();
-  const [chosen, setChosen] = useState<string>();
-  const [error, setError] = useState<Error>();
-  // The user must not allow anything that was not visible.
-  const [seen, setSeen] = useKept(`${row.key} seen`, false);
-  const choose = (optionId: string) => {
-    setChosen(optionId);
-    setError(undefined);
-    answer?.(question.requestId, optionId).catch((refused: unknown) => {
-      setChosen(undefined);
-      setError(refused instanceof Error ? refused : new Error(String(refused)));
-    });
-  };
-  const open = question.state === "open";
+  const { choose, chosen, error, canAnswer } = useChoice(question);
+  const card = useRef<HTMLElement>(null);
+  const survey = surveyOf(question);
+  useAnswerKeys(card, canAnswer);
   return (
-    <section className="question" data-state={question.state} data-testid="question-card" aria-label="Permission request">
-      <h3>
-        <Icon name={open ? "alert" : isAllowed(question) ? "check" : "cross"} />
-        <span>
-          {open ? "Allow " : "Asked to use "}
-          <code>{unhidden(question.toolName) || "a tool"}</code>
-          {open ? "?" : "."}
-        </span>
-      </h3>
-      <QuestionInput input={question.input} onSeen={() => seen || setSeen(true)} />
-      {open && answer && !seen && (
-        <p className="hint" role="status">
-          Scroll to the end of the input to enable the Allow buttons.
-        </p>
+    <section
+      ref={card}
+      className="question"
+      data-state={question.state}
+      data-testid="question-card"
+      aria-label="Permission request"
+    >
+      {survey ? (
+        <SurveyForm id={row.key} survey={survey} chosen={chosen} choose={canAnswer ? choose : undefined} />
+      ) : (
+        <Approval row={row} chosen={chosen} choose={canAnswer ? choose : undefined} />
       )}
-      {open && answer && (
-        <div className="question-options" role="group" aria-label="Answers">
-          {question.options.map((option) => (
-            <button
-              key={option.optionId}
-              type="button"
-              className={`button${option.kind === "allow_once" ? " primary" : ""}`}
-              data-testid={`answer-${option.kind}`}
-              disabled={chosen !== undefined || !(seen || isRefusal(option))}
-              onClick={() => choose(option.optionId)}
-            >
-              {chosen === option.optionId && <span className="spinner" aria-hidden="true" />}
-              {unhidden(option.name)}
-            </button>
-          ))}
-        </div>
-      )}
-      {open && answer && <Countdown question={question} />}
-      {!open && <p className="hint">{settledBy(question)}</p>}
+      {canAnswer && <Countdown question={question} />}
+      {question.state !== "open" && <p className="hint">{settledBy(question)}</p>}
       {error && (
         <p className="hint bad" role="alert">
           {sentence(error.message)}
@@ -71,30 +46,88 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
   );
 }
 
-function chosenOption({ options, optionId }: QuestionMessage): QuestionOption | undefined {
-  return options.find((option) => option.optionId === optionId);
+/** The answer that was chosen and is being sent. */
+function useChoice(question: QuestionMessage) {
+  const answer = useAnswering();
+  const [chosen, setChosen] = useState<string>();
+  const [error, setError] = useState<Error>();
+  const choose = (optionId: string) => {
+    setChosen(optionId);
+    setError(undefined);
+    answer?.(question.requestId, optionId).catch((refused: unknown) => {
+      setChosen(undefined);
+      setError(refused instanceof Error ? refused : new Error(String(refused)));
+    });
+  };
+  return { choose, chosen, error, canAnswer: question.state === "open" && answer !== undefined };
 }
 
-function isAllowed(question: QuestionMessage): boolean {
-  return chosenOption(question)?.kind.startsWith("allow") ?? false;
+interface ApprovalProps {
+  readonly row: QuestionRow;
+  readonly chosen: string | undefined;
+  /** Absent if nobody can answer here. */
+  readonly choose: ((optionId: string) => void) | undefined;
 }
 
-function isRefusal({ kind }: QuestionOption): boolean {
-  return kind.startsWith("reject");
+function Approval({ row: { key, question }, chosen, choose }: ApprovalProps) {
+  // The user must not allow anything that was not visible.
+  const [seen, setSeen] = useKept(`${key} seen`, false);
+  return (
+    <>
+      <Headline question={question} />
+      <QuestionInput name={question.toolName} input={question.input} onSeen={() => seen || setSeen(true)} />
+      {choose && !seen && (
+        <p className="hint" role="status">
+          Scroll to the end of the input to enable the Allow buttons.
+        </p>
+      )}
+      {choose && (
+        <div className="question-options" role="group" aria-label="Answers">
+          {question.options.map((option, at) => (
+            <button
+              key={option.optionId}
+              type="button"
+              className={`button${option.kind === "allow_once" ? " primary" : ""}`}
+              data-testid={`answer-${option.kind}`}
+              data-key={at + 1}
+              aria-keyshortcuts={String(at + 1)}
+              disabled={chosen !== undefined || !(seen || isRefusal(option))}
+              onClick={() => choose(option.optionId)}
+            >
+              {chosen === option.optionId ? (
+                <span className="spinner" aria-hidden="true" />
+              ) : (
+                <kbd aria-hidden="true">{at + 1}</kbd>
+              )}
+              {labelOf(option, question)}
+            </button>
+          ))}
+        </div>
+      )}
+    </>
+  );
 }
 
-/** The outcome of a permission request, as a sentence. */
-function settledBy(question: QuestionMessage): string {
-  if (question.state === "closed") return "The turn ended before the request was answered.";
-  const option = chosenOption(question)?.name ?? question.optionId;
-  switch (question.by) {
-    case "timeout":
-      return `Timed out without an answer${option ? `; the default was chosen: ${option}` : ""}.`;
-    case "cancel":
-      return "The turn was cancelled.";
-    case "agent":
-      return "The agent withdrew the request.";
-    default:
-      return option ? `Answered: ${option}.` : "Dismissed.";
-  }
+/** What the agent asks for. Its own description is not a part of it. */
+function Headline({ question }: { readonly question: QuestionMessage }) {
+  const open = question.state === "open";
+  const kind = kindOf(question.toolName, question.input);
+  const tool = <code>{unhidden(question.toolName) || "a tool"}</code>;
+  return (
+    <h3>
+      <Icon name={open ? "alert" : isAllowed(question) ? "check" : "cross"} />
+      <span>
+        {open ? "Allow " : "Asked to use "}
+        {tool}
+        {kind.kind === "edit" && (
+          <>
+            {" on "}
+            <code>{unhidden(kind.path)}</code>
+          </>
+        )}
+        {open ? "?" : "."}
+      </span>
+      {kind.kind === "edit" && <ChangeCounts changes={kind.changes} />}
+    </h3>
+  );
 }

@@ -1,19 +1,28 @@
-import { type KeyboardEvent, useEffectEvent, useLayoutEffect, useRef } from "react";
+import { type KeyboardEvent, useEffectEvent, useLayoutEffect, useMemo, useRef } from "react";
 
 import { Highlighted } from "../markdown/highlight.tsx";
+import { Markdown } from "../markdown/Markdown.tsx";
 import { type Given, mainOf, othersIn, unhidden } from "./given.ts";
+import { WholeDiff } from "./tools/DiffView.tsx";
+import { diffOf } from "./tools/diff.ts";
+import { fieldsOfChange, kindOf, type ToolKind } from "./tools/kind.ts";
 
 /** Browsers round scroll positions, so this many pixels from the end count as the end. */
 const nearEnd = 2;
 
+/** A longer plan is shown as it was written, because a long Markdown text is rendered piece by piece. */
+const longestPlan = 20_000;
+
 interface Props {
+  /** The name of the tool. */
+  readonly name: string;
   readonly input: unknown;
   /** Called when the user has scrolled to the end, or if everything is visible. */
   readonly onSeen: () => void;
 }
 
 /** The complete input of the request. Nothing of it is cut: the box scrolls. */
-export function QuestionInput({ input, onSeen }: Props) {
+export function QuestionInput({ name, input, onSeen }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const look = useEffectEvent(() => {
     if (!box.current || isAtEnd(box.current)) onSeen();
@@ -31,10 +40,9 @@ export function QuestionInput({ input, onSeen }: Props) {
       element.removeEventListener("scroll", listen);
     };
   }, []);
-  const main = mainOf(input);
-  const given: Given[] = othersIn(input, main);
-  if (main) given.unshift({ ...main, name: main.names.join(" → ") || "input" });
-  if (given.length === 0) return <p className="hint">No input.</p>;
+  const kind = useMemo(() => readable(kindOf(name, input)), [name, input]);
+  const given = givenBeside(kind, input);
+  if (given.length === 0 && !kind) return <p className="hint">No input.</p>;
   return (
     <div
       className="question-input"
@@ -44,22 +52,56 @@ export function QuestionInput({ input, onSeen }: Props) {
       aria-label="Input"
       onKeyDown={keepKeys}
     >
-      <dl>
-        {given.map(({ name, text, language }) => (
-          <div key={name}>
-            <dt>{unhidden(name)}</dt>
-            <dd>
-              <pre>
-                <code>
-                  <Highlighted text={unhidden(text)} language={language} />
-                </code>
-              </pre>
-            </dd>
-          </div>
-        ))}
-      </dl>
+      {kind?.kind === "edit" &&
+        kind.changes.map((change, at) => <WholeDiff key={at} change={change} hasNumbers={kind.isWhole} />)}
+      {kind?.kind === "plan" && (
+        <div className="words plan">
+          <Markdown text={kind.text} />
+        </div>
+      )}
+      {given.length > 0 && <Fields given={given} />}
     </div>
   );
+}
+
+function Fields({ given }: { readonly given: readonly Given[] }) {
+  return (
+    <dl>
+      {given.map(({ name, text, language }) => (
+        <div key={name}>
+          <dt>{unhidden(name)}</dt>
+          <dd>
+            <pre>
+              <code>
+                <Highlighted text={unhidden(text)} language={language} />
+              </code>
+            </pre>
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+type Readable = Extract<ToolKind, { kind: "edit" | "plan" }>;
+
+/** The kind of a call that is easier to read than its fields, without hidden characters. */
+function readable(kind: ToolKind): Readable | undefined {
+  if (kind.kind === "plan" && kind.text.length <= longestPlan) return { ...kind, text: unhidden(kind.text) };
+  if (kind.kind !== "edit") return undefined;
+  const changes = kind.changes.map(({ before, after }) => ({ before: unhidden(before), after: unhidden(after) }));
+  return changes.every((change) => diffOf(change)) ? { ...kind, changes } : undefined;
+}
+
+/** The fields that are not visible otherwise. */
+function givenBeside(kind: Readable | undefined, input: unknown): Given[] {
+  if (kind) {
+    const shown = kind.kind === "plan" ? ["plan"] : fieldsOfChange(input, kind.path);
+    return othersIn(input, { names: shown, text: "" });
+  }
+  const main = mainOf(input);
+  const given = othersIn(input, main);
+  return main ? [{ ...main, name: main.names.join(" → ") || "input" }, ...given] : given;
 }
 
 function isAtEnd({ scrollHeight, scrollTop, clientHeight }: HTMLElement): boolean {

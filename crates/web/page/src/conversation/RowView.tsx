@@ -5,15 +5,20 @@ import { CopyButton } from "../ui/CopyButton.tsx";
 import { duration, timeOf } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { ErrorCard } from "./ErrorCard.tsx";
+import { GroupCard } from "./GroupCard.tsx";
+import { imageIn } from "./images.ts";
 import { useKept } from "./kept.tsx";
 import { LongText } from "./LongText.tsx";
 import { NoticeLine } from "./NoticeLine.tsx";
 import { usePainted } from "./painted.ts";
+import { Pictures } from "./Picture.tsx";
 import { QuestionCard } from "./QuestionCard.tsx";
 import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
-import type { Row, TextRow } from "./row.ts";
+import { openQuestionOf, type Row, type TextRow } from "./row.ts";
 import { textOf } from "./text.ts";
+import { TodoNotice } from "./tools/TodoNotice.tsx";
+import { todosOf } from "./tools/todos.ts";
 import { ToolCard } from "./ToolCard.tsx";
 
 export interface RowProps {
@@ -82,8 +87,13 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
       return <Words row={row} plain={plain} />;
     case "thinking":
       return <Thinking row={row} plain={plain} />;
-    case "tool":
+    case "tool": {
+      const question = openQuestionOf(row);
+      if (question) return <QuestionCard key={question.key} row={question} />;
       return <ToolCard row={row} renderInner={(inner) => <RowView key={inner.key} row={inner} plain={plain} />} />;
+    }
+    case "group":
+      return <GroupCard row={row} renderCall={(call) => <RowView key={call.key} row={call} plain={plain} />} />;
     case "error":
       return <ErrorCard row={row} onRetry={onRetry && (() => onRetry(row))} />;
     case "result":
@@ -91,7 +101,8 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
     case "question":
       return <QuestionCard row={row} />;
     case "notice":
-      return <NoticeLine row={row} />;
+      if (row.name === "todo_list" && todosOf(row)) return <TodoNotice row={row} />;
+      return imageIn(row.data) ? <Pictures value={row.data} /> : <NoticeLine row={row} />;
   }
 }
 
@@ -135,7 +146,10 @@ function labelOf(row: Row): string {
     case "thinking":
       return "Reasoning";
     case "tool":
+      if (openQuestionOf(row)) return "Permission request";
       return row.took === undefined ? "Tool" : `Tool · ${duration(row.took)}`;
+    case "group":
+      return "Tools";
     case "error":
       return "Error";
     case "result":
@@ -143,6 +157,6 @@ function labelOf(row: Row): string {
     case "question":
       return "Permission request";
     case "notice":
-      return "Notice";
+      return todosOf(row) ? "To-do list" : imageIn(row.data) ? "Image" : "Notice";
   }
 }

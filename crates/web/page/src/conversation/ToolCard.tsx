@@ -1,14 +1,21 @@
-import type { ReactNode } from "react";
+import type { QuestionMessage } from "@tokenrail/client";
+import { type ReactNode, useContext } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
+import { isAllowed, settledBy, surveyOf } from "./answers.ts";
+import { grouped, isFolded } from "./groups.ts";
 import { useKept } from "./kept.tsx";
 import type { Row, ToolRow, ToolState } from "./row.ts";
-import { ToolInput, summaryOf } from "./ToolInput.tsx";
+import { ToolInput } from "./ToolInput.tsx";
+import { HeadFacts, summaryOfCall } from "./tools/Head.tsx";
+import { kindOf } from "./tools/kind.ts";
+import { NewestTodos, newestTodos } from "./tools/todos.ts";
 import { ToolOutput } from "./ToolOutput.tsx";
 
 const states: Record<ToolState, string> = {
   writing: "in preparation",
   running: "running",
+  waiting: "waits for you",
   done: "done",
   failed: "failed",
   stopped: "no result",
@@ -21,7 +28,7 @@ interface Props {
 
 /** A tool call: its input, its result, and the messages of its sub-agent. */
 export function ToolCard({ row, renderInner }: Props) {
-  const [open, setOpen] = useKept(`${row.key} open`, true);
+  const [open, setOpen] = useKept(`${row.key} open`, isOpenAtFirst(row, useContext(NewestTodos)));
   return (
     <div
       className="tool"
@@ -33,15 +40,22 @@ export function ToolCard({ row, renderInner }: Props) {
       <button type="button" className="tool-head disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
         <span className="tool-name">{row.name}</span>
-        <span className="tool-summary">{summaryOf(row.input)}</span>
+        <span className="tool-summary">{summaryOfCall(row)}</span>
+        <HeadFacts row={row} />
         <ToolStateMark state={row.state} />
       </button>
       {open && (
         <div className="tool-body">
-          <ToolInput id={row.key} input={row.input} />
+          {/* The questions and answers below say the same in words. */}
+          {!row.asked.some(({ question }) => surveyOf(question)) && (
+            <ToolInput id={row.key} name={row.name} input={row.input} />
+          )}
+          {row.asked.map(({ key, question }) => (
+            <Settled key={key} question={question} />
+          ))}
           {row.inner.length > 0 && (
             <div className="tool-inner" role="group" aria-label="Sub-agent" data-testid="sub-agent">
-              {row.inner.map(renderInner)}
+              <NewestTodos value={newestTodos(row.inner)}>{grouped(row.inner).map(renderInner)}</NewestTodos>
             </div>
           )}
           <ToolOutput row={row} />
@@ -51,12 +65,35 @@ export function ToolCard({ row, renderInner }: Props) {
   );
 }
 
+/** Calls that succeeded are folded, and to-do lists if there is a newer one. Failures and changes of files stay open. */
+function isOpenAtFirst(row: ToolRow, newest: string | undefined): boolean {
+  if (row.state === "failed" || row.state === "stopped") return true;
+  const { kind } = kindOf(row.name, row.input);
+  if (kind === "todos") return newest === undefined || newest === row.key;
+  return (kind !== "look" || row.state === "done") && !isFolded(row);
+}
+
+/** How the user answered the request for this call. */
+function Settled({ question }: { readonly question: QuestionMessage }) {
+  const survey = surveyOf(question);
+  return (
+    <p className="hint settled" data-testid="settled" data-allowed={isAllowed(question)}>
+      <Icon name={isAllowed(question) ? "check" : "cross"} />
+      <span>
+        {survey && `${survey.text} `}
+        {settledBy(question)}
+      </span>
+    </p>
+  );
+}
+
 function ToolStateMark({ state }: { readonly state: ToolState }) {
   const busy = state === "writing" || state === "running";
   return (
     <span className="tool-state" data-state={state}>
       {busy ? <span className="spinner" aria-hidden="true" /> : <Icon name={state === "done" ? "check" : "cross"} />}
-      {states[state]}
+      {/* The mark says it already. */}
+      <span className={state === "done" ? "unseen" : undefined}>{states[state]}</span>
     </span>
   );
 }

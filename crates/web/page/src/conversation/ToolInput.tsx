@@ -1,5 +1,11 @@
 import { Highlighted } from "../markdown/highlight.tsx";
 import { Clipped } from "./Clipped.tsx";
+import { DiffView } from "./tools/DiffView.tsx";
+import { diffOf } from "./tools/diff.ts";
+import { kindOf, type ToolKind } from "./tools/kind.ts";
+import { Patch } from "./tools/Patch.tsx";
+import { Todos } from "./tools/Todos.tsx";
+import { Markdown } from "../markdown/Markdown.tsx";
 import { fieldsOf, inShort, mainOf, othersIn, pathIn } from "./given.ts";
 
 /** Lines of an input that are shown until the user requests the rest. */
@@ -8,8 +14,56 @@ export const inputLines = 14;
 /** The header of a card has one line. */
 const summaryLength = 200;
 
+interface Props {
+  readonly id: string;
+  readonly name: string;
+  readonly input: unknown;
+}
+
 /** The input of a tool, in the form that is easiest to read. */
-export function ToolInput({ id, input }: { readonly id: string; readonly input: unknown }) {
+export function ToolInput({ id, name, input }: Props) {
+  const kind = kindOf(name, input);
+  switch (kind.kind) {
+    case "todos":
+      return <Todos todos={kind.todos} />;
+    case "plan":
+      return (
+        <div className="words plan" role="group" aria-label="Plan">
+          <Markdown text={kind.text} />
+        </div>
+      );
+    case "patch":
+      return (
+        <Clipped id={`${id} input`} label="Input" text={kind.text} lines={patchLines}>
+          {(shown) => <Patch text={shown} />}
+        </Clipped>
+      );
+    case "edit":
+      return <Edit id={id} kind={kind} input={input} />;
+    default:
+      return <PlainInput id={id} input={input} />;
+  }
+}
+
+/** Lines of a patch that are shown until the user requests the rest. */
+export const patchLines = 40;
+
+/** The names of the fields that a diff shows. */
+const shownByDiff =
+  /^(file_?path|path|absolute_path|old_?string|new_?string|old_?text|new_?text|content|edits|type|instruction)$/i;
+
+function Edit({ id, kind, input }: { id: string; kind: Extract<ToolKind, { kind: "edit" }>; input: unknown }) {
+  const diffs = kind.changes.map(diffOf);
+  if (diffs.some((diff) => !diff)) return <PlainInput id={id} input={input} />;
+  return (
+    <>
+      {diffs.map((diff, at) => diff && <DiffView key={at} id={`${id} diff ${at}`} diff={diff} hasNumbers={kind.isWhole} />)}
+      <Others input={input} names={Object.keys(fieldsOf(input)).filter((name) => !shownByDiff.test(name))} />
+    </>
+  );
+}
+
+function PlainInput({ id, input }: Omit<Props, "name">) {
   const main = mainOf(input);
   if (main)
     return (

@@ -1,23 +1,41 @@
 import { Ansi } from "../markdown/ansi.tsx";
-import { Clipped } from "./Clipped.tsx";
+import { Clipped, type Part } from "./Clipped.tsx";
+import { imagesIn, withoutImages } from "./images.ts";
+import { Pictures } from "./Picture.tsx";
 import type { ToolRow } from "./row.ts";
 import { asText } from "./text.ts";
 
 /** Lines of an output that are shown until the user requests the rest. */
 export const outputLines = 12;
 
+/** The reason of a failure is at the end of the output. */
+export function partOf({ state }: ToolRow): Part {
+  return state === "failed" ? "end" : "beginning";
+}
+
 export function ToolOutput({ row }: { readonly row: ToolRow }) {
-  const text = asText(row.output);
   if (row.output === undefined) return null;
-  if (!text) return <p className="hint">No output.</p>;
+  const text = asText(withoutImages(row.output));
+  const hasImages = imagesIn(row.output).length > 0;
+  if (!text && !hasImages) return <p className="hint">No output.</p>;
   return (
-    <Clipped
-      id={`${row.key} output`}
-      label={row.state === "failed" ? "Error output" : "Output"}
-      text={text}
-      lines={outputLines}
-    >
-      {(shown) => <Ansi text={shown} />}
-    </Clipped>
+    <>
+      {hasImages && (
+        <div className="pictures">
+          <Pictures value={row.output} />
+        </div>
+      )}
+      {text && (
+        <Clipped
+          id={`${row.key} output`}
+          label={row.state === "failed" ? "Error output" : "Output"}
+          text={text}
+          lines={outputLines}
+          part={partOf(row)}
+        >
+          {(shown) => <Ansi text={shown} />}
+        </Clipped>
+      )}
+    </>
   );
 }

@@ -41,3 +41,9 @@ export function useUnfold(): (keys: readonly string[]) => void {
   const kept = useContext(Kept);
   return useCallback((keys) => keys.forEach((key) => kept.set(key, true)), [kept]);
 }
+
+/** Reads switches without following them. */
+export function useIsKept(): (key: string) => boolean {
+  const kept = useContext(Kept);
+  return useCallback((key) => kept.get(key) === true, [kept]);
+}

@@ -24,7 +24,8 @@ export interface TextRow extends Common {
   readonly outcome?: string | undefined;
 }
 
-export type ToolState = "writing" | "running" | "done" | "failed" | "stopped";
+/** `waiting`: the agent asks the user whether it may call the tool. */
+export type ToolState = "writing" | "running" | "waiting" | "done" | "failed" | "stopped";
 
 export interface ToolRow extends Common {
   readonly kind: "tool";
@@ -37,6 +38,8 @@ export interface ToolRow extends Common {
   readonly took?: number | undefined;
   /** The rows of the sub-agent that this call started. */
   readonly inner: readonly Row[];
+  /** The permission requests for this call. */
+  readonly asked: readonly QuestionRow[];
 }
 
 export interface ErrorRow extends Common {
@@ -68,4 +71,21 @@ export interface NoticeRow extends Common {
   readonly data: unknown;
 }
 
-export type Row = PromptRow | TextRow | ToolRow | QuestionRow | ErrorRow | ResultRow | NoticeRow;
+/** Calls that succeeded, one after the other, shown as one line. */
+export interface GroupRow extends Common {
+  readonly kind: "group";
+  readonly calls: readonly ToolRow[];
+}
+
+export type Row = PromptRow | TextRow | ToolRow | GroupRow | QuestionRow | ErrorRow | ResultRow | NoticeRow;
+
+/** The permission request of a row that waits for the user. */
+export function openQuestionOf(row: Row | undefined): QuestionRow | undefined {
+  if (row?.kind === "question") return row.question.state === "open" ? row : undefined;
+  return row?.kind === "tool" ? row.asked.find(({ question }) => question.state === "open") : undefined;
+}
+
+/** Whether a row is this one, or has grown around it. */
+export function hasKey(row: Row, key: string | undefined): boolean {
+  return row.key === key || (row.kind === "group" && row.calls.some((call) => call.key === key));
+}

@@ -2,6 +2,7 @@
 // render the row again.
 import type { AssistantMessage, Item, Part, ToolCall } from "@tokenrail/client";
 
+import { withQuestions } from "./asked.ts";
 import type { Row, TextRow, ToolRow, ToolState } from "./row.ts";
 
 const states: Record<ToolCall["state"], ToolState> = {
@@ -18,7 +19,7 @@ const rowsOfParts = new WeakMap<Part, Row>();
 export function rowsOf(items: readonly Item[]): Row[] {
   const rows: Row[] = [];
   for (const item of items) for (const row of rowsIn(item)) rows.push(row);
-  return rows;
+  return withQuestions(rows);
 }
 
 function rowsIn(item: Item): readonly Row[] {
@@ -152,5 +153,6 @@ function toolRow(call: ToolCall, item: Item, key: string): ToolRow {
     output: call.result,
     took: call.endedAt === undefined ? undefined : Math.max(0, Date.parse(call.endedAt) - Date.parse(began)),
     inner: rowsOf(call.children),
+    asked: [],
   };
 }

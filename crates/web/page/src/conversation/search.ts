@@ -1,12 +1,16 @@
 import { useDeferredValue, useMemo } from "react";
 
-import { shortOf } from "./Clipped.tsx";
+import { type Part, shortOf } from "./Clipped.tsx";
+import { patchLines } from "./ToolInput.tsx";
+import { diffOf, textOfLine } from "./tools/diff.ts";
+import { shownAtFirst } from "./tools/DiffView.tsx";
+import { kindOf } from "./tools/kind.ts";
 import { mainOf } from "./given.ts";
 import { isBeyond } from "./LongText.tsx";
 import type { Row, ToolRow } from "./row.ts";
 import { asText, textOf } from "./text.ts";
 import { inputLines } from "./ToolInput.tsx";
-import { outputLines } from "./ToolOutput.tsx";
+import { outputLines, partOf } from "./ToolOutput.tsx";
 
 /** The texts of rows that were searched. A row remains the same object until it changes. */
 const texts = new WeakMap<Row, string>();
@@ -48,6 +52,8 @@ export function foldsOver(row: Row, words: string, plain: boolean): string[] {
       return [`${key} open`, ...(plain ? beyond(row.text) : [])];
     case "notice":
       return [`${key} open`];
+    case "group":
+      return [`${key} open`, ...row.calls.flatMap((call) => foldsOver(call, words, plain))];
     case "tool":
       return [`${key} open`, ...clippedOf(row, isIn), ...row.inner.flatMap((inner) => foldsOver(inner, words, plain))];
     default:
@@ -55,11 +61,24 @@ export function foldsOver(row: Row, words: string, plain: boolean): string[] {
   }
 }
 
-function clippedOf({ key, input, output }: ToolRow, isIn: (text: string) => boolean): string[] {
-  const hides = (text: string, lines: number) => isIn(text) && !isIn(shortOf(text, lines));
+function clippedOf(row: ToolRow, isIn: (text: string) => boolean): string[] {
+  const { key, name, input, output } = row;
+  const hides = (text: string, lines: number, part?: Part) => isIn(text) && !isIn(shortOf(text, lines, part));
+  const cutOutput = hides(asText(output), outputLines, partOf(row)) ? [`${key} output all`] : [];
+  const kind = kindOf(name, input);
+  if (kind.kind === "patch") return [...(hides(kind.text, patchLines) ? [`${key} input all`] : []), ...cutOutput];
+  const diffs = kind.kind === "edit" ? kind.changes.map(diffOf) : [undefined];
+  if (diffs.every((diff) => diff !== undefined)) {
+    const folded = diffs.flatMap(({ lines }, at) => {
+      const shown = shownAtFirst(lines);
+      const found = lines.flatMap((line, index) => (isIn(textOfLine(line)) ? [shown[index]] : []));
+      return found.length > 0 && !found.includes(true) ? [`${key} diff ${at} all`] : [];
+    });
+    return [...folded, ...cutOutput];
+  }
   const given = mainOf(input)?.text ?? asText(input);
   return [
     ...(hides(given, inputLines) ? [`${key} input all`] : []),
-    ...(hides(asText(output), outputLines) ? [`${key} output all`] : []),
+    ...cutOutput,
   ];
 }

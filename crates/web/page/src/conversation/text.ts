@@ -1,3 +1,4 @@
+import { imageIn } from "./images.ts";
 import type { Row } from "./row.ts";
 
 /** The text of a row, for the search and the clipboard. */
@@ -10,6 +11,8 @@ export function textOf(row: Row): string {
       return row.text;
     case "tool":
       return [row.name, asText(row.input), asText(row.output), ...row.inner.map(textOf)].filter(Boolean).join("\n");
+    case "group":
+      return row.calls.map(textOf).join("\n");
     case "result":
       return row.outcome;
     case "question":
@@ -27,12 +30,14 @@ export function asText(value: unknown): string {
     const texts = value.map(textBlock);
     if (texts.every((text) => text !== undefined)) return texts.join("\n");
   }
-  return JSON.stringify(value, null, 2);
+  return imageIn(value) ? textBlock(value) ?? "" : JSON.stringify(value, null, 2);
 }
 
 /** The text of a content block that contains only text. */
 function textBlock(block: unknown): string | undefined {
   if (typeof block === "string") return block;
+  const image = imageIn(block);
+  if (image) return `[${image.mimeType}]`;
   if (typeof block !== "object" || block === null || !("text" in block)) return undefined;
   return typeof block.text === "string" ? block.text : undefined;
 }

@@ -80,6 +80,12 @@ export function since(iso: string, now: number): string {
   return `${Math.floor(seconds / 86_400)} d`;
 }
 
+/** 640 B, 12 kB, 1.4 MB */
+export function fileSize(bytes: number): string {
+  if (bytes < 1_000) return `${Math.round(bytes)} B`;
+  return bytes < 1_000_000 ? `${Math.round(bytes / 1_000)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
+}
+
 /** $0.0223, $1.50 */
 export function cost(dollars: number): string {
   return `$${dollars.toFixed(dollars < 1 ? 4 : 2)}`;

@@ -1,0 +1,38 @@
+// A permission request and the call that it is about are one row.
+import { openQuestionOf, type QuestionRow, type Row, type ToolRow } from "./row.ts";
+
+/** Moves each permission request into the row of its call, if that row is in the list before it. */
+export function withQuestions(rows: Row[]): Row[] {
+  if (!rows.some(({ kind }) => kind === "question")) return rows;
+  const result: Row[] = [];
+  const places = new Map<string, number>();
+  const asked = new Map<number, QuestionRow[]>();
+  for (const row of rows) {
+    const place = row.kind === "question" ? places.get(row.question.toolCallId ?? "") : undefined;
+    if (row.kind === "question" && place !== undefined) {
+      asked.set(place, [...(asked.get(place) ?? []), row]);
+      continue;
+    }
+    // An agent may use the id of a call again. The newest call counts.
+    if (row.kind === "tool") places.set(row.callId, result.length);
+    result.push(row);
+  }
+  for (const [place, questions] of asked) {
+    const call = result[place];
+    if (call?.kind === "tool") result[place] = joined(call, questions);
+  }
+  return result;
+}
+
+/** The last joined row of each call. An unchanged row remains the same object. */
+const known = new WeakMap<ToolRow, ToolRow>();
+
+function joined(call: ToolRow, asked: readonly QuestionRow[]): ToolRow {
+  const before = known.get(call);
+  if (before && before.asked.length === asked.length && before.asked.every((row, at) => row === asked[at])) return before;
+  const row: ToolRow = { ...call, asked };
+  const isBusy = call.state === "running" || call.state === "writing";
+  const result = isBusy && openQuestionOf(row) ? { ...row, state: "waiting" as const } : row;
+  known.set(call, result);
+  return result;
+}

@@ -1,0 +1,39 @@
+import { createContext } from "react";
+
+import { fieldsOf } from "../given.ts";
+import type { Row } from "../row.ts";
+
+export interface Todo {
+  readonly text: string;
+  readonly state: "open" | "active" | "done";
+}
+
+/** The row with the newest to-do list of an agent. Earlier lists are folded. */
+export const NewestTodos = createContext<string | undefined>(undefined);
+
+/** The to-do list in an input or a notice. The agents name its fields differently. */
+export function todosIn(value: unknown): readonly Todo[] | undefined {
+  const fields = fieldsOf(value);
+  const list = [fields.todos, fields.plan, fields.entries, fields.items].find(Array.isArray);
+  if (!list || list.length === 0) return undefined;
+  const todos = list.map(todoOf);
+  return todos.every((todo) => todo !== undefined) ? todos : undefined;
+}
+
+export function newestTodos(rows: readonly Row[]): string | undefined {
+  return rows.findLast((row) => todosOf(row) !== undefined)?.key;
+}
+
+export function todosOf(row: Row): readonly Todo[] | undefined {
+  if (row.kind === "tool") return todosIn(row.input);
+  return row.kind === "notice" && row.name === "todo_list" ? todosIn(row.data) : undefined;
+}
+
+function todoOf(value: unknown): Todo | undefined {
+  const fields = fieldsOf(value);
+  const { status, completed } = fields;
+  const text = [fields.content, fields.step, fields.text, fields.description].find((each) => typeof each === "string");
+  if (typeof text !== "string" || (typeof status !== "string" && typeof completed !== "boolean")) return undefined;
+  if (completed === true || status === "completed") return { text, state: "done" };
+  return { text, state: status === "in_progress" || status === "inProgress" ? "active" : "open" };
+}
