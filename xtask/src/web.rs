@@ -81,6 +81,24 @@ pub(crate) fn check() -> Result<(), Failure> {
     ))
 }
 
+/// Packs an npm package into the folder `out`, and returns the name of the file.
+pub(crate) fn pack(package: &Path, out: &Path) -> Result<String, Failure> {
+    let mut npm = npm_command(&["pack"]);
+    npm.arg("--pack-destination").arg(out).arg(package);
+    let printed = process::output(&format!("packing {}", package.display()), &mut npm)?;
+    // The scripts of the package print too, before.
+    printed
+        .lines()
+        .last()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new("npm did not name the file that it packed"))
+}
+
+/// The folder of the client library.
+pub(crate) fn client() -> PathBuf {
+    root().join(CLIENT.folder)
+}
+
 /// The tests of the page and of the client library.
 pub(crate) fn test() -> Result<(), Failure> {
     build()?;
