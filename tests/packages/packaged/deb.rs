@@ -60,7 +60,7 @@ fn the_system_understands_both_units_completely() {
         "dpkg --install /tokenrail.deb >/dev/null
          echo before
          systemd-analyze verify tokenrail.service
-         systemd-analyze verify --user tokenrail.service
+         XDG_RUNTIME_DIR=/run systemd-analyze verify --user tokenrail.service
          echo after",
     );
     let said = printed.split_once("+ echo before").expect("it begins").1;

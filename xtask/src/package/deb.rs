@@ -55,15 +55,25 @@ fn fill(release: &Release, folder: &Folder) -> Result<(), Failure> {
         folder.copy(to, &root.join("packaging").join(from))?;
     }
     folder.copy(&format!("{DOCS}/README.md"), &root.join("README.md"))?;
-    folder.copy(&format!("{DOCS}/changelog"), &root.join("docs/CHANGELOG.md"))?;
+    let changelog = folder::read(&root.join("packaging/deb/changelog"))?;
+    let changelog = changelog.replace("@VERSION@", VERSION).replace("@DATE@", &date(&release.time)?);
+    folder.text(&format!("{DOCS}/changelog"), &changelog)?;
+    folder.copy(&format!("{DOCS}/NEWS"), &root.join("docs/CHANGELOG.md"))?;
     folder.copy(&format!("{DOCS}/third-party.txt"), &release.third_party)
+}
+
+/// A time as Debian's changelogs have it.
+fn date(seconds: &str) -> Result<String, Failure> {
+    let mut date = Command::new("date");
+    date.args(["--utc", "--rfc-email", &format!("--date=@{seconds}")]).env("LC_ALL", "C");
+    process::output("the date of the changelog", &mut date).map(|date| date.trim().to_owned())
 }
 
 /// Debian wants manual pages, changelogs and long texts compressed.
 fn compress(folder: &Folder) -> Result<(), Failure> {
     let mut gzip = Command::new("gzip");
     gzip.arg("-n9").args(folder.files("usr/share/man")?).current_dir(folder.path());
-    gzip.args(["changelog", "third-party.txt"].map(|name| format!("{DOCS}/{name}")));
+    gzip.args(["changelog", "NEWS", "third-party.txt"].map(|name| format!("{DOCS}/{name}")));
     process::step("compressing", &mut gzip)
 }
 

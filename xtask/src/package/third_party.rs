@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::programs::{TARGET, cargo_home};
-use crate::{Failure, process};
+use crate::{Failure, process, web};
 
 const HEADING: &str = "\
 The programs contain the following libraries, and musl libc and the Rust standard library (both MIT).
@@ -39,6 +39,7 @@ pub(super) fn licences() -> Result<String, Failure> {
     for (text, libraries) in texts {
         _ = write!(out, "\n{LINE}\n{}\n{LINE}\n\n{text}\n", libraries.join(", "));
     }
+    _ = write!(out, "\n{LINE}\nThe web page\n{LINE}\n\n{}", web::third_party()?);
     Ok(out)
 }
 
