@@ -89,8 +89,8 @@ fn describe(folder: &Folder) -> Result<(), Failure> {
         .replace("@VERSION@", VERSION)
         .replace("@ARCHITECTURE@", ARCHITECTURE)
         .replace("@INSTALLED_SIZE@", &size.to_string());
-    let changeable: String =
-        files.iter().filter(|file| file.starts_with("etc/")).map(|file| format!("/{file}\n")).collect();
+    let changeable: Vec<_> = files.iter().filter(|file| file.starts_with("etc/")).collect();
+    let changeable = changeable.iter().fold(String::new(), |list, file| list + "/" + file + "\n");
     let mut sums = Command::new("md5sum");
     sums.args(files.iter().filter(|file| !file.starts_with("etc/"))).current_dir(folder.path());
     let sums = process::output("checksums of the Debian package", &mut sums)?;

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::harness::{TestServer, numbers, processes_of, text_of};
+use crate::harness::{TestServer, numbers, processes_of_agent, text_of};
 use crate::packaged::{package, run};
 
 /// The Debian package without an installation: its files, and the settings of its unit.
@@ -46,14 +46,16 @@ impl Unpacked {
         command
     }
 
-    /// Stops the server: systemd signals the main process alone, or by default every process of the unit.
-    fn stop(&self, server: &mut TestServer) {
+    /// Stops the server: systemd ends the main process alone, or by default every process of the unit.
+    fn stop(&self, server: &mut TestServer, agent: &str) {
+        assert!(server.stop().success());
         if self.setting("KillMode") != Some("process") {
-            for pid in processes_of(&server.data_dir()) {
-                let _ = kill_process(pid, Signal::TERM);
+            let pids =
+                processes_of_agent(agent).into_iter().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+            for pid in pids {
+                let _ = kill_process(pid, Signal::KILL);
             }
         }
-        assert!(server.stop().success());
     }
 }
 
@@ -69,7 +71,7 @@ async fn an_agent_survives_a_restart_of_the_service() {
     let id = server.launch(&script).await;
     server.wait_until(&id, |agent| 20 < agent["head"].as_u64().unwrap()).await;
 
-    unpacked.stop(&mut server);
+    unpacked.stop(&mut server, &id);
     server.start_by(unpacked.start(&server)).expect("it serves again");
 
     let agent = server.get(&format!("/api/agents/{id}")).await;
