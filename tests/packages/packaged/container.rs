@@ -20,7 +20,7 @@ impl Container {
         let mut container = Self { store: tempfile::tempdir().unwrap(), name: String::new() };
         let archive = package("tokenrail-", "-container.tar");
         let from = format!("docker-archive:{}", archive.display());
-        container.name = container.done(&["from", "--quiet", "--pull-never=false", &from]).trim().to_owned();
+        container.done(&["from", "--quiet", &from]).trim().clone_into(&mut container.name);
         container
     }
 
