@@ -11,6 +11,7 @@
 //! * [`tools`]: the browser and other third-party programs that tests use
 //! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
 //! * [`bench`]: the benchmarks, and [`peers`], third-party servers that are measured for comparison
+//! * [`package`]: the packages for users
 //! * [`web`]: the page, built into the repository
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
@@ -22,6 +23,7 @@ mod clients;
 mod fuzz;
 mod layers;
 mod npm;
+mod package;
 mod page;
 mod peers;
 mod planted;
@@ -57,6 +59,8 @@ cargo xtask COMMAND
                       test: also run the tests of the page and of the client library;
                       screenshots: retake the pictures in docs/screenshots;
                       measure: measure the speed of the page
+  package             make the packages for users in target/package (profile dist, takes minutes): a tarball,
+                      a Debian package, npm packages and a container image
   planted-bugs        build with known bugs and check that the simulation finds each of them
   fuzz [TARGET] [--seconds N]
                       run cargo-fuzz on one target, or on every target, for N seconds (default 60)
@@ -125,6 +129,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
         "tidy" => tidy::run(),
         "supply" => supply::run(),
         "lint" => lint(),
+        "package" => package::run(),
         "planted-bugs" => planted::run(),
         "ci" => {
             lint_sources()?;

@@ -33,7 +33,7 @@ pub(crate) fn install(package: &str) -> Result<(), Failure> {
     installed.map_err(|failure| Failure::new(format!("{missing} ({failure})")))
 }
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let asked = Command::new("id").arg("-u").stdin(Stdio::null()).output();
     asked.is_ok_and(|answer| answer.stdout.trim_ascii() == b"0")
 }

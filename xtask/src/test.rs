@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::{Failure, claude, clients, process, tools, web};
+use crate::{Failure, claude, clients, package, process, tools, web};
 use foreign::{BROWSER_TESTS, Foreign, foreign};
 pub(crate) use lanes::Part;
 use lanes::{Log, Row};
@@ -34,7 +34,7 @@ const LONG_TESTS: [(&str, &str, &str); 4] = [
 const TESTS_AT_ONCE: &str = "4";
 
 /// Programs whose tests run at the same time as the other parts. They also wait most of the time, and they measure no
-/// speed.
+/// speed. The packages for users are among them.
 const PATIENT: [&str; 2] = ["schemathesis", "kosoku"];
 
 /// Tests that can be made longer, each by a variable.
@@ -81,10 +81,11 @@ fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, F
     });
     built.map_err(|_| Failure::new("the build panicked"))??;
     println!("==> built and fetched in {} s", begun.elapsed().as_secs());
-    let (mut parts, mut patient) = (rust_parts(&foreign), Vec::new());
+    let (mut parts, mut patient) = (rust_parts(&foreign), vec![packages()?]);
     for program in &foreign {
         let part = Part::new(program.what, |log: &mut Log| foreign_tests(program, network, log));
-        if PATIENT.contains(&program.what) { patient.push(part) } else { parts.push(part) }
+        let is_patient = PATIENT.contains(&program.what) || is_package(program);
+        if is_patient { patient.push(part) } else { parts.push(part) }
     }
     for package in web::PACKAGES {
         let npm = &npm;
@@ -92,6 +93,19 @@ fn every_part(network: &Network, beside: Option<Part<'_>>) -> Result<Vec<Row>, F
     }
     patient.push(Part::new("Vite, Next apps", |log| app_tests(&npm, log)));
     Ok(lanes::run(parts, vec![patient, Vec::from_iter(beside)]))
+}
+
+/// Makes the packages. It has a profile of its own, and so does not wait for the tests.
+fn packages() -> Result<Part<'static>, Failure> {
+    let xtask =
+        std::env::current_exe().map_err(|error| Failure::new(format!("cannot find xtask: {error}")))?;
+    let mut make = Command::new(xtask);
+    make.arg("package");
+    Ok(Part::yielding("packages", vec![make]))
+}
+
+fn is_package(program: &Foreign) -> bool {
+    program.tests.starts_with(package::TESTS)
 }
 
 fn rust_parts(foreign: &[Foreign]) -> Vec<Part<'_>> {
@@ -111,10 +125,11 @@ fn only_named(name: &str, network: &Network) -> Result<Vec<Row>, Failure> {
     let named = process::output("looking for tests", cargo_test(None).args(["--", name, "--list"]))?;
     // Programs that no test of this name needs are not fetched.
     let foreign = foreign(|tests| named.lines().any(|test| test.contains(tests)));
+    let packages = foreign.iter().any(is_package).then(packages).transpose()?;
     let tests = Part::new("rust tests", |log| named_tests(name, &foreign, network, log));
     let missing = foreign.iter().filter_map(|it| Some((it.what, it.ready.as_ref().err()?)));
     let missing = missing.map(|(what, reason)| Part::new(what, move |_| not_run(reason)));
-    Ok(lanes::run(std::iter::once(tests).chain(missing).collect(), Vec::new()))
+    Ok(lanes::run(packages.into_iter().chain([tests]).chain(missing).collect(), Vec::new()))
 }
 
 /// The real agent program, which ordinary tests also use.

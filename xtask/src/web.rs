@@ -11,8 +11,8 @@ use crate::{Failure, clients, process, system, tools, workspace};
 /// The time limit for each step: a fetch, a check or a build.
 const STEP_LIMIT: Duration = Duration::from_mins(10);
 
-/// The files that a browser receives, and the hash of their sources.
-const BUILT: [&str; 10] = [
+/// The files that a browser receives, the licences of the libraries in them, and the hash of their sources.
+const BUILT: [&str; 11] = [
     "index.html",
     "app.js",
     "runtime.js",
@@ -22,6 +22,7 @@ const BUILT: [&str; 10] = [
     "app.css",
     "icon.svg",
     "icon-waiting.svg",
+    "third-party.md",
     ".source-sha256",
 ];
 
@@ -86,6 +87,29 @@ pub(crate) fn check() -> Result<(), Failure> {
     Err(Failure::new(
         "crates/web/page/dist does not match its sources: run `cargo xtask web` and commit the result",
     ))
+}
+
+/// Packs an npm package into the folder `out`, and returns the name of the file.
+pub(crate) fn pack(package: &Path, out: &Path) -> Result<String, Failure> {
+    let mut npm = npm_command(&["pack"]);
+    npm.arg("--pack-destination").arg(out).arg(package);
+    let printed = process::output(&format!("packing {}", package.display()), &mut npm)?;
+    // The scripts of the package print too, before.
+    printed
+        .lines()
+        .last()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::new("npm did not name the file that it packed"))
+}
+
+/// The licences of the libraries in the page.
+pub(crate) fn third_party() -> Result<String, Failure> {
+    read(&dist().join("third-party.md")).map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The folder of the client library.
+pub(crate) fn client() -> PathBuf {
+    root().join(CLIENT.folder)
 }
 
 /// The tests of the page and of the client library.

@@ -41,6 +41,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     modulePreload: false,
+    // The licences of the libraries in the built files. Every package of Tokenrail must contain them.
+    license: { fileName: "third-party.md" },
     // The names are stable, because the built files are in the repository, and browsers check them by ETag. `app.js`
     // requests the conversation, `view.js` renders it, and `languages.js` colours its code. React is in a file of its own,
     // `dom.js`. It is as big as all other files together, so a browser parses both at the same time. `runtime.js` loads

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::clients::{self, CLIENTS, Client};
 use crate::tools::{self, TOOLS};
-use crate::{Failure, claude};
+use crate::{Failure, claude, package};
 
 /// Part of the path of each test that opens the page in a browser. These tests also need the browser's driver.
 pub(super) const BROWSER_TESTS: &str = "browser::";
@@ -34,6 +34,10 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
         let ready = client.ready().map(|()| vec![(clients::VARIABLE, clients::target())]);
         all.push(Foreign { what: client.what, tests: client.tests, ready });
+    }
+    for kind in package::KINDS.iter().filter(|kind| is_wanted(kind.tests)) {
+        let ready = kind.ready().map(|()| vec![(package::VARIABLE, package::target())]);
+        all.push(Foreign { what: kind.what, tests: kind.tests, ready });
     }
     if is_wanted(BROWSER_TESTS) {
         all.push(Foreign { what: "browser", tests: BROWSER_TESTS, ready: browser() });
