@@ -59,8 +59,10 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         screen.line(Style::Plain, &format!("serving on {}", server.url()));
         if screen.is_live() {
             screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
-            screen
-                .line(Style::Dim, "this link works once, within 10 minutes; for a new one, run: tokenrail open");
+            screen.line(
+                Style::Dim,
+                "this link works once, within 10 minutes; for a new one, run: tokenrail open",
+            );
         }
     })
     .await

@@ -53,7 +53,7 @@ pub(crate) struct UiMessage {
 pub(crate) async fn chat_messages(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
     let version = SdkVersion::named(query.get("v"))?;
-    let most = api.config().list_agents;
+    let most = api.config().list_items;
     let limit = query.limit(most)?.unwrap_or(TURNS.min(most));
     let before = query.get("before").map(query::cursor).transpose()?;
     let before = before.map(|before| u32::try_from(before).unwrap_or(u32::MAX));
