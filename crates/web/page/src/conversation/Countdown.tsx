@@ -2,6 +2,7 @@ import type { QuestionMessage } from "@tokenrail/client";
 
 import { useNow } from "../app/now.ts";
 import { remaining, timeOf } from "../ui/format.ts";
+import { labelOf } from "./answers.ts";
 import { unhidden } from "./given.ts";
 
 /** How long the request waits for an answer, and what happens then. */
@@ -9,8 +10,9 @@ export function Countdown({ question }: { readonly question: QuestionMessage }) 
   const { expiresAt, defaultOptionId, options } = question;
   const now = useNow(1_000, expiresAt !== undefined);
   if (expiresAt === undefined) return null;
-  const chosen = options.find(({ optionId }) => optionId === defaultOptionId)?.name ?? defaultOptionId;
-  const then = `If nobody answers, ${chosen ? `“${unhidden(chosen)}” is chosen` : "the request is dismissed"}`;
+  const option = options.find(({ optionId }) => optionId === defaultOptionId);
+  const chosen = option ? labelOf(option, question) : defaultOptionId && unhidden(defaultOptionId);
+  const then = `If nobody answers, ${chosen ? `“${chosen}” is chosen` : "the request is dismissed"}`;
   const left = Date.parse(expiresAt) - now;
   return (
     <p className="hint" data-testid="countdown">
