@@ -18,6 +18,7 @@ mod by_id;
 mod config;
 mod endpoints;
 mod error;
+mod events;
 mod export;
 mod fold;
 mod forwarded;

@@ -8,6 +8,7 @@ use tokenrail_application::{AgentService, Refusal};
 use tokenrail_domain::{Agent, AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 
 use crate::api::Api;
+use crate::events;
 use crate::json::{ItemList, JsonList, ListFold};
 use crate::lineage::Lineage;
 use crate::vocabularies::FOREIGN;
@@ -114,7 +115,7 @@ impl TurnRecord {
             return Ok(Some(beginning.into()));
         }
         let Some(list) = &mut self.list else { return Ok(None) };
-        let events = page(&self.service, self.id, list.cursor, self.range.1).await?;
+        let events = events::page(&self.service, self.id, list.cursor, self.range.1).await?;
         let mut out = if let Some(last) = events.last() {
             list.cursor = last.sequence;
             for event in &events {
@@ -175,21 +176,6 @@ async fn event(service: &AgentService, id: AgentId, number: Sequence) -> Result<
     let Some(after) = number.0.checked_sub(1) else { return Ok(None) };
     let (events, _) = service.events(id, Sequence(after), Some(1)).await?;
     Ok(events.into_iter().next().filter(|event| event.sequence == number))
-}
-
-/// The next events after `after`, up to `last`.
-pub(crate) async fn page(
-    service: &AgentService,
-    id: AgentId,
-    after: Sequence,
-    last: Sequence,
-) -> Result<Vec<Event>, Refusal> {
-    if last <= after {
-        return Ok(Vec::new());
-    }
-    let (mut events, _) = service.events(id, after, None).await?;
-    events.retain(|event| event.sequence <= last);
-    Ok(events)
 }
 
 fn json(value: &impl Serialize) -> String {

@@ -95,7 +95,7 @@ mod tests {
 
     use super::*;
 
-    const AGE: Duration = Duration::from_secs(60);
+    const AGE: Duration = Duration::from_mins(1);
     const NAME: &str = "tokenrail_session_7117";
 
     fn sessions(token: &str) -> Sessions {

@@ -156,7 +156,7 @@ async fn empty_page() -> String {
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
-    tokio::spawn(async move {
+    tokio::runtime::Handle::current().spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             let _ = socket.read(&mut [0; 4096]).await;
             let _ = socket.write_all(PAGE).await;

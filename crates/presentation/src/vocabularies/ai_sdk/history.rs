@@ -15,10 +15,10 @@ use super::handlers::RUN_ID;
 use super::message::Message;
 use crate::by_id::ById;
 use crate::error::Problem;
+use crate::events;
 use crate::fold::Fold as _;
 use crate::json::JsonList;
 use crate::query::{self, Query};
-use crate::record;
 use crate::vocabularies::ai_sdk::dto::UserMessageDto;
 
 /// How many turns a page has, if the client does not choose it.
@@ -121,16 +121,14 @@ impl History {
                 Ok(Some(Bytes::from_static(b"[")))
             }
             State::Over => Ok(None),
-            State::Messages => match self.turn().await? {
-                Some(turn) => {
-                    self.write(&turn).await?;
-                    Ok(Some(self.out.take().into()))
-                }
-                None => {
+            State::Messages => {
+                let Some(turn) = self.turn().await? else {
                     self.state = State::Over;
-                    Ok(Some(Bytes::from_static(b"]")))
-                }
-            },
+                    return Ok(Some(Bytes::from_static(b"]")));
+                };
+                self.write(&turn).await?;
+                Ok(Some(self.out.take().into()))
+            }
         }
     }
 
@@ -156,7 +154,7 @@ impl History {
         let mut message = Message::new(self.agent, turn.number);
         let mut cursor = Sequence(first.0.saturating_sub(1));
         loop {
-            let events = record::page(&self.service, self.agent, cursor, last).await?;
+            let events = events::page(&self.service, self.agent, cursor, last).await?;
             let Some(newest) = events.last() else { break };
             cursor = newest.sequence;
             for event in &events {
