@@ -63,7 +63,7 @@ pub(crate) async fn code(api: web::Data<Api>) -> HttpResponse {
     HttpResponse::Created().json(LoginCodeDto { code: &code, expires_at: IsoTime(expires) })
 }
 
-/// The server itself has no TLS. But a browser that reaches it through a TLS proxy says so in `Origin`.
+/// TLS ends before the requests arrive here. But a browser that uses it says so in `Origin`.
 fn transport(headers: &HeaderMap) -> Transport {
     let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     if origin.is_some_and(|origin| origin.starts_with("https://")) {

@@ -44,14 +44,14 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
           label="Model"
           name="model"
           suggested={recent("model")}
-          placeholder={chosen?.runner === "http" ? "required unless configured" : "the default"}
+          placeholder={chosen?.runner === "http" ? "required, unless the type sets one" : "the agent's default"}
           spellCheck={false}
         />
         <OptionalField
           label="Working directory"
           name="cwd"
           suggested={recent("cwd")}
-          placeholder="a new directory"
+          placeholder="a new, empty folder"
           spellCheck={false}
         />
         <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
