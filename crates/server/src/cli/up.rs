@@ -28,8 +28,11 @@ pub(crate) async fn up(config: Config, args: UpArgs, screen: &mut Screen) -> Res
             Style::Plain,
             &format!("To run an agent in a folder: tokenrail run --cwd . \"Explain this project\"{repeat}"),
         );
-        let open = format!("tokenrail open{repeat}");
-        screen.line(Style::Dim, &format!("The address works once, within 10 minutes. For a new one: {open}"));
+        if server.token().is_some() {
+            let open = format!("tokenrail open{repeat}");
+            let hint = format!("The address works once, within 10 minutes. For a new one: {open}");
+            screen.line(Style::Dim, &hint);
+        }
         screen.line(Style::Dim, "Press Ctrl-C to stop the server. Agents keep running.");
         if !print {
             open_in_browser(&url, screen);
