@@ -23,7 +23,11 @@ pub(crate) const STRACE_TESTS: &str = "_strace";
 pub(crate) const CHROMIUM: Tool =
     Tool { what: "chromium", tests: "in_chromium", variable: "TOKENRAIL_TEST_CHROMIUM", ready: chromium };
 
-pub(crate) const TOOLS: [Tool; 6] = [
+/// It is in front of the server in some of the tests with a browser.
+pub(crate) const NGINX: Tool =
+    Tool { what: "nginx", tests: "behind_nginx", variable: "TOKENRAIL_TEST_NGINX", ready: nginx };
+
+pub(crate) const TOOLS: [Tool; 5] = [
     CHROMIUM,
     Tool {
         what: "schemathesis",
@@ -38,7 +42,6 @@ pub(crate) const TOOLS: [Tool; 6] = [
         variable: "TOKENRAIL_TEST_SLOWHTTPTEST",
         ready: slowhttptest,
     },
-    Tool { what: "nginx", tests: "behind_nginx", variable: "TOKENRAIL_TEST_NGINX", ready: nginx },
     Tool { what: "strace", tests: STRACE_TESTS, variable: "TOKENRAIL_TEST_STRACE", ready: strace },
 ];
 
