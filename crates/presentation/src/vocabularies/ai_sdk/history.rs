@@ -47,7 +47,8 @@ pub(crate) struct UiMessage {
     params(("id" = String, Path, description = "The id of the chat, or of an answer: its agent's messages up to it"),
         ("limit" = Option<u32>, Query, minimum = 1, description = "The number of turns. Default: 100"),
         ("before" = Option<u32>, Query, description = "Only turns before this one"),
-        ("v" = Option<String>, Query)),
+        ("v" = Option<String>, Query, pattern = r"^[567](\.[0-9]{1,9}){0,2}(-[0-9a-z.]+)?$",
+            description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149. Default: only what all versions support")),
     responses((status = 200, body = [UiMessage],
         headers(("x-workflow-run-id" = String, description = "The id of the answer in progress")))))]
 pub(crate) async fn chat_messages(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
