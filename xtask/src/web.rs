@@ -176,7 +176,8 @@ fn npm(what: &str, arguments: &[&str]) -> Result<(), Failure> {
 /// Runs npm, and everything that it starts, on the Node at the known version if it was fetched.
 fn npm_command(arguments: &[&str]) -> Command {
     let mut npm = Command::new("npm");
-    npm.args(arguments).args(["--no-update-notifier", "--loglevel=error"]).current_dir(root());
+    // First, because what follows `--` among the arguments is for another program.
+    npm.args(["--no-update-notifier", "--loglevel=error"]).args(arguments).current_dir(root());
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = clients::node().ok().into_iter().chain(std::env::split_paths(&path));
     if let Ok(path) = std::env::join_paths(folders) {

@@ -38,13 +38,14 @@ export async function readRows() {
     return Number(list.querySelector("[data-index]")?.getAttribute("aria-setsize") ?? 0);
   };
   list.dispatchEvent(new WheelEvent("wheel", { deltaY: -1 }));
-  // Rows that are measured on the way up move those below them down, so the first one may still be a little further up.
-  for (let tries = 0; tries < 50; tries++) {
+  // Rows that are measured or unfolded on the way up move those below them down, so the first one may still be a little
+  // further up.
+  let size = 0;
+  for (let tries = 0; tries < 50 && !rows.has(0); tries++) {
     list.scrollTop = 0;
     await frames(4);
-    if (list.scrollTop === 0 && list.querySelector('[data-index="0"]')) break;
+    if (list.scrollTop === 0 && list.querySelector('[data-index="0"]')) size = await look();
   }
-  let size = await look();
   while (list.scrollTop + list.clientHeight < list.scrollHeight - 1) {
     list.scrollTop += list.clientHeight / 2;
     await frames();
