@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{HttpRequest, web};
 use tokenrail_application::CommandKey;
-use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_domain::{AgentId, Sequence, TurnNumber};
 use tokio::time::timeout;
 
 use crate::config::PresentationConfig;
@@ -41,6 +41,12 @@ impl Query {
 
     pub(crate) fn since(&self) -> Result<Option<Sequence>, Problem> {
         Ok(self.get("since").map(cursor).transpose()?.map(Sequence))
+    }
+
+    /// The number of a turn, which need not exist.
+    pub(crate) fn turn(&self, name: &'static str) -> Result<Option<TurnNumber>, Problem> {
+        let wrong = || Problem::parameter(name, "must be a whole number, 0 or greater");
+        self.get(name).map(|text| turn_number(text).ok_or_else(wrong)).transpose()
     }
 
     /// The parameter `limit`: a number of rows, at least 1. A larger number than `max` means `max`.
@@ -85,6 +91,13 @@ pub(crate) fn cursor(text: &str) -> Result<u64, Problem> {
         Ok(cursor) if digits => Ok(cursor),
         _ => Err(Problem::new(Code::CursorMalformed, "the cursor must be a whole number, 0 or greater")),
     }
+}
+
+/// Reads the number of a turn.
+pub(crate) fn turn_number(text: &str) -> Option<TurnNumber> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A number that does not fit becomes the largest number, and no turn has that either.
+    digits.then(|| TurnNumber(text.parse().unwrap_or(u32::MAX)))
 }
 
 /// Reads an agent's id from a path. A malformed id is reported as an unknown agent.

@@ -3,7 +3,6 @@
 use actix_web::http::header;
 use actix_web::{HttpResponse, web};
 use tokenrail_application::{ListPage, TurnRange};
-use tokenrail_domain::TurnNumber;
 
 use crate::api::Api;
 use crate::by_id::ById;
@@ -21,11 +20,7 @@ use crate::vocabularies::native::dto::turn::{TurnDto, TurnRecordSchema};
         headers(("Link" = String)))))]
 pub(crate) async fn turns(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
-    let after = match query.get("after").map(number) {
-        None => TurnNumber::default(),
-        Some(Some(after)) => after,
-        Some(None) => return Err(Problem::parameter("after", "must be a whole number, 0 or greater")),
-    };
+    let after = query.turn("after")?.unwrap_or_default();
     let limit = query.page_items(api.config().list_items)?;
     let range = TurnRange { after, limit, ..TurnRange::default() };
     let ListPage { items: turns, more } = api.service().list_turns(id, range, true).await?;
@@ -49,18 +44,11 @@ pub(crate) async fn turn(
 ) -> Result<HttpResponse, Problem> {
     let (id, wanted) = path.into_inner();
     let agent = api.service().get(query::agent_id(&id)?).await?;
-    let turn = match number(&wanted) {
+    let turn = match query::turn_number(&wanted) {
         Some(number) => api.service().turn(agent.id, number).await?,
         None => None,
     };
     let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "no such turn"))?;
     let record = TurnRecord::new(&api, &agent, &turn).await?;
     Ok(HttpResponse::Ok().content_type("application/json").streaming(record.bytes()))
-}
-
-/// Reads the number of a turn.
-fn number(text: &str) -> Option<TurnNumber> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // A number that does not fit becomes the largest number, and no turn has that either.
-    digits.then(|| TurnNumber(text.parse().unwrap_or(u32::MAX)))
 }

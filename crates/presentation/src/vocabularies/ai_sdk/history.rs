@@ -18,11 +18,8 @@ use crate::error::Problem;
 use crate::events;
 use crate::fold::Fold as _;
 use crate::json::JsonList;
-use crate::query::{self, Query};
+use crate::query::Query;
 use crate::vocabularies::ai_sdk::dto::UserMessageDto;
-
-/// How many turns a page has, if the client does not choose it.
-const TURNS: usize = 100;
 
 /// A message, as `useChat` keeps it.
 #[derive(ToSchema)]
@@ -45,8 +42,8 @@ pub(crate) struct UiMessage {
 /// names it, and the stream of that id has all of it. Later queued turns are not included. An unknown chat is empty.
 #[utoipa::path(get, path = "/api/chat/{id}/messages", tag = "ai-sdk",
     params(("id" = String, Path, description = "The id of the chat, or of an answer: its agent's messages up to it"),
-        ("limit" = Option<u64>, Query, minimum = 1, description = "The number of turns. Default: 100"),
-        ("before" = Option<i32>, Query, minimum = 0, description = "Only turns before this one"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "The number of turns. Default: 100"),
+        ("before" = Option<u32>, Query, description = "Only turns before this one"),
         ("v" = Option<String>, Query, pattern = r"^[567](\.[0-9]{1,9}){0,2}(-[0-9a-z.]+)?$",
             description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149. Default: only what all versions support")),
     responses((status = 200, body = [UiMessage],
@@ -54,17 +51,14 @@ pub(crate) struct UiMessage {
 pub(crate) async fn chat_messages(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
     let version = SdkVersion::named(query.get("v"))?;
-    let most = api.config().list_items;
-    let limit = query.limit(most)?.unwrap_or(TURNS.min(most));
-    let before = query.get("before").map(query::cursor).transpose()?;
-    let before = before.map(|before| i32::try_from(before).map(i32::unsigned_abs)).transpose();
-    let before = before.map_err(|_| Problem::parameter("before", "must be the number of a turn"))?;
+    let limit = query.page_items(api.config().list_items)?;
+    let before = query.turn("before")?;
     let (agent, after_run) = match chat::find(&api, &id).await? {
         None => return Ok(HttpResponse::Ok().json([(); 0])),
         Some(Found::Chat(agent)) => (*agent, u32::MAX),
         Some(Found::Run(run)) => (api.service().get(run.agent).await?, run.turn.0.saturating_add(1)),
     };
-    let end = before.unwrap_or(u32::MAX).min(after_run);
+    let end = before.map_or(after_run, |before| before.0.min(after_run));
     let active = chat::active(&api, &agent).await?.filter(|turn| turn.number.0 < end);
     let newest = active.as_ref().map_or(agent.turn, |turn| turn.number);
     let last = newest.min(TurnNumber(end.saturating_sub(1)));
