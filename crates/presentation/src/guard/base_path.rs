@@ -16,7 +16,10 @@ pub(super) fn remove(base: &str, request: &mut ServiceRequest) {
         Some(query) => format!("{rest}?{query}"),
         None => rest.to_owned(),
     };
-    if let Ok(uri) = target.parse::<Uri>() {
+    // The host of the target stays, because it is checked.
+    let mut parts = request.uri().clone().into_parts();
+    parts.path_and_query = target.parse().ok();
+    if let Ok(uri) = Uri::from_parts(parts) {
         request.match_info_mut().get_mut().update(&uri);
         request.head_mut().uri = uri;
     }

@@ -49,6 +49,21 @@ async fn only_the_servers_own_names_are_hosts() {
 }
 
 #[actix_web::test]
+async fn below_a_path_the_host_of_a_target_is_checked_too() {
+    let harness = Harness::with(|config, _| config.base_path = "/agents".to_owned());
+    for (uri, expected) in [
+        ("/agents/api/agents", 200),
+        ("/api/agents", 200),
+        ("http://localhost:7117/agents/api/agents", 200),
+        ("http://evil.example/agents/api/agents", 421),
+    ] {
+        let request = TestRequest::get().uri(uri).insert_header(("host", HOST));
+        let request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
+        assert_eq!(harness.call_raw(request).await.status, expected, "{uri}");
+    }
+}
+
+#[actix_web::test]
 async fn an_old_client_without_a_host_is_refused() {
     let harness = Harness::new();
     let request = TestRequest::get().uri("/healthz").version(Version::HTTP_10);
