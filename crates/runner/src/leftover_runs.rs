@@ -92,7 +92,8 @@ impl Place {
     }
 }
 
-/// Whether neither the first run of a folder nor a further run in its process is in `keep`. A kept spool is not a leftover run.
+/// Whether neither the first run of a folder nor a further run in its process is in `keep`. A kept spool is not a
+/// leftover run.
 fn is_leftover(
     keep: &BTreeSet<(AgentId, TurnNumber)>,
     folder: &RunFolder,

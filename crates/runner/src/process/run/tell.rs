@@ -43,7 +43,9 @@ impl ProcessRun {
     /// agent can stop its supervisor: both are processes of the same user.
     pub(super) fn patience(&self) -> Duration {
         let ProcessLimits { cancel_grace_ms, leftover_grace_ms, kill_grace_ms, .. } = self.limits;
-        Duration::from_millis(cancel_grace_ms + leftover_grace_ms + kill_grace_ms) + SUPERVISOR_PATIENCE
+        // The time to list the processes may add half of the last one.
+        let sweep_ms = leftover_grace_ms + kill_grace_ms + kill_grace_ms / 2;
+        Duration::from_millis(cancel_grace_ms + sweep_ms) + SUPERVISOR_PATIENCE
     }
 
     fn stop_command(&self) -> String {
