@@ -41,7 +41,7 @@ fn from(name: &str) -> PathBuf {
     workspace::root().join("packaging/npm").join(name)
 }
 
-/// The versions of a package and of what it depends on.
+/// The version of a package, and the versions of the packages of ours that it needs.
 fn versions(manifest: &str) -> impl Iterator<Item = &str> {
     let ours = |line: &&str| {
         line.trim_start().starts_with("\"version\":") || line.trim_start().starts_with("\"@tokenrail/")

@@ -40,7 +40,8 @@ impl Release {
     }
 }
 
-/// A source archive has no commits. Whoever builds it sets `SOURCE_DATE_EPOCH`.
+/// The time of the commit, or of `SOURCE_DATE_EPOCH`. A build of a source archive must set that variable, because an
+/// archive has no commits.
 fn commit_time() -> Result<String, Failure> {
     if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
         return Ok(time);

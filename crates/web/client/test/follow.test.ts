@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Client, type ClientOptions, type ConnectionState, TokenrailError, createClient } from "../src/index.js";
-import type { AgentEvent } from "../src/frames.js";
 import { FakeServer, problem } from "./fake-server.js";
-import { Journal } from "./journal.js";
+import { Journal, take } from "./journal.js";
 
 let server: FakeServer;
 let client: Client;
@@ -18,16 +17,6 @@ function spoken(count: number, agentId?: string): Journal {
   for (let word = 0; word < count; word += 1) journal.say(said, `${word} `);
   server.host(journal);
   return journal;
-}
-
-async function take(events: AsyncIterator<AgentEvent>, count: number): Promise<number[]> {
-  const numbers: number[] = [];
-  while (numbers.length < count) {
-    const { done, value } = await events.next();
-    if (done) break;
-    numbers.push(value.sequenceNumber);
-  }
-  return numbers;
 }
 
 const upTo = (last: number, first = 1) => Array.from({ length: last - first + 1 }, (_, at) => first + at);

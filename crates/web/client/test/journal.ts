@@ -163,3 +163,14 @@ export function folded(events: readonly AgentEvent[]): AgentEvent[] {
   const over = new Set(events.filter(({ metadata }) => metadata.eventType === "message" || metadata.eventType === "abandoned").map(({ metadata }) => metadata.messageId));
   return events.filter(({ metadata }) => !(metadata.eventType.endsWith("_delta") && metadata.messageId !== undefined && over.has(metadata.messageId)));
 }
+
+/** The numbers of the next events. */
+export async function take(events: AsyncIterator<AgentEvent>, count: number): Promise<number[]> {
+  const numbers: number[] = [];
+  while (numbers.length < count) {
+    const { done, value } = await events.next();
+    if (done) break;
+    numbers.push(value.sequenceNumber);
+  }
+  return numbers;
+}

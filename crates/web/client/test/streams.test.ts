@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type Client, createClient } from "../src/index.js";
 import type { AgentEvent } from "../src/frames.js";
 import { FakeServer, problem } from "./fake-server.js";
-import { Journal, packed } from "./journal.js";
+import { Journal, packed, take } from "./journal.js";
 
 /** A stream that a client reads. */
 interface Open {
@@ -41,16 +41,6 @@ async function fetched(input: RequestInfo | URL, init: RequestInit = {}): Promis
     },
   });
   return new Response(body, { headers: { "Content-Type": "text/event-stream" } });
-}
-
-async function take(events: AsyncIterator<AgentEvent>, count: number): Promise<number[]> {
-  const numbers: number[] = [];
-  while (numbers.length < count) {
-    const { done, value } = await events.next();
-    if (done) break;
-    numbers.push(value.sequenceNumber);
-  }
-  return numbers;
 }
 
 beforeEach(() => {
