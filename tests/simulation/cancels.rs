@@ -26,7 +26,7 @@ pub(crate) struct Ended<'a> {
 
 impl Ended<'_> {
     /// A queued turn was never started. A running turn ended as cancelled, unless it ended by itself before it could
-    /// be stopped. Both ended in time.
+    /// be stopped. Both ended in time, but a turn that was withdrawn alone ends after the turns before it.
     pub(crate) fn check(&self, ack: &CancelAck) -> Result<(), String> {
         for (number, state) in &ack.open {
             let Some(turn) = self.ledger.turns.get(number) else {
@@ -37,7 +37,9 @@ impl Ended<'_> {
                 TurnState::Running => self.ran(*number, turn, ack)?,
                 TurnState::Ended(_) => {}
             }
-            self.in_time(*number, turn, ack)?;
+            if !ack.is_withdrawal {
+                self.in_time(*number, turn, ack)?;
+            }
         }
         Ok(())
     }

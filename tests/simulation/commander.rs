@@ -1,6 +1,6 @@
 //! A client that sends commands: it launches an agent, sends it messages, cancels, and repeats itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokenrail_application::{AgentService, CommandKey, Launch, Refusal};
@@ -20,6 +20,8 @@ const UNTIL_ENDED_MS: u64 = 30_000;
 const AT_THE_END: u64 = 200;
 /// How often, per mille, the clock jumps before a message is repeated, if the seed has clock jumps.
 const JUMP_BEFORE_REPEAT: u64 = 300;
+/// How often, per mille, a message is withdrawn after it was sent.
+const WITHDRAW: u64 = 150;
 /// The first number of these messages.
 const OF_THE_END: u64 = 100;
 
@@ -32,6 +34,8 @@ pub(crate) enum Deed {
     Send(u64),
     SendAgain(u64),
     Cancel,
+    /// Withdraws the turn of the newest message, whether or not it still waits.
+    Withdraw,
     Delete {
         purge: bool,
     },
@@ -50,6 +54,8 @@ pub(crate) struct Commander {
     /// The turn of each accepted message.
     pub(crate) sent: BTreeMap<u64, TurnNumber>,
     pub(crate) cancels: Vec<CancelAck>,
+    /// The turns that were withdrawn, or perhaps.
+    pub(crate) withdrawn: BTreeSet<TurnNumber>,
     pub(crate) cancelled: bool,
     pub(crate) deleted: bool,
     pub(crate) purged: bool,
@@ -65,6 +71,8 @@ pub(crate) struct CancelAck {
     /// The turns that were open when the cancel was sent, in their state when it was accepted.
     pub(crate) open: Vec<(TurnNumber, TurnState)>,
     pub(crate) acknowledged_ms: u64,
+    /// Only one turn was withdrawn. It ends after the turns before it, whenever that is.
+    pub(crate) is_withdrawal: bool,
 }
 
 impl CancelAck {
@@ -79,7 +87,7 @@ impl CancelAck {
                 TurnState::Ended(_) => {}
             }
         }
-        Self { open, acknowledged_ms: world.now_ms() }
+        Self { open, acknowledged_ms: world.now_ms(), is_withdrawal: false }
     }
 }
 
@@ -97,6 +105,7 @@ impl Commander {
             next: 0,
             sent: BTreeMap::new(),
             cancels: Vec::new(),
+            withdrawn: BTreeSet::new(),
             cancelled: false,
             deleted: false,
             purged: false,
@@ -168,6 +177,10 @@ impl Commander {
                 told?;
                 self.cancels.push(CancelAck::of(world, agent, &open));
             }
+            Deed::Withdraw => {
+                let Some(agent) = agents.get(self.slot) else { return Ok(()) };
+                return self.withdraw(agent, service, world).await;
+            }
             Deed::Delete { purge } => {
                 let Some(agent) = agents.get(self.slot) else { return Ok(()) };
                 (self.cancelled, self.deleted) = (true, true);
@@ -180,6 +193,31 @@ impl Commander {
                 told?;
             }
         }
+        Ok(())
+    }
+
+    async fn withdraw(
+        &mut self,
+        agent: AgentId,
+        service: &AgentService,
+        world: &World,
+    ) -> Result<(), Refusal> {
+        let Some(turn) = self.sent.values().max().copied() else { return Ok(()) };
+        let began = Instant::now();
+        let told = service.withdraw_turn(agent, turn).await;
+        world.check(bounds::command(
+            began.elapsed(),
+            world.faults.limits.commands.command_timeout,
+            &world.faults,
+        ));
+        match &told {
+            Err(refusal) if is_final(refusal) => {}
+            Ok(()) | Err(_) => _ = self.withdrawn.insert(turn),
+        }
+        told?;
+        world.reach("a turn was withdrawn");
+        let open = vec![(turn, TurnState::Queued)];
+        self.cancels.push(CancelAck { open, acknowledged_ms: world.now_ms(), is_withdrawal: true });
         Ok(())
     }
 
@@ -256,6 +294,8 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::CursorAhead { .. }
         | Refusal::QuestionUnknown(_)
         | Refusal::QuestionSettled(_)
+        | Refusal::TurnUnknown(_)
+        | Refusal::TurnStarted(_)
         | Refusal::OptionUnknown { .. }
         | Refusal::KeyReused => true,
         Refusal::TooManyQueuedLaunches
@@ -277,6 +317,7 @@ fn plan(world: &World, dice: &mut Dice) -> Vec<Deed> {
     let faults = &world.faults;
     let mut moments = Dice::of(world.seed, "commanders at the end of turns");
     let mut jumps = Dice::of(world.seed, "clock jumps before repeated messages");
+    let mut withdrawals = Dice::of(world.seed, "withdrawn messages");
     let mut plan = vec![Deed::Wait(dice.below(300)), Deed::Launch];
     if dice.chance(200) {
         plan.push(Deed::LaunchAgain);
@@ -294,6 +335,9 @@ fn plan(world: &World, dice: &mut Dice) -> Vec<Deed> {
         }
         if dice.chance(600) {
             plan.push(Deed::Send(number));
+            if withdrawals.chance(WITHDRAW) {
+                plan.push(Deed::Withdraw);
+            }
             if dice.chance(300) {
                 // Keys must not expire by the clock, so the clock jumps between some messages and their repetition.
                 if 0 < faults.clock_jump_ms && jumps.chance(JUMP_BEFORE_REPEAT) {

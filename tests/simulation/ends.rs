@@ -65,9 +65,9 @@ fn of_agent(world: &World, commander: &Commander, agent: AgentId) -> Result<(), 
     for ((_, run), process) in processes {
         of_run(*run, process, ledger, &runs)?;
     }
-    let cancelled = |told: &TurnSoFar| told.outcome == Some(TurnOutcome::Cancelled);
+    let cancelled = ledger.turns.iter().filter(|(_, told)| told.outcome == Some(TurnOutcome::Cancelled));
     let asked = commander.cancelled || commander.bound || state.agents_stopped;
-    if !asked && ledger.turns.values().any(cancelled) {
+    if !asked && cancelled.into_iter().any(|(turn, _)| !commander.withdrawn.contains(turn)) {
         return Err("G13: a turn was cancelled, and nobody had asked for it".to_owned());
     }
     let ended = Ended { faults: &world.faults, state: &state, ledger, agent, runs: &runs };

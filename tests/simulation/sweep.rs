@@ -21,7 +21,7 @@ const SEED_TIME_MAX: Duration = Duration::from_mins(2);
 const TWICE: u64 = 50;
 
 /// What must have happened in a sweep of [`FRESH_SEEDS`] or more: a fault that never occurs is not tested.
-const RARE: [&str; 20] = [
+const RARE: [&str; 21] = [
     "a command was given again",
     "a commit failed and was done",
     "a commit failed and was not done",
@@ -32,6 +32,7 @@ const RARE: [&str; 20] = [
     "a cursor ahead was refused",
     "a question of before a crash was answered",
     "a running turn was cancelled",
+    "a turn was withdrawn",
     "a supervisor died with the server",
     "an agent could not be started",
     "an agent was adopted",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_domain::{AgentId, Sequence, TurnNumber};
 use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 
 /// Why a use case was refused: one variant for each case that a client handles differently.
@@ -46,6 +46,10 @@ pub enum Refusal {
     QuestionSettled(String),
     #[error("not an option of this permission request; its options: {known}")]
     OptionUnknown { known: String },
+    #[error("the agent has no turn {0}")]
+    TurnUnknown(TurnNumber),
+    #[error("turn {0} is no longer queued; if it runs, cancel the agent to stop it")]
+    TurnStarted(TurnNumber),
     #[error("the server is shutting down")]
     ShuttingDown,
     #[error(transparent)]

@@ -45,6 +45,8 @@ pub enum Bug {
     AnswerOfAnother,
     QueuedTurnStartsAfterCancel,
     CancelIgnored,
+    /// A turn that has begun is withdrawn.
+    WithdrawsWhatRuns,
     CommandsWaitForTheStore,
     PendingUnbounded,
     TailsUnbounded,
@@ -62,7 +64,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 39] = [
+    pub const ALL: [Self; 40] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -92,6 +94,7 @@ impl Bug {
         Self::AnswerOfAnother,
         Self::QueuedTurnStartsAfterCancel,
         Self::CancelIgnored,
+        Self::WithdrawsWhatRuns,
         Self::CommandsWaitForTheStore,
         Self::PendingUnbounded,
         Self::TailsUnbounded,

@@ -86,7 +86,10 @@ endpoints! {
         get rest::events::events [CursorMalformed CursorAhead ValidationFailed NotAcceptable]
     }
     "/api/agents/{id}/turns" { get rest::turns::turns [ValidationFailed] }
-    "/api/agents/{id}/turns/{n}" { get rest::turns::turn [] }
+    "/api/agents/{id}/turns/{n}" {
+        get rest::turns::turn [],
+        delete rest::turns::withdraw [TurnStarted],
+    }
     "/api/agents/{id}/export" { get rest::copies::export [AgentActive] }
     "/api/agents/{id}/replay" { post rest::copies::replay [AgentActive] }
     "/api/agents/{id}/cancel" { post rest::agents::cancel [] }

@@ -226,9 +226,10 @@ impl From<Refusal> for Problem {
                 Self::new(Code::CapacityExhausted, detail)
             }
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
-            Refusal::QuestionUnknown(_) => Self::new(Code::NotFound, detail),
+            Refusal::QuestionUnknown(_) | Refusal::TurnUnknown(_) => Self::new(Code::NotFound, detail),
             Refusal::QuestionSettled(_) => Self::new(Code::AlreadyResolved, detail),
             Refusal::OptionUnknown { .. } => Self::field("optionId", detail),
+            Refusal::TurnStarted(_) => Self::new(Code::TurnStarted, detail),
             Refusal::ShuttingDown => Self::new(Code::ShuttingDown, detail),
             Refusal::Store(error) => error.into(),
         }

@@ -47,6 +47,36 @@ async fn what_is_asked_meanwhile_waits_in_the_queue() {
 }
 
 #[tokio::test]
+async fn a_queued_message_can_be_withdrawn_and_edited() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 9, "gate": gate, "gate_after": 2 })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&says(&numbers(2))).await;
+    for (count, deltas) in [(1, 5), (2, 7)] {
+        tab.fill("#composer-text", &json!({ "deltas": deltas }).to_string()).await;
+        tab.press("Enter").await;
+        tab.until(&format!("document.querySelectorAll('[data-testid=queue] li').length === {count}")).await;
+    }
+    let button = |of: &str| format!("[data-testid=queue] li:first-child button[data-testid={of}]");
+    tab.click(&button("withdraw")).await;
+    tab.until("document.querySelectorAll('[data-testid=queue] li').length === 1").await;
+    tab.click(&button("edit-queued")).await;
+    tab.until("document.querySelector('[data-testid=queue]') === null").await;
+    tab.until(r#"document.querySelector('#composer-text').value === '{"deltas":7}'"#).await;
+    tab.fill("#composer-text", &json!({ "deltas": 6 }).to_string()).await;
+    tab.press("Enter").await;
+    tab.until_there("[data-testid=queue] li").await;
+    std::fs::write(gate, "").unwrap();
+    tab.until(&format!("{} && {}", ended(4), says(&numbers(6)))).await;
+    let turns = server.get(&format!("/api/agents/{id}/turns")).await;
+    let states: Vec<_> = turns.as_array().unwrap().iter().map(|turn| turn["status"].clone()).collect();
+    assert_eq!(states, ["completed", "cancelled", "cancelled", "completed"]);
+    assert_as_stored(&tab, &server, &id).await;
+}
+
+#[tokio::test]
 async fn a_cancel_ends_the_agent_and_every_process_of_it() {
     let server = TestServer::start();
     let browser = Browser::start();

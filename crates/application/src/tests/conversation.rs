@@ -2,7 +2,7 @@ use tokenrail_domain::{AgentStatus, TurnNumber};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
 use super::harness::{Harness, hanging, harness, words};
-use crate::{CommandKey, ConversationTurn, Launch};
+use crate::{CommandKey, ConversationTurn, Launch, Refusal};
 
 fn line(n: usize) -> Vec<Step> {
     vec![Step::line(format!("say w{n}")), Step::line("close done")]
@@ -116,4 +116,29 @@ async fn a_conversation_without_an_id_is_begun_once_as_long_as_nothing_else_is_s
     assert_eq!(h.service.begin(launch.clone()).await.unwrap(), first);
     assert_eq!(h.service.say(first.agent, "two".into(), None).await.unwrap().turn, TurnNumber(2));
     assert_ne!(h.service.begin(launch).await.unwrap().agent, first.agent);
+}
+
+#[tokio::test]
+async fn a_withdrawn_turn_never_runs_and_a_turn_that_has_begun_is_not_withdrawn() {
+    let h = harness(ScriptedRunner::new([vec![Step::Hang], line(1)]));
+    let id = h.launch("one").await;
+    h.wait_for(id, |_| true).await;
+    for prompt in ["two", "three"] {
+        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+    }
+    for _ in 0..2 {
+        h.service.withdraw_turn(id, TurnNumber(2)).await.unwrap();
+    }
+    let begun = h.service.withdraw_turn(id, TurnNumber(1)).await;
+    assert!(matches!(begun, Err(Refusal::TurnStarted(TurnNumber(1)))), "{begun:?}");
+    let unknown = h.service.withdraw_turn(id, TurnNumber(9)).await;
+    assert!(matches!(unknown, Err(Refusal::TurnUnknown(TurnNumber(9)))), "{unknown:?}");
+    let agent = h.service.get(id).await.unwrap();
+    assert_eq!((agent.status, agent.queued), (AgentStatus::Running, 1), "the turn that runs goes on");
+    h.service.cancel_turn(id, TurnNumber(1)).await.unwrap();
+    h.watch(id).await;
+    let prompts: Vec<_> = h.runner.orders().into_iter().map(|order| order.prompt).collect();
+    assert_eq!(prompts, ["one", "three"]);
+    let ended = h.service.withdraw_turn(id, TurnNumber(2)).await;
+    assert!(matches!(ended, Err(Refusal::TurnStarted(TurnNumber(2)))), "{ended:?}");
 }

@@ -17,6 +17,7 @@ use tokenrail_domain::{Agent, AgentId, StopReason, TurnNumber, TurnState};
 use tokenrail_ports::StoreError;
 
 use crate::error::Refusal;
+use crate::planted::{Bug, is_planted};
 use crate::service::AgentService;
 
 /// Which turns a stop was saved for. It decides whether the task is only woken, or the running turn is cancelled.
@@ -49,6 +50,17 @@ impl AgentService {
     pub async fn cancel_turn(&self, id: AgentId, turn: TurnNumber) -> Result<(), Refusal> {
         let service = self.clone();
         self.undisturbed(async move { service.do_cancel_turn(id, turn).await }).await
+    }
+
+    /// Withdraws a turn that waits: it ends as cancelled, without having run, after the turns before it. A repeated
+    /// call changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::TurnStarted`] if the turn has begun or ended: nothing is cancelled then. [`Refusal::TurnUnknown`],
+    /// [`Refusal::NotFound`], [`Refusal::Store`].
+    pub async fn withdraw_turn(&self, id: AgentId, turn: TurnNumber) -> Result<(), Refusal> {
+        let service = self.clone();
+        self.undisturbed(async move { service.do_withdraw_turn(id, turn).await }).await
     }
 
     /// Like [`AgentService::cancel_turn`], but does not wait: for a caller that is gone and cannot retry.
@@ -87,6 +99,35 @@ impl AgentService {
             Ok(if turn.state == TurnState::Running { Noted::Running } else { Noted::Waiting })
         };
         self.with_queue(&agent, save).await?;
+        Ok(())
+    }
+
+    async fn do_withdraw_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
+        let agent = self.get(id).await?;
+        let agents = &self.core.outside.agents;
+        let save = async || {
+            let state = async || {
+                let open = agents.open_turns(id).await?;
+                Ok::<_, StoreError>(open.iter().find(|turn| turn.number == number).map(|turn| turn.state))
+            };
+            let waits = |state| state == Some(TurnState::Queued) || is_planted(Bug::WithdrawsWhatRuns);
+            if !waits(state().await?) {
+                return Ok(Noted::Nothing);
+            }
+            agents.stop_turn(id, number, StopReason::Cancelled).await?;
+            // An agent without a task has no lock that keeps its turns in the queue, and its task may have begun
+            // meanwhile.
+            let has_begun = state().await? == Some(TurnState::Running);
+            Ok(if has_begun { Noted::Running } else { Noted::Waiting })
+        };
+        if self.with_queue(&agent, save).await? == Noted::Nothing {
+            return Err(match self.turn(id, number).await? {
+                Some(_) => Refusal::TurnStarted(number),
+                None => Refusal::TurnUnknown(number),
+            });
+        }
+        // The turn before it still runs. Nothing else announces that the queue has become shorter.
+        self.core.tell_status(id, agent.status, self.core.now());
         Ok(())
     }
 

@@ -65,6 +65,8 @@ codes! {
         "An export or replay was requested before the first turn of the agent had ended.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how the permission request was settled.";
+    TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
+        "The turn cannot be withdrawn, because it is no longer queued: it runs, or it has ended. To stop a running turn, cancel the agent.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
         "The agent already has `limits.queued_turns` queued turns. Or more turns than that were cancelled while they were queued: such a turn keeps its place until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"

@@ -42,13 +42,35 @@ pub(crate) async fn turn(
     api: web::Data<Api>,
     path: web::Path<(String, String)>,
 ) -> Result<HttpResponse, Problem> {
-    let (id, wanted) = path.into_inner();
+    let (id, number) = path.into_inner();
     let agent = api.service().get(query::agent_id(&id)?).await?;
-    let turn = match query::turn_number(&wanted) {
+    let turn = match query::turn_number(&number) {
         Some(number) => api.service().turn(agent.id, number).await?,
         None => None,
     };
-    let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "no such turn"))?;
+    let turn = turn.ok_or_else(no_such_turn)?;
     let record = TurnRecord::new(&api, &agent, &turn).await?;
     Ok(HttpResponse::Ok().content_type("application/json").streaming(record.bytes()))
+}
+
+/// Withdraw a queued turn
+///
+/// The agent never receives its prompt. The turn ends as `cancelled` when the turns before it have ended. A repeated
+/// request has the same response.
+#[utoipa::path(delete, path = "/api/agents/{id}/turns/{n}", tag = "turns",
+    params(("id" = String, Path), ("n" = u32, Path, description = "The number of the turn")),
+    responses((status = 204, description = "The turn is withdrawn")))]
+pub(crate) async fn withdraw(
+    api: web::Data<Api>,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse, Problem> {
+    let (id, number) = path.into_inner();
+    let id = query::agent_id(&id)?;
+    let number = query::turn_number(&number).ok_or_else(no_such_turn)?;
+    api.service().withdraw_turn(id, number).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+fn no_such_turn() -> Problem {
+    Problem::new(Code::NotFound, "no such turn")
 }

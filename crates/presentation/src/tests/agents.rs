@@ -228,6 +228,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "post /api/agents/{id}/replay",
         "get /api/agents/{id}/status",
         "get /api/agents/{id}/turns",
+        "delete /api/agents/{id}/turns/{n}",
         "get /api/agents/{id}/turns/{n}",
         "get /api/chat",
         "post /api/chat",
@@ -305,5 +306,26 @@ async fn the_document_describes_every_route_and_its_problems() {
     for reference in references.split("\"#/components/schemas/").skip(1) {
         let name = reference.split('"').next().unwrap();
         assert!(document["components"]["schemas"].get(name).is_some(), "{name} is not described");
+    }
+}
+
+#[actix_web::test]
+async fn a_queued_turn_can_be_withdrawn_and_a_running_one_cannot() {
+    let harness = Harness::new();
+    let id = harness.launch("hang").await;
+    let message = format!("/api/agents/{id}/messages");
+    assert_eq!(harness.post(&message, r#"{"content":"b"}"#).await.json()["turn"], 2);
+    let withdraw =
+        |turn: &str| harness.call(TestRequest::delete().uri(&format!("/api/agents/{id}/turns/{turn}")));
+    for _ in 0..2 {
+        let answer = withdraw("2").await;
+        assert_eq!((answer.status.as_u16(), &*answer.text), (204, ""));
+    }
+    assert_eq!(harness.get(&format!("/api/agents/{id}")).await.json()["queued"], 0);
+    let turns = harness.get(&format!("/api/agents/{id}/turns")).await.json();
+    assert_eq!((&turns[1]["status"], turns[1].get("outcome")), (&json!("cancelled"), None));
+    assert_eq!(withdraw("1").await.problem(), "turn_started");
+    for unknown in ["3", "0", "x"] {
+        assert_eq!(withdraw(unknown).await.problem(), "not_found", "{unknown}");
     }
 }

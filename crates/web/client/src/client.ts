@@ -116,6 +116,8 @@ export interface Client {
   remove(id: string, options?: Abortable & { purge?: boolean }): Promise<void>;
   /** Sends a message to the agent. It becomes the agent's next turn, after the turns that are already queued. */
   send(id: string, content: string | NewMessage, options?: Keyed): Promise<Accepted>;
+  /** Withdraws a queued turn, so that its prompt never reaches the agent. Fails if the turn has begun. */
+  withdraw(id: string, turn: number, options?: Abortable): Promise<void>;
   turns(id: string, options?: Abortable): Promise<Turn[]>;
   turn(id: string, number: number, options?: Abortable): Promise<TurnRecord>;
   /**
@@ -210,6 +212,10 @@ export class TokenrailClient implements Client {
   send(id: string, content: string | NewMessage, { idempotencyKey = freshKey(), signal }: Keyed = {}): Promise<Accepted> {
     const body = typeof content === "string" ? { content } : content;
     return this.#rest.json(`${pathOf(id)}/messages`, { method: "POST", body, idempotencyKey, signal });
+  }
+
+  async withdraw(id: string, turn: number, { signal }: Abortable = {}): Promise<void> {
+    await this.#rest.send(`${pathOf(id)}/turns/${turn}`, { method: "DELETE", signal });
   }
 
   async turns(id: string, { signal }: Abortable = {}): Promise<Turn[]> {

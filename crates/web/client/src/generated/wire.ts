@@ -52,6 +52,7 @@ export type ProblemCode =
   | "agent_read_only"
   | "agent_active"
   | "already_resolved"
+  | "turn_started"
   | "queue_full"
   | "news_lagged"
   | "payload_too_large"

@@ -5,11 +5,10 @@ import { type FormEvent, useState } from "react";
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
 import { useFailure } from "../app/failure.ts";
-import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
 import { type Unsent, useOutbox, useUnsent } from "./outbox.ts";
-import { useQueue } from "./queue.ts";
+import { Queue } from "./Queue.tsx";
 
 interface Props {
   readonly agent: Agent;
@@ -27,14 +26,15 @@ export function Composer({ agent, send }: Props) {
         {refusal}
       </p>
     );
+  const edit = (content: string) => setText((now) => [content, now].filter(Boolean).join("\n"));
   return (
     <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
-      {agent.queued > 0 && <Queue agent={agent} />}
+      {agent.queued > 0 && <Queue agent={agent} onEdit={edit} onFailure={setFailure} />}
       {unsent && (
         <Kept
           agentId={agent.id}
           message={unsent}
-          onEdit={(content) => setText([content, text].filter(Boolean).join("\n"))}
+          onEdit={edit}
         />
       )}
       {failure && <Failure error={failure} />}
@@ -130,23 +130,6 @@ function Kept({ agentId, message: { content, refusal }, onEdit }: KeptProps) {
           Edit
         </button>
       </div>
-    </div>
-  );
-}
-
-/** The messages that wait for the end of the turn. */
-function Queue({ agent }: Pick<Props, "agent">) {
-  const queue = useQueue(agent);
-  return (
-    <div className="queue" data-testid="queue">
-      <p>{counted(agent.queued, "message")} in the queue</p>
-      <ol>
-        {queue.map((turn) => (
-          <li key={turn.number} title={turn.prompt}>
-            {turn.prompt}
-          </li>
-        ))}
-      </ol>
     </div>
   );
 }

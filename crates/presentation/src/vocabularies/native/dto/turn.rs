@@ -4,7 +4,7 @@
 use super::declarations::Declarations;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
-use tokenrail_domain::{Agent, AgentId, ListedTurn, Turn, TurnResult, TurnState};
+use tokenrail_domain::{Agent, AgentId, ListedTurn, Turn, TurnOutcome, TurnResult, TurnState};
 use utoipa::ToSchema;
 
 use crate::hex::hex;
@@ -25,7 +25,7 @@ pub(crate) struct TurnDto<'a> {
     /// The number of this turn, or, if the agent started this turn by itself, the number of the requested turn in whose
     /// run it did so.
     run: u32,
-    /// `queued`, `running`, or its outcome.
+    /// `queued`, `running`, or its outcome. `cancelled` already when it is withdrawn.
     #[cfg_attr(test, ts(type = "\"queued\" | \"running\" | TurnOutcome"))]
     status: &'static str,
     /// `completed`, `failed`, `cancelled` or `interrupted`, once it has ended.
@@ -71,9 +71,11 @@ impl<'a> From<&'a Turn> for TurnDto<'a> {
             first_sequence,
             last_sequence,
             spool_offset: _,
-            stop: _,
+            stop,
         } = turn;
         let (status, outcome) = match state {
+            // It never runs. Its end is saved after the end of the turns before it.
+            TurnState::Queued if stop.is_some() => (TurnOutcome::Cancelled.as_str(), None),
             TurnState::Queued => ("queued", None),
             TurnState::Running => ("running", None),
             TurnState::Ended(outcome) => (outcome.as_str(), Some(outcome.as_str())),
