@@ -8,6 +8,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,18 +18,22 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokenrail_presentation::{Forwarded, SocketLimits, set_limits};
-use tokio::io::copy_bidirectional;
+use tokio::io::{AsyncWriteExt as _, copy, split};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsConfig;
 
 /// How long a client may take for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client may take to end its side after the server has ended the connection. The server itself reads the
+/// rest of a request for a second.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often a new connection looks whether the files have changed, at most.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The pause after a connection could not be accepted, for example because too many files are open.
@@ -130,15 +135,39 @@ impl Passage {
     /// Decrypts one connection until one side closes it.
     async fn pass(self, socket: TcpStream, client: SocketAddr, acceptor: &TlsAcceptor) -> io::Result<()> {
         set_limits(&socket, self.sockets);
-        let mut outside = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await??;
+        let outside = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await??;
         let inner = TcpSocket::new_v4()?;
         // The address is known before the server can see the connection.
         inner.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
         let _client = self.forwarded.announce(inner.local_addr()?, client);
-        let mut inside = inner.connect(self.address).await?;
+        let inside = inner.connect(self.address).await?;
         inside.set_nodelay(true)?;
-        copy_bidirectional(&mut outside, &mut inside).await?;
-        Ok(())
+        exchange(outside, inside).await
+    }
+}
+
+/// Passes bytes on in both directions. When the server has ended its side, the client has a short time to end its own:
+/// otherwise a silent client would keep its place for ever.
+async fn exchange(outside: TlsStream<TcpStream>, mut inside: TcpStream) -> io::Result<()> {
+    let (mut from_client, mut to_client) = split(outside);
+    let (mut from_server, mut to_server) = inside.split();
+    let mut requests = pin!(async {
+        copy(&mut from_client, &mut to_server).await?;
+        to_server.shutdown().await
+    });
+    let mut responses = pin!(async {
+        copy(&mut from_server, &mut to_client).await?;
+        to_client.shutdown().await
+    });
+    tokio::select! {
+        ended = &mut requests => {
+            ended?;
+            responses.await
+        }
+        ended = &mut responses => {
+            ended?;
+            timeout(CLOSE_TIMEOUT, requests).await?
+        }
     }
 }
 
