@@ -17,7 +17,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokenrail_presentation::{Forwarded, SocketLimits, set_limits};
+use tokenrail_presentation::{Announced, Forwarded, SocketLimits, set_limits};
 use tokio::io::{AsyncWriteExt as _, copy, split};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
@@ -34,6 +34,9 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a client may take to end its side after the server has ended the connection. The server itself reads the
 /// rest of a request for a second.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The loopback addresses that connections to the server come from, after 127.0.0.0. Each address has its own ports, so
+/// that many short connections do not use them up.
+const SOURCES: u32 = (1 << 24) - 2;
 /// How often a new connection looks whether the files have changed, at most.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The pause after a connection could not be accepted, for example because too many files are open.
@@ -101,7 +104,7 @@ async fn accept(
 ) {
     let places = Arc::new(Semaphore::new(connections));
     let mut open = JoinSet::new();
-    loop {
+    for source in (0..SOURCES).map(source).cycle() {
         // Further clients wait in the queue of the kernel.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let accepted = public.accept().await;
@@ -111,7 +114,7 @@ async fn accept(
                 let (acceptor, passage) = (acceptor.clone(), passage.clone());
                 open.spawn(async move {
                     // The ends of connections are none of the server's errors: clients leave as they like.
-                    let _ = passage.pass(socket, client, &acceptor).await;
+                    let _ = passage.pass(socket, client, source, &acceptor).await;
                     drop(place);
                 });
             }
@@ -131,18 +134,39 @@ struct Passage {
     sockets: SocketLimits,
 }
 
+/// The address of a connection to the server. The kernel chooses the port.
+fn source(number: u32) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + number), 0))
+}
+
 impl Passage {
     /// Decrypts one connection until one side closes it.
-    async fn pass(self, socket: TcpStream, client: SocketAddr, acceptor: &TlsAcceptor) -> io::Result<()> {
+    async fn pass(
+        self,
+        socket: TcpStream,
+        client: SocketAddr,
+        source: SocketAddr,
+        acceptor: &TlsAcceptor,
+    ) -> io::Result<()> {
         set_limits(&socket, self.sockets);
         let outside = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await??;
+        let reached = self.reach(source, client).await;
+        let (inside, _client) = reached.inspect_err(|error| {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(error, %source, "cannot pass a TLS connection on to the server");
+        })?;
+        exchange(outside, inside).await
+    }
+
+    /// Connects to the server from an address, which stands for the client.
+    async fn reach(&self, source: SocketAddr, client: SocketAddr) -> io::Result<(TcpStream, Announced)> {
         let inner = TcpSocket::new_v4()?;
         // The address is known before the server can see the connection.
-        inner.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let _client = self.forwarded.announce(inner.local_addr()?, client);
+        inner.bind(source)?;
+        let announced = self.forwarded.announce(inner.local_addr()?, client);
         let inside = inner.connect(self.address).await?;
         inside.set_nodelay(true)?;
-        exchange(outside, inside).await
+        Ok((inside, announced))
     }
 }
 
@@ -247,4 +271,20 @@ impl TlsConfig {
 /// Whether other users may read the key.
 fn is_readable_by_others(key: &Path) -> bool {
     fs::metadata(key).is_ok_and(|file| file.permissions().mode() & 0o004 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_to_the_server_come_from_many_loopback_addresses() {
+        let addresses: Vec<_> = [0, 1, 255, 65_536, SOURCES - 1].map(source).into();
+        for address in &addresses {
+            assert!(address.ip().is_loopback(), "{address}");
+            TcpListener::bind(address).unwrap();
+        }
+        assert_eq!(addresses[0].ip(), Ipv4Addr::LOCALHOST);
+        assert_eq!(addresses[4].ip(), Ipv4Addr::new(127, 255, 255, 254));
+    }
 }
