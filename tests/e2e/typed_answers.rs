@@ -2,9 +2,10 @@
 
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::harness::{TestServer, text_of};
+use crate::harness::{TestServer, processes_of_agent, text_of};
 use crate::questions::{asking, server, server_asking_for};
 use crate::terminal::{self, OnTerminal};
 
@@ -59,4 +60,24 @@ async fn an_edit_is_shown_before_it_is_allowed() {
     run.type_line("reject");
     let (_, shown) = run.finish();
     assert!(shown.contains("It was refused."), "{shown}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_was_lost_with_its_process_does_not_block_the_next_one() {
+    let server = server("");
+    let id = asking(&server).await;
+    let mut tail = run(&server, &["tail", &id, "--keep"], "");
+    tail.read_until("answer (1 to 3): ");
+    // The command line of `tail` has the id too.
+    let follower = tail.child.id().to_string();
+    for pid in processes_of_agent(&id).into_iter().filter(|pid| *pid != follower) {
+        let _ = kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::KILL);
+    }
+    tail.read_until("— ");
+    server.wait_until(&id, |agent| agent["status"] != "running").await;
+    server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": "Clean up" })).await;
+    tail.read_until("answer (1 to 3): ");
+    tail.type_line("1");
+    server.wait_for_status(&id, "completed").await;
+    assert!(text_of(&server.events(&id).await).ends_with("It was allowed."));
 }
