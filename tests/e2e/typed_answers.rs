@@ -1,6 +1,6 @@
 //! Permission requests that are answered on the terminal where the agent is followed.
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
@@ -80,4 +80,23 @@ async fn a_request_that_was_lost_with_its_process_does_not_block_the_next_one() 
     tail.type_line("1");
     server.wait_for_status(&id, "completed").await;
     assert!(text_of(&server.events(&id).await).ends_with("It was allowed."));
+}
+
+/// The kernel stops a process in the background that changes or reads the terminal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_in_the_background_shows_a_request_and_is_not_stopped() {
+    let server = server("");
+    let id = asking(&server).await;
+    let tail = server.command(&["tail", &id]);
+    // The shell has job control, so that its job is in the background.
+    let mut shell = Command::new("setsid");
+    shell.args(["--ctty", "--wait", "bash", "-c", "set -m; timeout -s KILL 30 \"$@\" & wait $!", "bash"]);
+    shell.arg(tail.get_program()).args(tail.get_args());
+    shell.current_dir(server.folder.path()).env("TERM", "xterm").stderr(Stdio::null());
+    let mut shell = terminal::start_for_typing(shell, "");
+    shell.read_until("answer (1 to 3): ");
+    server.post(&format!("/api/agents/{id}/permissions/1-1"), &json!({ "optionId": "allow" })).await;
+    let (code, shown) = shell.finish();
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("It was allowed."), "{shown}");
 }
