@@ -63,6 +63,28 @@ async fn an_edit_is_shown_before_it_is_allowed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_that_a_tool_is_to_do_is_shown_before_it_is_allowed() {
+    let command = format!("echo{}; rm -r a\nrm -r b", " ".repeat(200));
+    let server = server_asking_for(&json!({ "command": command, "run_in_background": true }));
+    let mut run = run(&server, &["run", "--type", "asking", "Clean up"], "");
+    let shown = run.read_until("answer (1 to 3): ");
+    for part in ["? Allow Bash? echo", "; rm -r a", "  rm -r b", r#"  {"run_in_background":true}"#] {
+        assert!(shown.contains(part), "no {part:?} in {shown}");
+    }
+    run.type_line("reject");
+    assert!(run.finish().1.contains("It was refused."));
+
+    let long = (0..40).map(|number| format!("line {number}")).collect::<Vec<_>>().join("\n");
+    let server = server_asking_for(&json!({ "command": long }));
+    let id = asking(&server).await;
+    let listed = server.command(&["questions"]).output().unwrap();
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert!(listed.contains("  line 11\n  … 223 more characters in 28 lines\n"), "{listed}");
+    server.post(&format!("/api/agents/{id}/permissions/1-1"), &json!({ "optionId": "reject" })).await;
+    server.wait_for_status(&id, "completed").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_that_was_lost_with_its_process_does_not_block_the_next_one() {
     let server = server("");
     let id = asking(&server).await;
