@@ -78,6 +78,16 @@ async fn a_login_code_starts_one_session() {
     assert_eq!(code(&log_in(&harness, r#"{"code":1}"#, OWN).await), "validation_failed");
 }
 
+/// A client without a token may send one.
+#[actix_web::test]
+async fn the_body_that_starts_a_session_is_small() {
+    let harness = harness();
+    let body = json!({ "code": login_code(&harness).await }).to_string();
+    let padded = |bytes: usize| format!("{body:bytes$}");
+    assert_eq!(code(&log_in(&harness, &padded(1025), OWN).await), "payload_too_large");
+    assert_eq!(code(&log_in(&harness, &padded(1024), OWN).await), "");
+}
+
 #[actix_web::test]
 async fn guesses_of_login_codes_count_as_failed_logins() {
     let harness = Harness::with(|config, _| config.failed_logins_per_minute = 2);
