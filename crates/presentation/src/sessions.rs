@@ -10,6 +10,7 @@ use cookie::{Cookie, SameSite};
 use ring::hmac;
 use tokenrail_domain::Timestamp;
 
+use crate::derived_key::derived_key;
 use crate::hex::{hex, unhex};
 pub(crate) use codes::LoginCodes;
 
@@ -40,9 +41,7 @@ pub(crate) enum Transport {
 impl Sessions {
     /// Sessions that last for `age`.
     pub(crate) fn new(secret: &[u8], cookie: String, age: Duration) -> Self {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, PURPOSE).as_ref());
-        Self { key, cookie, age }
+        Self { key: derived_key(secret, PURPOSE), cookie, age }
     }
 
     /// The `Set-Cookie` of a new session.
