@@ -78,6 +78,18 @@ async fn a_login_code_starts_one_session() {
     assert_eq!(code(&log_in(&harness, r#"{"code":1}"#, OWN).await), "validation_failed");
 }
 
+#[actix_web::test]
+async fn below_a_path_other_pages_of_the_host_do_not_get_the_cookie() {
+    let harness = Harness::with(|config, _| config.base_path = "/agents".to_owned());
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("origin", OWN), ("authorization", &*bearer)];
+    let started = send(&harness, Method::POST, "/agents/api/session", &headers).await;
+    assert!(started.header("set-cookie").contains("; Path=/agents;"), "{started:?}");
+    let headers = [("cookie", &*cookie_of(&started)), ("origin", OWN), ("tokenrail-csrf", "1")];
+    let ended = send(&harness, Method::DELETE, "/agents/api/session", &headers).await;
+    assert!(ended.header("set-cookie").contains("; Path=/agents;"), "{ended:?}");
+}
+
 /// A client without a token may send one.
 #[actix_web::test]
 async fn the_body_that_starts_a_session_is_small() {
