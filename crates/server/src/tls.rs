@@ -3,6 +3,8 @@
 //! So the streams of the server need not know of TLS. The server still learns the address of each client, because its
 //! limits count by client.
 
+mod expiry;
+
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -17,6 +19,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use tokenrail_domain::Timestamp;
 use tokenrail_presentation::{Announced, Forwarded, SocketLimits, set_limits};
 use tokio::io::{AsyncWriteExt as _, copy, split};
 use tokio::net::{TcpSocket, TcpStream};
@@ -251,6 +254,16 @@ impl ResolvesServerCert for Keys {
 impl TlsConfig {
     fn version(&self) -> Version {
         [&self.certificate, &self.key].map(|path| fs::metadata(path).and_then(|file| file.modified()).ok())
+    }
+
+    /// When the first certificate of the chain expires. `None` if that cannot be read.
+    ///
+    /// # Errors
+    /// If the server cannot use the files.
+    pub(crate) fn expires(&self) -> Result<Option<Timestamp>, TlsError> {
+        let chain = self.read()?.cert;
+        let ends: Option<Vec<_>> = chain.iter().map(|certificate| expiry::expiry(certificate)).collect();
+        Ok(ends.and_then(|ends| ends.into_iter().min()))
     }
 
     fn read(&self) -> Result<CertifiedKey, TlsError> {
