@@ -22,9 +22,35 @@ fn doctor_tries_the_address_to_listen_on() {
     assert!(said.contains("choose an address of this machine"), "{said}");
 }
 
+#[test]
+fn doctor_checks_the_certificate_and_the_public_url() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tls");
+    let check = |certificate: &str, key: &str, url: &str| {
+        let (certificate, key) = (files.join(certificate), files.join(key));
+        let settings = format!("tls_cert = {certificate:?}\ntls_key = {key:?}\npublic_url = \"{url}\"\n");
+        doctor_with(folder.path(), &settings)
+    };
+    let (_, said) = check("first.pem", "first.key", "https://agents.example.com/a");
+    assert!(said.contains("ok      TLS certificate: ") && said.contains("first.pem expires in "), "{said}");
+    assert!(said.contains("ok      public URL: https://agents.example.com/a"), "{said}");
+    let (code, said) = check("first.pem", "second.key", "http://agents.example.com");
+    assert!(code == Some(1) && said.contains("error   TLS certificate: "), "{said}");
+    assert!(said.contains("second.key does not belong to the certificate"), "{said}");
+    assert!(said.contains("error   public URL: ") && said.contains("write https"), "{said}");
+    let (code, said) = check("expired.pem", "first.key", "https://agents.example.com");
+    assert!(code == Some(1) && said.contains("expired.pem expired "), "{said}");
+    let (_, said) = doctor(folder.path(), "127.0.0.1:0");
+    assert!(!said.contains("TLS") && !said.contains("public URL"), "{said}");
+}
+
 fn doctor(folder: &Path, listen: &str) -> (Option<i32>, String) {
+    doctor_with(folder, &format!("listen = \"{listen}\"\n"))
+}
+
+fn doctor_with(folder: &Path, settings: &str) -> (Option<i32>, String) {
     let config = folder.join("tokenrail.toml");
-    std::fs::write(&config, format!("[server]\nlisten = \"{listen}\"\n")).unwrap();
+    std::fs::write(&config, format!("[server]\n{settings}")).unwrap();
     let mut command = Command::new(program());
     command.args(["doctor", "--config"]).arg(&config).arg("--data-dir").arg(folder.join("data"));
     let output = command.env("HOME", folder).output().unwrap();

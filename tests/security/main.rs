@@ -25,6 +25,7 @@ mod secrets;
 mod sessions;
 mod socket;
 mod started;
+mod tls;
 mod tokens;
 mod upstreams;
 mod with_kosoku;

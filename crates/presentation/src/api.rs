@@ -74,7 +74,12 @@ impl Api {
         let openings = Openings::new(config.openings_file.clone(), config.openings, service.now());
         Self(Arc::new(Shared {
             tickets: Tickets::new(seal, openings, config.tickets, config.ticket_age, config.ticket_resume),
-            sessions: Sessions::new(&secret, config.session_cookie.clone(), config.session_age),
+            sessions: Sessions::new(
+                &secret,
+                config.session_cookie.clone(),
+                &config.base_path,
+                config.session_age,
+            ),
             login_codes: LoginCodes::new(config.login_codes, config.login_code_age),
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),

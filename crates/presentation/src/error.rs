@@ -135,11 +135,11 @@ impl Problem {
         self.errors.first().map_or_else(|| self.detail.clone(), FieldProblem::sentence)
     }
 
-    /// The body of the response.
-    pub(crate) fn to_json(&self, request_id: &str) -> Vec<u8> {
+    /// The body of the response of a server below this base path, which is empty for the root.
+    pub(crate) fn to_json(&self, request_id: &str, base_path: &str) -> Vec<u8> {
         let Self { code, detail, errors, head, retry_after_s: _, allow: _ } = self;
         let dto = ProblemDto {
-            kind: format!("/problems/{}", code.as_str()),
+            kind: format!("{base_path}/problems/{}", code.as_str()),
             title: code.title(),
             status: code.status().as_u16(),
             detail,

@@ -84,7 +84,7 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
         }
         Err(problem) => request.error_response(problem).map_into_right_body(),
     };
-    let mut response = complete(response, &id);
+    let mut response = complete(response, &id, &api.config().base_path);
     finish_headers(response.headers_mut(), &id);
     base_path::add(&api.config().base_path, response.headers_mut());
     cors.finish(response.headers_mut());
@@ -185,9 +185,10 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
 fn complete<B>(
     response: ServiceResponse<EitherBody<B, BoxBody>>,
     id: &str,
+    base_path: &str,
 ) -> ServiceResponse<EitherBody<B, BoxBody>> {
     let problem = response.response().error().and_then(|error| error.as_error::<Problem>());
-    match problem.map(|problem| problem.to_json(id)) {
+    match problem.map(|problem| problem.to_json(id, base_path)) {
         Some(json) => response.map_body(|_, _| EitherBody::right(BoxBody::new(json))),
         None => response,
     }

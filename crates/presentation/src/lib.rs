@@ -16,6 +16,7 @@ mod api;
 mod blocks;
 mod by_id;
 mod config;
+mod derived_key;
 mod endpoints;
 mod error;
 mod events;

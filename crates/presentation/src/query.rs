@@ -195,17 +195,28 @@ pub(crate) fn json_or_text(request: &HttpRequest) -> Result<(), Problem> {
     }
 }
 
-/// Reads an optional JSON body. `null` counts as absent.
+/// Reads an optional JSON body within the configured limits. `null` counts as absent.
 pub(crate) async fn optional_body(
     request: &HttpRequest,
     payload: web::Payload,
     config: &PresentationConfig,
 ) -> Result<Option<web::Bytes>, Problem> {
+    optional_body_within(request, payload, config.request_bytes, config.body_timeout).await
+}
+
+/// The same for a body of at most `limit` bytes, which must arrive within `time`.
+pub(crate) async fn optional_body_within(
+    request: &HttpRequest,
+    payload: web::Payload,
+    limit: usize,
+    time: Duration,
+) -> Result<Option<web::Bytes>, Problem> {
     if request.headers().contains_key(header::CONTENT_TYPE) {
-        let body = body(request, payload, config).await?;
+        json_only(request)?;
+        let body = read_within(request, payload, limit, time).await?;
         return Ok(Some(body).filter(|body| !body.is_empty() && body.trim_ascii() != b"null"));
     }
-    match read(request, payload, config).await? {
+    match read_within(request, payload, limit, time).await? {
         body if body.is_empty() => Ok(None),
         _ => Err(Problem::new(Code::UnsupportedMediaType, "send Content-Type: application/json")),
     }

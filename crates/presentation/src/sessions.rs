@@ -10,6 +10,7 @@ use cookie::{Cookie, SameSite};
 use ring::hmac;
 use tokenrail_domain::Timestamp;
 
+use crate::derived_key::derived_key;
 use crate::hex::{hex, unhex};
 pub(crate) use codes::LoginCodes;
 
@@ -27,6 +28,8 @@ pub(crate) struct Sessions {
     /// Browsers send a cookie to all ports of a host. So the name contains the port: two servers on one machine would
     /// otherwise overwrite each other's cookies.
     cookie: String,
+    /// The path below which browsers send the cookie.
+    path: String,
     age: Duration,
 }
 
@@ -38,11 +41,11 @@ pub(crate) enum Transport {
 }
 
 impl Sessions {
-    /// Sessions that last for `age`.
-    pub(crate) fn new(secret: &[u8], cookie: String, age: Duration) -> Self {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        let key = hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, PURPOSE).as_ref());
-        Self { key, cookie, age }
+    /// Sessions of the pages below `base_path` that last for `age`. The base path is empty for the root.
+    pub(crate) fn new(secret: &[u8], cookie: String, base_path: &str, age: Duration) -> Self {
+        // Other programs below the same host name do not get the cookie.
+        let path = if base_path.is_empty() { "/" } else { base_path }.to_owned();
+        Self { key: derived_key(secret, PURPOSE), cookie, path, age }
     }
 
     /// The `Set-Cookie` of a new session.
@@ -61,7 +64,7 @@ impl Sessions {
 
     fn set_cookie(&self, value: String, age: Duration, transport: Transport) -> String {
         Cookie::build((self.cookie.as_str(), value))
-            .path("/")
+            .path(self.path.as_str())
             .http_only(true)
             .same_site(SameSite::Strict)
             .secure(transport == Transport::Tls)
@@ -99,7 +102,7 @@ mod tests {
     const NAME: &str = "tokenrail_session_7117";
 
     fn sessions(token: &str) -> Sessions {
-        Sessions::new(token.as_bytes(), NAME.to_owned(), AGE)
+        Sessions::new(token.as_bytes(), NAME.to_owned(), "", AGE)
     }
 
     /// What a browser sends after it got this `Set-Cookie`.
@@ -122,7 +125,7 @@ mod tests {
         assert!(!accepts(&sessions("token"), cookie, 61_000), "expired");
         assert!(!accepts(&sessions("new"), cookie, 1000), "the token was rotated");
         assert!(!accepts(&sessions("token"), &cookie.replace("7117", "7118"), 1000), "of another server");
-        let shorter = Sessions::new(b"token", NAME.to_owned(), Duration::from_secs(1));
+        let shorter = Sessions::new(b"token", NAME.to_owned(), "", Duration::from_secs(1));
         assert!(!accepts(&shorter, cookie, 2000), "a shorter time holds for sessions that exist");
     }
 

@@ -3,11 +3,14 @@
 //! So the streams of the server need not know of TLS. The server still learns the address of each client, because its
 //! limits count by client.
 
+mod expiry;
+
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,19 +19,27 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use tokenrail_presentation::{Forwarded, SocketLimits, set_limits};
-use tokio::io::copy_bidirectional;
+use tokenrail_domain::Timestamp;
+use tokenrail_presentation::{Announced, Forwarded, SocketLimits, set_limits};
+use tokio::io::{AsyncWriteExt as _, copy, split};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsConfig;
 
 /// How long a client may take for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a client may take to end its side after the server has ended the connection. The server itself reads the
+/// rest of a request for a second.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The loopback addresses that connections to the server come from, after 127.0.0.0. Each address has its own ports, so
+/// that many short connections do not use them up.
+const SOURCES: u32 = (1 << 24) - 2;
 /// How often a new connection looks whether the files have changed, at most.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The pause after a connection could not be accepted, for example because too many files are open.
@@ -96,7 +107,7 @@ async fn accept(
 ) {
     let places = Arc::new(Semaphore::new(connections));
     let mut open = JoinSet::new();
-    loop {
+    for source in (0..SOURCES).map(source).cycle() {
         // Further clients wait in the queue of the kernel.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let accepted = public.accept().await;
@@ -106,7 +117,7 @@ async fn accept(
                 let (acceptor, passage) = (acceptor.clone(), passage.clone());
                 open.spawn(async move {
                     // The ends of connections are none of the server's errors: clients leave as they like.
-                    let _ = passage.pass(socket, client, &acceptor).await;
+                    let _ = passage.pass(socket, client, source, &acceptor).await;
                     drop(place);
                 });
             }
@@ -126,19 +137,64 @@ struct Passage {
     sockets: SocketLimits,
 }
 
+/// The address of a connection to the server. The kernel chooses the port.
+fn source(number: u32) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::from(u32::from(Ipv4Addr::LOCALHOST) + number), 0))
+}
+
 impl Passage {
     /// Decrypts one connection until one side closes it.
-    async fn pass(self, socket: TcpStream, client: SocketAddr, acceptor: &TlsAcceptor) -> io::Result<()> {
+    async fn pass(
+        self,
+        socket: TcpStream,
+        client: SocketAddr,
+        source: SocketAddr,
+        acceptor: &TlsAcceptor,
+    ) -> io::Result<()> {
         set_limits(&socket, self.sockets);
-        let mut outside = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await??;
+        let outside = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)).await??;
+        let reached = self.reach(source, client).await;
+        let (inside, _client) = reached.inspect_err(|error| {
+            let error = error as &dyn std::error::Error;
+            tracing::warn!(error, %source, "cannot pass a TLS connection on to the server");
+        })?;
+        exchange(outside, inside).await
+    }
+
+    /// Connects to the server from an address, which stands for the client.
+    async fn reach(&self, source: SocketAddr, client: SocketAddr) -> io::Result<(TcpStream, Announced)> {
         let inner = TcpSocket::new_v4()?;
         // The address is known before the server can see the connection.
-        inner.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
-        let _client = self.forwarded.announce(inner.local_addr()?, client);
-        let mut inside = inner.connect(self.address).await?;
+        inner.bind(source)?;
+        let announced = self.forwarded.announce(inner.local_addr()?, client);
+        let inside = inner.connect(self.address).await?;
         inside.set_nodelay(true)?;
-        copy_bidirectional(&mut outside, &mut inside).await?;
-        Ok(())
+        Ok((inside, announced))
+    }
+}
+
+/// Passes bytes on in both directions. When the server has ended its side, the client has a short time to end its own:
+/// otherwise a silent client would keep its place for ever.
+async fn exchange(outside: TlsStream<TcpStream>, mut inside: TcpStream) -> io::Result<()> {
+    let (mut from_client, mut to_client) = split(outside);
+    let (mut from_server, mut to_server) = inside.split();
+    let mut requests = pin!(async {
+        copy(&mut from_client, &mut to_server).await?;
+        to_server.shutdown().await
+    });
+    let mut responses = pin!(async {
+        copy(&mut from_server, &mut to_client).await?;
+        to_client.shutdown().await
+    });
+    tokio::select! {
+        ended = &mut requests => {
+            ended?;
+            responses.await
+        }
+        ended = &mut responses => {
+            ended?;
+            timeout(CLOSE_TIMEOUT, requests).await?
+        }
     }
 }
 
@@ -200,6 +256,16 @@ impl TlsConfig {
         [&self.certificate, &self.key].map(|path| fs::metadata(path).and_then(|file| file.modified()).ok())
     }
 
+    /// When the first certificate of the chain expires. `None` if that cannot be read.
+    ///
+    /// # Errors
+    /// If the server cannot use the files.
+    pub(crate) fn expires(&self) -> Result<Option<Timestamp>, TlsError> {
+        let chain = self.read()?.cert;
+        let ends: Option<Vec<_>> = chain.iter().map(|certificate| expiry::expiry(certificate)).collect();
+        Ok(ends.and_then(|ends| ends.into_iter().min()))
+    }
+
     fn read(&self) -> Result<CertifiedKey, TlsError> {
         let Self { certificate, key } = self;
         let failed = |source| TlsError::Certificate { path: certificate.clone(), source };
@@ -218,4 +284,20 @@ impl TlsConfig {
 /// Whether other users may read the key.
 fn is_readable_by_others(key: &Path) -> bool {
     fs::metadata(key).is_ok_and(|file| file.permissions().mode() & 0o004 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_to_the_server_come_from_many_loopback_addresses() {
+        let addresses: Vec<_> = [0, 1, 255, 65_536, SOURCES - 1].map(source).into();
+        for address in &addresses {
+            assert!(address.ip().is_loopback(), "{address}");
+            TcpListener::bind(address).unwrap();
+        }
+        assert_eq!(addresses[0].ip(), Ipv4Addr::LOCALHOST);
+        assert_eq!(addresses[4].ip(), Ipv4Addr::new(127, 255, 255, 254));
+    }
 }

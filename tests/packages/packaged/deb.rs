@@ -93,7 +93,10 @@ fn a_removal_keeps_the_data_and_a_purge_deletes_it_unless_it_is_in_use() {
          mv /srv/elsewhere /var/lib/tokenrail
 
          dpkg --install /tokenrail.deb
+         systemctl enable tokenrail.service
+         test -L /etc/systemd/system/multi-user.target.wants/tokenrail.service
          dpkg --purge tokenrail
+         test ! -L /etc/systemd/system/multi-user.target.wants/tokenrail.service
          test ! -e /var/lib/tokenrail && test ! -e /etc/tokenrail && test ! -e /usr/bin/tokenrail",
     );
 }

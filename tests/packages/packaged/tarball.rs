@@ -77,6 +77,9 @@ fn licences_completions_manual_and_units_are_in_it() {
         "man/tokenrail.1",
         "man/tokenrail-run.1",
         "systemd/tokenrail.service",
+        "systemd/tokenrail.user.service",
+        "systemd/sysusers.conf",
+        "systemd/tokenrail.toml",
     ] {
         assert!(tokenrail.join(file).is_file(), "{file} is missing");
     }

@@ -33,6 +33,7 @@ fn fill(release: &Release, folder: &Folder) -> Result<(), Failure> {
     for name in ["tokenrail.service", "tokenrail.user.service", "sysusers.conf"] {
         folder.copy(&format!("systemd/{name}"), &root.join("packaging/systemd").join(name))?;
     }
+    folder.copy("systemd/tokenrail.toml", &root.join("packaging/deb/tokenrail.toml"))?;
     for name in ["README.md", "LICENSE-APACHE", "LICENSE-MIT"] {
         folder.copy(name, &root.join(name))?;
     }

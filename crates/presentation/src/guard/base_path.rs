@@ -4,9 +4,7 @@
 use actix_web::dev::ServiceRequest;
 use actix_web::http::Uri;
 use actix_web::http::header::{self, HeaderMap, HeaderValue};
-
-/// The length of an agent's id in a path.
-const ID_CHARS: usize = 36;
+use tokenrail_domain::AgentId;
 
 /// Removes the base path from the request, if it is there. The routes then see the request as the proxy would send it
 /// that removes the path itself.
@@ -32,13 +30,9 @@ fn below<'a>(base: &str, path: &'a str) -> Option<&'a str> {
         None if rest.is_empty() => Some("/"),
         None => None,
         // Below `/agents`, this is the address of an agent's view whose base path has been removed already.
-        Some(id) if base == "/agents" && is_id(id) => None,
+        Some(id) if base == "/agents" && id.parse::<AgentId>().is_ok() => None,
         Some(_) => Some(rest),
     }
-}
-
-fn is_id(text: &str) -> bool {
-    text.len() == ID_CHARS && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
 /// Adds the base path to the addresses in a response's headers. Clients resolve them against the address that they
@@ -76,6 +70,12 @@ mod tests {
             ),
             // The proxy has removed the base path of this one.
             ("/agents", "/agents/01a212db-066e-751c-97a8-fada22ad15de", None),
+            // An id has hexadecimal digits in five groups.
+            (
+                "/agents",
+                "/agents/------------------------------------",
+                Some("/------------------------------------"),
+            ),
             ("/agents", "/api/agents", None),
             ("/agents", "/agentsx", None),
             ("/a/b", "/a/b/ws", Some("/ws")),

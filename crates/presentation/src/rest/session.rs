@@ -1,5 +1,7 @@
 //! The session of a browser: its start, its end, and the one-time codes that start it.
 
+use std::time::Duration;
+
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::Timestamp;
@@ -14,6 +16,11 @@ use crate::sessions::Transport;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::LoginCodeDto;
 use crate::vocabularies::native::dto::requests::SessionBody;
+
+/// Maximum bytes of the body that starts a session, and how long it may take to arrive. Clients without a token may send
+/// one, so these limits are narrower than those of other requests.
+const SESSION_BYTES: usize = 1 << 10;
+const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 
 const OTHER_PAGE: &str =
     "only a page of this server can have a session; a page of another origin must send the token or a ticket";
@@ -31,7 +38,7 @@ pub(crate) async fn start(
     if !comes_from_own_page(config, request.headers()) {
         return Err(Problem::new(Code::OriginNotAllowed, OTHER_PAGE));
     }
-    let body = query::optional_body(&request, payload, config).await?;
+    let body = query::optional_body_within(&request, payload, SESSION_BYTES, SESSION_TIMEOUT).await?;
     let code = body.map(|body| dto::requests::login_code(&body, config.json_depth)).transpose()?.flatten();
     // The guard has checked the token of a request that has one.
     let has_token = request.headers().contains_key(header::AUTHORIZATION) || config.token.is_none();

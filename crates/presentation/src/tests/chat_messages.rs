@@ -59,3 +59,20 @@ async fn a_long_chat_is_read_in_pages_from_its_end() {
         assert_eq!(refused.problem(), "validation_failed", "{wrong}");
     }
 }
+
+/// Their client sends the whole conversation with its next message, which may have `chat_bytes`.
+#[actix_web::test]
+async fn a_long_answer_is_cut_and_says_so() {
+    let harness = Harness::build(|config, _| config.chat_bytes = 1000, Some("script".to_owned()));
+    let words = "0123456789 ".repeat(70);
+    let streamed = say(&harness, "u1", &format!("say {words}")).await;
+    say(&harness, "u2", "say b").await;
+    let all = messages(&harness, "").await;
+    // The two parts count 256 bytes each.
+    assert_eq!(texts(&all)[1].len(), "assistant: ".len() + 480);
+    assert_eq!(all[1]["metadata"]["truncated"], true);
+    assert_eq!(all[1]["metadata"]["outcome"], "completed");
+    assert_eq!(texts(&all)[3], "assistant: b", "only the long answer is cut");
+    assert_eq!(all[3]["metadata"]["truncated"], Value::Null);
+    assert_eq!(streamed.text.matches("0123456789").count(), 70, "the stream has all of it");
+}

@@ -64,6 +64,14 @@ async fn below_a_path_the_host_of_a_target_is_checked_too() {
 }
 
 #[actix_web::test]
+async fn below_a_path_the_type_of_a_problem_is_there_too() {
+    let harness = Harness::with(|config, _| config.base_path = "/agents".to_owned());
+    let problem = harness.get("/agents/api/nothing").await.json();
+    assert_eq!(problem["type"], "/agents/problems/not_found");
+    assert_eq!(harness.get("/agents/problems/not_found").await.status, 200);
+}
+
+#[actix_web::test]
 async fn an_old_client_without_a_host_is_refused() {
     let harness = Harness::new();
     let request = TestRequest::get().uri("/healthz").version(Version::HTTP_10);

@@ -283,7 +283,7 @@ fn every_failure_of_the_store_has_its_own_answer() {
     ];
     for (error, code, status, retryable) in cases {
         let problem = Problem::from(Refusal::Store(error));
-        let json = String::from_utf8(problem.to_json("r1")).unwrap();
+        let json = String::from_utf8(problem.to_json("r1", "")).unwrap();
         assert!(!json.contains("secret"), "causes go to the log only: {json}");
         let told = (problem.code.as_str(), problem.code.status().as_u16(), problem.code.retryable());
         assert_eq!(told, (code, status, retryable));

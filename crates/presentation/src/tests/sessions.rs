@@ -79,6 +79,28 @@ async fn a_login_code_starts_one_session() {
 }
 
 #[actix_web::test]
+async fn below_a_path_other_pages_of_the_host_do_not_get_the_cookie() {
+    let harness = Harness::with(|config, _| config.base_path = "/agents".to_owned());
+    let bearer = format!("Bearer {TOKEN}");
+    let headers = [("origin", OWN), ("authorization", &*bearer)];
+    let started = send(&harness, Method::POST, "/agents/api/session", &headers).await;
+    assert!(started.header("set-cookie").contains("; Path=/agents;"), "{started:?}");
+    let headers = [("cookie", &*cookie_of(&started)), ("origin", OWN), ("tokenrail-csrf", "1")];
+    let ended = send(&harness, Method::DELETE, "/agents/api/session", &headers).await;
+    assert!(ended.header("set-cookie").contains("; Path=/agents;"), "{ended:?}");
+}
+
+/// A client without a token may send one.
+#[actix_web::test]
+async fn the_body_that_starts_a_session_is_small() {
+    let harness = harness();
+    let body = json!({ "code": login_code(&harness).await }).to_string();
+    let padded = |bytes: usize| format!("{body:bytes$}");
+    assert_eq!(code(&log_in(&harness, &padded(1025), OWN).await), "payload_too_large");
+    assert_eq!(code(&log_in(&harness, &padded(1024), OWN).await), "");
+}
+
+#[actix_web::test]
 async fn guesses_of_login_codes_count_as_failed_logins() {
     let harness = Harness::with(|config, _| config.failed_logins_per_minute = 2);
     let guess = async || code(&log_in(&harness, r#"{"code":"guess"}"#, OWN).await);

@@ -5,6 +5,7 @@ use tokenrail_domain::Timestamp;
 
 use super::denied::Denied;
 use super::opened::{NONCE, Opening};
+use crate::derived_key::derived_key;
 use crate::hex::{hex, unhex};
 
 /// The purpose of the derived key. If the meaning of tickets changes, change this too, so that no old ticket is valid.
@@ -20,8 +21,7 @@ pub(crate) struct Seal(hmac::Key);
 
 impl Seal {
     pub(crate) fn new(secret: &[u8]) -> Self {
-        let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
-        Self(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&secret, PURPOSE).as_ref()))
+        Self(derived_key(secret, PURPOSE))
     }
 
     /// A ticket for a path, and for the origin of the page that requested it, if a page did.

@@ -15,10 +15,7 @@ use super::{Exit, Failure};
 pub(crate) struct Answers<'a> {
     client: &'a Client,
     agent: &'a str,
-    /// The oldest first.
-    open: Vec<Asked>,
-    /// The id of the request that the user is asked about. Empty if none was yet.
-    prompted: String,
+    open: OpenRequests,
     /// The id of the request that was shown last.
     last_shown: String,
     lines: Option<TypedLines>,
@@ -29,8 +26,8 @@ pub(crate) struct Answers<'a> {
 impl<'a> Answers<'a> {
     pub(crate) fn new(client: &'a Client, agent: &'a str, screen: &Screen) -> Self {
         let can_type = screen.is_live() && can_type();
-        let (prompted, last_shown) = (String::new(), String::new());
-        Self { client, agent, open: Vec::new(), prompted, last_shown, lines: None, can_type }
+        let open = OpenRequests::default();
+        Self { client, agent, open, last_shown: String::new(), lines: None, can_type }
     }
 
     /// Whether the user can type an answer.
@@ -45,7 +42,7 @@ impl<'a> Answers<'a> {
             screen.line(Style::Dim, &format!("  {}", self.command(&asked)));
         }
         self.last_shown.clone_from(&asked.request_id);
-        self.open.push(asked);
+        self.open.requests.push(asked);
     }
 
     /// The command that answers the request.
@@ -55,7 +52,13 @@ impl<'a> Answers<'a> {
 
     /// Removes a request that is settled.
     pub(crate) fn settled(&mut self, request: &str) {
-        self.open.retain(|asked| asked.request_id != request);
+        self.open.remove(request);
+    }
+
+    /// Removes the requests of a turn that has ended. If the agent's process was lost, no event says that they are
+    /// settled.
+    pub(crate) fn turn_ended(&mut self) {
+        self.open.requests.clear();
     }
 
     /// Asks for an answer to the oldest request. Returns false if none is open, or if the user cannot type.
@@ -63,8 +66,8 @@ impl<'a> Answers<'a> {
     /// # Errors
     /// If the terminal cannot be read.
     pub(crate) fn prompt(&mut self, screen: &mut Screen) -> io::Result<bool> {
-        let Some(asked) = self.open.first().filter(|_| self.can_type) else { return Ok(false) };
-        if self.prompted != asked.request_id {
+        let Some(asked) = self.open.requests.first().filter(|_| self.can_type) else { return Ok(false) };
+        if self.open.prompted != asked.request_id {
             match &mut self.lines {
                 Some(lines) => lines.discard(),
                 None => self.lines = Some(TypedLines::listen()?),
@@ -72,7 +75,7 @@ impl<'a> Answers<'a> {
             if self.last_shown != asked.request_id {
                 asked.show(screen);
             }
-            self.prompted.clone_from(&asked.request_id);
+            self.open.prompted.clone_from(&asked.request_id);
             self.last_shown.clone_from(&asked.request_id);
         }
         screen.prompt(&format!("answer ({}): ", asked.numbers()));
@@ -87,16 +90,20 @@ impl<'a> Answers<'a> {
         }
     }
 
-    /// Sends the answer that the user has typed, if a request is open. `None` closes the input.
+    /// Sends the answer that the user has typed, if the request that it answers is still open. `None` closes the input.
     ///
     /// # Errors
-    /// [`Exit::Unreachable`] if no server answers. Other errors are shown, and the request stays open.
+    /// [`Exit::Unreachable`] if no server answers. Other errors are shown.
     pub(crate) async fn answer(&mut self, line: Option<String>, screen: &mut Screen) -> Result<(), Failure> {
         screen.after_typed_line();
         self.can_type = line.is_some();
-        let Some(asked) = self.open.first() else { return Ok(()) };
+        let Some(oldest) = self.open.requests.first() else { return Ok(()) };
         let Some(line) = line else {
-            screen.remark(&format!("to answer: {}", self.command(asked)));
+            screen.remark(&format!("to answer: {}", self.command(oldest)));
+            return Ok(());
+        };
+        let Some(asked) = self.open.prompted() else {
+            screen.remark("that request is settled already; the typed line is ignored");
             return Ok(());
         };
         let Some(option) = asked.option(&line) else {
@@ -106,12 +113,61 @@ impl<'a> Answers<'a> {
             return Ok(());
         };
         let path = ["api", "agents", self.agent, "permissions", &asked.request_id];
-        match self.client.post(&path, &json!({ "optionId": option })).await {
-            Ok(_) => drop(self.open.remove(0)),
-            Err(error) if error.exit == Exit::Unreachable => return Err(error),
-            // For example, somebody else was faster. Then the agent's next event says so.
-            Err(error) => screen.remark(&error.to_string()),
+        let answered = self.client.post(&path, &json!({ "optionId": option })).await;
+        let is_over = match &answered {
+            Ok(_) => true,
+            Err(error) if error.exit == Exit::Unreachable => false,
+            Err(error) => {
+                screen.remark(&error.to_string());
+                // For example, somebody else was faster.
+                matches!(error.code(), "already_resolved" | "not_found")
+            }
+        };
+        if is_over {
+            let settled = asked.request_id.clone();
+            self.open.remove(&settled);
         }
-        Ok(())
+        answered.map(drop).or_else(|error| if error.exit == Exit::Unreachable { Err(error) } else { Ok(()) })
+    }
+}
+
+/// The open permission requests of an agent, and the one that the user answers.
+#[derive(Debug, Default)]
+struct OpenRequests {
+    /// The oldest first.
+    requests: Vec<Asked>,
+    /// The id of the request that the user was asked about last. Empty if none was yet.
+    prompted: String,
+}
+
+impl OpenRequests {
+    fn remove(&mut self, request: &str) {
+        self.requests.retain(|asked| asked.request_id != request);
+    }
+
+    /// The request that a typed line answers. `None` if it was settled while the user typed: the line must not answer
+    /// another request, which the user has not seen.
+    fn prompted(&self) -> Option<&Asked> {
+        self.requests.iter().find(|asked| asked.request_id == self.prompted)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_line_answers_only_the_request_that_the_user_was_asked_about() {
+        let request = |id: &str| {
+            let text = json!({ "requestId": id, "toolName": "Bash", "options": [] }).to_string();
+            serde_json::from_str::<Asked>(&text).unwrap()
+        };
+        let requests = vec![request("1-1"), request("1-2")];
+        let mut open = OpenRequests { requests, prompted: "1-1".to_owned() };
+        assert_eq!(open.prompted().unwrap().request_id, "1-1");
+        open.remove("1-1");
+        assert!(open.prompted().is_none(), "the user has not seen the second request");
+        open.prompted = "1-2".to_owned();
+        assert_eq!(open.prompted().unwrap().request_id, "1-2");
     }
 }

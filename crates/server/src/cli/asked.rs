@@ -1,13 +1,21 @@
 //! A permission request, as a terminal shows it.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::excerpt::excerpt;
+use super::excerpt::{excerpt, passage};
 use super::screen::{Screen, Style};
 
 /// How many lines of the old text and of the new text of an edit are shown.
 const EDIT_LINES: usize = 12;
+/// How much is shown of what the tool is to do.
+const TOLD_LINES: usize = 12;
+const TOLD_CHARS: usize = 2000;
+/// How many characters of the other fields of the tool's input are shown.
+const REST_CHARS: usize = 1000;
+/// The fields whose text is shown in a form of its own.
+const TEXTS: [(&str, Style, &str); 3] =
+    [("old_string", Style::Bad, "- "), ("new_string", Style::Good, "+ "), ("content", Style::Good, "+ ")];
 /// The fields of a tool's input that say alone what the tool is to do. The first that is there is shown.
 const TELLING_FIELDS: [&str; 8] =
     ["command", "file_path", "path", "notebook_path", "question", "url", "query", "pattern"];
@@ -32,23 +40,41 @@ struct Offered {
 }
 
 impl Asked {
-    /// Shows what the agent wants to do, and the numbered options.
+    /// Shows what the agent wants to do, with all of the tool's input as far as it fits, and the numbered options.
     pub(crate) fn show(&self, screen: &mut Screen) {
-        let input = self.input.as_ref().map(told).unwrap_or_default();
-        let question = match self.field("question") {
-            Some(question) => format!("? {}", excerpt(question, 1)),
-            None => format!("? Allow {}? {}", self.tool_name, excerpt(&input, 1)),
+        let (telling, text) = match (self.field("question"), &self.input) {
+            (Some(question), _) => (Some("question"), question.to_owned()),
+            (None, Some(input)) => match telling_field(input) {
+                None if input.is_object() => (None, self.rest(None).unwrap_or_default()),
+                telling => (telling, told(input)),
+            },
+            (None, None) => (None, String::new()),
         };
-        screen.line(Style::Bold, &question);
-        for (field, style, sign) in
-            [("old_string", Style::Bad, "-"), ("new_string", Style::Good, "+"), ("content", Style::Good, "+")]
-        {
+        let question = passage(&text, TOLD_LINES, TOLD_CHARS);
+        let mut lines = question.lines();
+        let first = lines.next().unwrap_or_default();
+        screen.line(
+            Style::Bold,
+            &match telling {
+                Some("question") => format!("? {first}"),
+                _ => format!("? Allow {}? {first}", self.tool_name),
+            },
+        );
+        for line in lines {
+            screen.line(Style::Bold, &format!("  {line}"));
+        }
+        for (field, style, sign) in TEXTS {
             for line in self.field(field).map(|text| excerpt(text, EDIT_LINES)).unwrap_or_default().lines() {
-                screen.line(style, &format!("  {sign} {line}"));
+                screen.line(style, &format!("  {sign}{line}"));
             }
         }
         if let Some(plan) = self.field("plan") {
             screen.line(Style::Plain, plan);
+        }
+        if let Some(rest) = telling.and_then(|_| self.rest(telling)) {
+            for line in passage(&rest, 1, REST_CHARS).lines() {
+                screen.line(Style::Plain, &format!("  {line}"));
+            }
         }
         for (number, option) in (1..).zip(&self.options) {
             let Offered { option_id, name } = option;
@@ -81,6 +107,17 @@ impl Asked {
         numbered.or_else(named).map(|option| &*option.option_id)
     }
 
+    /// The fields of the input that are not shown in a form of their own, as JSON. `None` if there are none.
+    fn rest(&self, telling: Option<&str>) -> Option<String> {
+        let is_shown = |name: &str| {
+            let is_text = name == "plan" || TEXTS.iter().any(|(text, _, _)| *text == name);
+            telling == Some(name) || is_text && self.field(name).is_some()
+        };
+        let fields = self.input.as_ref()?.as_object()?.iter().filter(|(name, _)| !is_shown(name));
+        let rest: Map<_, _> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+        (!rest.is_empty()).then(|| Value::Object(rest).to_string())
+    }
+
     fn field(&self, name: &str) -> Option<&str> {
         self.input.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty())
     }
@@ -91,8 +128,12 @@ pub(crate) fn told(input: &Value) -> String {
     if let Value::String(text) = input {
         return text.clone();
     }
-    let field = |name: &&str| input.get(*name)?.as_str();
-    TELLING_FIELDS.iter().find_map(field).map_or_else(|| input.to_string(), str::to_owned)
+    let field = telling_field(input).and_then(|name| input.get(name)?.as_str());
+    field.map_or_else(|| input.to_string(), str::to_owned)
+}
+
+fn telling_field(input: &Value) -> Option<&'static str> {
+    TELLING_FIELDS.into_iter().find(|name| input.get(*name).is_some_and(Value::is_string))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `tokenrail doctor`: checks programs, folders, database and permissions.
 
+mod outside;
 mod surroundings;
 
 use std::os::unix::fs::PermissionsExt as _;
@@ -36,6 +37,8 @@ pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit,
     if config.target == Target::DataFolder && !is_in_use(&config.data_dir) {
         findings.push(surroundings::address(config));
     }
+    findings.extend(outside::certificate(config));
+    findings.extend(outside::public_url(config));
     findings.push(server(config).await);
     findings.extend(surroundings::keeper().await);
     match (compose::watcher(config), compose::supervisor(config)) {

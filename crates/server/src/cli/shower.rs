@@ -107,7 +107,10 @@ impl Shower {
                 let result = plain(&event.content);
                 screen.line(style, &indent(&excerpt(&result, RESULT_LINES)));
             }
-            "result" => show_result(event, screen),
+            "result" => {
+                answers.turn_ended();
+                show_result(event, screen);
+            }
             "permission_resolved" => {
                 let request = event.content.get("requestId").and_then(Value::as_str);
                 answers.settled(request.unwrap_or_default());

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::thread;
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::getpgrp;
@@ -15,6 +16,8 @@ const LINE_BYTES: usize = 4096;
 const LINES_MAX: usize = 16;
 /// How long the thread waits for input until it looks whether anybody still wants it.
 const WAIT: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+/// The pause between two looks whether a process in the background is in the foreground again.
+const BACKGROUND_PAUSE: Duration = Duration::from_millis(200);
 
 /// The lines that the user types on the terminal from now on.
 pub(crate) struct TypedLines(mpsc::Receiver<String>);
@@ -41,8 +44,12 @@ impl TypedLines {
 
     /// Discards what has been typed so far. It was not meant for what is shown only now.
     pub(crate) fn discard(&mut self) {
-        // If this fails, standard input is not a terminal any more.
-        let _ = tcflush(stdin(), QueueSelector::IFlush);
+        // The kernel would stop a process in the background that flushes the terminal. What is typed there is meant for
+        // another program.
+        if !is_in_background() {
+            // If this fails, standard input is not a terminal any more.
+            let _ = tcflush(stdin(), QueueSelector::IFlush);
+        }
         while self.0.try_recv().is_ok() {}
     }
 }
@@ -59,8 +66,13 @@ fn read_line(lines: &mpsc::Sender<String>) -> Option<()> {
     if lines.is_closed() {
         return None;
     }
+    if ready == 0 {
+        return Some(());
+    }
     // The kernel would stop a process in the background that reads from the terminal.
-    if ready == 0 || is_in_background() {
+    if is_in_background() {
+        // The input stays, and `poll` would return at once.
+        thread::sleep(BACKGROUND_PAUSE);
         return Some(());
     }
     let mut line = [0; LINE_BYTES];

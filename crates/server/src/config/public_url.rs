@@ -6,7 +6,8 @@ use std::str::FromStr;
 use reqwest::Url;
 
 /// The first parts of the server's own paths. Below such a path, no request could be told from another.
-const OWN_PATHS: [&str; 4] = ["api", "test", "v1", "ws"];
+const OWN_PATHS: [&str; 9] =
+    ["api", "healthz", "metrics", "openapi.json", "problems", "readyz", "test", "v1", "ws"];
 
 /// A URL such as `https://example.com/agents`, without a slash at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,11 @@ impl PublicUrl {
     /// The value of `Host` that clients send, if the proxy does not change it.
     pub(crate) fn authority(&self) -> &str {
         &self.authority
+    }
+
+    /// Whether clients use TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.scheme == "https"
     }
 
     /// The path below which the server is reached. Empty for the root.
@@ -87,6 +93,11 @@ mod tests {
             "https://x/?a",
             "https://u@x/",
             "https://x/api/",
+            "https://x/problems",
+            "https://x/healthz/",
+            "https://x/readyz",
+            "https://x/metrics",
+            "https://x/openapi.json",
             "https://x/a b",
             "/a",
         ] {

@@ -14,7 +14,8 @@ use crate::json::{AgentErrorDto, IdText};
 pub(crate) use foreign::{ForeignJson, text_of};
 pub(crate) use request::{ChatBody, ChatFrame, ChatRequest, Saying, chat_frame, chat_request};
 pub(crate) use ui_message::{
-    AnswerDto, ApprovalDto, DataPartDto, ToolPartDto, ToolState, UiPart, UserMessageDto, WordsDto, WordsState,
+    AnswerDto, ApprovalDto, DataPartDto, ToolPartDto, ToolState, TruncatedDto, UiPart, UserMessageDto,
+    WordsDto, WordsState,
 };
 
 /// One UI message chunk. A client refuses a chunk with an unknown type or an unexpected `null`. A client of version 5

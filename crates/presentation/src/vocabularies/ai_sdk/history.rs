@@ -67,6 +67,7 @@ pub(crate) async fn chat_messages(ById { api, id, request }: ById) -> Result<Htt
         service: api.service().clone(),
         agent: agent.id,
         version,
+        answer_bytes: api.config().chat_bytes,
         after: TurnNumber(first),
         last,
         active: active.as_ref().map(|turn| turn.number),
@@ -86,6 +87,8 @@ struct History {
     service: AgentService,
     agent: AgentId,
     version: SdkVersion,
+    /// Maximum bytes of the parts of one answer. A longer conversation could not be sent back in a chat request.
+    answer_bytes: usize,
     /// All turns up to this one were read.
     after: TurnNumber,
     last: TurnNumber,
@@ -147,7 +150,7 @@ impl History {
         }
         let (Some(first), Some(last)) = (turn.first_sequence, turn.last_sequence) else { return Ok(()) };
         let mut fold = AiSdkFold::new(self.agent, turn.number, self.version);
-        let mut message = Message::new(self.agent, turn.number);
+        let mut message = Message::new(self.agent, turn.number, self.answer_bytes);
         let mut cursor = Sequence(first.0.saturating_sub(1));
         loop {
             let events = events::page(&self.service, self.agent, cursor, last).await?;

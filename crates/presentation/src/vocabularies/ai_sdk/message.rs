@@ -10,12 +10,21 @@ use super::fold::AiSdk;
 use crate::fold::Frames;
 use crate::json::IdText;
 use crate::vocabularies::ai_sdk::dto::{
-    AnswerDto, ApprovalDto, Chunk, DataPartDto, PartId, ToolPartDto, ToolState, UiPart, WordsDto, WordsState,
+    AnswerDto, ApprovalDto, Chunk, DataPartDto, PartId, ToolPartDto, ToolState, TruncatedDto, UiPart,
+    WordsDto, WordsState, Yes,
 };
+
+/// What a part counts beside its text, in bytes.
+const PART_BYTES: usize = 256;
+
+/// The error text of a call whose result does not fit into the message.
+const LEFT_OUT: &str = "the result is left out, because the answer is too long";
 
 /// The message that the chunks of a turn make.
 pub(crate) struct Message {
     id: IdText,
+    /// How many bytes the parts may still take.
+    room: usize,
     metadata: Value,
     parts: Vec<UiPart<'static>>,
     /// The open texts and where they are in `parts`.
@@ -23,20 +32,47 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    pub(crate) fn new(agent: AgentId, turn: TurnNumber) -> Self {
+    /// A message whose parts take at most about `room` bytes. What does not fit is left out.
+    pub(crate) fn new(agent: AgentId, turn: TurnNumber, room: usize) -> Self {
         let id = IdText(message_id(agent, turn, MessageOrdinal(0)));
-        Self { id, metadata: Value::Null, parts: Vec::new(), open: Vec::new() }
+        Self { id, room, metadata: Value::Null, parts: Vec::new(), open: Vec::new() }
     }
 
     /// `None` if the turn had no chunks: it was cancelled before it started.
     pub(crate) fn dto(&self) -> Option<AnswerDto<'_>> {
-        let Self { id, metadata, parts, open: _ } = self;
+        let Self { id, room: _, metadata, parts, open: _ } = self;
         (!metadata.is_null()).then_some(AnswerDto { id: *id, role: "assistant", metadata, parts })
     }
 
+    /// Takes room for so many bytes. If there is not enough, the message gets nothing more that needs room.
+    fn take_room(&mut self, bytes: usize) -> bool {
+        let Some(left) = self.room.checked_sub(bytes) else {
+            self.room = 0;
+            self.describe(&TruncatedDto { truncated: Yes });
+            return false;
+        };
+        self.room = left;
+        true
+    }
+
+    fn push(&mut self, part: UiPart<'static>) -> bool {
+        let fits = self.take_room(PART_BYTES);
+        if fits {
+            self.parts.push(part);
+        }
+        fits
+    }
+
+    /// The JSON of a value, if it fits. All types that are written here can be serialized.
+    fn raw(&mut self, value: &impl Serialize) -> Option<Box<RawValue>> {
+        let json = to_raw_value(value).ok()?;
+        self.take_room(json.get().len()).then_some(json)
+    }
+
     fn begin(&mut self, id: PartId, part: fn(WordsDto) -> UiPart<'static>) {
-        self.open.push((id, self.parts.len()));
-        self.parts.push(part(WordsDto::default()));
+        if self.push(part(WordsDto::default())) {
+            self.open.push((id, self.parts.len() - 1));
+        }
     }
 
     fn words(&mut self, id: PartId) -> Option<&mut WordsDto> {
@@ -48,7 +84,10 @@ impl Message {
     }
 
     fn say(&mut self, id: PartId, delta: &str) {
-        if let Some(words) = self.words(id) {
+        if self.words(id).is_some()
+            && self.take_room(delta.len())
+            && let Some(words) = self.words(id)
+        {
             words.text.push_str(delta);
         }
     }
@@ -78,7 +117,7 @@ impl Message {
     fn call(&mut self, call: &str, name: &str) -> Option<&mut ToolPartDto> {
         let step = self.step();
         if self.tool(call, step).is_none() {
-            self.parts.push(UiPart::DynamicTool(Box::new(ToolPartDto::new(call, name))));
+            self.push(UiPart::DynamicTool(Box::new(ToolPartDto::new(call, name))));
         }
         self.tool(call, step)
     }
@@ -104,7 +143,9 @@ impl Message {
     }
 
     fn data(&mut self, chunk: &Chunk<'_>) {
-        self.parts.extend(raw(chunk).map(|chunk| UiPart::Data(DataPartDto(chunk))));
+        if let Some(chunk) = self.raw(chunk) {
+            self.push(UiPart::Data(DataPartDto(chunk)));
+        }
     }
 
     fn describe(&mut self, metadata: &impl Serialize) {
@@ -121,7 +162,9 @@ impl Frames<AiSdk> for Message {
             Chunk::Start { message_id: _, message_metadata } => self.describe(message_metadata),
             Chunk::MessageMetadata { message_metadata } => self.describe(message_metadata),
             Chunk::Finish { finish_reason: _, message_metadata } => self.describe(message_metadata),
-            Chunk::StartStep => self.parts.push(UiPart::StepStart),
+            Chunk::StartStep => {
+                self.push(UiPart::StepStart);
+            }
             Chunk::ResetStep => {
                 self.parts.truncate(self.step());
                 self.open.clear();
@@ -147,6 +190,13 @@ impl Frames<AiSdk> for Message {
 }
 
 impl Message {
+    fn call_failed(&mut self, call: &str, why: &str) {
+        self.update(call, |tool| {
+            tool.end(ToolState::OutputError);
+            tool.error_text = Some(why.to_owned());
+        });
+    }
+
     fn tool_chunk(&mut self, chunk: &Chunk<'_>) {
         match chunk {
             Chunk::ToolInputStart { tool_call_id, tool_name, .. } => {
@@ -155,27 +205,31 @@ impl Message {
                 }
             }
             Chunk::ToolInputAvailable { tool_call_id, tool_name, input, provider_metadata, .. } => {
+                let metadata = provider_metadata.as_ref().and_then(|metadata| self.raw(metadata));
+                let input = self.raw(input);
                 if let Some(tool) = self.call(tool_call_id, tool_name) {
-                    tool.begin(tool_name, ToolState::InputAvailable, raw(input));
-                    if let Some(metadata) = provider_metadata {
-                        tool.call_provider_metadata = raw(metadata);
-                    }
+                    tool.begin(tool_name, ToolState::InputAvailable, input);
+                    tool.call_provider_metadata = metadata.or(tool.call_provider_metadata.take());
                 }
             }
             Chunk::ToolInputError { tool_call_id, tool_name, input, error_text, .. } => {
+                let input = self.raw(input);
                 if let Some(tool) = self.call(tool_call_id, tool_name) {
-                    tool.begin(tool_name, ToolState::OutputError, raw(input));
+                    tool.begin(tool_name, ToolState::OutputError, input);
                     tool.error_text = Some((*error_text).to_owned());
                 }
             }
-            Chunk::ToolOutputAvailable { tool_call_id, output, .. } => self.update(tool_call_id, |tool| {
-                tool.end(ToolState::OutputAvailable);
-                tool.output = raw(output);
-            }),
-            Chunk::ToolOutputError { tool_call_id, error_text, .. } => self.update(tool_call_id, |tool| {
-                tool.end(ToolState::OutputError);
-                tool.error_text = Some((*error_text).to_owned());
-            }),
+            Chunk::ToolOutputAvailable { tool_call_id, output, .. } => match self.raw(output) {
+                Some(output) => self.update(tool_call_id, |tool| {
+                    tool.end(ToolState::OutputAvailable);
+                    tool.output = Some(output);
+                }),
+                None => self.call_failed(tool_call_id, LEFT_OUT),
+            },
+            Chunk::ToolOutputError { tool_call_id, error_text, .. } => {
+                let fits = self.take_room(error_text.len());
+                self.call_failed(tool_call_id, if fits { error_text } else { LEFT_OUT });
+            }
             Chunk::ToolOutputDenied { tool_call_id } => {
                 self.update(tool_call_id, |tool| tool.state = ToolState::OutputDenied);
             }
@@ -190,11 +244,6 @@ impl Message {
             _ => {}
         }
     }
-}
-
-/// The chunk's JSON. `None` is not expected: all types that are written here can be serialized.
-fn raw(value: &impl Serialize) -> Option<Box<RawValue>> {
-    to_raw_value(value).ok()
 }
 
 /// Merges objects at any depth, as the SDK does. Any other value replaces the old one.

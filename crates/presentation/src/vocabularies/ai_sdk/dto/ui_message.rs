@@ -47,6 +47,12 @@ pub(crate) struct AnswerDto<'a> {
     pub(crate) parts: &'a [UiPart<'static>],
 }
 
+/// Added to the metadata of a message that does not have all parts of the answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct TruncatedDto {
+    pub(crate) truncated: Yes,
+}
+
 /// A part of a message.
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "kebab-case", rename_all_fields = "camelCase")]
