@@ -121,6 +121,40 @@ async fn a_logout_ends_the_session_of_every_tab() {
 }
 
 #[tokio::test]
+async fn a_session_that_ends_while_the_page_is_open_leads_to_the_login_and_back() {
+    let mut server = TestServer::start();
+    let id = server.launch_to_completion(&json!({ "say": ["hello"] })).await;
+    let browser = Browser::start();
+    let tab = logged_in(&browser, &server).await;
+    let beside = tab.beside().await;
+    beside.visit(&format!("{}agents/{id}", plain(&server))).await;
+    beside.until(LIVE).await;
+    tab.click("[data-testid=log-out]").await;
+    tab.until(&heading("Log in")).await;
+    // The other tab notices it when its connection is lost.
+    server.stop();
+    server.start_again();
+    beside.until(&heading("Log in")).await;
+    beside.fill("input", server.token()).await;
+    beside.press("Enter").await;
+    beside.until(LIVE).await;
+    beside.until("document.querySelector('[data-testid=result]')").await;
+}
+
+#[tokio::test]
+async fn a_logout_that_does_not_reach_the_server_says_so() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let tab = logged_in(&browser, &server).await;
+    tab.refuse("/api/session").await;
+    tab.click("[data-testid=log-out]").await;
+    tab.until("document.querySelector('.bar [role=alert]')?.textContent.startsWith('Cannot log out')").await;
+    tab.refuse_no_more("/api/session").await;
+    tab.click("[data-testid=log-out]").await;
+    tab.until(&heading("Log in")).await;
+}
+
+#[tokio::test]
 async fn the_browser_remembers_the_theme() {
     let server = TestServer::start();
     let browser = Browser::start();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::recording::server_with;
-use super::{Browser, ended, ended_in_tab, rows_of, says, tab_on};
+use super::{Browser, Look, address, ended, ended_in_tab, rows_of, says, tab_on};
 use crate::harness::{TestServer, numbers};
 
 /// An expression: the pixels between the visible part and the end.
@@ -297,4 +297,42 @@ async fn all_of_it_can_be_done_by_keys() {
     tab.press("n").await;
     tab.until_there("[data-testid=launch-form]").await;
     assert_eq!(tab.address().await, format!("http://{}/", server.authority()));
+}
+
+#[tokio::test]
+async fn a_change_is_shown_side_by_side_if_there_is_room() {
+    let mut server = TestServer::start();
+    super::recording::add(&mut server, &super::recording::with_edit("one\ntwo\n", "one\n2\n3\n"));
+    let id = server.launch_as("long", "Edit it").await;
+    server.wait_for_status(&id, "completed").await;
+    let browser = Browser::start();
+    let tab = tab_on(&browser, &server, &id).await;
+    let pairs = "[...document.querySelectorAll('.diff-pair')]
+        .map((pair) => [...pair.children].map((cell) => cell.textContent.trimEnd()).join('|')).join()";
+    tab.until("document.querySelectorAll('.diff > .diff-line').length === 4").await;
+    tab.click("[data-testid=tool-card] .diff-switch button:last-child").await;
+    tab.until(&format!("{pairs} === ' one| one,-two|+2,|+3'")).await;
+    let columns = "new Set([...document.querySelectorAll('.diff-pair > *')].map((cell) => Math.round(cell.getBoundingClientRect().left))).size";
+    assert_eq!(tab.evaluate(columns).await, 2);
+    assert_eq!(tab.faults().await, [""; 0], "the two columns");
+    tab.reload().await;
+    tab.until(&format!("{pairs} === ' one| one,-two|+2,|+3'")).await;
+    let phone = browser.tab(Look { dark: false, phone: true }).await;
+    phone.visit(&address(&server, &format!("/agents/{id}"))).await;
+    phone.until("document.querySelectorAll('.diff > .diff-line').length === 4").await;
+    assert_eq!(phone.evaluate("document.querySelector('.diff-switch')").await, Value::Null);
+}
+
+#[tokio::test]
+async fn a_closed_palette_gives_the_focus_back() {
+    let (_server, _browser, _, tab) = ended_in_tab(&json!({ "deltas": 2 })).await;
+    tab.press("c").await;
+    tab.until("document.activeElement?.id === 'composer-text'").await;
+    for close in ["Escape", "Control+k"] {
+        tab.press("Control+k").await;
+        tab.until("document.activeElement?.closest('[data-testid=palette]')").await;
+        tab.press(close).await;
+        tab.until("document.querySelector('[data-testid=palette]') === null").await;
+        assert_eq!(tab.evaluate("document.activeElement?.id").await, "composer-text", "after {close}");
+    }
 }

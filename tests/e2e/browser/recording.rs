@@ -36,6 +36,12 @@ pub(super) fn with_tool_output(output: &Value) -> Vec<Value> {
     call(0, "make", output).into()
 }
 
+/// An edit of a file that succeeds.
+pub(super) fn with_edit(before: &str, after: &str) -> Vec<Value> {
+    let input = json!({ "file_path": "src/retry.rs", "old_string": before, "new_string": after });
+    call_of(0, "Edit", &input, &json!("The file was updated.")).into()
+}
+
 fn with_messages(count: usize) -> Vec<Value> {
     let mut lines = Vec::new();
     for number in 0..count {
@@ -64,15 +70,17 @@ fn result() -> Value {
     })
 }
 
-/// A tool call and its result.
+/// A command and its output.
 fn call(number: usize, command: &str, output: &Value) -> [Value; 2] {
+    call_of(number, "Bash", &json!({ "command": command }), output)
+}
+
+/// A tool call and its result.
+fn call_of(number: usize, tool: &str, input: &Value, output: &Value) -> [Value; 2] {
     let id = format!("toolu_{number:020}");
     let result = json!({ "type": "tool_result", "tool_use_id": id, "content": output, "is_error": false });
     [
-        message(
-            number,
-            &json!({ "type": "tool_use", "id": id, "name": "Bash", "input": { "command": command } }),
-        ),
+        message(number, &json!({ "type": "tool_use", "id": id, "name": tool, "input": input })),
         json!({ "type": "user", "message": { "role": "user", "content": [result] }, "parent_tool_use_id": null }),
     ]
 }

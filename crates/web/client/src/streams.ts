@@ -32,12 +32,14 @@ class EventStreams implements WebSocketLike {
   readonly #rest: Rest;
   /** Ends the stream of each followed agent. */
   readonly #streams = new Map<string, AbortController>();
+  /** Ends all questions whether the server responds. */
+  readonly #leaving = new AbortController();
   #cancelNews = () => {};
 
   constructor(rest: Rest) {
     this.#rest = rest;
     // The owner sets its listeners first.
-    queueMicrotask(() => this.#open());
+    queueMicrotask(() => void this.#open());
   }
 
   send(data: string): void {
@@ -50,21 +52,37 @@ class EventStreams implements WebSocketLike {
   close(): void {
     this.readyState = CLOSED;
     this.#cancelNews();
+    this.#leaving.abort();
     for (const agentId of [...this.#streams.keys()]) this.#leave(agentId);
   }
 
-  #open(): void {
-    if (this.readyState === CLOSED) return;
+  /** A stream needs no connection of its own, so the server is asked whether it is there. */
+  async #open(): Promise<void> {
+    if (this.readyState === CLOSED || !(await this.#isThere())) return;
     this.readyState = OPEN;
     this.#awaitNews();
     this.onopen?.({} as never);
   }
 
+  /** The owner takes each frame as a sign of life, so there are news only if the server responds. */
   #awaitNews(): void {
-    this.#cancelNews = timer(NEWS_MS, () => {
+    this.#cancelNews = timer(NEWS_MS, async () => {
+      if (!(await this.#isThere())) return;
       this.#awaitNews();
       this.#hear({ type: "error", payload: { code: "news_lagged", message: "load the list of agents", retryable: true } });
     });
+  }
+
+  /** Whether the server responds. If not, the connection is lost. */
+  async #isThere(): Promise<boolean> {
+    try {
+      await this.#rest.send("/healthz", { signal: this.#leaving.signal });
+    } catch (thrown) {
+      const { status = 0 } = asError(thrown);
+      // A server that refuses the request is there. A proxy says with 5xx that it is not.
+      if (status < 400 || status >= 500) this.#lose();
+    }
+    return this.readyState !== CLOSED;
   }
 
   async #follow(agentId: string, since: number): Promise<void> {
@@ -118,12 +136,7 @@ class EventStreams implements WebSocketLike {
   }
 
   async #probe(): Promise<void> {
-    try {
-      await this.#rest.send("/healthz");
-      this.#hear({ type: "pong", payload: {} });
-    } catch {
-      this.#lose();
-    }
+    if (await this.#isThere()) this.#hear({ type: "pong", payload: {} });
   }
 
   #leave(agentId: string): void {

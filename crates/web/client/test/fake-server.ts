@@ -97,6 +97,7 @@ export class FakeServer {
       this.#tickets.add(ticket);
       return Response.json({ ticket, expiresAt: "" }, { status: 201 });
     }
+    if (request === "GET /healthz") return Response.json({});
     if (request === "GET /api/agents") return Response.json([...this.agents.values()].map((hosted) => this.#agent(hosted)).reverse());
     const [, id, form] = /^\w+ \/api\/agents\/([^/]+)(?:\/(\w+))?$/.exec(request) ?? [];
     const hosted = this.agents.get(id ?? "");

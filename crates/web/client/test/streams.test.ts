@@ -17,6 +17,8 @@ let journal: Journal;
 let streams: Open[];
 /** How many bytes of a block arrive at a time. */
 let pieceBytes = Number.POSITIVE_INFINITY;
+/** Nothing is answered. */
+let isSilent = false;
 
 function write({ controller }: Open, text: string): void {
   const bytes = new TextEncoder().encode(text);
@@ -30,6 +32,7 @@ function tell(stream: Open, events: readonly AgentEvent[]): void {
 async function fetched(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
   const url = new URL(String(input));
   const isStream = new Headers(init.headers).get("Accept") === "text/event-stream";
+  if (isSilent) return new Promise((_, fail) => init.signal?.addEventListener("abort", () => fail(init.signal?.reason)));
   if (!isStream || server.isDown) return server.fetch(input, init);
   const since = Number(url.searchParams.get("since"));
   const body = new ReadableStream<Uint8Array>({
@@ -47,6 +50,7 @@ beforeEach(() => {
   server = new FakeServer();
   journal = new Journal();
   streams = [];
+  isSilent = false;
   pieceBytes = Number.POSITIVE_INFINITY;
   const said = journal.message();
   for (const word of ["Grüße ", "an ", "alle "]) journal.say(said, word);
@@ -138,5 +142,31 @@ it("notices that the server has gone silent", async () => {
   expect(await take(events, 3)).toEqual([1, 2, 3]);
   server.isDown = true;
   await vi.advanceTimersByTimeAsync(35_000);
+  expect(client.connection.state).not.toBe("open");
+});
+
+it("is open only after the server has answered", async () => {
+  // Without a token, no ticket is asked for either.
+  const { token: _, WebSocket: __, ...options } = server.options();
+  const open = createClient({ ...options, fetch: fetched });
+  server.isDown = true;
+  const states: string[] = [];
+  open.connection.subscribe(() => states.push(open.connection.state));
+  void open.watch().next();
+  await vi.waitFor(() => expect(states.filter((state) => state === "waiting").length).toBeGreaterThan(2));
+  expect(states).not.toContain("open");
+  server.isDown = false;
+  // Any answer of the server shows that it is there.
+  await vi.waitFor(() => expect(open.connection.state).toBe("open"));
+  open.close();
+});
+
+it("notices that the server has gone silent, while only the list is watched", async () => {
+  vi.useFakeTimers();
+  const news = client.watch();
+  expect((await news.next()).value).toEqual({ type: "reset" });
+  // Requests get no answer, and no error either.
+  isSilent = true;
+  await vi.advanceTimersByTimeAsync(40_000);
   expect(client.connection.state).not.toBe("open");
 });

@@ -1,7 +1,7 @@
 // The small module that is loaded first. It requests the conversation while the modules that show it are still loading.
 import { agentIn } from "./app/address.ts";
 import { applyTheme, keptTheme } from "./app/kept-theme.ts";
-import { EarlyAnswers } from "./app/early.ts";
+import { EarlyAnswers, firstAgents } from "./app/early.ts";
 import { givenLogin, keptAccess, logIn } from "./app/token.ts";
 import "./styles/index.css";
 
@@ -11,9 +11,9 @@ async function begin(): Promise<void> {
   const access = login ? await logIn(login) : keptAccess();
   const early = new EarlyAnswers(access.token);
   const agentId = agentIn(location.pathname);
+  // These must be exactly the first requests of the client library. Otherwise, it would send its own.
   // The first response also says whether there is a session: no script can read its cookie.
-  const answer = early.ask(agentId ? `/api/agents/${agentId}` : "/api/agents/active");
-  // These must be the first requests of the client library. Otherwise, it would send its own.
+  const answer = early.ask(agentId ? `/api/agents/${agentId}` : firstAgents);
   if (agentId) void early.ask(`/api/agents/${agentId}/messages?since=0&last=60&packed=true`);
   const { open } = await import("./view.tsx");
   // This may run before the page has its body.

@@ -1,12 +1,12 @@
 import { type Client, createClient } from "@tokenrail/client";
 import { preloadAgentMessages, TokenrailProvider } from "@tokenrail/client/react";
 import { StrictMode, useEffect, useEffectEvent, useState } from "react";
-import { createRoot } from "react-dom/client";
+import { createRoot, type Root } from "react-dom/client";
 
 import { base } from "./app/address.ts";
 import { App } from "./app/App.tsx";
 import { AskForToken } from "./app/AskForToken.tsx";
-import { closed, type Door, doorOf } from "./app/door.ts";
+import { askWhenLost, closed, type Door, doorOf, Gate } from "./app/door.ts";
 import { type Access, givenLogin, type Login, logIn, send } from "./app/token.ts";
 
 const baseUrl = location.origin + base;
@@ -14,6 +14,7 @@ const baseUrl = location.origin + base;
 interface Key {
   readonly access: Access;
   readonly client: Client;
+  readonly gate: Gate;
   readonly door: Door;
 }
 
@@ -24,26 +25,43 @@ interface Props {
 }
 
 function Page({ first, found }: Props) {
-  const [{ access, client, door }, setKey] = useState(first);
+  const [{ access, client, gate, door }, setKey] = useState(first);
   useEffect(() => {
     void found.then((door) => setKey((key) => (key.door === "unknown" ? { ...key, door } : key)));
   }, [found]);
-  const take = async (login: Login) => {
+  useEffect(() => askWhenLost(client), [client]);
+  useEffect(
+    () => gate.onRefused(() => setKey((key) => (key.door === "open" ? { ...key, door: closed({ token: key.access.token }) } : key))),
+    [gate],
+  );
+  const take = async (login: Login): Promise<"failed" | undefined> => {
     const next = await logIn(login);
+    if (next.failed) return "failed";
     // An open page goes on as it is: a refused login does not end its session, and a new session replaces it unseen.
-    if (door === "open" && (next.refused || next.token === access.token)) return;
-    client.close();
-    const fresh = createClient({ baseUrl, token: next.token, fetch: send });
-    setKey({ access: next, client: fresh, door: next.refused ? closed(next) : "open" });
+    if (door === "open" && (next.refused || next.token === access.token)) return undefined;
+    gate.begin();
+    const nextDoor = next.refused ? closed(next) : "open";
+    // The same client goes on, because it has the messages that were not delivered.
+    if (next.token === access.token) setKey({ access: next, client, gate, door: nextDoor });
+    else {
+      client.close();
+      setKey({ access: next, ...opened(next, send), door: nextDoor });
+    }
+    return undefined;
   };
   useGivenLogin((login) => void take(login));
   if (door === "unknown") return null;
-  if (door !== "open") return <AskForToken door={door} onLogin={(login) => void take(login)} />;
+  if (door !== "open") return <AskForToken door={door} onLogin={take} />;
   return (
     <TokenrailProvider key={access.token} client={client}>
       <App />
     </TokenrailProvider>
   );
+}
+
+function opened({ token }: Access, fetch: typeof globalThis.fetch): Pick<Key, "client" | "gate"> {
+  const gate = new Gate(fetch);
+  return { gate, client: createClient({ baseUrl, token, fetch: gate.fetch }) };
 }
 
 /**
@@ -73,19 +91,22 @@ interface Beginning {
   readonly fetch: typeof globalThis.fetch;
 }
 
-export async function open({ access, agentId, answer, fetch }: Beginning): Promise<void> {
-  const client = createClient({ baseUrl, token: access.token, fetch });
+/** Shows the page. Returns its root, if the document has a place for it. */
+export async function open({ access, agentId, answer, fetch }: Beginning): Promise<Root | undefined> {
+  const { client, gate } = opened(access, fetch);
   const found = doorOf(answer, access);
   const shown = agentId ? Promise.all([found, preloadAgentMessages(client, agentId).messages]) : found;
   await Promise.race([shown, pause(showMs)]);
   const door = await Promise.race([found, Promise.resolve<Door>("unknown")]);
   const root = document.getElementById("root");
-  if (!root) return;
-  createRoot(root).render(
+  if (!root) return undefined;
+  const page = createRoot(root);
+  page.render(
     <StrictMode>
-      <Page first={{ access, client, door }} found={found} />
+      <Page first={{ access, client, gate, door }} found={found} />
     </StrictMode>,
   );
+  return page;
 }
 
 function pause(ms: number): Promise<void> {

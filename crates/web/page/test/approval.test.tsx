@@ -151,3 +151,27 @@ test("hidden characters in a change are shown", () => {
   expect(screen.getByLabelText("Changes").textContent).toContain("x\\u{200b}y");
   expect(screen.getByRole("heading").textContent).toContain("a\\u{202e}b");
 });
+
+/** The names of the fields that a request shows beside its change. */
+const fields = () => [...screen.getByLabelText("Input").querySelectorAll("dt")].map(({ textContent }) => textContent);
+
+test.each([
+  ["another file", { ...change, filePath: "/etc/passwd" }, ["filePath"]],
+  ["the same file twice", { ...change, path: "src/retry.rs" }, ["path"]],
+  ["the texts the other way round", { ...change, oldString: change.new_string, newString: change.old_string }, ["oldString", "newString"]],
+  ["the same text twice", { ...change, newText: change.new_string }, ["newText"]],
+  ["a change and a whole file", { ...change, content: "all" }, ["content"]],
+  ["a whole file and a list of edits", { file_path: "a", content: "all", edits: [] }, ["edits"]],
+  ["edits with both spellings", { file_path: "a", edits: [{ old_string: "1", new_string: "2", newString: "3" }] }, ["edits"]],
+  ["an edit with another field", { file_path: "a", edits: [{ old_string: "1", new_string: "2", replace_all: true }] }, ["edits"]],
+])("a request with %s shows what the change does not show", (_, input, names) => {
+  render(view(new Told().asked("1-1", "Edit", input, answers)));
+  expect(screen.getAllByLabelText("Changes").length).toBeGreaterThan(0);
+  expect(fields()).toEqual(names);
+});
+
+test("a request whose change shows everything has no other fields", () => {
+  const edits = [{ oldText: "1", newText: "2" }, { old_string: "3", new_string: "4" }];
+  render(view(new Told().asked("1-1", "Edit", { absolute_path: "a", edits }, answers)));
+  expect(fields()).toEqual([]);
+});

@@ -1,8 +1,10 @@
 import { createClient } from "@tokenrail/client";
-import { preloadAgentMessages } from "@tokenrail/client/react";
+import { preloadAgentMessages, TokenrailProvider, useAgents } from "@tokenrail/client/react";
+import { renderHook, waitFor } from "@testing-library/react";
+import { createElement, type ReactNode } from "react";
 import { afterEach, expect, test, vi } from "vitest";
 
-import { EarlyAnswers } from "../src/app/early.ts";
+import { EarlyAnswers, firstAgents } from "../src/app/early.ts";
 
 const id = "0199-a";
 const asked: string[] = [];
@@ -12,6 +14,7 @@ function serve(): void {
     expect(new Headers(init?.headers).get("Authorization")).toBe("Bearer secret");
     const { pathname, search } = new URL(input, location.origin);
     asked.push(pathname + search);
+    if (pathname === "/api/agents") return Promise.resolve(Response.json([]));
     if (pathname.endsWith("/messages")) return Promise.resolve(Response.json([], { headers: { "Tokenrail-Since": "0" } }));
     return Promise.resolve(Response.json({ id, agentId: id, status: "completed", head: 0 }));
   });
@@ -45,5 +48,17 @@ test("an early answer that does not come is asked for again by whoever needs it"
   await expect(client.agent(id)).rejects.toMatchObject({ code: "network", retryable: true });
   serve();
   expect((await client.agent(id)).id).toBe(id);
+  client.close();
+});
+
+test("the list of agents that was asked for early is the one that the first page shows", async () => {
+  serve();
+  const early = new EarlyAnswers("secret");
+  void early.ask(firstAgents);
+  const client = createClient({ token: "secret", fetch: early.fetch });
+  const wrapper = ({ children }: { children: ReactNode }) => createElement(TokenrailProvider, { client, children });
+  const { result } = renderHook(() => useAgents(), { wrapper });
+  await waitFor(() => expect(result.current.loading).toBe(false));
+  expect(asked.filter((path) => path.startsWith("/api/agents"))).toEqual(["/api/agents?limit=100"]);
   client.close();
 });

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 
 import { grouped } from "../src/conversation/groups.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
+import { hasKey } from "../src/conversation/row.ts";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver, matchesOf } from "../src/conversation/search.ts";
@@ -100,4 +101,32 @@ test("the newest to-do list is pinned until all of it is done", () => {
   expect(screen.getByRole("list", { name: "To-do list" }).children).toHaveLength(3);
   shown.rerender(pinned(told.call("c", "TodoWrite", { todos: [todo("Look", "completed")] })));
   expect(screen.queryByTestId("pinned-todos")).toBeNull();
+});
+
+test("a group that grows upwards stays open, and is known by the key that it had", () => {
+  const told = succeeded(new Told(), command("one"), command("two"), command("three"), command("four"));
+  const newest = (calls: number) => {
+    const later = new Told();
+    later.events.push(...told.events.slice(-2 * calls));
+    return later;
+  };
+  const shown = render(view(newest(3)));
+  fireEvent.click(screen.getByTestId("tool-group").querySelector("button") as HTMLElement);
+  const [before] = rowsAfter(newest(3));
+  shown.rerender(view(told));
+  const [after] = rowsAfter(told);
+  expect([before?.kind, after?.kind]).toEqual(["group", "group"]);
+  expect(after && hasKey(after, before?.key)).toBe(true);
+  expect(screen.getByRole("button", { name: "Ran 4 commands" }).ariaExpanded).toBe("true");
+});
+
+test("a search opens the group in which a sub-agent has found the words", () => {
+  const told = new Told().call("t", "Task", { description: "Look", prompt: "Look around" });
+  for (const [id, words] of [["a", "one"], ["b", "two"], ["c", "find me"]] as const)
+    told.call(id, "Bash", { command: words }, { parentToolCallId: "t" }).gave(id, "ok", { parentToolCallId: "t" });
+  const [row] = rowsAfter(told.gave("t", "done"));
+  if (row?.kind !== "tool") throw new Error("no call");
+  const [group] = grouped(row.inner);
+  expect(group?.kind).toBe("group");
+  expect(foldsOver(row, "find me", false)).toContain(`${group?.key} open`);
 });

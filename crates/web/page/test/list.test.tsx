@@ -109,3 +109,19 @@ test("the agent on screen has as many events in the list as in the conversation"
   await act(() => vi.advanceTimersByTimeAsync(100));
   expect(document.querySelector("[data-agent-id=a]")?.textContent).toContain("3 events");
 });
+
+test("all agents that need the user are listed, however many newer ones there are", () => {
+  const many = Array.from({ length: 301 }, (_, index) => agent(`n${index}`, 1));
+  show([...many, agent("asks", 30, { status: "running", openQuestions: 1 })]);
+  expect(groups()["Needs you"]).toEqual(["asks"]);
+  expect(groups()["Today"]).toHaveLength(300);
+  expect(document.body.textContent).toContain("Use the filter to find 1 more agent.");
+});
+
+test("the filter finds an agent by the words on its badge", () => {
+  show(agents);
+  for (const [words, ids] of [["starting", ["starts"]], ["needs you", ["asks"]], ["failed", ["copy"]]] as const) {
+    fireEvent.change(screen.getByLabelText("Filter agents"), { target: { value: words } });
+    expect(screen.getAllByTestId("agent").map((item) => item.dataset["agentId"])).toEqual(ids);
+  }
+});

@@ -13,7 +13,10 @@ import { Told } from "./events.ts";
 import { FakeClient, away } from "./fake-client.ts";
 
 beforeEach(() => void vi.useFakeTimers({ now: Date.parse("2026-11-22T06:43:00.000Z") }));
-afterEach(() => void vi.useRealTimers());
+afterEach(() => {
+  vi.useRealTimers();
+  sessionStorage.clear();
+});
 
 /** Whatever is due in this time, and the answers to it. */
 async function after(ms = 0): Promise<void> {
@@ -162,7 +165,7 @@ test("a message that did not arrive is sent by itself when the connection is bac
   await become(lost);
   write("And the tests?");
   await after();
-  expect(screen.getByTestId("unsent").textContent).toContain("Not delivered yet. It is sent when the server is back.");
+  expect(screen.getByTestId("unsent").textContent).toContain("Not delivered yet. It will be sent when the server is back.");
   expect(screen.queryByRole("alert")).toBeNull();
   expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("");
   let answer = nothing as () => void;
@@ -228,4 +231,76 @@ test("that the server cannot be reached is forgotten when the connection is back
   expect(screen.getByRole("alert").textContent).toContain("Cannot reach the server.");
   await become({ state: "open" });
   expect(screen.queryByRole("alert")).toBeNull();
+});
+
+test("a message cannot be edited while it is being sent, because both texts could arrive", async () => {
+  const { fake, become } = await show();
+  fake.send.mockRejectedValueOnce(away());
+  await become(lost);
+  write("Hello");
+  await after();
+  let answer = nothing as () => void;
+  fake.send.mockImplementation(() => new Promise((resolve) => (answer = () => resolve({ turn: 2, queued: true }))));
+  await become({ state: "open" });
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("");
+  expect(screen.getByTestId("unsent").textContent).toContain("Hello");
+  answer();
+  await after();
+  expect(screen.queryByTestId("unsent")).toBeNull();
+  expect(fake.send).toHaveBeenCalledTimes(2);
+});
+
+test("a message that did not arrive is sent with the same key after the page was loaded again", async () => {
+  const before = new FakeClient();
+  before.send.mockRejectedValue(away());
+  await new Outbox(before.client).send("a", "More");
+  before.become({ state: "closed" });
+  const { fake } = await show();
+  expect(screen.getByTestId("unsent").textContent).toContain("More");
+  await after(5_000);
+  expect(fake.send.mock.calls).toEqual([before.send.mock.calls[0]]);
+  expect(screen.queryByTestId("unsent")).toBeNull();
+  expect(sessionStorage.getItem("tokenrail-unsent")).toBeNull();
+});
+
+test("a kept message is not sent by itself if its key may be forgotten", async () => {
+  const before = new FakeClient();
+  before.send.mockRejectedValue(away());
+  await new Outbox(before.client).send("a", "More");
+  before.become({ state: "closed" });
+  vi.setSystemTime(Date.now() + 24 * 3_600_000);
+  const { fake } = await show();
+  await after(5_000);
+  expect(fake.send).not.toHaveBeenCalled();
+  expect(screen.getByRole("alert").textContent).toContain("This message is older than a day");
+  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("More");
+});
+
+test("what is written while a message is being sent stays", async () => {
+  const { fake } = await show();
+  const field = () => screen.getByLabelText<HTMLTextAreaElement>("Message to the agent");
+  let answer = nothing as () => void;
+  fake.send.mockImplementation(() => new Promise((resolve) => (answer = () => resolve({ turn: 2, queued: true }))));
+  write("one");
+  fireEvent.change(field(), { target: { value: "two" } });
+  answer();
+  await after();
+  expect(field().value).toBe("two");
+});
+
+test("the button that stops an agent has one name, and says what it does", async () => {
+  await show();
+  const buttons = screen.getAllByRole("button", { name: "Stop" });
+  expect(buttons.map((button) => button.title)).toEqual(["Stop this turn", "Stop this turn"]);
+});
+
+test("a kept message is not replaced by another one that does not arrive", async () => {
+  const fake = new FakeClient();
+  const outbox = new Outbox(fake.client);
+  fake.send.mockRejectedValue(away());
+  await outbox.send("a", "first");
+  await expect(outbox.send("a", "second")).rejects.toThrow("cannot reach the server");
+  expect(outbox.get("a")?.content).toBe("first");
 });

@@ -9,11 +9,19 @@ import { Palette } from "../src/app/Palette.tsx";
 import { ThemeButton, useTheme } from "../src/app/theme.tsx";
 import { FakeClient, away } from "./fake-client.ts";
 
-// The browser for these tests knows no modal dialogs.
+// The browser for these tests knows no modal dialogs. A closed one gives the focus back.
 beforeEach(() => {
+  let before: Element | null = null;
   HTMLDialogElement.prototype.showModal = function () {
     this.open = true;
   };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+    (before as HTMLElement | null)?.focus();
+    this.dispatchEvent(new Event("close"));
+  };
+  // React gives the focus to the field before the dialog is modal, so it is noted when the key is pressed.
+  window.addEventListener("keydown", () => (before = document.querySelector("dialog") ? before : document.activeElement), { capture: true });
   localStorage.clear();
 });
 
@@ -29,13 +37,19 @@ const agents = [
 
 const onOpen = vi.fn();
 
-function App({ fake, agentId }: { readonly fake: FakeClient; readonly agentId: string | null }) {
+interface AppProps {
+  readonly fake: FakeClient;
+  readonly agentId: string | null;
+  readonly listed?: readonly Agent[];
+}
+
+function App({ fake, agentId, listed = agents }: AppProps) {
   const [, onTheme] = useTheme();
   return (
     <>
       <input aria-label="Message" />
       <ThemeButton />
-      <Palette commandsNow={() => commandsOf({ client: fake.client, agents, agentId, onOpen, onTheme })} />
+      <Palette commandsNow={() => commandsOf({ client: fake.client, agents: listed, agentId, onOpen, onTheme })} />
     </>
   );
 }
@@ -100,7 +114,7 @@ test("the next agent that needs the user is the one after the current one", asyn
 test("what can be done with the current agent depends on its state", async () => {
   const fake = show("a2");
   open();
-  expect(options()).toContain("Cancel this agent");
+  expect(options()).toContain("Stop this agent");
   expect(options()).not.toContain("Export this agent");
   write("cancel");
   fake.cancel.mockRejectedValueOnce(away());
@@ -115,7 +129,7 @@ test("an agent that has ended can be exported, and none without an agent", () =>
   show("a1");
   open();
   expect(options()).toContain("Export this agent");
-  expect(options()).not.toContain("Cancel this agent");
+  expect(options()).not.toContain("Stop this agent");
   cleanup();
   show();
   open();
@@ -148,4 +162,51 @@ test("axe finds nothing in the palette", async () => {
   open();
   const { violations } = await axe.run(screen.getByRole("dialog"), { rules: { "color-contrast": { enabled: false } } });
   expect(violations.map(({ id }) => id)).toEqual([]);
+});
+
+test("the chosen command stays the same while the list of agents changes", async () => {
+  onOpen.mockClear();
+  const fake = new FakeClient();
+  const { rerender } = render(<App fake={fake} agentId={null} />);
+  open();
+  write("log");
+  press("ArrowDown");
+  expect(chosen().textContent).toContain("Fix the login");
+  rerender(<App fake={fake} agentId={null} listed={[agent("a0", "Login page"), ...agents]} />);
+  expect(chosen().textContent).toContain("Fix the login");
+  await act(async () => press("Enter"));
+  expect(onOpen).toHaveBeenCalledExactlyOnceWith("a1");
+});
+
+test("a closed palette gives the focus back, however it was closed", async () => {
+  show();
+  const message = screen.getByLabelText("Message");
+  const ways = [
+    () => open(),
+    () => fireEvent.click(screen.getByRole("dialog")),
+    async () => {
+      write("light");
+      await act(async () => press("Enter"));
+    },
+  ];
+  for (const close of ways) {
+    message.focus();
+    fireEvent.keyDown(message, { key: "k", ctrlKey: true });
+    expect(document.activeElement).toBe(box());
+    await close();
+    expect(screen.queryByRole("dialog")).toBeNull();
+    expect(document.activeElement).toBe(message);
+  }
+});
+
+test("a key that is held down opens the palette once, and runs a command once", async () => {
+  const fake = show("a2");
+  open();
+  fireEvent.keyDown(window, { key: "k", ctrlKey: true, repeat: true });
+  expect(screen.getByRole("dialog")).toBeTruthy();
+  write("stop this agent");
+  fake.cancel.mockReturnValue(new Promise(() => {}));
+  fireEvent.keyDown(box(), { key: "Enter" });
+  fireEvent.keyDown(box(), { key: "Enter", repeat: true });
+  expect(fake.cancel).toHaveBeenCalledOnce();
 });

@@ -57,8 +57,11 @@ test("what the server refuses is told, and not kept", async () => {
 });
 
 test("a login stays in the address bar while the server cannot be reached", async () => {
-  serve();
-  expect(await follow("/#code=c0de")).toEqual({ access: { token: "" }, hash: "#code=c0de", path: "/" });
+  for (const status of [undefined, 502, 503]) {
+    serve(status);
+    const access = { token: "", failed: true };
+    expect(await follow("/#code=c0de")).toEqual({ access, hash: "#code=c0de", path: "/" });
+  }
 });
 
 test("another fragment is no login, and stays", () => {

@@ -1,6 +1,6 @@
 import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { fireEvent, render, screen, within } from "@testing-library/react";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 
 import { endOf } from "../src/conversation/Clipped.tsx";
 import { KeepOpen } from "../src/conversation/kept.tsx";
@@ -9,7 +9,7 @@ import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver, matchesOf } from "../src/conversation/search.ts";
 import { diffOf } from "../src/conversation/tools/diff.ts";
 import { kindOf } from "../src/conversation/tools/kind.ts";
-import { NewestTodos, newestTodos } from "../src/conversation/tools/todos.ts";
+import { NewestTodos, newestTodos, todosOf } from "../src/conversation/tools/todos.ts";
 import { Told } from "./events.ts";
 
 function rowsAfter(told: Told) {
@@ -151,4 +151,78 @@ test("a file that was read is one line until somebody opens it, and the search f
 test("a plan is Markdown", () => {
   show(new Told().call("c", "ExitPlanMode", { plan: "# Plan\n\n* first" }));
   expect(within(screen.getByRole("group", { name: "Plan" })).getByRole("heading", { name: "Plan" })).toBeTruthy();
+});
+
+test("a finished edit leaves out what is usual, and a time too short to measure", () => {
+  const input = { file_path: "a", old_string: "1", new_string: "2", replace_all: false, instruction: "Do it" };
+  show(new Told(1).call("c", "Edit", input).gave("c", "ok"));
+  expect(document.querySelector(".others")).toBeNull();
+  expect(document.querySelector(".row-kind")?.textContent).toBe("Tool");
+});
+
+test("a finished edit shows what is not usual, and its time", () => {
+  const input = { file_path: "a", old_string: "1", new_string: "2", replace_all: true, filePath: "b" };
+  show(new Told(1_500).call("c", "Edit", input).gave("c", "ok"));
+  expect([...document.querySelectorAll(".others dt")].map(({ textContent }) => textContent)).toEqual(["replace_all", "filePath"]);
+  expect(document.querySelector(".row-kind")?.textContent).toBe("Tool · 1.5 s");
+});
+
+test("a to-do list is read only once, and is the same for the card and for the list that is pinned", () => {
+  const input = { todos };
+  const kind = kindOf("TodoWrite", input);
+  const [row] = rowsAfter(new Told().call("c", "TodoWrite", input));
+  expect(kind.kind === "todos" && row && todosOf(row)).toBe(kind.kind === "todos" && kind.todos);
+});
+
+test("an edit with any spelling that is too long to compare is shown as a change", () => {
+  const [oldString, newString] = ["x\n".repeat(40_000), "y\n".repeat(40_000)];
+  show(new Told().call("c", "edit", { filePath: "a", oldString, newString }));
+  expect(screen.getByLabelText("Input").textContent).toMatch(/^- x\n- x/);
+});
+
+const long = { file_path: "a", old_string: `${numbered(30)}\nlast`, new_string: `${numbered(30).replace("line 20", "line twenty\nand more")}` };
+
+/** The lines of the split view: left and right. */
+function pairs(): string[][] {
+  const text = (cell: Element) => (cell.textContent ?? "").trimEnd();
+  return [...document.querySelectorAll(".diff-pair")].map((pair) => [...pair.children].map(text));
+}
+
+test("differences are shown side by side if the user wants it and there is room, and this is remembered", () => {
+  localStorage.clear();
+  const width = vi.spyOn(Element.prototype, "clientWidth", "get").mockReturnValue(760);
+  const told = new Told().call("c", "Edit", { file_path: "a", old_string: "one\ntwo\nthree", new_string: "one\n2\n3\nfour" });
+  const first = show(told);
+  expect([pairs(), screen.getByRole("button", { name: "Unified" }).ariaPressed]).toEqual([[], "true"]);
+  fireEvent.click(screen.getByRole("button", { name: "Split" }));
+  expect(pairs()).toEqual([[" one", " one"], ["-two", "+2"], ["-three", "+3"], ["", "+four"]]);
+  first.unmount();
+  const second = show(told);
+  expect(pairs()).toHaveLength(4);
+  second.unmount();
+  // On a narrow screen, neither the columns nor the switch are there.
+  width.mockReturnValue(360);
+  const narrow = show(told);
+  expect([pairs(), screen.queryByRole("button", { name: "Split" })]).toEqual([[], null]);
+  expect(diffLines()).toHaveLength(6);
+  narrow.unmount();
+  width.mockReturnValue(760);
+  show(new Told().call("w", "Write", { file_path: "a", content: "new\n" }));
+  expect([pairs(), screen.queryByRole("button", { name: "Split" })]).toEqual([[], null]);
+  width.mockRestore();
+  localStorage.clear();
+});
+
+test("the split view folds the same lines, and opens them", () => {
+  localStorage.setItem("tokenrail-diff", "split");
+  const width = vi.spyOn(Element.prototype, "clientWidth", "get").mockReturnValue(760);
+  show(new Told().call("c", "Edit", long));
+  expect(document.querySelector(".diff-gap")?.textContent).toContain("16 lines");
+  expect(pairs()).toContainEqual(["-line 20", "+line twenty"]);
+  expect(pairs()).toContainEqual(["", "+and more"]);
+  expect(pairs()).not.toContainEqual([" line 2", " line 2"]);
+  fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
+  expect(pairs()).toContainEqual([" line 2", " line 2"]);
+  width.mockRestore();
+  localStorage.clear();
 });

@@ -8,7 +8,7 @@ import { compact, counted, since } from "../ui/format.ts";
 import { Trouble } from "../ui/Trouble.tsx";
 import { everything, matches } from "./filter.ts";
 import { FilterBar } from "./FilterBar.tsx";
-import { dayOf, type Group, groupsOf } from "./groups.ts";
+import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
 import { OriginTag, StatusBadge } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
 
@@ -17,7 +17,9 @@ import { titleOf } from "./title.ts";
  */
 const ageEveryMs = 10_000;
 
-/** All entries are rendered, up to this number. To find further agents, the user filters. */
+/**
+ * This many entries are rendered, and all agents that need the user. To find further agents, the user filters.
+ */
 const shownAgents = 300;
 
 /** So few agents need no filter. */
@@ -44,7 +46,8 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
   const now = useNow(ageEveryMs);
   const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
   const today = dayOf(now);
-  const groups = useMemo(() => groupsOf(shown.slice(0, shownAgents), today), [shown, today]);
+  const groups = useMemo(() => firstOf(groupsOf(shown, today), shownAgents), [shown, today]);
+  const hidden = shown.length - groups.reduce((total, group) => total + group.agents.length, 0);
   const item = (agent: Agent) => (
     <AgentItem
       key={agent.id}
@@ -87,9 +90,7 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
           </button>
         )}
       </div>
-      {shown.length > shownAgents && (
-        <p className="hint">Use the filter to find {counted(shown.length - shownAgents, "more agent")}.</p>
-      )}
+      {hidden > 0 && <p className="hint">Use the filter to find {counted(hidden, "more agent")}.</p>}
     </nav>
   );
 }

@@ -20,13 +20,22 @@ export function needsYou({ status, openQuestions }: State): boolean {
   return isActive(status) && openQuestions > 0;
 }
 
+/** What the button "Stop" does, for its tooltip. */
+export function whatStops({ queued }: Pick<Agent, "queued">): string {
+  return queued > 0 ? "Stop this turn and the queued ones" : "Stop this turn";
+}
+
+/** The words on the badge of an agent. */
+export function badgeOf(agent: State): string {
+  return needsYou(agent) ? "Needs you" : (words[agent.status] ?? agent.status);
+}
+
 export function StatusBadge({ agent }: { readonly agent: State }) {
   const { status } = agent;
-  const waits = needsYou(agent);
   return (
-    <span className="status" data-status={waits ? "needs-you" : status}>
+    <span className="status" data-status={needsYou(agent) ? "needs-you" : status}>
       <span className="status-dot" aria-hidden="true" />
-      {waits ? "Needs you" : (words[status] ?? status)}
+      {badgeOf(agent)}
     </span>
   );
 }

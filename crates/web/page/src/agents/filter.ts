@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 
-import { needsYou } from "./StatusBadge.tsx";
+import { badgeOf, needsYou } from "./StatusBadge.tsx";
 
 /** What the user wants to see. An empty text means everything. */
 export interface Filter {
@@ -33,7 +33,7 @@ export function matches(agent: Agent, { words, ...wanted }: Filter): boolean {
   const looked = words.trim().toLowerCase();
   return (
     !looked ||
-    [agent.name, agent.type, valueOf.state(agent), agent.prompt, agent.id].some((text) =>
+    [agent.name, agent.type, valueOf.state(agent), badgeOf(agent), agent.prompt, agent.id].some((text) =>
       text?.toLowerCase().includes(looked),
     )
   );

@@ -22,6 +22,18 @@ export function groupsOf(agents: readonly Agent[], today: string): Group[] {
   return [...of].filter(([, { length }]) => length > 0).map(([name, grouped]) => ({ name, agents: grouped }));
 }
 
+/** The first `most` agents of all groups together. The agents that need the user are all there, in addition. */
+export function firstOf(groups: readonly Group[], most: number): Group[] {
+  let left = most;
+  const cut = groups.map(({ name, agents }): Group => {
+    if (name === "Needs you") return { name, agents };
+    const first = agents.slice(0, left);
+    left -= first.length;
+    return { name, agents: first };
+  });
+  return cut.filter(({ agents }) => agents.length > 0);
+}
+
 /** The day in the user's time zone. */
 export function dayOf(time: number): string {
   return new Date(time).toDateString();

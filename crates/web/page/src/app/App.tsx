@@ -9,6 +9,7 @@ import { useNotices } from "../agents/notices.ts";
 import { isActive, needsYou } from "../agents/StatusBadge.tsx";
 import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
+import { useOutbox } from "../conversation/outbox.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { pathOf } from "./address.ts";
@@ -37,6 +38,8 @@ export function App() {
     go(id);
     setDrawer(false);
   };
+  // Sends what was not delivered before the page was loaded, whichever agent it shows.
+  useOutbox();
   const [title, setTitle] = useState<string>();
   useTab(title, agents.filter(needsYou).length);
   const [phase, onCaughtUp] = useLink();

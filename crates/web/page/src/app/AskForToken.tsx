@@ -1,22 +1,31 @@
 import { type FormEvent, useState } from "react";
 
+import { Icon } from "../ui/Icon.tsx";
 import type { Door } from "./door.ts";
 import { type Login, loginPasted } from "./token.ts";
 
 interface Props {
   /** Why the page has no access. */
   readonly door: Exclude<Door, "open" | "unknown">;
-  readonly onLogin: (login: Login) => void;
+  /** Resolves to `failed` if it is not known whether the login is right. */
+  readonly onLogin: (login: Login) => Promise<"failed" | undefined>;
 }
 
 const headings = { asked: "Log in", wrong: "Wrong token", spent: "This link was used or has expired" } as const;
 
 export function AskForToken({ door, onLogin }: Props) {
   const [text, setText] = useState("");
-  const submit = (event: FormEvent) => {
+  const [busy, setBusy] = useState(false);
+  const [failed, setFailed] = useState(false);
+  const submit = async (event: FormEvent) => {
     event.preventDefault();
     const login = loginPasted(text);
-    if (login) onLogin(login);
+    if (!login || busy) return;
+    setBusy(true);
+    setFailed(false);
+    const outcome = await onLogin(login);
+    setBusy(false);
+    setFailed(outcome === "failed");
   };
   return (
     <main className="door">
@@ -37,9 +46,14 @@ export function AskForToken({ door, onLogin }: Props) {
             onChange={(event) => setText(event.target.value)}
           />
         </label>
+        {failed && (
+          <p className="problem" role="alert">
+            <Icon name="alert" /> The server cannot be reached. Try again.
+          </p>
+        )}
         <div className="form-actions">
-          <button type="submit" className="button primary">
-            Log in
+          <button type="submit" className="button primary" disabled={busy}>
+            {busy ? "Logging in…" : "Log in"}
           </button>
         </div>
       </form>

@@ -1,11 +1,39 @@
+import { useState } from "react";
+
 import { Icon } from "../ui/Icon.tsx";
+import { pathOf } from "./address.ts";
 import { logOut } from "./token.ts";
 
-/** Ends the session of this browser, so that every tab asks for a login at its next request. */
-export function LogOutButton() {
+interface Props {
+  /** Called when the session has ended. By default, the page is loaded again, as a visitor sees it. */
+  readonly onDone?: () => void;
+}
+
+/**
+ * Ends the session of this browser. All its tabs share the session, so each of them asks for a login as soon as the
+ * server refuses one of its requests.
+ */
+export function LogOutButton({ onDone = leave }: Props) {
+  const [failure, setFailure] = useState<string>();
+  const end = async () => {
+    setFailure(undefined);
+    if (await logOut()) onDone();
+    else setFailure("Cannot log out: the server cannot be reached.");
+  };
   return (
-    <button type="button" className="icon-button" data-testid="log-out" aria-label="Log out" title="Log out" onClick={() => void logOut()}>
-      <Icon name="leave" />
-    </button>
+    <>
+      <button type="button" className="icon-button" data-testid="log-out" aria-label="Log out" title="Log out" onClick={() => void end()}>
+        <Icon name="leave" />
+      </button>
+      {failure && (
+        <span className="bar-failure" role="alert">
+          {failure}
+        </span>
+      )}
+    </>
   );
+}
+
+function leave(): void {
+  location.assign(pathOf(null));
 }

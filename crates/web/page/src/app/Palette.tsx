@@ -1,23 +1,27 @@
-import { type ComponentProps, type KeyboardEvent, useEffect, useEffectEvent, useRef, useState } from "react";
+import { type ComponentProps, type KeyboardEvent, type RefObject, useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { type Command, found } from "./commands.ts";
 
 interface Props {
-  /** Called only while the palette is open. */
+  /** Called when the palette opens. */
   readonly commandsNow: () => readonly Command[];
 }
 
 /** A button and the keys Ctrl-K or Cmd-K, which open a list of all actions and agents. */
 export function Palette({ commandsNow }: Props) {
-  const [isOpen, setOpen] = useState(false);
-  const toggle = useEffectEvent(() => setOpen(!isOpen));
+  // The commands of the moment when it was opened: a list that changes would move the selection to another command.
+  const [commands, setCommands] = useState<readonly Command[]>();
+  const dialog = useRef<HTMLDialogElement>(null);
+  // The browser then gives the focus back to the element that had it.
+  const close = () => dialog.current?.close();
+  const toggle = useEffectEvent(() => (commands ? close() : setCommands(commandsNow())));
   useEffect(() => {
     const listen = (event: globalThis.KeyboardEvent) => {
       if (event.key.toLowerCase() !== "k" || !(event.ctrlKey || event.metaKey) || event.altKey || event.shiftKey) return;
       event.preventDefault();
-      toggle();
+      if (!event.repeat) toggle();
     };
     window.addEventListener("keydown", listen);
     return () => window.removeEventListener("keydown", listen);
@@ -31,11 +35,11 @@ export function Palette({ commandsNow }: Props) {
         title="Commands and agents (Ctrl+K)"
         aria-keyshortcuts="Control+K Meta+K"
         data-testid="palette-button"
-        onClick={() => setOpen(true)}
+        onClick={() => setCommands(commandsNow())}
       >
         <Icon name="command" />
       </button>
-      {isOpen && <Choice commands={commandsNow()} onClose={() => setOpen(false)} />}
+      {commands && <Choice ref={dialog} commands={commands} close={close} onClosed={() => setCommands(undefined)} />}
     </>
   );
 }
@@ -47,23 +51,25 @@ const combobox: ComponentProps<"input"> = {
 };
 
 interface ChoiceProps {
+  readonly ref: RefObject<HTMLDialogElement | null>;
   readonly commands: readonly Command[];
-  readonly onClose: () => void;
+  readonly close: () => void;
+  /** Called when the dialog has closed. */
+  readonly onClosed: () => void;
 }
 
-function Choice({ commands, onClose }: ChoiceProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
+function Choice({ ref: dialog, commands, close, onClosed }: ChoiceProps) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [failure, setFailure] = useState<Error>();
   const shown = found(commands, text);
   const chosen = shown[Math.min(at, shown.length - 1)];
-  useEffect(() => dialog.current?.showModal(), []);
+  useEffect(() => dialog.current?.showModal(), [dialog]);
   const run = async (command: Command) => {
     setFailure(undefined);
     try {
       await command.run();
-      onClose();
+      close();
     } catch (error) {
       setFailure(error as Error);
     }
@@ -71,7 +77,7 @@ function Choice({ commands, onClose }: ChoiceProps) {
   const key = (event: KeyboardEvent) => {
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: -1 }[event.key];
     if (to !== undefined && shown.length > 0) setAt((to + shown.length) % shown.length);
-    else if (event.key === "Enter" && chosen && !event.nativeEvent.isComposing) void run(chosen);
+    else if (event.key === "Enter" && chosen && !event.nativeEvent.isComposing && !event.repeat) void run(chosen);
     else return;
     event.preventDefault();
   };
@@ -81,9 +87,9 @@ function Choice({ commands, onClose }: ChoiceProps) {
       className="dialog palette"
       aria-label="Commands"
       data-testid="palette"
-      onClose={onClose}
+      onClose={onClosed}
       // A click on the backdrop hits the dialog itself.
-      onClick={(event) => event.target === dialog.current && onClose()}
+      onClick={(event) => event.target === dialog.current && close()}
     >
       <div className="palette-inner">
         <input

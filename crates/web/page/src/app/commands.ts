@@ -34,7 +34,7 @@ export function commandsOf({ client, agents, agentId, onOpen, onTheme }: Context
     { id: "new", label: "New agent", hint: "launch", run: () => onOpen(null) },
     current &&
       isActive(current.status) && {
-        ...{ id: "cancel", label: "Cancel this agent", hint: "stop" },
+        ...{ id: "cancel", label: "Stop this agent", hint: "cancel the running turn" },
         run: () => client.cancel(current.id),
       },
     current &&

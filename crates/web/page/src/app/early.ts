@@ -1,6 +1,9 @@
 import { base } from "./address.ts";
 import { send } from "./token.ts";
 
+/** The first page of the list of agents, as the client library requests it. */
+export const firstAgents = "/api/agents?limit=100";
+
 /** Sends requests before the client library is loaded. The client then gets the pending responses. */
 export class EarlyAnswers {
   readonly #answers = new Map<string, Promise<Response>>();

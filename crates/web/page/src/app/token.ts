@@ -2,7 +2,7 @@
 // to servers. The page exchanges it for a session: a cookie that every tab sends and no script can read. So the page does
 // not keep the token. Only a page of another origin must, because the server starts no session for it.
 
-import { base, pathOf } from "./address.ts";
+import { base } from "./address.ts";
 
 const key = "tokenrail-token";
 const sessionPath = `${base}/api/session`;
@@ -18,6 +18,8 @@ export interface Access {
   readonly token: string;
   /** What the server has refused. There may be a session nevertheless. */
   readonly refused?: Login["kind"];
+  /** The server could not be reached or could not process the login, so it is not known whether the login is right. */
+  readonly failed?: true;
 }
 
 /** The login in the URL. */
@@ -49,8 +51,8 @@ export function keptAccess(): Access {
 export async function logIn(login: Login): Promise<Access> {
   const response = await fetch(sessionPath, { method: "POST", ...proof(login) }).catch(() => undefined);
   const access = outcome(login, response);
-  // If the server could not be reached, a reload must find the login again.
-  if (response && givenLogin()) history.replaceState(null, "", location.pathname);
+  // A reload must find the login again.
+  if (!access.failed && givenLogin()) history.replaceState(null, "", location.pathname);
   return access;
 }
 
@@ -68,15 +70,19 @@ function outcome({ kind, secret }: Login, response: Response | undefined): Acces
     sessionStorage.setItem(key, secret);
     return { token: secret };
   }
-  return response ? { ...keptAccess(), refused: kind } : keptAccess();
+  if (!response || response.status >= 500) return { ...keptAccess(), failed: true };
+  return { ...keptAccess(), refused: kind };
 }
 
-/** Ends the session, and shows the page as a visitor sees it. */
-export async function logOut(): Promise<void> {
-  sessionStorage.removeItem(key);
-  // If this fails, the page that is loaded next shows that the session still exists.
-  await send(sessionPath, { method: "DELETE" }).catch(() => undefined);
-  location.assign(pathOf(null));
+/** Ends the session. Returns whether the page has no access any more. */
+export async function logOut(): Promise<boolean> {
+  // A page that keeps the token has no session, so forgetting the token is enough.
+  const hasToken = keptAccess().token !== "";
+  const response = await send(sessionPath, { method: "DELETE" }).catch(() => undefined);
+  // With 401, the session had ended before.
+  const isOut = hasToken || response?.ok === true || response?.status === 401;
+  if (isOut) sessionStorage.removeItem(key);
+  return isOut;
 }
 
 /**

@@ -3,7 +3,7 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
-import { isActive } from "../agents/StatusBadge.tsx";
+import { isActive, whatStops } from "../agents/StatusBadge.tsx";
 import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
@@ -77,7 +77,8 @@ function useDraft(send: Props["send"], isBlocked: boolean) {
     setFailure(undefined);
     try {
       await send(text);
-      setText("");
+      // What the user has written meanwhile stays.
+      setText((now) => (now === text ? "" : now));
     } catch (error) {
       setFailure(error as Error);
     } finally {
@@ -103,7 +104,7 @@ function Stop({ agent, onFailure }: StopProps) {
       type="button"
       className="button danger"
       aria-label="Stop"
-      title={agent.queued > 0 ? "Stop this turn and the queued ones" : "Stop this turn"}
+      title={whatStops(agent)}
       data-testid="stop"
       onClick={stop}
     >
@@ -118,15 +119,23 @@ interface KeptProps {
   readonly onEdit: (content: string) => void;
 }
 
-/** A message that could not be delivered. */
-function Kept({ agentId, message: { content, refusal }, onEdit }: KeptProps) {
+/** A message that could not be delivered. It cannot be edited while it is being sent: both texts could arrive. */
+function Kept({ agentId, message: { content, refusal, isSending = false }, onEdit }: KeptProps) {
   const outbox = useOutbox();
+  const edit = () => {
+    const taken = outbox.takeBack(agentId);
+    if (taken !== undefined) onEdit(taken);
+  };
   return (
     <div className="queue" data-testid="unsent">
-      {refusal ? <Failure error={refusal} /> : <p role="status">Not delivered yet. It is sent when the server is back.</p>}
+      {refusal ? (
+        <Failure error={refusal} />
+      ) : (
+        <p role="status">{isSending ? "Sending…" : "Not delivered yet. It will be sent when the server is back."}</p>
+      )}
       <div className="queue-line">
         <span title={content}>{content}</span>
-        <button type="button" className="link" onClick={() => onEdit(outbox.takeBack(agentId))}>
+        <button type="button" className="link" disabled={isSending} onClick={edit}>
           Edit
         </button>
       </div>

@@ -92,7 +92,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const [notices, setNotices] = useState(false);
   const all = useMemo(() => rowsOf(items), [items]);
   const rows = useMemo(() => grouped(notices ? all : all.filter(isForUsers)), [all, notices]);
-  const newest = newestTodos(rows);
+  const newest = useMemo(() => newestTodos(rows), [rows]);
   const list = useRef<ListHandle>(null);
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);

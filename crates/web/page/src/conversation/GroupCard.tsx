@@ -3,7 +3,7 @@ import { type ReactNode, useState } from "react";
 import { Icon } from "../ui/Icon.tsx";
 import { summaryOfGroup } from "./groups.ts";
 import { useIsKept, useKept } from "./kept.tsx";
-import type { GroupRow, Row } from "./row.ts";
+import { type GroupRow, groupKey, type Row } from "./row.ts";
 
 interface Props {
   readonly row: GroupRow;
@@ -12,9 +12,9 @@ interface Props {
 
 /** Calls that succeeded, as one line that opens. */
 export function GroupCard({ row, renderCall }: Props) {
-  // A group must not hide what the user has opened.
+  // A group must not hide what the user has opened: a call, or the group before earlier calls were loaded into it.
   const isKept = useIsKept();
-  const [wasOpened] = useState(() => row.calls.some(({ key }) => isKept(`${key} open`)));
+  const [wasOpened] = useState(() => row.calls.some((call) => isKept(`${call.key} open`) || isKept(`${groupKey(call)} open`)));
   const [open, setOpen] = useKept(`${row.key} open`, wasOpened);
   return (
     <div className="tool group" data-testid="tool-group">

@@ -3,7 +3,7 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
-import { isActive, OriginTag, StatusBadge } from "../agents/StatusBadge.tsx";
+import { isActive, OriginTag, StatusBadge, whatStops } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
 import { phone, useMedia } from "../app/media.ts";
@@ -12,6 +12,7 @@ import { DetailsSwitch } from "./details.tsx";
 import { save } from "../ui/save.ts";
 import { Facts } from "./Facts.tsx";
 import { Sheet } from "./Sheet.tsx";
+import { Toggle } from "./Toggle.tsx";
 
 interface Props {
   readonly agent: Agent;
@@ -51,9 +52,10 @@ export function Header(props: Props) {
           type="button"
           className="button danger"
           data-testid="cancel"
+          title={whatStops(agent)}
           onClick={closing(attempt(() => client.cancel(agent.id)))}
         >
-          <Icon name="stop" /> Cancel
+          <Icon name="stop" /> Stop
         </button>
       )}
       <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
@@ -61,8 +63,8 @@ export function Header(props: Props) {
         <Action icon="replay" name="Replay" hint="Replay the history" onClick={closing(onReplay)} />
       )}
       {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
-      <Toggle icon="text" name="Plain text" on={props.plain} set={props.onPlain} />
-      <Toggle icon="terminal" name="Notices" on={props.notices} set={props.onNotices} />
+      <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
+      <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />
       <DetailsSwitch />
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
     </div>
@@ -105,23 +107,6 @@ function Action({ icon, name, hint = name, onClick }: ActionProps) {
       title={hint}
       data-testid={`action-${icon}`}
       onClick={onClick}
-    >
-      <Icon name={icon} />
-      <span className="action-name">{name}</span>
-    </button>
-  );
-}
-
-function Toggle({ icon, name, on, set }: { icon: IconName; name: string; on: boolean; set: (on: boolean) => void }) {
-  return (
-    <button
-      type="button"
-      className="icon-button"
-      aria-label={name}
-      title={name}
-      aria-pressed={on}
-      data-testid={`toggle-${icon}`}
-      onClick={() => set(!on)}
     >
       <Icon name={icon} />
       <span className="action-name">{name}</span>

@@ -5,7 +5,7 @@ import { Markdown } from "../markdown/Markdown.tsx";
 import { type Given, mainOf, othersIn, unhidden } from "./given.ts";
 import { WholeDiff } from "./tools/DiffView.tsx";
 import { diffOf } from "./tools/diff.ts";
-import { fieldsOfChange, kindOf, type ToolKind } from "./tools/kind.ts";
+import { kindOf, type ToolKind } from "./tools/kind.ts";
 
 /** Browsers round scroll positions, so this many pixels from the end count as the end. */
 const nearEnd = 2;
@@ -96,7 +96,7 @@ function readable(kind: ToolKind): Readable | undefined {
 /** The fields that are not visible otherwise. */
 function givenBeside(kind: Readable | undefined, input: unknown): Given[] {
   if (kind) {
-    const shown = kind.kind === "plan" ? ["plan"] : fieldsOfChange(input, kind.path);
+    const shown = kind.kind === "plan" ? ["plan"] : kind.shown;
     return othersIn(input, { names: shown, text: "" });
   }
   const main = mainOf(input);

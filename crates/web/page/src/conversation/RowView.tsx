@@ -137,6 +137,9 @@ function Thinking({ row, plain }: { row: TextRow; plain: boolean }) {
   );
 }
 
+/** A shorter time would be shown as 0.0 s. */
+const leastMs = 50;
+
 function labelOf(row: Row): string {
   switch (row.kind) {
     case "prompt":
@@ -147,7 +150,7 @@ function labelOf(row: Row): string {
       return "Reasoning";
     case "tool":
       if (openQuestionOf(row)) return "Permission request";
-      return row.took === undefined ? "Tool" : `Tool · ${duration(row.took)}`;
+      return row.took === undefined || row.took < leastMs ? "Tool" : `Tool · ${duration(row.took)}`;
     case "group":
       return "Tools";
     case "error":

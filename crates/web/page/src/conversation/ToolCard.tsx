@@ -1,5 +1,5 @@
 import type { QuestionMessage } from "@tokenrail/client";
-import { type ReactNode, useContext } from "react";
+import { type ReactNode, useContext, useMemo } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
 import { isAllowed, settledBy, surveyOf } from "./answers.ts";
@@ -55,7 +55,7 @@ export function ToolCard({ row, renderInner }: Props) {
           ))}
           {row.inner.length > 0 && (
             <div className="tool-inner" role="group" aria-label="Sub-agent" data-testid="sub-agent">
-              <NewestTodos value={newestTodos(row.inner)}>{grouped(row.inner).map(renderInner)}</NewestTodos>
+              <Inner rows={row.inner} renderInner={renderInner} />
             </div>
           )}
           <ToolOutput row={row} />
@@ -63,6 +63,12 @@ export function ToolCard({ row, renderInner }: Props) {
       )}
     </div>
   );
+}
+
+/** What a sub-agent said and did. */
+function Inner({ rows, renderInner }: { readonly rows: readonly Row[]; readonly renderInner: Props["renderInner"] }) {
+  const newest = useMemo(() => newestTodos(rows), [rows]);
+  return <NewestTodos value={newest}>{grouped(rows).map(renderInner)}</NewestTodos>;
 }
 
 /** Calls that succeeded are folded, and to-do lists if there is a newer one. Failures and changes of files stay open. */

@@ -2,11 +2,13 @@ import { Highlighted } from "../markdown/highlight.tsx";
 import { Clipped } from "./Clipped.tsx";
 import { DiffView } from "./tools/DiffView.tsx";
 import { diffOf } from "./tools/diff.ts";
-import { kindOf, type ToolKind } from "./tools/kind.ts";
+import { type AgentKind, type EditKind, kindOf, type LookKind } from "./tools/kind.ts";
 import { Patch } from "./tools/Patch.tsx";
 import { Todos } from "./tools/Todos.tsx";
-import { Markdown } from "../markdown/Markdown.tsx";
-import { fieldsOf, inShort, mainOf, othersIn, pathIn } from "./given.ts";
+import { linked, Markdown } from "../markdown/Markdown.tsx";
+import { Icon } from "../ui/Icon.tsx";
+import { useKept } from "./kept.tsx";
+import { fieldsOf, fileIn, inShort, mainOf, othersIn } from "./given.ts";
 
 /** Lines of an input that are shown until the user requests the rest. */
 export const inputLines = 14;
@@ -40,6 +42,10 @@ export function ToolInput({ id, name, input }: Props) {
       );
     case "edit":
       return <Edit id={id} kind={kind} input={input} />;
+    case "agent":
+      return <SubAgent id={id} kind={kind} input={input} />;
+    case "look":
+      return kind.isWeb && kind.what ? <Web kind={kind} input={input} /> : <PlainInput id={id} input={input} />;
     default:
       return <PlainInput id={id} input={input} />;
   }
@@ -48,19 +54,54 @@ export function ToolInput({ id, name, input }: Props) {
 /** Lines of a patch that are shown until the user requests the rest. */
 export const patchLines = 40;
 
-/** The names of the fields that a diff shows. */
-const shownByDiff =
-  /^(file_?path|path|absolute_path|old_?string|new_?string|old_?text|new_?text|content|edits|type|instruction)$/i;
+/** Fields that say the same for every edit, unless they are on. */
+const isUsual = (name: string, value: unknown) =>
+  /^(type|instruction)$/.test(name) || (value === false && /^(replace_?all|allow_?multiple)$/i.test(name));
 
-function Edit({ id, kind, input }: { id: string; kind: Extract<ToolKind, { kind: "edit" }>; input: unknown }) {
+function Edit({ id, kind, input }: { id: string; kind: EditKind; input: unknown }) {
   const diffs = kind.changes.map(diffOf);
   if (diffs.some((diff) => !diff)) return <PlainInput id={id} input={input} />;
   return (
     <>
       {diffs.map((diff, at) => diff && <DiffView key={at} id={`${id} diff ${at}`} diff={diff} hasNumbers={kind.isWhole} />)}
-      <Others input={input} names={Object.keys(fieldsOf(input)).filter((name) => !shownByDiff.test(name))} />
+      <Others input={input} names={namesBeside(kind.shown, input).filter((name) => !isUsual(name, fieldsOf(input)[name]))} />
     </>
   );
+}
+
+/** What a sub-agent was told. */
+function SubAgent({ id, kind, input }: { id: string; kind: AgentKind; input: unknown }) {
+  const [open, setOpen] = useKept(`${id} input prompt open`, false);
+  return (
+    <div className="agent-prompt">
+      <button type="button" className="disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <Icon name="chevron" />
+        <span>Prompt</span>
+        {!open && <span className="tool-summary">{kind.prompt.slice(0, summaryLength)}</span>}
+      </button>
+      {open && (
+        <div className="words plan" role="group" aria-label="Prompt">
+          <Markdown text={kind.prompt} />
+        </div>
+      )}
+      <Others input={input} names={namesBeside(kind.shown, input)} />
+    </div>
+  );
+}
+
+/** What was looked up on the web. */
+function Web({ kind: { what }, input }: { readonly kind: LookKind; readonly input: unknown }) {
+  const fields = fieldsOf(input);
+  return (
+    <>
+      <p className="web">{linked(what, what) ?? what}</p>
+      <Others input={input} names={Object.keys(fields).filter((name) => fields[name] !== what)} />
+    </>
+  );
+}
+
+function namesBeside(shown: readonly string[], input: unknown): string[] {
+  return Object.keys(fieldsOf(input)).filter((name) => !shown.includes(name));
 }
 
 function PlainInput({ id, input }: Omit<Props, "name">) {
@@ -76,7 +117,7 @@ function PlainInput({ id, input }: Omit<Props, "name">) {
   if (typeof input === "number" || typeof input === "boolean") return <Code id={id} text={String(input)} language="json" />;
   const names = Object.keys(input ?? {});
   // The header already shows everything.
-  if (names.length === 0 || (names.length === 1 && pathIn(fieldsOf(input)))) return null;
+  if (names.length === 0 || (names.length === 1 && fileIn(input))) return null;
   return <Code id={id} text={JSON.stringify(input, null, 2)} language="json" />;
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 
 import { useShortcut } from "../app/shortcuts.tsx";
-import { Icon } from "../ui/Icon.tsx";
+import { Toggle } from "./Toggle.tsx";
 
 const key = "tokenrail-details";
 
@@ -13,17 +13,5 @@ export function DetailsSwitch() {
     sessionStorage.setItem(key, on ? "on" : "off");
   }, [on]);
   useShortcut("d", () => setOn(!on));
-  return (
-    <button
-      type="button"
-      className="icon-button"
-      aria-label="Developer details"
-      title="Developer details (D)"
-      aria-pressed={on}
-      data-testid="toggle-details"
-      onClick={() => setOn(!on)}
-    >
-      <Icon name="braces" />
-    </button>
-  );
+  return <Toggle icon="braces" id="details" name="Developer details" hint="Developer details (D)" on={on} set={setOn} />;
 }

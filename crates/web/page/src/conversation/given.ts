@@ -25,10 +25,9 @@ export function mainOf(input: unknown): Main | undefined {
   const fields = fieldsOf(input);
   const { command, content } = fields;
   if (typeof command === "string") return { names: ["command"], text: command, language: "bash" };
-  const { old_string: before, new_string: after } = fields;
-  if (typeof before === "string" && typeof after === "string")
-    return { names: ["old_string", "new_string"], text: changeOf(before, after), language: "diff" };
-  const path = pathIn(fields);
+  const change = changeIn(fields);
+  if (change) return { names: change.names, text: changeOf(change.before, change.after), language: "diff" };
+  const path = fileIn(fields);
   if (typeof content === "string" && path) return { names: ["content"], text: content, language: languageOf(path) };
   return undefined;
 }
@@ -41,9 +40,30 @@ export function othersIn(input: unknown, main: Main | undefined): Given[] {
   return names.map((name) => ({ name, ...shownOf(fieldsOf(input)[name]) }));
 }
 
-export function pathIn(fields: Fields): string | undefined {
-  const path = [fields.file_path, fields.path].find((value) => typeof value === "string" && value);
-  return typeof path === "string" ? path : undefined;
+// The agents name the same fields differently. The first name that a call has counts.
+const pathNames = ["file_path", "filePath", "absolute_path", "notebook_path", "path"];
+const oldNames = ["old_string", "oldString", "oldText"];
+const newNames = ["new_string", "newString", "newText"];
+
+/** The file of a call. */
+export function fileIn(input: unknown): string | undefined {
+  const name = pathNameIn(input);
+  return name === undefined ? undefined : String(fieldsOf(input)[name]);
+}
+
+/** The name of the field with the file of a call. */
+export function pathNameIn(input: unknown): string | undefined {
+  const fields = fieldsOf(input);
+  return pathNames.find((name) => typeof fields[name] === "string" && fields[name] !== "");
+}
+
+/** The old and the new text of a change, and the names of the two fields that have them. */
+export function changeIn(input: unknown): { before: string; after: string; names: readonly [string, string] } | undefined {
+  const fields = fieldsOf(input);
+  const first = (names: readonly string[]) => names.find((name) => fields[name] !== undefined && fields[name] !== null) ?? "";
+  const names = [first(oldNames), first(newNames)] as const;
+  const [before, after] = names.map((name) => fields[name]);
+  return typeof before === "string" && typeof after === "string" ? { before, after, names } : undefined;
 }
 
 export function fieldsOf(input: unknown): Fields {

@@ -1,8 +1,9 @@
 // Calls that succeeded are one line. Several of them, one after the other, are one line too.
 import { counted } from "../ui/format.ts";
+import { fileIn } from "./given.ts";
 import { imagesIn } from "./images.ts";
-import type { GroupRow, Row, ToolRow } from "./row.ts";
-import { fileIn, kindOf } from "./tools/kind.ts";
+import { type GroupRow, groupKey, type Row, type ToolRow } from "./row.ts";
+import { kindOf } from "./tools/kind.ts";
 
 /** This many calls, one after the other, become a group. */
 const fewest = 3;
@@ -11,7 +12,13 @@ const fewest = 3;
 export function isFolded(row: ToolRow): boolean {
   if (row.state !== "done" || imagesIn(row.output).length > 0) return false;
   const { kind } = kindOf(row.name, row.input);
-  return kind === "look" || kind === "command" || kind === "other";
+  return kind === "look" || kind === "command" || kind === "agent" || kind === "other";
+}
+
+/** What a sub-agent did, and what the user was asked, must be easy to find again. */
+function isGroupable(row: ToolRow): boolean {
+  if (!isFolded(row) || row.inner.length > 0 || row.asked.length > 0) return false;
+  return kindOf(row.name, row.input).kind !== "agent";
 }
 
 /** Replaces each run of folded calls by a group. */
@@ -25,8 +32,7 @@ export function grouped(rows: readonly Row[]): Row[] {
     run = [];
   };
   for (const row of rows) {
-    // What a sub-agent did, and what the user was asked, must be easy to find again.
-    if (row.kind === "tool" && isFolded(row) && row.inner.length === 0 && row.asked.length === 0) run.push(row);
+    if (row.kind === "tool" && isGroupable(row)) run.push(row);
     else {
       close();
       result.push(row);
@@ -43,7 +49,7 @@ function groupOf(first: ToolRow, calls: readonly ToolRow[]): GroupRow {
   const before = known.get(first);
   if (before?.calls.length === calls.length && before.calls.every((call, at) => call === calls[at])) return before;
   const { sequence, time, type } = first;
-  const group: GroupRow = { key: `${first.key} group`, kind: "group", sequence, time, type, calls };
+  const group: GroupRow = { key: groupKey(first), kind: "group", sequence, time, type, calls };
   known.set(first, group);
   return group;
 }

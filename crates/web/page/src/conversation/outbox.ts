@@ -2,32 +2,41 @@ import { type Client, freshKey } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useCallback, useSyncExternalStore } from "react";
 
+import { base } from "../app/address.ts";
 import { isUnreachable } from "../app/failure.ts";
+import { fieldsOf } from "./given.ts";
 
 /** If the connection seems open but a message did not arrive, it is sent again after this time. */
 const againMs = 5_000;
+
+/** The server remembers keys for 24 hours. An older message could take effect twice. */
+const keyMs = 23 * 3_600_000;
 
 /** A message that may not have arrived. It keeps its key, so the server accepts it only once. */
 export interface Unsent {
   readonly content: string;
   readonly key: string;
-  /** Why the server refused it, after it was reachable again. */
+  /** When the user sent it, in milliseconds. */
+  readonly at: number;
+  /** Whether it is being sent again. */
+  readonly isSending?: boolean;
+  /** Why it is not sent again: the server refused it, or it is too old. */
   readonly refusal?: Error;
 }
 
 /**
  * Sends messages. A message that cannot be delivered is kept, at most one for each agent, and sent again when the
- * connection is back, whatever the page shows then.
+ * connection is back, whatever the page shows then. The tab keeps it too, for the time after a reload or a login.
  */
 export class Outbox {
   readonly #client: Client;
-  readonly #unsent = new Map<string, Unsent>();
-  readonly #sending = new Set<Unsent>();
+  readonly #unsent = unsentOfTab();
   readonly #listeners = new Set<() => void>();
 
   constructor(client: Client) {
     this.#client = client;
     client.connection.subscribe(() => this.#sendAll());
+    if (this.#unsent.size > 0) this.#retryLater();
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -39,50 +48,48 @@ export class Outbox {
     return this.#unsent.get(agentId);
   }
 
-  /** Resolves when the message is sent, or kept for later. Fails if the server refuses it. */
+  /** Resolves when the message is sent, or kept for later. Fails if the server refuses it, or if another one is kept. */
   async send(agentId: string, content: string): Promise<void> {
-    const message = { content, key: freshKey() };
+    const message = { content, key: freshKey(), at: Date.now() };
     try {
       await this.#deliver(agentId, message);
     } catch (error) {
-      if (!isUnreachable(error)) throw error;
+      // Only one message is kept, so another one fails.
+      if (!isUnreachable(error) || this.get(agentId)) throw error;
       this.#keep(agentId, message);
       this.#retryLater();
     }
   }
 
-  /** Takes the kept message out, so that it is not sent any more. */
-  takeBack(agentId: string): string {
-    const { content = "" } = this.get(agentId) ?? {};
+  /** Takes the kept message out, so that it is not sent any more. Not possible while it is being sent. */
+  takeBack(agentId: string): string | undefined {
+    const message = this.get(agentId);
+    if (!message || message.isSending) return undefined;
     this.#keep(agentId, undefined);
-    return content;
+    return message.content;
   }
 
   #sendAll(): void {
     if (this.#client.connection.state !== "open") return;
-    for (const [agentId, message] of this.#unsent) if (!message.refusal) void this.#again(agentId, message);
+    for (const [agentId, message] of [...this.#unsent])
+      if (!message.refusal && !message.isSending) void this.#again(agentId, message);
   }
 
   async #again(agentId: string, message: Unsent): Promise<void> {
-    if (this.#sending.has(message)) return;
+    if (Date.now() - message.at > keyMs) return this.#keep(agentId, { ...message, refusal: tooOld() });
+    this.#keep(agentId, { ...message, isSending: true });
     let left: Unsent | undefined;
     try {
       await this.#deliver(agentId, message);
     } catch (error) {
       left = isUnreachable(error) ? message : { ...message, refusal: error as Error };
     }
-    // The user may have taken it back, and may have written another one.
-    if (this.get(agentId) === message) this.#keep(agentId, left);
+    this.#keep(agentId, left);
     if (left === message) this.#retryLater();
   }
 
-  async #deliver(agentId: string, message: Unsent): Promise<void> {
-    this.#sending.add(message);
-    try {
-      await this.#client.send(agentId, { content: message.content }, { idempotencyKey: message.key });
-    } finally {
-      this.#sending.delete(message);
-    }
+  async #deliver(agentId: string, { content, key }: Unsent): Promise<void> {
+    await this.#client.send(agentId, { content }, { idempotencyKey: key });
   }
 
   #retryLater(): void {
@@ -92,7 +99,41 @@ export class Outbox {
   #keep(agentId: string, message: Unsent | undefined): void {
     if (message) this.#unsent.set(agentId, message);
     else this.#unsent.delete(agentId);
+    keepInTab(this.#unsent);
     for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+function tooOld(): Error {
+  return new Error("this message is older than a day, so it is not sent by itself");
+}
+
+/** The tab's messages. A path below which another server is reached has its own. */
+const keptKey = `tokenrail-unsent${base}`;
+
+function unsentOfTab(): Map<string, Unsent> {
+  try {
+    const kept: unknown = JSON.parse(sessionStorage.getItem(keptKey) ?? "[]");
+    return new Map(Array.isArray(kept) ? kept.filter(isKept) : []);
+  } catch {
+    // The storage may be disabled, or contain something else.
+    return new Map();
+  }
+}
+
+function isKept(entry: unknown): entry is [string, Unsent] {
+  const [agentId, message]: unknown[] = Array.isArray(entry) ? entry : [];
+  const { content, key, at } = fieldsOf(message);
+  return typeof agentId === "string" && typeof content === "string" && typeof key === "string" && typeof at === "number";
+}
+
+function keepInTab(unsent: ReadonlyMap<string, Unsent>): void {
+  const entries = [...unsent].map(([agentId, { content, key, at }]) => [agentId, { content, key, at }]);
+  try {
+    if (entries.length > 0) sessionStorage.setItem(keptKey, JSON.stringify(entries));
+    else sessionStorage.removeItem(keptKey);
+  } catch {
+    // The storage is full or disabled. The messages are then kept until the page is loaded again.
   }
 }
 

@@ -85,7 +85,13 @@ export function openQuestionOf(row: Row | undefined): QuestionRow | undefined {
   return row?.kind === "tool" ? row.asked.find(({ question }) => question.state === "open") : undefined;
 }
 
-/** Whether a row is this one, or has grown around it. */
+/** Whether a row is this one, or has grown around it: a group has the key of its first call, which may change. */
 export function hasKey(row: Row, key: string | undefined): boolean {
-  return row.key === key || (row.kind === "group" && row.calls.some((call) => call.key === key));
+  if (row.key === key) return true;
+  return row.kind === "group" && row.calls.some((call) => call.key === key || groupKey(call) === key);
+}
+
+/** The key of the group that begins with a call. */
+export function groupKey(first: ToolRow): string {
+  return `${first.key} group`;
 }

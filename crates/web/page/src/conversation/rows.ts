@@ -4,6 +4,7 @@ import type { AssistantMessage, Item, Part, ToolCall } from "@tokenrail/client";
 
 import { withQuestions } from "./asked.ts";
 import type { Row, TextRow, ToolRow, ToolState } from "./row.ts";
+import { withServerCalls } from "./server-calls.ts";
 
 const states: Record<ToolCall["state"], ToolState> = {
   preparing: "writing",
@@ -83,10 +84,11 @@ function rowOf(item: Exclude<Item, AssistantMessage>): Row {
 function partRows(message: AssistantMessage): Row[] {
   const streaming = message.state === "streaming";
   const last = message.parts.length - 1;
-  return message.parts.flatMap((part, index) => {
+  const rows = message.parts.flatMap((part, index) => {
     const row = partRow(message, part, streaming && index === last);
     return row ? [row] : [];
   });
+  return withServerCalls(rows);
 }
 
 function partRow(message: AssistantMessage, part: Part, streaming: boolean): Row | undefined {

@@ -6,6 +6,7 @@ import { diffOf, textOfLine } from "./tools/diff.ts";
 import { shownAtFirst } from "./tools/DiffView.tsx";
 import { kindOf } from "./tools/kind.ts";
 import { mainOf } from "./given.ts";
+import { grouped } from "./groups.ts";
 import { isBeyond } from "./LongText.tsx";
 import type { Row, ToolRow } from "./row.ts";
 import { asText, textOf } from "./text.ts";
@@ -55,7 +56,7 @@ export function foldsOver(row: Row, words: string, plain: boolean): string[] {
     case "group":
       return [`${key} open`, ...row.calls.flatMap((call) => foldsOver(call, words, plain))];
     case "tool":
-      return [`${key} open`, ...clippedOf(row, isIn), ...row.inner.flatMap((inner) => foldsOver(inner, words, plain))];
+      return [`${key} open`, ...clippedOf(row, isIn), ...grouped(row.inner).flatMap((inner) => foldsOver(inner, words, plain))];
     default:
       return [];
   }
@@ -66,6 +67,7 @@ function clippedOf(row: ToolRow, isIn: (text: string) => boolean): string[] {
   const hides = (text: string, lines: number, part?: Part) => isIn(text) && !isIn(shortOf(text, lines, part));
   const cutOutput = hides(asText(output), outputLines, partOf(row)) ? [`${key} output all`] : [];
   const kind = kindOf(name, input);
+  if (kind.kind === "agent") return [...(isIn(kind.prompt) ? [`${key} input prompt open`] : []), ...cutOutput];
   if (kind.kind === "patch") return [...(hides(kind.text, patchLines) ? [`${key} input all`] : []), ...cutOutput];
   const diffs = kind.kind === "edit" ? kind.changes.map(diffOf) : [undefined];
   if (diffs.every((diff) => diff !== undefined)) {

@@ -185,7 +185,7 @@ function sourceOf(node: Nodes, { source }: Context): string {
 }
 
 /** A link, if the browser can open the URL without running a script. */
-function linked(url: string, text: ReactNode): ReactNode {
+export function linked(url: string, text: ReactNode): ReactNode {
   if (!/^(https?|mailto):/i.test(url) || !URL.canParse(url)) return undefined;
   return (
     <a href={url} title={url} target="_blank" rel="noopener noreferrer nofollow">

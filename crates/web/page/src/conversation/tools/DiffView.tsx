@@ -1,7 +1,10 @@
+import { type ReactNode, useRef } from "react";
+
 import { counted } from "../../ui/format.ts";
 import { useKept } from "../kept.tsx";
-import { type Diff, diffOf, type Line, visibleOf } from "./diff.ts";
+import { type Diff, diffOf, type Line, pairsOf, visibleOf } from "./diff.ts";
 import type { Change } from "./kind.ts";
+import { layouts, useIsWide, useLayout } from "./layout.ts";
 
 /** Lines that are shown until the user requests the rest. */
 const shownLines = 40;
@@ -14,43 +17,25 @@ interface Props {
 }
 
 /** One change of a file, as removed and added lines. Unchanged lines are folded. */
-export function DiffView({ id, diff, hasNumbers }: Props) {
+export function DiffView({ id, diff: { lines }, hasNumbers }: Props) {
   const [all, setAll] = useKept(`${id} all`, false);
-  const { lines } = diff;
   const shown = all ? lines.map(() => true) : shownAtFirst(lines);
   const hidden = shown.filter((is) => !is).length;
   return (
-    <div className="diff-frame">
-      <pre className="diff" tabIndex={0} role="group" aria-label="Changes">
-        {lines.map((line, at) =>
-          shown[at] ? (
-            <DiffLine key={at} line={line} hasNumbers={hasNumbers} />
-          ) : at === 0 || shown[at - 1] ? (
-            <span key={at} className="diff-gap">
-              ⋯ {counted(gapAt(shown, at), "line")}
-              {"\n"}
-            </span>
-          ) : null,
-        )}
-      </pre>
+    <Frame lines={lines} shown={shown} hasNumbers={hasNumbers}>
       {(hidden > 0 || (all && shownAtFirst(lines).includes(false))) && (
         <button type="button" className="more" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show less" : `Show all: ${counted(hidden, "more line")}`}
         </button>
       )}
-    </div>
+    </Frame>
   );
 }
 
 /** A change with all its lines, for a user who must decide about it. */
 export function WholeDiff({ change, hasNumbers }: { readonly change: Change; readonly hasNumbers: boolean }) {
-  return (
-    <pre className="diff" role="group" aria-label="Changes">
-      {diffOf(change)?.lines.map((line, at) => (
-        <DiffLine key={at} line={line} hasNumbers={hasNumbers} />
-      ))}
-    </pre>
-  );
+  const lines = diffOf(change)?.lines ?? [];
+  return <Frame lines={lines} shown={lines.map(() => true)} hasNumbers={hasNumbers} isWhole />;
 }
 
 /** The lines that are shown before the user requests all. */
@@ -59,7 +44,82 @@ export function shownAtFirst(lines: readonly Line[]): boolean[] {
   return visibleOf(lines).map((is) => is && ++count <= shownLines);
 }
 
-function DiffLine({ line, hasNumbers }: { readonly line: Line; readonly hasNumbers: boolean }) {
+interface FrameProps {
+  readonly lines: readonly Line[];
+  readonly shown: readonly boolean[];
+  readonly hasNumbers: boolean;
+  /** Whether something around it scrolls. */
+  readonly isWhole?: boolean;
+  readonly children?: ReactNode;
+}
+
+/** The lines in the chosen layout, and a switch if there is room for both layouts. */
+function Frame({ lines, shown, hasNumbers, isWhole = false, children }: FrameProps) {
+  const frame = useRef<HTMLDivElement>(null);
+  const [layout] = useLayout();
+  // A file that is written has no old text, so there is nothing to compare.
+  const canSplit = useIsWide(frame) && !hasNumbers;
+  const isSplit = canSplit && layout === "split";
+  return (
+    <div className="diff-frame" ref={frame}>
+      {canSplit && <LayoutSwitch />}
+      <pre className="diff" tabIndex={isWhole ? undefined : 0} role="group" aria-label="Changes" data-layout={isSplit ? "split" : "unified"}>
+        {isSplit ? <Pairs lines={lines} shown={shown} /> : <Lines lines={lines} shown={shown} hasNumbers={hasNumbers} />}
+      </pre>
+      {children}
+    </div>
+  );
+}
+
+function LayoutSwitch() {
+  const [layout, setLayout] = useLayout();
+  return (
+    <div className="diff-switch" role="group" aria-label="Layout of the changes">
+      {layouts.map((each) => (
+        <button key={each} type="button" className="link" aria-pressed={each === layout} onClick={() => setLayout(each)}>
+          {each === "split" ? "Split" : "Unified"}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+function Lines({ lines, shown, hasNumbers }: Pick<FrameProps, "lines" | "shown" | "hasNumbers">) {
+  return lines.map((line, at) =>
+    shown[at] ? <DiffLine key={at} line={line} hasNumbers={hasNumbers} /> : <Gap key={at} shown={shown} at={at} />,
+  );
+}
+
+function Pairs({ lines, shown }: Pick<FrameProps, "lines" | "shown">) {
+  const pairs = pairsOf(lines, shown);
+  const areShown = pairs.map(({ isShown }) => isShown);
+  return pairs.map(({ left, right, isShown }, at) =>
+    isShown ? (
+      <span key={at} className="diff-pair">
+        <DiffLine line={left} />
+        <DiffLine line={right} />
+      </span>
+    ) : (
+      <Gap key={at} shown={areShown} at={at} />
+    ),
+  );
+}
+
+/** The number of lines that are hidden here, at the first of them. */
+function Gap({ shown, at }: { readonly shown: readonly boolean[]; readonly at: number }) {
+  if (at > 0 && !shown[at - 1]) return null;
+  const end = shown.indexOf(true, at);
+  return (
+    <span className="diff-gap">
+      ⋯ {counted((end < 0 ? shown.length : end) - at, "line")}
+      {"\n"}
+    </span>
+  );
+}
+
+/** A line, or its empty place beside another line. */
+function DiffLine({ line, hasNumbers = false }: { readonly line: Line | undefined; readonly hasNumbers?: boolean }) {
+  if (!line) return <span className="diff-line" data-mark="none" />;
   return (
     <span className="diff-line" data-mark={line.mark}>
       {hasNumbers && <span className="diff-number">{line.number}</span>}
@@ -70,9 +130,4 @@ function DiffLine({ line, hasNumbers }: { readonly line: Line; readonly hasNumbe
       </span>
     </span>
   );
-}
-
-function gapAt(shown: readonly boolean[], at: number): number {
-  const end = shown.indexOf(true, at);
-  return (end < 0 ? shown.length : end) - at;
 }

@@ -25,6 +25,8 @@ export function summaryOfCall({ name, input, asked }: ToolRow): string {
       return kind.what || summaryOf(input);
     case "plan":
       return "Plan";
+    case "agent":
+      return kind.title || summaryOf(kind.prompt);
     default:
       return summaryOf(input);
   }
@@ -41,7 +43,8 @@ function answerOf(question: QuestionMessage): string | undefined {
 export function HeadFacts({ row }: { readonly row: ToolRow }) {
   const kind = kindOf(row.name, row.input);
   if (kind.kind === "edit") return <ChangeCounts changes={kind.changes} />;
-  if (kind.kind === "look" && row.state === "done") return <span className="fact">{sizeOf(row)}</span>;
+  if (kind.kind === "agent") return kind.type ? <span className="fact">{kind.type}</span> : null;
+  if (kind.kind === "look" && row.state === "done" && row.output !== undefined) return <span className="fact">{sizeOf(row)}</span>;
   const code = kind.kind === "command" ? exitCodeOf(row.output) : undefined;
   return code ? <span className="exit">exit {code}</span> : null;
 }

@@ -76,6 +76,32 @@ function withWords(lines: readonly Line[]): Line[] {
   return result;
 }
 
+/** A line of the split view: the old text on the left, and the new text on the right. */
+export interface Pair {
+  readonly left: Line | undefined;
+  readonly right: Line | undefined;
+  readonly isShown: boolean;
+}
+
+/** Removed lines stand beside the added lines after them. A pair is shown if one of its lines is. */
+export function pairsOf(lines: readonly Line[], shown: readonly boolean[]): Pair[] {
+  const pairs: Pair[] = [];
+  for (let at = 0; at < lines.length; ) {
+    const minus = runOf(lines, at, "-");
+    const plus = runOf(lines, at + minus, "+");
+    if (minus + plus === 0) {
+      pairs.push({ left: lines[at], right: lines[at], isShown: shown[at] === true });
+      at++;
+    }
+    for (let pair = 0; pair < Math.max(minus, plus); pair++) {
+      const [old, now] = [pair < minus ? at + pair : -1, pair < plus ? at + minus + pair : -1];
+      pairs.push({ left: lines[old], right: lines[now], isShown: shown[old] === true || shown[now] === true });
+    }
+    at += minus + plus;
+  }
+  return pairs;
+}
+
 function runOf(lines: readonly Line[], from: number, mark: string): number {
   let end = from;
   while (lines[end]?.mark === mark) end++;

@@ -1,5 +1,5 @@
 // Maps a tool call to what it does. The shape of the input decides if it is clear, and the name of the tool otherwise.
-import { fieldsOf } from "../given.ts";
+import { changeIn, fieldsOf, fileIn, pathNameIn } from "../given.ts";
 import { type Todo, todosIn } from "./todos.ts";
 
 export interface Change {
@@ -9,17 +9,47 @@ export interface Change {
 
 export type ToolKind =
   | { readonly kind: "command"; readonly command: string }
-  | { readonly kind: "edit"; readonly path: string; readonly changes: readonly Change[]; readonly isWhole: boolean }
+  | EditKind
   | { readonly kind: "patch"; readonly text: string }
   | { readonly kind: "todos"; readonly todos: readonly Todo[] }
   | { readonly kind: "plan"; readonly text: string }
-  | { readonly kind: "look"; readonly verb: "Read" | "Searched" | "Listed" | "Fetched"; readonly what: string }
+  | LookKind
+  | AgentKind
   | { readonly kind: "other" };
+
+export interface EditKind {
+  readonly kind: "edit";
+  readonly path: string;
+  readonly changes: readonly Change[];
+  /** Whether the whole file is written, so that the numbers of its lines are known. */
+  readonly isWhole: boolean;
+  /** The names of the fields of which the path and the changes show everything. Any other field may have an effect too. */
+  readonly shown: readonly string[];
+}
+
+export interface LookKind {
+  readonly kind: "look";
+  readonly verb: "Read" | "Searched" | "Listed" | "Fetched";
+  readonly what: string;
+  /** Whether it looks at the web. `what` is then a URL or a query. */
+  readonly isWeb: boolean;
+}
+
+/** A call that starts a sub-agent. */
+export interface AgentKind {
+  readonly kind: "agent";
+  readonly title: string;
+  /** The type of the sub-agent, or an empty text. */
+  readonly type: string;
+  readonly prompt: string;
+  /** The names of the fields from which these are. */
+  readonly shown: readonly string[];
+}
 
 const patchStart = /^(\*\*\* Begin Patch|diff --git |--- \S.*\n\+\+\+ )/;
 
 /** The names of tools that only look, in lower case and without separators. */
-const looks: Readonly<Record<string, "Read" | "Searched" | "Listed" | "Fetched">> = {
+const looks: Readonly<Record<string, LookKind["verb"]>> = {
   read: "Read",
   readfile: "Read",
   readmanyfiles: "Read",
@@ -30,13 +60,21 @@ const looks: Readonly<Record<string, "Read" | "Searched" | "Listed" | "Fetched">
   searchfilecontent: "Searched",
   grepsearch: "Searched",
   websearch: "Searched",
+  searchweb: "Searched",
   googlewebsearch: "Searched",
   ls: "Listed",
   list: "Listed",
   listdirectory: "Listed",
   fetch: "Fetched",
+  fetchurl: "Fetched",
   webfetch: "Fetched",
 };
+
+/** The names of tools that search the web. All that fetch use it too. */
+const webSearches = ["websearch", "searchweb", "googlewebsearch"];
+
+/** The names of tools that start a sub-agent: those of Claude Code and opencode, of Codex, and of Gemini CLI. */
+const agentTools = ["task", "agent", "spawnagent", "delegatetoagent", "invokeagent", "codebaseinvestigator"];
 
 /** The kinds of calls, by their inputs. The same input has the same `Change` objects, so it is compared only once. */
 const kinds = new WeakMap<object, { readonly name: string; readonly kind: ToolKind }>();
@@ -61,30 +99,14 @@ function kindOfNew(name: string, input: unknown): ToolKind {
   if (patch) return { kind: "patch", text: patch };
   const edit = editIn(input);
   if (edit) return edit;
+  const agent = agentIn(simple, fields);
+  if (agent) return agent;
   const command = commandIn(fields.command);
   if (command) return { kind: "command", command };
   const verb = Object.hasOwn(looks, simple) ? looks[simple] : undefined;
-  return verb ? { kind: "look", verb, what: lookedAt(input) } : { kind: "other" };
-}
-
-/** The file of a call. The agents name the field differently. */
-export function fileIn(input: unknown): string | undefined {
-  const fields = fieldsOf(input);
-  return pathNames.map((name) => fields[name]).find((value): value is string => typeof value === "string" && value !== "");
-}
-
-const pathNames = ["file_path", "filePath", "absolute_path", "notebook_path", "path"];
-const changeNames = ["old_string", "oldString", "oldText", "new_string", "newString", "newText"];
-
-/** The names of the fields of which a diff and the path show everything. */
-export function fieldsOfChange(input: unknown, path: string): string[] {
-  const fields = fieldsOf(input);
-  const names = pathNames.filter((name) => fields[name] === path);
-  const one = changeIn(input);
-  if (one) return [...names, ...changeNames.filter((name) => fields[name] === one.before || fields[name] === one.after)];
-  if (!Array.isArray(fields.edits)) return [...names, "content"];
-  const isAll = fields.edits.every((edit) => Object.keys(fieldsOf(edit)).every((name) => changeNames.includes(name)));
-  return isAll ? [...names, "edits"] : names;
+  if (!verb) return { kind: "other" };
+  const isWeb = verb === "Fetched" || webSearches.includes(simple);
+  return { kind: "look", verb, what: isWeb ? lookedUp(input) : lookedAt(input), isWeb };
 }
 
 function commandIn(command: unknown): string | undefined {
@@ -92,26 +114,35 @@ function commandIn(command: unknown): string | undefined {
   return typeof command === "string" ? command : undefined;
 }
 
-function editIn(input: unknown): ToolKind | undefined {
-  const fields = fieldsOf(input);
-  const path = fileIn(input);
-  if (!path) return undefined;
+function editIn(input: unknown): EditKind | undefined {
+  const { edits, content } = fieldsOf(input);
+  const [path, pathName] = [fileIn(input), pathNameIn(input)];
+  if (path === undefined || pathName === undefined) return undefined;
+  const edit = (changes: readonly Change[], names: readonly string[], isWhole = false): EditKind => {
+    const pairs = changes.map(({ before, after }) => ({ before, after }));
+    return { kind: "edit", path, changes: pairs, isWhole, shown: [pathName, ...names] };
+  };
   const one = changeIn(input);
-  if (one) return { kind: "edit", path, changes: [one], isWhole: false };
-  if (Array.isArray(fields.edits) && fields.edits.length > 0) {
-    const changes = fields.edits.map(changeIn);
-    const isKnown = changes.every((change) => change !== undefined);
-    return isKnown ? { kind: "edit", path, changes, isWhole: false } : undefined;
+  if (one) return edit([one], one.names);
+  if (Array.isArray(edits) && edits.length > 0) {
+    const changes = edits.map(changeIn);
+    if (!changes.every((change) => change !== undefined)) return undefined;
+    // If an edit has another field, its two texts do not show everything.
+    const isAll = edits.every((each) => Object.keys(fieldsOf(each)).length === 2);
+    return edit(changes, isAll ? ["edits"] : []);
   }
-  if (typeof fields.content !== "string") return undefined;
-  return { kind: "edit", path, changes: [{ before: "", after: fields.content }], isWhole: true };
+  return typeof content === "string" ? edit([{ before: "", after: content }], ["content"], true) : undefined;
 }
 
-function changeIn(value: unknown): Change | undefined {
-  const fields = fieldsOf(value);
-  const before = fields.old_string ?? fields.oldString ?? fields.oldText;
-  const after = fields.new_string ?? fields.newString ?? fields.newText;
-  return typeof before === "string" && typeof after === "string" ? { before, after } : undefined;
+function agentIn(simple: string, fields: Readonly<Record<string, unknown>>): AgentKind | undefined {
+  const named = (...names: string[]) => names.find((name) => typeof fields[name] === "string" && fields[name] !== "");
+  const type = named("subagent_type", "subagentType", "agent_type", "agent_name");
+  const prompt = named("prompt", "objective", "message");
+  if (prompt === undefined || (!agentTools.includes(simple) && !(type && "description" in fields))) return undefined;
+  const title = named("description", "title");
+  const text = (name: string | undefined) => (name === undefined ? "" : String(fields[name]));
+  const shown = [title, type, prompt].filter((name) => name !== undefined);
+  return { kind: "agent", title: text(title), type: text(type), prompt: text(prompt), shown };
 }
 
 /** A patch as text: in a field, or one for each changed file. */
@@ -131,4 +162,14 @@ function lookedAt(input: unknown): string {
   const fields = fieldsOf(input);
   const wanted = [fields.pattern, fields.query, fields.url, fileIn(input), fields.prompt];
   return String(wanted.find((value) => typeof value === "string" && value) ?? "");
+}
+
+/** The URL or the query of a call that uses the web. Gemini writes the URLs into a prompt. */
+function lookedUp(input: unknown): string {
+  const { url, urls, query, prompt } = fieldsOf(input);
+  const [first]: unknown[] = Array.isArray(urls) ? urls : [];
+  const asked = typeof prompt === "string" ? prompt : undefined;
+  // A full stop or a comma after a URL is not a part of it.
+  const inPrompt = asked && (/https?:\/\/[^\s<>"')\]]*[^\s<>"')\].,;:!?]/.exec(asked)?.[0] ?? asked);
+  return String([url, first, query, inPrompt].find((value) => typeof value === "string" && value) ?? "");
 }

@@ -11,8 +11,22 @@ export interface Todo {
 /** The row with the newest to-do list of an agent. Earlier lists are folded. */
 export const NewestTodos = createContext<string | undefined>(undefined);
 
-/** The to-do list in an input or a notice. The agents name its fields differently. */
+/** The lists of the values that were read, or `null`. */
+const known = new WeakMap<object, readonly Todo[] | null>();
+
+/** The to-do list in an input or a notice. The same value has the same list, so it is read only once. */
 export function todosIn(value: unknown): readonly Todo[] | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  let todos = known.get(value);
+  if (todos === undefined) {
+    todos = todosInNew(value) ?? null;
+    known.set(value, todos);
+  }
+  return todos ?? undefined;
+}
+
+/** The agents name the fields of the list differently. */
+function todosInNew(value: object): readonly Todo[] | undefined {
   const fields = fieldsOf(value);
   const list = [fields.todos, fields.plan, fields.entries, fields.items].find(Array.isArray);
   if (!list || list.length === 0) return undefined;

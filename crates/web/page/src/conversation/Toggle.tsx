@@ -1,0 +1,29 @@
+import { Icon, type IconName } from "../ui/Icon.tsx";
+
+interface Props {
+  readonly icon: IconName;
+  /** The end of the test id. */
+  readonly id: string;
+  readonly name: string;
+  readonly hint?: string;
+  readonly on: boolean;
+  readonly set: (on: boolean) => void;
+}
+
+/** An action of the agent's header that is on or off. On a phone, the sheet of actions shows its name. */
+export function Toggle({ icon, id, name, hint = name, on, set }: Props) {
+  return (
+    <button
+      type="button"
+      className="icon-button"
+      aria-label={name}
+      title={hint}
+      aria-pressed={on}
+      data-testid={`toggle-${id}`}
+      onClick={() => set(!on)}
+    >
+      <Icon name={icon} />
+      <span className="action-name">{name}</span>
+    </button>
+  );
+}
