@@ -38,7 +38,10 @@ impl Approvals {
     /// Removes a settled permission request, and returns its verdict. `None` if the client does not know the request.
     pub(crate) fn settle(&mut self, settling: &Settling) -> Option<Verdict> {
         let Approval { call, allowing } = self.0.remove(&settling.request_id)?;
-        let approved = settling.option_id.as_ref().is_some_and(|option| allowing.contains(option));
+        let options = settling.option_ids.as_deref().unwrap_or(settling.option_id.as_slice());
+        // A text is an answer to a question of the agent.
+        let is_answered = !options.is_empty() || settling.text.is_some();
+        let approved = is_answered && options.iter().all(|option| allowing.contains(option));
         Some(Verdict { call, approved })
     }
 }

@@ -23,11 +23,13 @@ use super::questions::{Questions, Settled};
 use super::rest::Rest;
 use super::spool::Spool;
 use crate::deadline::passed;
-use crate::run_folder::{ANSWER_BYTES, ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
+use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
 
 /// Added to the number of the signal that has ended a program, as shells do.
 const SIGNALLED: i32 = 128;
+/// How many bytes of a line that is too long are kept. Nobody reads them.
+const HEAD_BYTES: usize = 4 << 10;
 /// The default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 /// The exit code if it is not known how the program has ended.
@@ -92,7 +94,7 @@ impl<'a> Exchange<'a> {
     ) -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let spool = Spool::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-        let head_bytes = ANSWER_BYTES.min(limits.line_bytes);
+        let head_bytes = HEAD_BYTES.min(limits.line_bytes);
         Ok(Self {
             limits,
             program: Program::start(folder, program)?,
