@@ -4,7 +4,6 @@ mod survey;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::slice;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -185,7 +184,7 @@ impl ClaudeConversation {
     fn survey_answered(&mut self, mut survey: Survey, choice: &Choice, out: &mut Outbox) {
         let taken = match choice {
             Choice::TurnCancelled => return,
-            Choice::Option(option) => survey.take(slice::from_ref(option), None),
+            Choice::Option(option) => survey.take(std::slice::from_ref(option), None),
             Choice::Composed { options, text } => survey.take(options, text.as_deref()),
             Choice::OptionWithNote { .. } | Choice::Dismissed => false,
         };

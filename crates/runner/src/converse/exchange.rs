@@ -28,8 +28,6 @@ use crate::{FramerLimits, LineFramer};
 
 /// Added to the number of the signal that has ended a program, as shells do.
 const SIGNALLED: i32 = 128;
-/// How many bytes of a line that is too long are kept. Nobody reads them.
-const HEAD_BYTES: usize = 4 << 10;
 /// The default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
 /// The exit code if it is not known how the program has ended.
@@ -94,11 +92,11 @@ impl<'a> Exchange<'a> {
     ) -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let spool = Spool::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-        let head_bytes = HEAD_BYTES.min(limits.line_bytes);
         Ok(Self {
             limits,
             program: Program::start(folder, program)?,
-            framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes }),
+            // Nobody reads the beginning of a line that is too long.
+            framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes: 0 }),
             fed: 0,
             spool,
             answers: Answers::open(folder)?,
