@@ -3,8 +3,6 @@
 use std::future::pending;
 use std::io;
 
-use serde_json::json;
-
 use super::asked::Asked;
 use super::client::Client;
 use super::screen::{Screen, Style};
@@ -41,7 +39,9 @@ impl<'a> Answers<'a> {
     /// Shows a request, and how to answer it if the user cannot type the answer here.
     pub(crate) fn asked(&mut self, asked: Asked, screen: &mut Screen) {
         asked.show(screen);
-        if !self.can_type {
+        if self.can_type {
+            asked.show_more_answers(screen);
+        } else {
             screen.line(Style::Dim, &format!("  {}", self.command(&asked)));
         }
         self.last_shown.clone_from(&asked.request_id);
@@ -71,6 +71,7 @@ impl<'a> Answers<'a> {
             }
             if self.last_shown != asked.request_id {
                 asked.show(screen);
+                asked.show_more_answers(screen);
             }
             self.prompted.clone_from(&asked.request_id);
             self.last_shown.clone_from(&asked.request_id);
@@ -99,14 +100,14 @@ impl<'a> Answers<'a> {
             screen.remark(&format!("to answer: {}", self.command(asked)));
             return Ok(());
         };
-        let Some(option) = asked.option(&line) else {
+        let Some(answer) = asked.answer(&line) else {
             if !line.trim().is_empty() {
                 screen.remark(&format!("type {}, or the id or the name of an option", asked.numbers()));
             }
             return Ok(());
         };
         let path = ["api", "agents", self.agent, "permissions", &asked.request_id];
-        match self.client.post(&path, &json!({ "optionId": option })).await {
+        match self.client.post(&path, &answer).await {
             Ok(_) => drop(self.open.remove(0)),
             Err(error) if error.exit == Exit::Unreachable => return Err(error),
             // For example, somebody else was faster. Then the agent's next event says so.
