@@ -3,6 +3,7 @@
 //! `cargo xtask test` sets both.
 
 mod accessible;
+mod answering;
 mod asking;
 mod behind_nginx;
 mod event_source;

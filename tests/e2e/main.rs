@@ -50,6 +50,7 @@ mod real_tools;
 mod remote_server;
 mod resting;
 mod resting_acp;
+mod richer_answers;
 mod slow_client;
 mod small_server;
 mod supervisor_program;

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::harness::{TestServer, processes_of_agent, text_of};
 use crate::model_server::{Gate, ModelServer, Reply, claude};
 use crate::real_agents::{Agent, SLOW, ended, stories};
-use crate::real_questions::{is_told_what_the_user_has_chosen, questions};
+use crate::real_questions::{
+    is_told, is_told_what_the_user_has_chosen, is_told_why_it_is_refused, questions,
+};
 
 pub(crate) const TWO_WAY: Agent = Agent {
     kind: "claude-two-way",
@@ -40,12 +42,20 @@ stories!(TWO_WAY);
 questions!(TWO_WAY, shell);
 
 fn databases(_: &str) -> (&'static str, Value) {
+    choice(false)
+}
+
+fn several_databases(_: &str) -> (&'static str, Value) {
+    choice(true)
+}
+
+fn choice(several: bool) -> (&'static str, Value) {
     let option = |label: &str| json!({ "label": label, "description": "for what is kept" });
     let question = json!({
         "question": "Which database?",
         "header": "Database",
         "options": [option("One file 🪶"), option("A server")],
-        "multiSelect": false,
+        "multiSelect": several,
     });
     ("AskUserQuestion", json!({ "questions": [question] }))
 }
@@ -53,6 +63,23 @@ fn databases(_: &str) -> (&'static str, Value) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lets_the_user_choose() {
     is_told_what_the_user_has_chosen(&TWO_WAY, databases, "One file 🪶").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tells_the_model_the_note_of_a_rejection() {
+    is_told_why_it_is_refused(&TWO_WAY, shell, "Use the *other* file 🙂").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tells_the_model_several_answers_and_a_text() {
+    is_told(
+        &TWO_WAY,
+        several_databases,
+        &json!({ "optionIds": ["answer_1", "answer_2"] }),
+        "One file 🪶, A server",
+    )
+    .await;
+    is_told(&TWO_WAY, databases, &json!({ "text": "Paper and a pen ✏" }), "Paper and a pen ✏").await;
 }
 
 async fn send(server: &TestServer, id: &str, content: &str) {

@@ -43,6 +43,17 @@ impl Asking {
         format!("/api/agents/{}/permissions/{request}", self.id)
     }
 
+    /// Answers, and checks that the result of the tool call has these words when the model gets it.
+    async fn tells_the_model(&self, answer: &Value, words: &str) {
+        let (status, told) = self.server.post(&self.path(), answer).await;
+        assert_eq!(status, 200, "{told}");
+        let ended = ended(&self.server, &self.id).await;
+        assert_eq!(ended["status"], "completed", "{ended}");
+        let said = self.model.requests()[1].conversation();
+        let mut told = said.iter().filter(|line| !line.starts_with("assistant: "));
+        assert!(told.any(|line| line.contains(words)), "{said:?}");
+    }
+
     /// How the permission request was settled.
     async fn resolved(&self) -> Value {
         let events = self.server.events(&self.id).await;
@@ -97,14 +108,21 @@ pub(crate) async fn is_told_what_the_user_has_chosen(agent: &Agent, choice: Forb
     let asking = Asking::start(agent, choice).await;
     let options = asking.question["options"].as_array().unwrap();
     let chosen = options.iter().find(|option| option["name"] == words).expect("it can be chosen");
-    let answer = json!({ "optionId": chosen["optionId"] });
-    let (status, answer) = asking.server.post(&asking.path(), &answer).await;
-    assert_eq!(status, 200, "{answer}");
-    let ended = ended(&asking.server, &asking.id).await;
-    assert_eq!(ended["status"], "completed", "{ended}");
-    let said = asking.model.requests()[1].conversation();
-    let told = said.iter().filter(|line| !line.starts_with("assistant: "));
-    assert!(told.clone().any(|line| line.contains(words)), "{said:?}");
+    asking.tells_the_model(&json!({ "optionId": chosen["optionId"] }), words).await;
+}
+
+/// The agent gets this answer, and tells it to the model in these words.
+pub(crate) async fn is_told(agent: &Agent, choice: Forbidden, answer: &Value, words: &str) {
+    Asking::start(agent, choice).await.tells_the_model(answer, words).await;
+}
+
+pub(crate) async fn is_told_why_it_is_refused(agent: &Agent, forbidden: Forbidden, note: &str) {
+    let asking = Asking::start(agent, forbidden).await;
+    assert_eq!(asking.question["accepts"]["note"], true, "{}", asking.question);
+    let answer = json!({ "optionId": asking.option("reject_once"), "note": note });
+    asking.tells_the_model(&answer, note).await;
+    assert!(!asking.wanted.exists(), "it has not done what it was not allowed to");
+    assert_eq!(asking.resolved().await["note"], note);
 }
 
 pub(crate) async fn is_refused_and_goes_on_without_it(agent: &Agent, forbidden: Forbidden) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokenrail_application::{AgentService, AnswerOutcome, Refusal};
-use tokenrail_domain::AgentId;
+use tokenrail_domain::{AgentId, PermissionReply};
 use tokenrail_ports::PermissionAnswer;
 use tokio::time::{Instant, sleep};
 
@@ -76,7 +76,8 @@ impl Answerer {
             1 => Some("maybe"),
             _ => Some(self.dice.pick(&OPTIONS)),
         };
-        Some(PermissionAnswer { question: String::clone(question), option: option.map(str::to_owned) })
+        let reply = PermissionReply::of(option.map(str::to_owned));
+        Some(PermissionAnswer { question: String::clone(question), reply })
     }
 
     /// The run knows this permission request. If it was sent before the server was restarted, clients are told so too.
@@ -99,7 +100,8 @@ impl Answerer {
         answer: &PermissionAnswer,
         told: Result<AnswerOutcome, Refusal>,
     ) {
-        let PermissionAnswer { question, option } = answer;
+        let PermissionAnswer { question, reply } = answer;
+        let option = reply.first_option();
         world.sync(agent);
         let saved =
             world.lock().ledgers.get(&agent).and_then(|ledger| ledger.questions.get(question).cloned());
@@ -110,7 +112,7 @@ impl Answerer {
                 if self.seen.get(question).is_some_and(|seen| *seen < life) {
                     world.reach("a question of before a crash was answered");
                 }
-                if saved != Some(QuestionSoFar::Settled(option.clone())) {
+                if saved != Some(QuestionSoFar::Settled(option.map(str::to_owned))) {
                     world.fail(format!("Q1: {answer:?} is told to have settled it, and it is {saved:?}"));
                 }
                 let first = world.lock().settled.insert((agent, question.clone()));
@@ -121,7 +123,7 @@ impl Answerer {
             Ok(AnswerOutcome::HandedOn) => world.reach("an answer was handed on"),
             Err(Refusal::OptionUnknown { .. }) => {
                 world.reach("an answer was not offered");
-                if option.as_deref().is_none_or(|option| OPTIONS.contains(&option)) {
+                if option.is_none_or(|option| OPTIONS.contains(&option)) {
                     world.fail(format!("Q3: {answer:?} is told not to have been offered"));
                 }
             }

@@ -297,6 +297,8 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::TurnUnknown(_)
         | Refusal::TurnStarted(_)
         | Refusal::OptionUnknown { .. }
+        | Refusal::ReplyNotAccepted(_)
+        | Refusal::ReplyTooLong { .. }
         | Refusal::KeyReused => true,
         Refusal::TooManyQueuedLaunches
         | Refusal::TooManyImports

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, Sequence, TurnNumber};
+use tokenrail_domain::{AgentId, ReplyFault, Sequence, TurnNumber};
 use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 
 /// Why a use case was refused: one variant for each case that a client handles differently.
@@ -50,6 +50,10 @@ pub enum Refusal {
     TurnUnknown(TurnNumber),
     #[error("turn {0} is no longer queued; if it runs, cancel the agent to stop it")]
     TurnStarted(TurnNumber),
+    #[error(transparent)]
+    ReplyNotAccepted(ReplyFault),
+    #[error("must be at most {limit} bytes long (limits.answer_text_bytes)")]
+    ReplyTooLong { part: ReplyText, limit: usize },
     #[error("the server is shutting down")]
     ShuttingDown,
     #[error(transparent)]
@@ -65,4 +69,11 @@ impl From<FolderError> for Refusal {
             FolderError::NotMade(error) => Self::Store(StoreError::Unavailable(Box::new(error))),
         }
     }
+}
+
+/// A text in the reply to a permission request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyText {
+    Text,
+    Note,
 }

@@ -55,7 +55,7 @@ mod waiting;
 mod tests;
 
 pub use batch::Batch;
-pub use error::Refusal;
+pub use error::{Refusal, ReplyText};
 pub use follow::{Follower, Next, Page, StreamEnd};
 pub use lifecycle::{KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader};
 pub use limits::{

@@ -84,6 +84,8 @@ pub struct CommandLimits {
     /// How long a client that answers a permission request waits for the confirmation that the agent has taken the
     /// answer.
     pub answer_timeout: Duration,
+    /// Bytes of the text, or of the note, in the answer to a permission request.
+    pub answer_text_bytes: usize,
     /// How long a command to an agent waits while the agent's task is saving.
     pub command_timeout: Duration,
     /// How many times an agent is asked to stop if asking fails, with a pause of `retry_pause` between two tries.
@@ -97,6 +99,7 @@ impl Default for CommandLimits {
         Self {
             stop_timeout: Duration::from_secs(25),
             answer_timeout: Duration::from_secs(10),
+            answer_text_bytes: 10 << 10,
             command_timeout: Duration::from_secs(5),
             stop_tries: 10,
             idempotency_age: Duration::from_hours(24),

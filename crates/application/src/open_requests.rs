@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokenrail_domain::{AgentId, JsonText, PermissionOption, PermissionRequest, Timestamp, cut};
+use tokenrail_domain::{Accepts, AgentId, JsonText, PermissionOption, PermissionRequest, Timestamp, cut};
 
 /// An open permission request, as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,7 @@ pub struct OpenRequest {
     /// `None` if the input is too long for a list.
     pub input: Option<JsonText>,
     pub options: Vec<PermissionOption>,
+    pub accepts: Accepts,
     pub asked_at: Timestamp,
     /// When the request is settled without an answer. `None` if unknown.
     pub expires_at: Option<Timestamp>,
@@ -134,13 +135,14 @@ impl OpenRequest {
             mut tool,
             input,
             options,
+            accepts,
             asked_at: _,
             expires_at,
             default_option,
         } = request;
         cut(&mut tool, field_bytes);
         let input = Some(input).filter(|input| input.as_str().len() <= field_bytes);
-        Self { agent, request_id, call, tool, input, options, asked_at, expires_at, default_option }
+        Self { agent, request_id, call, tool, input, options, accepts, asked_at, expires_at, default_option }
     }
 
     pub fn place(&self) -> RequestPlace {

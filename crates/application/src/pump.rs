@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use tokenrail_domain::{AgentId, EventBody, Timestamp, Turn};
+use tokenrail_domain::{AgentId, EventBody, PermissionReply, Timestamp, Turn};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -60,8 +60,8 @@ struct SavedBatch {
     append: Append,
     /// How much of this run is in the journal now.
     mark: Mark,
-    /// The permission requests that the batch settles, each with the chosen option.
-    settled: Vec<(String, Option<String>)>,
+    /// The permission requests that the batch settles, each with the reply.
+    settled: Vec<(String, PermissionReply)>,
     /// What the batch changes in the open permission requests.
     changes: Vec<RequestChange>,
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::mem;
 
-use tokenrail_domain::{PermissionRequest, Timestamp};
+use tokenrail_domain::{Accepts, PermissionReply, PermissionRequest, ReplyFault, Timestamp};
 use tokenrail_ports::PermissionAnswer;
 use tokio::sync::oneshot;
 
@@ -14,8 +14,8 @@ use crate::open_requests::RequestChange;
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     asked: BTreeMap<String, State>,
-    /// The requests that unsaved events have settled, each with the chosen option.
-    settled: Vec<(String, Option<String>)>,
+    /// The requests that unsaved events have settled, each with the reply.
+    settled: Vec<(String, PermissionReply)>,
     /// The requests that the journal had before this run was adopted, as far as they are open.
     known: Vec<RequestChange>,
     /// The changes by unsaved events.
@@ -24,7 +24,11 @@ pub(crate) struct Questions {
 
 #[derive(Debug)]
 enum State {
-    Open { options: Vec<String> },
+    /// `options` are the ids and kinds.
+    Open {
+        options: Vec<(String, &'static str)>,
+        accepts: Accepts,
+    },
     Settled,
 }
 
@@ -46,25 +50,28 @@ pub(crate) enum Answered {
     Unknown,
     /// The request has no such option, but these.
     NoSuchOption { options: Vec<String> },
+    /// The request does not accept such an answer.
+    NotAccepted(ReplyFault),
 }
 
 impl Questions {
     /// Opens a request. If that is not `fresh`, the journal has it already. `now` is when it was sent, if it does not say
     /// that itself.
     pub(crate) fn ask(&mut self, request: Box<PermissionRequest>, fresh: bool, now: Timestamp) {
-        let options = request.options.iter().map(|option| option.id.clone()).collect();
-        self.asked.insert(request.id.clone(), State::Open { options });
+        let options = request.options.iter().map(|option| (option.id.clone(), option.kind)).collect();
+        let accepts = request.accepts;
+        self.asked.insert(request.id.clone(), State::Open { options, accepts });
         let asked_at = request.asked_at.unwrap_or(now);
         let asked = RequestChange::Asked { request, asked_at };
         if fresh { self.changes.push(asked) } else { self.known.push(asked) }
     }
 
     /// Settles a request. If that is not `fresh`, the journal has it already, and no client waits for it.
-    pub(crate) fn settle(&mut self, question: String, option: Option<String>, fresh: bool) {
+    pub(crate) fn settle(&mut self, question: String, reply: PermissionReply, fresh: bool) {
         self.asked.insert(question.clone(), State::Settled);
         if fresh {
             self.changes.push(RequestChange::Settled { request_id: question.clone() });
-            self.settled.push((question, option));
+            self.settled.push((question, reply));
         } else {
             // A long turn has many requests that are settled, and each has an input.
             self.known.retain(|change| !change.opens(&question));
@@ -76,9 +83,15 @@ impl Questions {
         match self.asked.get(&answer.question) {
             None => Some(Answered::Unknown),
             Some(State::Settled) => Some(Answered::NotOpen),
-            Some(State::Open { options }) => {
-                let offered = answer.option.as_ref().is_none_or(|option| options.contains(option));
-                (!offered).then(|| Answered::NoSuchOption { options: options.clone() })
+            Some(State::Open { options, accepts }) => {
+                let kind_of = |id: &str| options.iter().find(|(known, _)| known == id).map(|(_, kind)| *kind);
+                match answer.reply.fault(*accepts, kind_of)? {
+                    ReplyFault::UnknownOption => {
+                        let options = options.iter().map(|(id, _)| id.clone()).collect();
+                        Some(Answered::NoSuchOption { options })
+                    }
+                    fault => Some(Answered::NotAccepted(fault)),
+                }
             }
         }
     }
@@ -101,7 +114,7 @@ impl Questions {
     }
 
     /// The requests that were settled since the last call.
-    pub(crate) fn take_settled(&mut self) -> Vec<(String, Option<String>)> {
+    pub(crate) fn take_settled(&mut self) -> Vec<(String, PermissionReply)> {
         mem::take(&mut self.settled)
     }
 }
@@ -119,6 +132,7 @@ mod tests {
             tool: "Bash".to_owned(),
             input: JsonText::new_unchecked("{}"),
             options: Vec::new(),
+            accepts: Accepts::default(),
             asked_at: None,
             expires_at: None,
             default_option: None,
@@ -133,7 +147,7 @@ mod tests {
             let id = number.to_string();
             questions.ask(request(&id), false, Timestamp(1));
             if number != 7 {
-                questions.settle(id, None, false);
+                questions.settle(id, PermissionReply::default(), false);
             }
         }
         let kept = questions.take_known();

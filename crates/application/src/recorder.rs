@@ -135,7 +135,7 @@ impl Recorder {
                 Said::Asked(request) if is_new || planted::unless(Bug::QuestionsNotReadAgain) => {
                     self.questions.ask(request, is_new, now);
                 }
-                Said::Settled { question, option } => self.questions.settle(question, option, is_new),
+                Said::Settled { question, reply } => self.questions.settle(question, reply, is_new),
                 Said::Session(session) => self.hear_session(&session, is_new, end_offset, now),
                 Said::Event(body) if is_new => self.record(body, end_offset, now),
                 Said::End { message, outcome, rest } if is_new => {

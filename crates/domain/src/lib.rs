@@ -46,7 +46,7 @@ pub use ids::{
 };
 pub use json::JsonText;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};
-pub use permission::{PermissionOption, PermissionRequest};
+pub use permission::{Accepts, PermissionOption, PermissionReply, PermissionRequest, ReplyFault};
 pub use said::{Said, TurnClose};
 pub use session::{SessionId, SessionIdError};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

@@ -1,7 +1,8 @@
 //! What a parser reads from an agent's output, before it has a sequence number.
 
 use crate::{
-    AgentError, ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, PermissionRequest,
+    AgentError, ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, PermissionReply,
+    PermissionRequest,
 };
 
 /// What a parser reads from an agent's output, before it has a sequence number.
@@ -16,10 +17,10 @@ pub enum Said {
     Session(String),
     /// The agent reports that its turn has ended, and how.
     Close(Box<TurnClose>),
-    /// The agent sent a permission request and waits for one of its options. A separate event tells clients about it.
+    /// The agent sent a permission request and waits for the reply. A separate event tells clients about it.
     Asked(Box<PermissionRequest>),
-    /// A permission request is no longer open. `option` is the chosen option, if any.
-    Settled { question: String, option: Option<String> },
+    /// A permission request is no longer open.
+    Settled { question: String, reply: PermissionReply },
     /// After a [`Said::Close`], the agent started another turn without a prompt from Tokenrail. Message ordinals start
     /// again at 0.
     OwnTurn,

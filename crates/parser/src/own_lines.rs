@@ -3,7 +3,7 @@
 //! | line | what is emitted |
 //! | --- | --- |
 //! | `{"tokenrail":"permission_request","requestId",…,"options":[{"optionId",…}],…}` | notice, and [`Said::Asked`] |
-//! | `{"tokenrail":"permission_resolved","requestId","optionId"?,"by"}` | notice, and [`Said::Settled`] |
+//! | `{"tokenrail":"permission_resolved","requestId","optionId"?,"by",…}` | notice, and [`Said::Settled`] |
 //! | `{"tokenrail":"error","class","code","text"}` | nothing: the parser ends the turn |
 //! | `{"tokenrail":"sent","id","method"}` | nothing: the parser matches the answer with this id to its request |
 //! | `{"tokenrail":"session_lost","sessionId","text"}` | notice |
@@ -43,10 +43,11 @@ impl OwnLines {
                 said.push(told(Notice::PERMISSION_REQUEST, text));
                 said.push(Said::Asked(Box::new(asked(request))));
             }
-            OwnLine::PermissionResolved { request_id, option_id, by: _ } => {
-                self.open.remove(request_id);
+            OwnLine::PermissionResolved(resolution) => {
+                let question = resolution.request_id.clone();
+                self.open.remove(&question);
                 said.push(told(Notice::PERMISSION_RESOLVED, text));
-                said.push(Said::Settled { question: request_id.clone(), option: option_id.clone() });
+                said.push(Said::Settled { question, reply: resolution.reply() });
             }
             OwnLine::SessionLost { .. } => said.push(told(SESSION_LOST, text)),
             OwnLine::Rests {}
@@ -77,6 +78,7 @@ fn asked(question: &PermissionQuestion) -> PermissionRequest {
         asked_at,
         expires_at,
         default_option_id,
+        accepts,
     } = question;
     PermissionRequest {
         id: request_id.clone(),
@@ -84,6 +86,7 @@ fn asked(question: &PermissionQuestion) -> PermissionRequest {
         tool: tool_name.clone(),
         input: JsonText::new_unchecked(input.get()),
         options: options.iter().map(offered).collect(),
+        accepts: *accepts,
         asked_at: *asked_at,
         expires_at: *expires_at,
         default_option: default_option_id.clone(),

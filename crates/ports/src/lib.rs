@@ -34,7 +34,7 @@ pub use append::{Append, TurnStep};
 pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
-pub use own_line::{Choosable, OptionKind, OwnFailure, OwnLine, PermissionQuestion, ResolvedBy};
+pub use own_line::{Choosable, OptionKind, OwnFailure, OwnLine, PermissionQuestion, Resolution, ResolvedBy};
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PastTurn, PermissionAnswer, Probe,

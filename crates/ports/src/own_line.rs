@@ -3,14 +3,19 @@
 //! Each is a JSON object that begins with [`OwnLine::PREFIX`]. The process that writes them ensures that no line of the
 //! agent begins in this way: it inserts a space before such a line, which has no meaning in JSON.
 
+mod accepted;
 mod iso_time;
+mod resolution;
 
 use std::borrow::Cow;
 
 use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use tokenrail_domain::{ErrorClass, Timestamp};
+use tokenrail_domain::{Accepts, ErrorClass, Timestamp};
+
+use accepted::AcceptsFields;
+pub use resolution::Resolution;
 
 /// A line that Tokenrail adds to the agent's output: for the processes that write such lines and the parsers that read
 /// them.
@@ -26,13 +31,7 @@ pub enum OwnLine {
     #[serde(skip_deserializing)]
     PermissionRequest(PermissionQuestion),
     /// The permission request is no longer open.
-    PermissionResolved {
-        request_id: String,
-        /// `None` if no option was chosen.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        option_id: Option<String>,
-        by: ResolvedBy,
-    },
+    PermissionResolved(Resolution),
     /// The turn has ended, and the process is idle until the next turn. As bytes: [`OwnLine::RESTS`].
     Rests {},
     /// Tokenrail asked the agent for the next turn.
@@ -74,6 +73,9 @@ pub struct PermissionQuestion {
     /// The option that is chosen then. `None` if none is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_option_id: Option<String>,
+    /// What the request accepts besides one option. Absent if nothing.
+    #[serde(with = "AcceptsFields", skip_serializing_if = "Accepts::is_plain")]
+    pub accepts: Accepts,
 }
 
 /// One of the answers to a permission request.
@@ -212,6 +214,8 @@ fn class<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ErrorClass, D::Er
 
 #[cfg(test)]
 mod tests {
+    use tokenrail_domain::PermissionReply;
+
     use super::*;
 
     #[test]
@@ -233,30 +237,48 @@ mod tests {
             asked_at: Some(Timestamp(1_795_299_000_000)),
             expires_at: Some(Timestamp(1_795_299_600_014)),
             default_option_id: Some("n".to_owned()),
+            accepts: Accepts { note: true, text: false, several: true },
         };
         let older = PermissionQuestion {
             asked_at: None,
             expires_at: None,
             default_option_id: None,
+            accepts: Accepts::default(),
             ..question.clone()
         };
-        let resolved = |option_id: Option<&str>| OwnLine::PermissionResolved {
-            request_id: "1-1".to_owned(),
-            option_id: option_id.map(str::to_owned),
-            by: ResolvedBy::User,
+        let resolved = |options: &[&str], text: Option<&str>, note: Option<&str>| {
+            let reply = PermissionReply {
+                options: options.iter().map(|option| (*option).to_owned()).collect(),
+                text: text.map(str::to_owned),
+                note: note.map(str::to_owned),
+            };
+            let resolution = Resolution::new("1-1".to_owned(), reply.clone(), ResolvedBy::User);
+            assert_eq!(resolution.reply(), reply);
+            OwnLine::PermissionResolved(resolution)
         };
         for (line, written) in [
             (OwnLine::Sent { id: 1, method: "a/b".into() }, r#""sent","id":1,"method":"a/b"}"#),
             (
                 OwnLine::PermissionRequest(question),
-                r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}],"askedAt":"2026-11-21T22:10:00.000Z","expiresAt":"2026-11-21T22:20:00.014Z","defaultOptionId":"n"}"#,
+                r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}],"askedAt":"2026-11-21T22:10:00.000Z","expiresAt":"2026-11-21T22:20:00.014Z","defaultOptionId":"n","accepts":{"note":true,"several":true}}"#,
             ),
             (
                 OwnLine::PermissionRequest(older),
                 r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}"#,
             ),
-            (resolved(Some("y")), r#""permission_resolved","requestId":"1-1","optionId":"y","by":"user"}"#),
-            (resolved(None), r#""permission_resolved","requestId":"1-1","by":"user"}"#),
+            (
+                resolved(&["y"], None, None),
+                r#""permission_resolved","requestId":"1-1","optionId":"y","by":"user"}"#,
+            ),
+            (resolved(&[], None, None), r#""permission_resolved","requestId":"1-1","by":"user"}"#),
+            (
+                resolved(&["a", "b"], Some("c"), None),
+                r#""permission_resolved","requestId":"1-1","optionId":"a","by":"user","optionIds":["a","b"],"text":"c"}"#,
+            ),
+            (
+                resolved(&["n"], None, Some("why")),
+                r#""permission_resolved","requestId":"1-1","optionId":"n","by":"user","note":"why"}"#,
+            ),
             (OwnLine::Rests {}, r#""rests"}"#),
             (OwnLine::Further { turn: 4 }, r#""further","turn":4}"#),
             (OwnLine::Agent { name: "x".to_owned() }, r#""agent","name":"x"}"#),

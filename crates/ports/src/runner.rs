@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, SessionId, TurnNumber};
+use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, PermissionReply, SessionId, TurnNumber};
 
 /// Runs one kind of agent, one turn at a time.
 ///
@@ -128,8 +128,7 @@ impl PastTurn {
 pub struct PermissionAnswer {
     /// The id of the permission request.
     pub question: String,
-    /// One of the options that the agent offered. `None` if none of them is chosen.
-    pub option: Option<String>,
+    pub reply: PermissionReply,
 }
 
 /// The state of a run that was started before the server was restarted.

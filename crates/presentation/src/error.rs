@@ -9,7 +9,8 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{self, HeaderValue};
 use actix_web::{HttpResponse, HttpResponseBuilder, ResponseError};
 use serde::Serialize;
-use tokenrail_application::{Refusal, StoreError};
+use tokenrail_application::{Refusal, ReplyText, StoreError};
+use tokenrail_domain::ReplyFault;
 use utoipa::ToSchema;
 
 pub(crate) use codes::Code;
@@ -230,9 +231,22 @@ impl From<Refusal> for Problem {
             Refusal::QuestionSettled(_) => Self::new(Code::AlreadyResolved, detail),
             Refusal::OptionUnknown { .. } => Self::field("optionId", detail),
             Refusal::TurnStarted(_) => Self::new(Code::TurnStarted, detail),
+            Refusal::ReplyNotAccepted(fault) => Self::field(field_of(fault), detail),
+            Refusal::ReplyTooLong { part: ReplyText::Text, .. } => Self::field("text", detail),
+            Refusal::ReplyTooLong { part: ReplyText::Note, .. } => Self::field("note", detail),
             Refusal::ShuttingDown => Self::new(Code::ShuttingDown, detail),
             Refusal::Store(error) => error.into(),
         }
+    }
+}
+
+/// The field of an answer to a permission request that is at fault.
+fn field_of(fault: ReplyFault) -> &'static str {
+    match fault {
+        ReplyFault::UnknownOption => "optionId",
+        ReplyFault::NotSeveral | ReplyFault::Unmixable => "optionIds",
+        ReplyFault::NoText => "text",
+        ReplyFault::NoNote | ReplyFault::NoteWithoutRejection => "note",
     }
 }
 

@@ -25,6 +25,15 @@ pub(crate) struct Question {
     pub(crate) tool_name: String,
     input: Box<RawValue>,
     options: Vec<Offer>,
+    #[serde(default)]
+    accepts: AcceptedAnswers,
+}
+
+/// What the request accepts besides one option.
+#[derive(Debug, Default, Deserialize)]
+struct AcceptedAnswers {
+    #[serde(default)]
+    note: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -40,8 +49,22 @@ struct Offer {
 pub(crate) struct Settling {
     pub(crate) request_id: String,
     #[serde(default)]
-    pub(crate) option_id: Option<String>,
-    pub(crate) by: String,
+    option_id: Option<String>,
+    /// All chosen options, if there are several.
+    #[serde(default)]
+    option_ids: Option<Vec<String>>,
+    #[serde(default)]
+    text: Option<String>,
+    #[serde(default)]
+    note: Option<String>,
+    by: String,
+}
+
+impl Settling {
+    /// What the user said to the rejection, or else who settled the request.
+    pub(crate) fn reason(&self) -> &str {
+        self.note.as_deref().unwrap_or(&self.by)
+    }
 }
 
 impl QuestionNotice {
@@ -74,6 +97,11 @@ impl Question {
         let offer = offers().find(|offer| offer.kind == once);
         let offer = offer.or_else(|| offers().find(|offer| offer.kind.starts_with(any)));
         offer.map(|offer| offer.option_id.as_str())
+    }
+
+    /// Whether a rejection may have a note to the agent.
+    pub(crate) fn accepts_note(&self) -> bool {
+        self.accepts.note
     }
 
     /// The options that allow the action.

@@ -46,7 +46,7 @@ pub use process::{
 };
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
-pub use run_folder::{Protocol, Unanswered};
+pub use run_folder::{ANSWER_TEXT_BYTES, Protocol, Unanswered};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
 pub use supervisor::{exec_for, supervisor_command, supervisor_main};
 pub use time_slice::set_time_slice;

@@ -278,6 +278,8 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
         commands: CommandLimits {
             stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
             answer_timeout: Duration::from_secs(limits.answer_timeout_s),
+            // JSON may need six bytes for one byte, and the answer must fit into a line of the spool.
+            answer_text_bytes: limits.answer_text_bytes.min(limits.line_bytes / 8),
             command_timeout: Duration::from_secs(limits.command_timeout_s),
             idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
             ..defaults.commands

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Browser, Look, address, demo_config, ended};
 use crate::harness::TestServer;
 
-const LOOKS: [(&str, Look); 4] = [
+pub(super) const LOOKS: [(&str, Look); 4] = [
     ("light", Look { dark: false, phone: false }),
     ("dark", Look { dark: true, phone: false }),
     ("phone", Look { dark: false, phone: true }),

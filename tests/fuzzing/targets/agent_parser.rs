@@ -1,7 +1,7 @@
 //! The parser accepts any input and is deterministic. Its messages keep the rules, and their text is that of their
 //! deltas.
 
-use tokenrail_domain::{EventBody, Said};
+use tokenrail_domain::{EventBody, PermissionReply, Said};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::IMessageParser;
 
@@ -85,7 +85,11 @@ fn size(said: &Said) -> usize {
             let options = request.options.iter().map(|option| option.id.len() + option.name.len());
             request.id.len() + request.tool.len() + request.input.as_str().len() + options.sum::<usize>()
         }
-        Said::Settled { question, option } => question.len() + option.as_ref().map_or(0, String::len),
+        Said::Settled { question, reply } => {
+            let PermissionReply { options, text, note } = reply;
+            let texts = options.iter().chain(text).chain(note);
+            question.len() + texts.map(String::len).sum::<usize>()
+        }
         Said::OwnTurn => 1,
     }
 }

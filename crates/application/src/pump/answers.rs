@@ -3,7 +3,7 @@
 use std::mem;
 use std::sync::Arc;
 
-use tokenrail_domain::{AgentId, AgentStatus};
+use tokenrail_domain::{AgentId, AgentStatus, PermissionReply};
 use tokenrail_ports::{Append, TurnStep};
 use tokio::sync::mpsc;
 
@@ -110,24 +110,24 @@ impl Pump {
     }
 
     /// Reports to the clients what came of their answers, as far as that is saved.
-    pub(super) fn tell_settled(&mut self, settled: Vec<(String, Option<String>)>) {
-        for (question, option) in settled {
+    pub(super) fn tell_settled(&mut self, settled: Vec<(String, PermissionReply)>) {
+        for (question, reply) in settled {
             let all = mem::take(&mut self.answers.given);
             let (settled, waiting): (Vec<_>, Vec<_>) =
                 all.into_iter().partition(|answering| is_answer_to(answering, &question));
             self.answers.given = waiting;
-            tell_one(settled, option.as_deref());
+            tell_one(settled, &reply);
         }
     }
 }
 
 /// Of the clients that gave the answer that counts, only the first one that is still connected receives
 /// [`Answered::Settled`]. All other answers are too late, even if they are the same.
-fn tell_one(answers: Vec<Answering>, option: Option<&str>) {
+fn tell_one(answers: Vec<Answering>, settled_by: &PermissionReply) {
     let mut counted = false;
     for Answering { answer, reply } in answers {
         let too_late = counted && planted::unless(Bug::EachAnswerCounts);
-        let counts = !too_late && answer.option.as_deref() == option;
+        let counts = !too_late && answer.reply == *settled_by;
         let outcome = if counts { Answered::Settled } else { Answered::NotOpen };
         counted |= reply.send(outcome).is_ok() && counts;
     }

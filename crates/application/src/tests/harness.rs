@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_domain::{
-    AgentError, AgentId, ErrorClass, Event, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice,
-    Part, PermissionOption, PermissionRequest, Said, Sequence, Timestamp, ToolCall, ToolResult, TurnClose,
+    Accepts, AgentError, AgentId, ErrorClass, Event, EventBody, JsonText, MessageOrdinal, MessageOutcome,
+    Notice, Part, PermissionOption, PermissionReply, PermissionRequest, Said, Sequence, Timestamp, ToolCall,
+    ToolResult, TurnClose,
 };
 use tokenrail_ports::testing::{
     CountingRandom, MemoryStore, NotedWorkspace, ScriptedRunner, Step, StoppedClock,
@@ -162,7 +163,7 @@ fn word(body: &EventBody) -> String {
     }
 }
 
-/// `ask QUESTION OPTIONS`, or `settle QUESTION OPTION`.
+/// `ask QUESTION OPTIONS`, or `settle QUESTION OPTION NOTE`. `+` instead of an option: the request accepts everything.
 fn question(word: &str, rest: &str, said: &mut Vec<Said>) {
     let mut words = rest.split(' ').map(str::to_owned);
     let question = words.next().unwrap_or_default();
@@ -171,19 +172,24 @@ fn question(word: &str, rest: &str, said: &mut Vec<Said>) {
         said.push(Said::Asked(Box::new(request(question, words))));
     } else {
         said.push(about_question(Notice::PERMISSION_RESOLVED));
-        said.push(Said::Settled { question, option: words.next() });
+        let reply = PermissionReply::of(words.next());
+        said.push(Said::Settled { question, reply: PermissionReply { note: words.next(), ..reply } });
     }
 }
 
 /// A request that does not say when it was sent.
 fn request(id: String, options: impl Iterator<Item = String>) -> PermissionRequest {
-    let option = |id: String| PermissionOption { name: id.clone(), id, kind: "allow_once" };
+    let (extras, options): (Vec<_>, Vec<_>) = options.partition(|option| option == "+");
+    let all = !extras.is_empty();
+    let kind = |id: &str| if id == "no" { "reject_once" } else { "allow_once" };
+    let option = |id: String| PermissionOption { name: id.clone(), kind: kind(&id), id };
     PermissionRequest {
         id,
         call: None,
         tool: "Write".to_owned(),
         input: JsonText::new_unchecked("{}"),
-        options: options.map(option).collect(),
+        options: options.into_iter().map(option).collect(),
+        accepts: Accepts { note: all, text: all, several: all },
         asked_at: None,
         expires_at: None,
         default_option: None,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokenrail_domain::{AgentId, AgentStatus, EventBody, Notice, Timestamp};
+use tokenrail_domain::{AgentId, AgentStatus, EventBody, Notice, PermissionReply, Timestamp};
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokenrail_ports::{PermissionAnswer, StoreError};
 use tokio::sync::Notify;
@@ -82,7 +82,7 @@ async fn each_change_of_the_open_requests_is_told() {
         until(|| h.service.open_questions(None, 1).items.iter().any(|open| open.request_id == question))
             .await;
         assert_eq!(h.service.needs(id), needs(1));
-        let answer = PermissionAnswer { question: question.to_owned(), option: None };
+        let answer = PermissionAnswer { question: question.to_owned(), reply: PermissionReply::default() };
         let _ = h.service.answer(id, answer).await;
     }
     h.watch(id).await;
@@ -128,7 +128,8 @@ async fn an_adopted_agent_says_again_what_it_needs() {
         [(Running, 1)],
         "once, and what was settled before is not open for a moment"
     );
-    let answer = PermissionAnswer { question: "1-2".to_owned(), option: Some("yes".to_owned()) };
+    let answer =
+        PermissionAnswer { question: "1-2".to_owned(), reply: PermissionReply::of(Some("yes".to_owned())) };
     second.service.answer(id, answer).await.unwrap();
     second.watch(id).await;
     assert_eq!(told(&mut reader), [(Running, 0), (Completed, 0)]);
@@ -163,7 +164,13 @@ async fn a_run_that_ends_leaves_nothing_open() {
         if last == Cancelled {
             h.service.cancel(id).await.unwrap();
         } else {
-            let _ = h.service.answer(id, PermissionAnswer { question: "1-1".to_owned(), option: None }).await;
+            let _ = h
+                .service
+                .answer(
+                    id,
+                    PermissionAnswer { question: "1-1".to_owned(), reply: PermissionReply::default() },
+                )
+                .await;
         }
         h.watch(id).await;
         assert_eq!(h.service.needs(id), needs(0), "{last:?}");

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, EventBody, Notice};
+use tokenrail_domain::{AgentId, EventBody, Notice, PermissionReply, ReplyFault};
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokenrail_ports::{PermissionAnswer, StoreError};
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
-use crate::{AnswerOutcome, Refusal};
+use crate::{AnswerOutcome, Refusal, ReplyText};
 
 fn answer(question: &str, option: Option<&str>) -> PermissionAnswer {
-    PermissionAnswer { question: question.to_owned(), option: option.map(str::to_owned) }
+    PermissionAnswer { question: question.to_owned(), reply: PermissionReply::of(option.map(str::to_owned)) }
 }
 
 /// An agent that has sent a permission request. When it is answered, it prints `settled`.
@@ -84,6 +84,75 @@ async fn what_was_not_asked_and_not_offered_is_refused() {
     assert!(matches!(&refused, Err(Refusal::OptionUnknown { known }) if known == "yes, no"), "{refused:?}");
     assert_eq!(h.runner.answers(), []);
     assert_eq!(h.service.answer(id, answer("1-1", None)).await.unwrap(), AnswerOutcome::Settled);
+}
+
+/// An answer with everything that a request may accept.
+fn rich(options: &[&str], text: Option<&str>, note: Option<&str>) -> PermissionAnswer {
+    let reply = PermissionReply {
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        text: text.map(str::to_owned),
+        note: note.map(str::to_owned),
+    };
+    PermissionAnswer { question: "1-1".to_owned(), reply }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_request_does_not_accept_is_refused_with_advice_and_leaves_it_open() {
+    let (h, id) = asking("settle 1-1").await;
+    for (answer, fault) in [
+        (rich(&["no"], None, Some("why")), ReplyFault::NoNote),
+        (rich(&[], Some("text"), None), ReplyFault::NoText),
+        (rich(&["yes", "no"], None, None), ReplyFault::NotSeveral),
+    ] {
+        let refused = h.service.answer(id, answer.clone()).await;
+        assert!(
+            matches!(&refused, Err(Refusal::ReplyNotAccepted(told)) if *told == fault),
+            "{answer:?}: {refused:?}"
+        );
+        assert!(refused.unwrap_err().to_string().contains(';'), "it says what to do");
+    }
+    assert_eq!(h.runner.answers(), []);
+    assert_eq!(h.service.answer(id, answer("1-1", None)).await.unwrap(), AnswerOutcome::Settled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_with_another_note_than_the_one_that_settled_the_request_is_too_late() {
+    let script = vec![
+        Step::line("ask 1-1 yes no +"),
+        Step::UntilAnswered,
+        Step::line("settle 1-1 no this"),
+        Step::line("close done"),
+    ];
+    let h = harness(ScriptedRunner::new([script]));
+    let id = h.launch("go").await;
+    h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
+    let (other, this) = (rich(&["no"], None, Some("other")), rich(&["no"], None, Some("this")));
+    let (other, this) = futures_util::join!(h.service.answer(id, other), h.service.answer(id, this));
+    assert!(matches!(other, Err(Refusal::QuestionSettled(_))), "{other:?}");
+    assert_eq!(this.unwrap(), AnswerOutcome::Settled);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_that_is_longer_than_the_limit_is_refused() {
+    let mut limits = tiny_limits();
+    limits.commands.answer_text_bytes = 4;
+    let script = vec![Step::line("ask 1-1 yes no +"), Step::UntilAnswered, Step::line("settle 1-1 no 1234")];
+    let runner = Arc::new(ScriptedRunner::new([script]));
+    let h = harness_with(Arc::new(MemoryStore::new(1)), runner, limits);
+    let id = h.launch("go").await;
+    h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
+    for (answer, part) in [
+        (rich(&["no"], None, Some("12345")), ReplyText::Note),
+        (rich(&[], Some("12345"), None), ReplyText::Text),
+    ] {
+        let refused = h.service.answer(id, answer).await;
+        assert!(
+            matches!(refused, Err(Refusal::ReplyTooLong { part: long, limit: 4 }) if long == part),
+            "{refused:?}"
+        );
+    }
+    let fits = h.service.answer(id, rich(&["no"], None, Some("1234"))).await;
+    assert_eq!(fits.unwrap(), AnswerOutcome::Settled);
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,7 +7,7 @@ use tokenrail_ports::PermissionAnswer;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, ReplyText};
 use crate::questions::{Answered, Answering};
 use crate::service::AgentService;
 
@@ -29,12 +29,19 @@ impl AgentService {
     ///
     /// # Errors
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came
-    /// first, the request timed out, or its turn has ended; [`Refusal::OptionUnknown`];
+    /// first, the request timed out, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::ReplyNotAccepted`];
+    /// [`Refusal::ReplyTooLong`];
     /// [`Refusal::AnswerNotDelivered`] if too many answers are on their way, or the turn cannot be reached in time
     /// after a restart;
     /// [`Refusal::ShuttingDown`]; [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
+        let limit = self.core.limits.commands.answer_text_bytes;
+        for (part, text) in [(ReplyText::Text, &answer.reply.text), (ReplyText::Note, &answer.reply.note)] {
+            if text.as_ref().is_some_and(|text| limit < text.len()) {
+                return Err(Refusal::ReplyTooLong { part, limit });
+            }
+        }
         let question = answer.question.clone();
         let (reply, replied) = oneshot::channel();
         let until = Instant::now() + self.core.limits.commands.answer_timeout;
@@ -54,6 +61,7 @@ impl AgentService {
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })
             }
+            Ok(Ok(Answered::NotAccepted(fault))) => Err(Refusal::ReplyNotAccepted(fault)),
             // Perhaps the next turn has begun meanwhile, and knows only its own permission requests.
             Ok(Ok(Answered::Unknown)) => Err(not_open(question, self.get(id).await?.turn)),
             Ok(Err(_)) => Err(self.run_ended(question, agent.turn)),

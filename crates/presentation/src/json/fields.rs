@@ -81,6 +81,19 @@ impl Fields {
         self.text(name, check).unwrap_or_default()
     }
 
+    /// An optional list of strings. `check` returns what is wrong with it.
+    pub(crate) fn texts(
+        &mut self,
+        name: &str,
+        check: impl FnOnce(&[String]) -> Option<&'static str>,
+    ) -> Option<Vec<String>> {
+        let texts: Vec<String> = self.take(name, "must be a list of strings")?;
+        if let Some(wrong) = check(&texts) {
+            self.errors.push(FieldProblem::body(name, wrong));
+        }
+        Some(texts)
+    }
+
     /// An optional value. `null` counts as absent.
     pub(crate) fn optional<T: for<'de> Deserialize<'de>>(
         &mut self,

@@ -38,7 +38,48 @@ impl Approvals {
     /// Removes a settled permission request, and returns its verdict. `None` if the client does not know the request.
     pub(crate) fn settle(&mut self, settling: &Settling) -> Option<Verdict> {
         let Approval { call, allowing } = self.0.remove(&settling.request_id)?;
-        let approved = settling.option_id.as_ref().is_some_and(|option| allowing.contains(option));
+        let options = settling.option_ids.as_deref().unwrap_or(settling.option_id.as_slice());
+        // A text is an answer to a question of the agent.
+        let is_answered = !options.is_empty() || settling.text.is_some();
+        let approved = is_answered && options.iter().all(|option| allowing.contains(option));
         Some(Verdict { call, approved })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Whether a request is approved that is settled like this, and the reason that clients are told.
+    fn settled(how: &Value) -> (bool, String) {
+        let question = json!({
+            "requestId": "1-1", "toolName": "AskUserQuestion", "input": {},
+            "options": [
+                {"optionId": "a", "kind": "allow_once"},
+                {"optionId": "b", "kind": "allow_once"},
+                {"optionId": "no", "kind": "reject_once"},
+            ],
+        });
+        let mut settling = json!({"requestId": "1-1", "by": "user"});
+        settling.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
+        let mut approvals = Approvals::default();
+        approvals.ask(&serde_json::from_value(question).unwrap(), "call");
+        let settling: Settling = serde_json::from_value(settling).unwrap();
+        (approvals.settle(&settling).unwrap().approved, settling.reason().to_owned())
+    }
+
+    #[test]
+    fn several_answers_and_a_text_approve_and_a_note_is_the_reason_of_a_rejection() {
+        let by_user = |approved| (approved, "user".to_owned());
+        assert_eq!(settled(&json!({"optionId": "a"})), by_user(true));
+        assert_eq!(settled(&json!({"optionId": "a", "optionIds": ["a", "b"]})), by_user(true));
+        assert_eq!(settled(&json!({"optionId": "a", "optionIds": ["a", "b"], "text": "t"})), by_user(true));
+        assert_eq!(settled(&json!({"text": "t"})), by_user(true));
+        assert_eq!(settled(&json!({})), by_user(false));
+        assert_eq!(settled(&json!({"optionId": "no"})), by_user(false));
+        assert_eq!(settled(&json!({"optionId": "a", "optionIds": ["a", "no"]})), by_user(false));
+        assert_eq!(settled(&json!({"optionId": "no", "note": "why"})), (false, "why".to_owned()));
     }
 }

@@ -15,8 +15,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokenrail_application::{AgentService, AgentType, AgentTypes, Limits, Outside};
 use tokenrail_domain::{
-    AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
-    PermissionRequest, Said, Timestamp, TurnClose,
+    Accepts, AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
+    PermissionReply, PermissionRequest, Said, Timestamp, TurnClose,
 };
 use tokenrail_ports::testing::{MemoryStore, PretendRuns, StoppedClock};
 use tokenrail_ports::{
@@ -205,7 +205,8 @@ impl IAgentRunner for ScriptRunner {
             lines.clear();
         }
         if asks {
-            lines.push("?1-1 yes no".to_owned());
+            let extras = if order.prompt == "ask freely" { " +" } else { "" };
+            lines.push(format!("?1-1 yes no{extras}"));
         }
         let answered = Notify::new();
         Ok(Box::new(ScriptRun {
@@ -289,7 +290,10 @@ impl IMessageParser for ScriptParser {
                     Notice::PERMISSION_RESOLVED,
                     r#"{"requestId":"1-1","optionId":"yes","by":"user"}"#,
                 ));
-                Said::Settled { question: question.to_owned(), option: Some(option.to_owned()) }
+                Said::Settled {
+                    question: question.to_owned(),
+                    reply: PermissionReply::of(Some(option.to_owned())),
+                }
             }
             word => {
                 let text = String::from_utf8_lossy(&word[1..]).into_owned();
@@ -312,7 +316,8 @@ fn request(id: String, options: &str) -> PermissionRequest {
         call: None,
         tool: "Write".to_owned(),
         input: JsonText::new_unchecked(r#"{"file_path":"a.txt"}"#),
-        options: options.split_whitespace().map(option).collect(),
+        options: options.split_whitespace().filter(|option| *option != "+").map(option).collect(),
+        accepts: Accepts { note: options.ends_with('+'), text: options.ends_with('+'), several: false },
         asked_at: None,
         expires_at: Some(Timestamp(NOW.0 + 60_000)),
         default_option: Some("no".to_owned()),

@@ -119,6 +119,14 @@ async fn the_open_requests_of_all_agents_are_one_list() {
 }
 
 #[actix_web::test]
+async fn a_listed_request_says_what_it_accepts_besides_one_option() {
+    let harness = Harness::new();
+    asking(&harness, "ask freely").await;
+    let listed = items(&harness.get("/api/questions").await).remove(0);
+    assert_eq!(listed["accepts"], json!({"note": true, "text": true}));
+}
+
+#[actix_web::test]
 async fn an_input_that_is_too_long_for_a_list_is_left_out() {
     let harness = Harness::with(|_, limits| limits.lists.list_field_bytes = 8);
     asking(&harness, "ask").await;

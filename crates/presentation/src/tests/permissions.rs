@@ -54,6 +54,16 @@ async fn what_is_no_answer_is_refused_and_leaves_the_question_open() {
         (r#"{"optionId":"yes","cancelled":true}"#, "validation_failed"),
         (r#"{"cancelled":false}"#, "validation_failed"),
         (r#"{"optionId":7}"#, "validation_failed"),
+        (r#"{"optionIds":[]}"#, "validation_failed"),
+        (r#"{"optionIds":["yes","yes"]}"#, "validation_failed"),
+        (r#"{"optionIds":"yes"}"#, "validation_failed"),
+        (r#"{"optionIds":["yes"],"optionId":"yes"}"#, "validation_failed"),
+        (r#"{"optionIds":["yes"],"cancelled":true}"#, "validation_failed"),
+        (r#"{"text":" "}"#, "validation_failed"),
+        (r#"{"text":"x","cancelled":true}"#, "validation_failed"),
+        (r#"{"note":"x"}"#, "validation_failed"),
+        (r#"{"note":"x","cancelled":true}"#, "validation_failed"),
+        (r#"{"optionId":"no","note":""}"#, "validation_failed"),
         ("", "malformed_json"),
     ] {
         let refused = harness.post(&path(&id, "1-1"), body).await;
@@ -65,6 +75,31 @@ async fn what_is_no_answer_is_refused_and_leaves_the_question_open() {
     }
     let answered = harness.post(&path(&id, "1-1"), r#"{"optionId":"yes"}"#).await;
     assert_eq!(answered.status, 200, "{answered:?}");
+}
+
+#[actix_web::test]
+async fn what_the_request_does_not_accept_is_refused_with_the_field_and_what_to_do() {
+    let harness = Harness::with(|_, limits| limits.commands.answer_text_bytes = 8);
+    let id = asking(&harness, "ask").await;
+    for (body, pointer, words) in [
+        (r#"{"optionId":"no","note":"why"}"#, "/note", "accepts no note; answer without it"),
+        (r#"{"text":"mine"}"#, "/text", "accepts no text; send one of its options"),
+        (r#"{"optionIds":["yes","no"]}"#, "/optionIds", "accepts only one answer"),
+        (r#"{"text":"nine long"}"#, "/text", "at most 8 bytes long (limits.answer_text_bytes)"),
+        (r#"{"optionId":"no","note":"nine long"}"#, "/note", "at most 8 bytes long"),
+    ] {
+        let refused = harness.post(&path(&id, "1-1"), body).await;
+        assert_eq!(refused.status, 422, "{body}");
+        let errors = refused.json()["errors"].clone();
+        assert_eq!(errors[0]["pointer"], pointer, "{body}");
+        assert!(errors[0]["detail"].as_str().unwrap().contains(words), "{errors}");
+    }
+    let one = harness.post(&path(&id, "1-1"), r#"{"optionIds":["yes"]}"#).await;
+    assert_eq!(
+        one.json(),
+        json!({"requestId": "1-1", "state": "selected", "optionId": "yes"}),
+        "a list of one"
+    );
 }
 
 #[actix_web::test]

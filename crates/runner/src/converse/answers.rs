@@ -6,6 +6,9 @@ use tokio::net::unix::pipe;
 
 use crate::run_folder::{ANSWER_BYTES, ConverseMessage, RunFolder};
 
+/// How many bytes are read at once.
+const READ_BYTES: usize = 4 << 10;
+
 /// The pipe in the run folder to which the server writes: one JSON object per line.
 pub(super) struct Answers {
     /// Also open for writing, so that a read never reaches its end.
@@ -24,9 +27,10 @@ impl Answers {
         self.pipe.readable().await
     }
 
-    /// Returns the complete lines that have arrived. It ignores malformed lines, because only the server writes here.
+    /// Returns the complete lines that have arrived. It ignores malformed lines: only the server writes here, and it may
+    /// stop in the middle of a line.
     pub(super) fn read(&mut self) -> io::Result<Vec<ConverseMessage>> {
-        let mut bytes = [0; ANSWER_BYTES];
+        let mut bytes = [0; READ_BYTES];
         match self.pipe.try_read(&mut bytes) {
             Ok(read) => self.partial.extend_from_slice(&bytes[..read]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Vec::new()),

@@ -2,10 +2,12 @@
 
 mod survey;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokenrail_domain::Accepts;
 use tokenrail_ports::{Choosable, OptionKind};
 
 use survey::Survey;
@@ -92,7 +94,8 @@ enum Decision<'a> {
         updated_permissions: Option<&'a RawValue>,
     },
     Deny {
-        message: &'static str,
+        /// The model receives it as the result of its tool call.
+        message: Cow<'a, str>,
     },
 }
 
@@ -162,6 +165,7 @@ impl ClaudeConversation {
             tool_name,
             input: input.clone(),
             options,
+            accepts: Accepts { note: true, ..Accepts::default() },
         });
         self.asked.insert(id, Asked { input, suggestions: suggestions.map(ToOwned::to_owned) });
     }
@@ -178,16 +182,21 @@ impl ClaudeConversation {
     }
 
     fn survey_answered(&mut self, mut survey: Survey, choice: &Choice, out: &mut Outbox) {
-        match choice {
-            Choice::TurnCancelled => {}
-            Choice::Option(option) if survey.take(option) => self.go_on(survey, out),
-            Choice::Option(_) => {
-                decide(&survey.request, Decision::Deny { message: "The user declined to answer." }, out);
-            }
-            Choice::Dismissed => {
-                decide(&survey.request, Decision::Deny { message: "The question was not answered." }, out);
-            }
+        let taken = match choice {
+            Choice::TurnCancelled => return,
+            Choice::Option(option) => survey.take(std::slice::from_ref(option), None),
+            Choice::Composed { options, text } => survey.take(options, text.as_deref()),
+            Choice::OptionWithNote { .. } | Choice::Dismissed => false,
+        };
+        if taken {
+            return self.go_on(survey, out);
         }
+        let message = match choice {
+            Choice::Dismissed => "The question was not answered.".into(),
+            Choice::OptionWithNote { note, .. } => with_note("The user declined to answer", note),
+            _ => "The user declined to answer.".into(),
+        };
+        decide(&survey.request, Decision::Deny { message }, out);
     }
 }
 
@@ -231,8 +240,15 @@ impl Conversation for ClaudeConversation {
                 updated_input: &asked.input,
                 updated_permissions: asked.suggestions.as_deref(),
             },
-            Choice::Option(_) => Decision::Deny { message: "The user rejected this action." },
-            Choice::Dismissed => Decision::Deny { message: "The permission request was not answered." },
+            Choice::OptionWithNote { note, .. } => {
+                Decision::Deny { message: with_note("The user rejected this action", note) }
+            }
+            Choice::Option(_) | Choice::Composed { .. } => {
+                Decision::Deny { message: "The user rejected this action.".into() }
+            }
+            Choice::Dismissed => {
+                Decision::Deny { message: "The permission request was not answered.".into() }
+            }
         };
         decide(question, response, out);
     }
@@ -250,6 +266,10 @@ impl Conversation for ClaudeConversation {
 
 fn is_true(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get() == "true")
+}
+
+fn with_note(what: &str, note: &str) -> Cow<'static, str> {
+    format!("{what} and says: {note}").into()
 }
 
 fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tokenrail_domain::ErrorClass;
+use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::conversation::{Choice, Conversation, Outbox, Question};
@@ -163,6 +163,8 @@ impl CodexConversation {
                 Choosable::new("acceptForSession", "Allow for this session", OptionKind::AllowAlways),
                 Choosable::new("decline", "Reject", OptionKind::RejectOnce),
             ],
+            // Its decisions have no field for a text.
+            accepts: Accepts::default(),
         });
         self.asked.insert(key, request.to_owned());
     }
@@ -209,7 +211,10 @@ impl Conversation for CodexConversation {
         let decision = match choice {
             Choice::Option(option) if option == "accept" => "accept",
             Choice::Option(option) if option == "acceptForSession" => "acceptForSession",
-            Choice::Option(_) | Choice::Dismissed => "decline",
+            Choice::Option(_)
+            | Choice::OptionWithNote { .. }
+            | Choice::Composed { .. }
+            | Choice::Dismissed => "decline",
             Choice::TurnCancelled => "cancel",
         };
         Rpc::reply(&id, Decision { decision }, out);

@@ -1,6 +1,6 @@
 //! The turns of a run in one protocol, without I/O.
 
-use tokenrail_domain::ErrorClass;
+use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{Choosable, OwnFailure, OwnLine};
 
 use serde::Serialize;
@@ -33,6 +33,11 @@ pub(super) trait Conversation {
 pub(super) enum Choice {
     /// One of the options that were offered.
     Option(String),
+    /// An option that rejects, with a note to the agent. Only if the request accepts a note.
+    OptionWithNote { option: String, note: String },
+    /// Options that allow, and a text in the user's own words: together more than one option. Only if the request
+    /// accepts that.
+    Composed { options: Vec<String>, text: Option<String> },
     /// No option was chosen.
     Dismissed,
     /// The whole turn is being cancelled.
@@ -48,6 +53,8 @@ pub(super) struct Question {
     pub(super) tool_name: String,
     pub(super) input: Box<RawValue>,
     pub(super) options: Vec<Choosable>,
+    /// What the program can receive besides one option.
+    pub(super) accepts: Accepts,
 }
 
 /// What a conversation wants its process to do.

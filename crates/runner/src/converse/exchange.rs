@@ -23,7 +23,7 @@ use super::questions::{Questions, Settled};
 use super::rest::Rest;
 use super::spool::Spool;
 use crate::deadline::passed;
-use crate::run_folder::{ANSWER_BYTES, ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
+use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
 
 /// Added to the number of the signal that has ended a program, as shells do.
@@ -92,11 +92,11 @@ impl<'a> Exchange<'a> {
     ) -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let spool = Spool::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
-        let head_bytes = ANSWER_BYTES.min(limits.line_bytes);
         Ok(Self {
             limits,
             program: Program::start(folder, program)?,
-            framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes }),
+            // Nobody reads the beginning of a line that is too long.
+            framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes: 0 }),
             fed: 0,
             spool,
             answers: Answers::open(folder)?,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use tokenrail_domain::Timestamp;
-use tokenrail_ports::{Choosable, IClock, OptionKind, OwnLine, PermissionQuestion, ResolvedBy};
+use tokenrail_domain::{Accepts, PermissionReply, Timestamp};
+use tokenrail_ports::{Choosable, IClock, OptionKind, OwnLine, PermissionQuestion, Resolution, ResolvedBy};
 use tokio::time::Instant;
 
 use super::conversation::{Choice, Question};
@@ -33,6 +33,7 @@ pub(super) struct Questions<'a> {
 struct Open {
     key: String,
     options: Vec<Choosable>,
+    accepts: Accepts,
     until: Instant,
 }
 
@@ -66,13 +67,13 @@ impl<'a> Questions<'a> {
     pub(super) fn ask(&mut self, question: Question, now: Instant) -> (OwnLine, Option<Settled>) {
         self.asked += 1;
         let request_id = format!("{}-{}", self.turn, self.asked);
-        let Question { key, tool_call_id, tool_name, input, options } = question;
+        let Question { key, tool_call_id, tool_name, input, options, accepts } = question;
         let full = self.open_max <= self.open.len();
         let until = now.checked_add(self.timeout).unwrap_or(now);
         let asked_at = self.clock.now();
         let timeout_ms = i64::try_from(self.timeout.as_millis()).unwrap_or(i64::MAX);
         let default_option_id = self.default_option(&options).map(str::to_owned);
-        let open = Open { key, options: options.clone(), until };
+        let open = Open { key, options: options.clone(), accepts, until };
         self.open.insert(request_id.clone(), open);
         let settled = if self.closed {
             self.settle(&request_id, Choice::Dismissed, ResolvedBy::Agent)
@@ -92,6 +93,7 @@ impl<'a> Questions<'a> {
                 asked_at: Some(asked_at),
                 expires_at: Some(Timestamp(asked_at.0.saturating_add(timeout_ms))),
                 default_option_id,
+                accepts,
             }),
             settled,
         )
@@ -99,15 +101,13 @@ impl<'a> Questions<'a> {
 
     /// Settles an open request. Only the first valid answer has an effect.
     pub(super) fn answer(&mut self, answer: Answer) -> Option<Settled> {
-        let Answer { request, option } = answer;
-        let open = self.open.get(&request)?;
-        let choice = match option {
-            None => Choice::Dismissed,
-            Some(option) => Choice::Option(
-                open.options.iter().find(|offered| offered.option_id == option)?.option_id.clone(),
-            ),
-        };
-        self.settle(&request, choice, ResolvedBy::User)
+        let (request, reply) = answer.into_parts();
+        let Open { options, accepts, .. } = self.open.get(&request)?;
+        let offered = |id: &str| options.iter().find(|offered| offered.option_id == id);
+        if reply.fault(*accepts, |id| Some(offered(id)?.kind.as_str())).is_some() {
+            return None;
+        }
+        self.settle(&request, choice_of(reply), ResolvedBy::User)
     }
 
     /// Settles a request that the program has withdrawn. The program does not need to be told.
@@ -174,11 +174,33 @@ impl<'a> Questions<'a> {
 
     fn settle(&mut self, request: &str, choice: Choice, by: ResolvedBy) -> Option<Settled> {
         let (request_id, Open { key, .. }) = self.open.remove_entry(request)?;
-        let option_id = match &choice {
-            Choice::Option(option) => Some(option.clone()),
-            Choice::Dismissed | Choice::TurnCancelled => None,
-        };
-        Some(Settled { key, choice, line: OwnLine::PermissionResolved { request_id, option_id, by } })
+        let resolution = Resolution::new(request_id, reply_of(&choice), by);
+        Some(Settled { key, choice, line: OwnLine::PermissionResolved(resolution) })
+    }
+}
+
+/// What a reply means that the request accepts.
+fn choice_of(reply: PermissionReply) -> Choice {
+    let PermissionReply { mut options, text, note } = reply;
+    match (options.pop(), text, note) {
+        (None, None, _) => Choice::Dismissed,
+        (Some(option), None, Some(note)) => Choice::OptionWithNote { option, note },
+        (Some(option), None, None) if options.is_empty() => Choice::Option(option),
+        (last, text, _) => {
+            options.extend(last);
+            Choice::Composed { options, text }
+        }
+    }
+}
+
+fn reply_of(choice: &Choice) -> PermissionReply {
+    match choice.clone() {
+        Choice::Option(option) => PermissionReply::of(Some(option)),
+        Choice::OptionWithNote { option, note } => {
+            PermissionReply { note: Some(note), ..PermissionReply::of(Some(option)) }
+        }
+        Choice::Composed { options, text } => PermissionReply { options, text, note: None },
+        Choice::Dismissed | Choice::TurnCancelled => PermissionReply::default(),
     }
 }
 

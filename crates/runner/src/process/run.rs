@@ -294,8 +294,8 @@ impl IAgentRun for ProcessRun {
     }
 
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
-        let PermissionAnswer { question, option } = answer.clone();
-        Ok(self.tell(&ConverseMessage::Answer(Answer { request: question, option })).await?)
+        let PermissionAnswer { question, reply } = answer.clone();
+        Ok(self.tell(&ConverseMessage::Answer(Answer::new(question, reply))).await?)
     }
 
     async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {

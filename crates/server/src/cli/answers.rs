@@ -3,8 +3,6 @@
 use std::future::pending;
 use std::io;
 
-use serde_json::json;
-
 use super::asked::Asked;
 use super::client::Client;
 use super::screen::{Screen, Style};
@@ -38,7 +36,9 @@ impl<'a> Answers<'a> {
     /// Shows a request, and how to answer it if the user cannot type the answer here.
     pub(crate) fn asked(&mut self, asked: Asked, screen: &mut Screen) {
         asked.show(screen);
-        if !self.can_type {
+        if self.can_type {
+            asked.show_more_answers(screen);
+        } else {
             screen.line(Style::Dim, &format!("  {}", self.command(&asked)));
         }
         self.last_shown.clone_from(&asked.request_id);
@@ -74,6 +74,7 @@ impl<'a> Answers<'a> {
             }
             if self.last_shown != asked.request_id {
                 asked.show(screen);
+                asked.show_more_answers(screen);
             }
             self.open.prompted.clone_from(&asked.request_id);
             self.last_shown.clone_from(&asked.request_id);
@@ -106,14 +107,14 @@ impl<'a> Answers<'a> {
             screen.remark("that request is settled already; the typed line is ignored");
             return Ok(());
         };
-        let Some(option) = asked.option(&line) else {
+        let Some(answer) = asked.answer(&line) else {
             if !line.trim().is_empty() {
                 screen.remark(&format!("type {}, or the id or the name of an option", asked.numbers()));
             }
             return Ok(());
         };
         let path = ["api", "agents", self.agent, "permissions", &asked.request_id];
-        let answered = self.client.post(&path, &json!({ "optionId": option })).await;
+        let answered = self.client.post(&path, &answer).await;
         let is_over = match &answered {
             Ok(_) => true,
             Err(error) if error.exit == Exit::Unreachable => false,

@@ -1,7 +1,7 @@
 //! A permission request, as a terminal shows it.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::excerpt::{excerpt, passage};
 use super::screen::{Screen, Style};
@@ -30,6 +30,9 @@ pub(crate) struct Asked {
     #[serde(default)]
     input: Option<Value>,
     options: Vec<Offered>,
+    /// Absent if the request accepts only one option.
+    #[serde(default)]
+    accepts: Accepted,
 }
 
 #[derive(Debug, Deserialize)]
@@ -37,6 +40,23 @@ pub(crate) struct Asked {
 struct Offered {
     option_id: String,
     name: String,
+    #[serde(default)]
+    kind: String,
+}
+
+impl Offered {
+    fn rejects(&self) -> bool {
+        self.kind.starts_with("reject")
+    }
+}
+
+/// What a request accepts besides one option.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Accepted {
+    note: bool,
+    text: bool,
+    several: bool,
 }
 
 impl Asked {
@@ -77,9 +97,46 @@ impl Asked {
             }
         }
         for (number, option) in (1..).zip(&self.options) {
-            let Offered { option_id, name } = option;
+            let Offered { option_id, name, kind: _ } = option;
             screen.line(Style::Plain, &format!("  {number}  {name}  ({option_id})"));
         }
+    }
+
+    /// Shows what can be typed besides the number of an option.
+    pub(crate) fn show_more_answers(&self, screen: &mut Screen) {
+        let Accepted { note, text, several } = self.accepts;
+        let rejecting = self.options.iter().position(Offered::rejects);
+        if several {
+            screen.line(Style::Dim, "  several answers: their numbers, such as 1,2");
+        }
+        if text {
+            screen.line(Style::Dim, "  another answer: your own words");
+        }
+        if let Some(index) = rejecting.filter(|_| note) {
+            screen.line(Style::Dim, &format!("  to say why you reject: {} and your words", index + 1));
+        }
+    }
+
+    /// The answer that a user means with this line, as the body of a request: an option; several of them, separated by
+    /// commas; an option that rejects and a note; or a text in the user's own words.
+    pub(crate) fn answer(&self, line: &str) -> Option<Value> {
+        let Accepted { note, text, several } = self.accepts;
+        let line = line.trim();
+        if let Some(option) = self.option(line) {
+            return Some(json!({ "optionId": option }));
+        }
+        let listed: Option<Vec<_>> = line.split(',').map(|part| self.option(part)).collect();
+        if let Some(options) = listed.filter(|_| several) {
+            return Some(json!({ "optionIds": options }));
+        }
+        let with_note = line.split_once(char::is_whitespace).filter(|_| note);
+        let rejected = with_note.and_then(|(option, note)| Some((self.numbered(option)?, note.trim())));
+        if let Some((option, note)) = rejected.filter(|(option, _)| option.rejects()) {
+            return Some(json!({ "optionId": option.option_id, "note": note }));
+        }
+        // A number that is no option is a mistake.
+        let is_text = text && line.contains(char::is_alphabetic);
+        is_text.then(|| json!({ "text": line }))
     }
 
     /// The ids of the options, as a usage text has them.
@@ -96,15 +153,17 @@ impl Asked {
     }
 
     /// The option that a user means with this text: its number, its id, or its label.
-    pub(crate) fn option(&self, typed: &str) -> Option<&str> {
+    fn option(&self, typed: &str) -> Option<&str> {
         let typed = typed.trim();
-        let number = typed.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-        let numbered = number.and_then(|index| self.options.get(index));
         let named = || {
             let is_meant = |text: &str| text.eq_ignore_ascii_case(typed);
             self.options.iter().find(|option| is_meant(&option.option_id) || is_meant(&option.name))
         };
-        numbered.or_else(named).map(|option| &*option.option_id)
+        self.numbered(typed).or_else(named).map(|option| &*option.option_id)
+    }
+
+    fn numbered(&self, typed: &str) -> Option<&Offered> {
+        self.options.get(typed.parse::<usize>().ok()?.checked_sub(1)?)
     }
 
     /// The fields of the input that are not shown in a form of their own, as JSON. `None` if there are none.
@@ -150,6 +209,34 @@ mod tests {
         assert_eq!([meant("1\n"), meant(" Allow"), meant("allow once")], [Some("allow"); 3]);
         assert_eq!([meant("2"), meant("reject")], [Some("2"); 2]);
         assert_eq!([meant(""), meant("0"), meant("3"), meant("yes")], [None; 4]);
+    }
+
+    #[test]
+    fn more_than_one_option_can_be_typed_if_the_request_accepts_it() {
+        let asked = |accepts: &str| -> Asked {
+            let options = r#"[{"optionId":"a","name":"Red","kind":"allow_once"},{"optionId":"b","name":"Blue","kind":"allow_once"},{"optionId":"no","name":"Decline","kind":"reject_once"}]"#;
+            let request = format!(r#"{{"requestId":"1-1","toolName":"x","options":{options}{accepts}}}"#);
+            serde_json::from_str(&request).unwrap()
+        };
+        let all = asked(r#","accepts":{"note":true,"text":true,"several":true}"#);
+        for (typed, answer) in [
+            ("1", json!({ "optionId": "a" })),
+            ("2, 1", json!({ "optionIds": ["b", "a"] })),
+            ("red,BLUE", json!({ "optionIds": ["a", "b"] })),
+            ("3 use the  other file ", json!({ "optionId": "no", "note": "use the  other file" })),
+            ("neither, really", json!({ "text": "neither, really" })),
+            ("1 is best", json!({ "text": "1 is best" })),
+        ] {
+            assert_eq!(all.answer(typed), Some(answer), "{typed}");
+        }
+        for mistake in ["", "4", "1,4", "0 1"] {
+            assert_eq!(all.answer(mistake), None, "{mistake}");
+        }
+        let plain = asked("");
+        for typed in ["1,2", "3 why", "neither"] {
+            assert_eq!(plain.answer(typed), None, "{typed}");
+        }
+        assert_eq!(plain.answer("decline"), Some(json!({ "optionId": "no" })));
     }
 
     #[test]

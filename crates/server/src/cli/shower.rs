@@ -158,7 +158,15 @@ fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
 /// How a permission request was settled.
 fn show_answer(event: &ShownEvent, screen: &mut Screen) {
     let said = |field: &str| event.content.get(field).and_then(Value::as_str);
-    let text = match (said("optionId"), said("by").unwrap_or_default()) {
+    let several = event.content.get("optionIds").and_then(Value::as_array);
+    let mut parts: Vec<_> = several.into_iter().flatten().filter_map(Value::as_str).collect();
+    if parts.is_empty() {
+        parts.extend(said("optionId"));
+    }
+    parts.extend(said("text"));
+    let note = said("note").map(|note| format!(" ({note})")).unwrap_or_default();
+    let answer = (!parts.is_empty()).then(|| parts.join(", ") + &note);
+    let text = match (answer, said("by").unwrap_or_default()) {
         (Some(option), "timeout") => format!("no answer in time; the default was chosen: {option}"),
         (Some(option), by) => format!("answered: {option} (by {by})"),
         (None, "timeout") => "no answer in time".to_owned(),

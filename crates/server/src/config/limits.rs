@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokenrail_application::Limits;
 use tokenrail_persistence::StoreLimits;
 use tokenrail_presentation::{PresentationConfig, SocketLimits};
-use tokenrail_runner::{ModelLimits, ProcessLimits, WatchLimits};
+use tokenrail_runner::{ANSWER_TEXT_BYTES, ModelLimits, ProcessLimits, WatchLimits};
 
 /// Ten years: longer than any useful wait, and small enough for every clock.
 const LONGEST_S: u64 = 10 * 365 * 24 * 3600;
@@ -146,6 +146,8 @@ limits! { defaults:
     run_poll_ms: u64 = in_ms(defaults.watch.poll),
     /// How long the server waits for the agent to accept a permission answer, before it responds to the client.
     answer_timeout_s: u64 = defaults.application.commands.answer_timeout.as_secs(),
+    /// Bytes of the text, or of the note, in the answer to a permission request. At most an eighth of `line_bytes`.
+    answer_text_bytes: usize = defaults.application.commands.answer_text_bytes,
     /// How long a command to an agent waits while data of that agent is being saved. Then 503 `store_busy`.
     command_timeout_s: u64 = defaults.application.commands.command_timeout.as_secs(),
     /// How long an agent with `cancelOnDisconnect` continues without a follower.
@@ -273,6 +275,7 @@ fn wrong(name: &str, value: u64) -> Option<String> {
     }
     let (most, why) = match name {
         "agent_nice" => (NICEST, " (the lowest priority)"),
+        "answer_text_bytes" => (ANSWER_TEXT_BYTES as u64, " (64 KiB)"),
         "flood_rest" => (MOST_RESTS, " (at that value, a flooding agent almost stops)"),
         _ if name.ends_with("_s") => (LONGEST_S, " (ten years)"),
         _ if name.ends_with("_ms") => (LONGEST_PAUSE_MS, " (one minute)"),

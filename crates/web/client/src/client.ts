@@ -110,7 +110,7 @@ export interface Client {
   cancel(id: string, options?: Abortable): Promise<AgentRef>;
   /** The open permission requests of all agents, oldest first, read page by page. */
   questions(options?: Abortable): Promise<OpenQuestion[]>;
-  /** Answers a permission request with one of its options, or with none. The first answer counts. */
+  /** Answers a permission request: with one of its options, with what else it accepts, or with none. The first answer counts. */
   answer(id: string, requestId: string, answer: PermissionAnswer, options?: Abortable): Promise<PermissionState>;
   /** Stops the agent and removes it from the lists; with `purge`, also deletes its history. */
   remove(id: string, options?: Abortable & { purge?: boolean }): Promise<void>;

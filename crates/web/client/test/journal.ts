@@ -99,8 +99,8 @@ export class Journal {
     this.add("system", "", { eventType: "abandoned", messageId: message.id }, { role: "system" });
   }
 
-  ask(requestId: string, toolCallId?: string): void {
-    const content = { requestId, toolName: "Bash", input: { command: "ls" }, options: ANSWERS, expiresAt: "later", defaultOptionId: "n", ...(toolCallId && { toolCallId }) };
+  ask(requestId: string, toolCallId?: string, more: object = {}): void {
+    const content = { requestId, toolName: "Bash", input: { command: "ls" }, options: ANSWERS, expiresAt: "later", defaultOptionId: "n", ...(toolCallId && { toolCallId }), ...more };
     this.add("system", content as never, { eventType: "permission_request" });
   }
 

@@ -18,6 +18,20 @@ function calls(items: readonly Item[]): ToolCall[] {
 }
 
 describe("a question", () => {
+  it("has what it accepts and the whole answer", () => {
+    const journal = new Journal();
+    journal.user("go");
+    journal.ask("1-1", undefined, { accepts: { text: true, several: true } });
+    journal.ask("1-2");
+    expect(messagesOf(of(journal))[1]).toMatchObject({ accepts: { text: true, several: true }, optionIds: [], text: undefined });
+    expect(messagesOf(of(journal))[2]).toMatchObject({ accepts: {} });
+    journal.settle("1-1", { optionId: "y", optionIds: ["y", "n"], text: "and more", by: "user" });
+    journal.settle("1-2", { optionId: "n", note: "because", by: "user" });
+    const [, first, second] = messagesOf(of(journal));
+    expect(first).toMatchObject({ optionId: "y", optionIds: ["y", "n"], text: "and more", note: undefined });
+    expect(first && textOf(first)).toBe("");
+    expect(second).toMatchObject({ optionId: "n", optionIds: ["n"], text: undefined, note: "because" });
+  });
   it("is open until it is settled", () => {
     const journal = new Journal();
     journal.user("go");

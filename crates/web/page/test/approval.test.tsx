@@ -65,14 +65,14 @@ test("the keys 1, 2 and 3 answer, unless the user writes or the dialog of the ke
   dialog.remove();
   expect(answer).not.toHaveBeenCalled();
   fireEvent.keyDown(window, { key: "3" });
-  expect(answer).toHaveBeenCalledExactlyOnceWith("1-1", "n");
+  expect(answer).toHaveBeenCalledExactlyOnceWith("1-1", { optionId: "n" });
 });
 
 test("of two requests, a key answers the first", () => {
   const answer = vi.fn(() => Promise.resolve());
   render(view(new Told().asked("1-1", "Bash", {}, answers).asked("1-2", "Bash", {}, answers), answer));
   fireEvent.keyDown(window, { key: "1" });
-  expect(answer).toHaveBeenCalledExactlyOnceWith("1-1", "y");
+  expect(answer).toHaveBeenCalledExactlyOnceWith("1-1", { optionId: "y" });
 });
 
 test("a key does not allow what has not been seen, and a card below the screen has no keys", () => {
@@ -121,7 +121,7 @@ test("a question of the agent is a form with its answers", () => {
   fireEvent.keyDown(window, { key: "1" });
   fireEvent.keyDown(document.activeElement ?? window, { key: "2" });
   fireEvent.click(send);
-  expect(answer).toHaveBeenCalledExactlyOnceWith("1-1", "answer_2");
+  expect(answer).toHaveBeenCalledExactlyOnceWith("1-1", { optionId: "answer_2" });
 });
 
 test("the line of a question that was answered has the answer", () => {

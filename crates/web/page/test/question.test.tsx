@@ -59,7 +59,7 @@ test("a question has a button for each answer, and tells what became of it", asy
   expect(screen.getByTestId("question-card").textContent).toContain("Allow Bash?");
   expect(given()).toEqual([["command", "rm -r build"]]);
   fireEvent.click(button("Reject"));
-  expect(answer).toHaveBeenCalledWith("1-1", "n");
+  expect(answer).toHaveBeenCalledWith("1-1", { optionId: "n" });
   expect(button("Allow once").disabled).toBe(true);
   expect((await screen.findByRole("alert")).textContent).toBe("The permission request 1-1 is no longer open.");
   asked.unmount();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
+use tokenrail_domain::Accepts;
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::messages::{AskPermission, AskedToolCall};
@@ -76,15 +77,17 @@ impl Permissions {
             tool_name: name_of(&call),
             input: input_of(&call),
             options,
+            // The outcome has no field for a text.
+            accepts: Accepts::default(),
         });
     }
 
     pub(super) fn settle(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
         let Some(Asked { id, reject }) = self.0.remove(question) else { return };
         let option_id = match choice {
-            Choice::Option(option) => Some(option),
+            Choice::Option(option) | Choice::OptionWithNote { option, .. } => Some(option),
             // In this protocol, an answer without an option means that the turn is cancelled.
-            Choice::Dismissed => reject.as_ref(),
+            Choice::Dismissed | Choice::Composed { .. } => reject.as_ref(),
             Choice::TurnCancelled => None,
         };
         let outcome = option_id.map_or(Outcome::Cancelled, |option_id| Outcome::Selected { option_id });

@@ -1,5 +1,6 @@
 //! `AskUserQuestion`: the agent lets the user choose. Each of its questions becomes a permission request, one after
-//! the other, and the possible answers are its options. The program receives all answers together.
+//! the other, and the possible answers are its options. The program receives all answers together: for each question
+//! one string, in which several labels are separated by a comma.
 //!
 //! Source of the shapes: the Agent SDK's page on user input, `code.claude.com/docs/en/agent-sdk/user-input`.
 
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use tokenrail_domain::Accepts;
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::REJECT;
@@ -25,16 +27,17 @@ pub(super) struct Survey {
     call: Option<String>,
     questions: Box<RawValue>,
     asked: Vec<Asked>,
-    /// The indexes of the answers so far, in the order of the questions.
-    answers: Vec<usize>,
+    /// The answers so far, in the order of the questions.
+    answers: Vec<String>,
 }
 
-/// One question: its text, its complete JSON, and the labels of its answers.
+/// One question: its text, its complete JSON, the labels of its answers, and whether several can be chosen.
 #[derive(Debug)]
 struct Asked {
     text: String,
     whole: Box<RawValue>,
     labels: Vec<String>,
+    takes_several: bool,
 }
 
 #[derive(Deserialize)]
@@ -43,9 +46,11 @@ struct Input {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Item {
     question: String,
     options: Vec<Label>,
+    multi_select: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +90,8 @@ impl Survey {
             tool_name: TOOL.to_owned(),
             input: asked.whole.clone(),
             options,
+            // Claude Code itself always offers an answer in the user's own words.
+            accepts: Accepts { note: true, text: true, several: asked.takes_several },
         })
     }
 
@@ -93,21 +100,21 @@ impl Survey {
         format!("{}#{}", self.request, self.answers.len())
     }
 
-    /// Takes an answer to the question that is open. Returns false if the option is not one of its answers.
-    pub(super) fn take(&mut self, option: &str) -> bool {
-        let number = option.strip_prefix(ANSWER).and_then(|number| number.parse::<usize>().ok());
-        let asked = self.asked.get(self.answers.len());
-        let answer = number.and_then(|number| number.checked_sub(1));
-        let answer = answer.filter(|answer| asked.is_some_and(|asked| *answer < asked.labels.len()));
+    /// Takes an answer to the question that is open: options, a text of the user, or both. Returns false if there is
+    /// none, or if one of the options is not an answer.
+    pub(super) fn take(&mut self, options: &[String], text: Option<&str>) -> bool {
+        let Some(asked) = self.asked.get(self.answers.len()) else { return false };
+        let labels = options.iter().map(|option| asked.label(option));
+        let parts: Option<Vec<_>> = labels.chain(text.map(Some)).collect();
+        let answer = parts.filter(|parts| !parts.is_empty()).map(|parts| parts.join(", "));
+        let is_answered = answer.is_some();
         self.answers.extend(answer);
-        answer.is_some()
+        is_answered
     }
 
     /// The questions with their answers.
     pub(super) fn answered(&self) -> Option<Box<RawValue>> {
-        let answers = self.asked.iter().zip(&self.answers);
-        let answers =
-            answers.filter_map(|(asked, answer)| Some((&*asked.text, &**asked.labels.get(*answer)?)));
+        let answers = self.asked.iter().zip(&self.answers).map(|(asked, answer)| (&*asked.text, &**answer));
         let answered = Answered { questions: &self.questions, answers: answers.collect() };
         serde_json::value::to_raw_value(&answered).ok()
     }
@@ -115,8 +122,15 @@ impl Survey {
 
 impl Asked {
     fn read(whole: Box<RawValue>) -> Option<Self> {
-        let Item { question, options } = serde_json::from_str(whole.get()).ok()?;
+        let Item { question, options, multi_select } = serde_json::from_str(whole.get()).ok()?;
         let labels: Vec<_> = options.into_iter().map(|option| option.label).collect();
-        (!labels.is_empty()).then_some(Self { text: question, whole, labels })
+        let takes_several = multi_select.is_some_and(|several| several.get() == "true");
+        (!labels.is_empty()).then_some(Self { text: question, whole, labels, takes_several })
+    }
+
+    /// The label of the answer with this option id.
+    fn label(&self, option: &str) -> Option<&str> {
+        let number: usize = option.strip_prefix(ANSWER)?.parse().ok()?;
+        self.labels.get(number.checked_sub(1)?).map(String::as_str)
     }
 }

@@ -165,6 +165,13 @@ fn answers_are_told_in_the_programs_words() {
         choose("reject"),
         [response(r#"{"behavior":"deny","message":"The user rejected this action."}"#)]
     );
+    let note = "use \"the other\" file 🙂".to_owned();
+    assert_eq!(
+        answered(&Choice::OptionWithNote { option: REJECT.to_owned(), note }),
+        [response(
+            r#"{"behavior":"deny","message":"The user rejected this action and says: use \"the other\" file 🙂"}"#
+        )]
+    );
     assert!(answered(&Choice::Dismissed)[0].contains(r#""behavior":"deny""#));
     assert!(answered(&Choice::TurnCancelled).is_empty(), "the interrupt takes it back");
 }
@@ -196,7 +203,7 @@ fn no_request_of_the_program_is_left_without_an_answer() {
     );
 }
 
-const SURVEY: &str = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which database?","header":"DB","options":[{"label":"SQLite 🪶","description":"one file"},{"label":"PostgreSQL","description":"a server"}],"multiSelect":false},{"question":"Which colour?","options":[{"label":"red"}],"multiSelect":true}]},"tool_use_id":"toolu_1"}}"#;
+const SURVEY: &str = r#"{"type":"control_request","request_id":"q1","request":{"subtype":"can_use_tool","tool_name":"AskUserQuestion","input":{"questions":[{"question":"Which database?","header":"DB","options":[{"label":"SQLite 🪶","description":"one file"},{"label":"PostgreSQL","description":"a server"}],"multiSelect":false},{"question":"Which colour?","options":[{"label":"red"},{"label":"blue"}],"multiSelect":true}]},"tool_use_id":"toolu_1"}}"#;
 
 /// A conversation that lets the user choose, and the keys of its two requests.
 fn survey() -> (ClaudeConversation, Outbox) {
@@ -232,10 +239,53 @@ fn what_the_user_is_to_choose_is_asked_question_by_question_and_told_together() 
     );
 }
 
+/// What the program is told if the first question of the survey is answered with `red`, and its second one with this.
+fn colours(choice: &Choice) -> String {
+    let (mut conversation, out) = survey();
+    let mut later = Outbox::default();
+    conversation.answer(&out.asked[0].key, &chosen("answer_1"), &mut later);
+    let second = later.asked.pop().unwrap();
+    conversation.answer(&second.key, choice, &mut later);
+    said(&later).pop().unwrap()
+}
+
+#[test]
+fn several_answers_and_a_text_are_one_string_for_the_program() {
+    let composed = |options: &[&str], text: Option<&str>| Choice::Composed {
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        text: text.map(str::to_owned),
+    };
+    for (choice, answer) in [
+        (composed(&["answer_1", "answer_2"], None), "red, blue"),
+        (composed(&["answer_2"], Some("a little \"pink\"")), r#"blue, a little \"pink\""#),
+        (composed(&[], Some("none, please")), "none, please"),
+    ] {
+        let told = colours(&choice);
+        let expected = format!(r#""answers":{{"Which colour?":"{answer}","Which database?":"SQLite 🪶"}}"#);
+        assert!(told.contains(&expected), "{told}");
+    }
+}
+
+#[test]
+fn a_request_says_whether_it_takes_a_note_a_text_or_several_answers() {
+    let accepts = |out: &Outbox| out.asked[0].accepts;
+    assert_eq!(accepts(&asked().1), Accepts { note: true, text: false, several: false });
+    let (mut conversation, out) = survey();
+    assert_eq!(accepts(&out), Accepts { note: true, text: true, several: false });
+    let mut later = Outbox::default();
+    conversation.answer(&out.asked[0].key, &chosen("answer_1"), &mut later);
+    assert_eq!(accepts(&later), Accepts { note: true, text: true, several: true });
+}
+
 #[test]
 fn who_does_not_answer_one_question_answers_none() {
     for (choice, words) in [
-        (chosen(REJECT), "declined to answer"),
+        (chosen(REJECT), "declined to answer."),
+        (
+            Choice::OptionWithNote { option: REJECT.to_owned(), note: "neither".to_owned() },
+            "declined to answer and says: neither",
+        ),
+        (Choice::Composed { options: Vec::new(), text: None }, "declined"),
         (Choice::Dismissed, "The question was not answered"),
         (chosen("answer_9"), "declined"),
     ] {

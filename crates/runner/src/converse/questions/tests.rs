@@ -35,6 +35,7 @@ fn question(key: &str) -> Question {
             Choosable::new("yes", "Yes", OptionKind::AllowOnce),
             Choosable::new("no", "No", OptionKind::RejectOnce),
         ],
+        accepts: Accepts::default(),
     }
 }
 
@@ -43,7 +44,7 @@ fn line(line: &OwnLine) -> String {
 }
 
 fn answer(request: &str, option: Option<&str>) -> Answer {
-    Answer { request: request.to_owned(), option: option.map(str::to_owned) }
+    Answer::new(request.to_owned(), PermissionReply::of(option.map(str::to_owned)))
 }
 
 #[test]
@@ -64,6 +65,34 @@ fn the_first_answer_that_fits_settles_a_question() {
         r#"{"tokenrail":"permission_resolved","requestId":"3-1","optionId":"yes","by":"user"}"#
     );
     assert!(questions.answer(answer("3-1", Some("no"))).is_none(), "it is settled");
+}
+
+#[test]
+fn what_is_answered_beyond_one_option_is_in_the_spool_if_the_request_accepts_it() {
+    let reply = |options: &[&str], text: Option<&str>, note: Option<&str>| PermissionReply {
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        text: text.map(str::to_owned),
+        note: note.map(str::to_owned),
+    };
+    let all = Accepts { note: true, text: true, several: true };
+    for (reply, told) in [
+        (reply(&["no"], None, Some("why")), r#""optionId":"no","by":"user","note":"why"}"#),
+        (reply(&["yes", "also"], None, None), r#""optionId":"yes","by":"user","optionIds":["yes","also"]}"#),
+        (reply(&["yes"], Some("t"), None), r#""optionId":"yes","by":"user","text":"t"}"#),
+        (reply(&[], Some("t"), None), r#""by":"user","text":"t"}"#),
+    ] {
+        for accepts in [Accepts::default(), all] {
+            let mut questions = questions(Unanswered::Reject);
+            let mut question = Question { accepts, ..question("k") };
+            question.options.push(Choosable::new("also", "Also", OptionKind::AllowOnce));
+            questions.ask(question, Instant::now());
+            let settled = questions.answer(Answer::new("3-1".to_owned(), reply.clone()));
+            assert_eq!(settled.is_some(), accepts == all, "{reply:?}");
+            let Some(settled) = settled else { continue };
+            assert!(line(&settled.line).ends_with(told), "{}", line(&settled.line));
+            assert_eq!(reply_of(&settled.choice), reply);
+        }
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use rustix::fs::OFlags;
+use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe;
 use tokio::time::timeout;
 
@@ -26,16 +27,17 @@ impl ProcessRun {
     /// # Errors
     /// If the message is too long, if nobody reads the FIFO ([`is_unread`]), or if the FIFO stays full.
     pub(in crate::process) async fn tell(&self, message: &ConverseMessage) -> io::Result<()> {
-        let mut line = serde_json::to_vec(message)?;
+        // A pipe takes a long line in pieces. The last message may have been cut off in the middle of its line, so this
+        // one begins a new line.
+        let mut line = vec![b'\n'];
+        serde_json::to_writer(&mut line, message)?;
         line.push(b'\n');
         if ANSWER_BYTES < line.len() {
             return Err(ErrorKind::InvalidInput.into());
         }
-        let answers = pipe::OpenOptions::new().open_sender(self.folder.answers())?;
+        let mut answers = pipe::OpenOptions::new().open_sender(self.folder.answers())?;
         // The reader may have been stopped by a signal. The turn goes on without the message.
-        timeout(TELL_PATIENCE, answers.writable()).await??;
-        // A pipe takes a line of this length in one piece.
-        answers.try_write(&line)?;
+        timeout(TELL_PATIENCE, answers.write_all(&line)).await??;
         Ok(())
     }
 

@@ -394,6 +394,15 @@ export type PermissionState = {
 export type PermissionAnswer = {
   /** The id of one of the request's options. */
   optionId?: string;
+  /** Several options of the kind `allow_once`, if the request accepts `several`. */
+  optionIds?: Array<string>;
+  /**
+   * An answer in the user's own words, if the request accepts `text`. If it also accepts `several`, options can be
+   * sent with it.
+   */
+  text?: string;
+  /** A note to the agent, with an option that rejects, if the request accepts `note`. */
+  note?: string;
   /** `true`: choose none of the options. */
   cancelled?: boolean;
 };
@@ -405,6 +414,16 @@ export type OfferedOption = {
   name: string;
   /** `allow_once`, `allow_always`, `reject_once` or `reject_always`. */
   kind: string;
+};
+
+/** What a permission request accepts besides one option. Only what is accepted is there. */
+export type AcceptedAnswers = {
+  /** A note to the agent, with an option that rejects. */
+  note?: boolean;
+  /** A text in the user's own words, in place of an option. */
+  text?: boolean;
+  /** Several options of the kind `allow_once`; with `text`, also together with a text. */
+  several?: boolean;
 };
 
 /** An open permission request: an agent asks whether it may do something, and waits. */
@@ -425,6 +444,8 @@ export type OpenQuestion = {
   expiresAt?: IsoTime;
   /** The option that is chosen then. Absent if none is chosen. */
   defaultOptionId?: string;
+  /** What the request accepts besides one option. Absent if nothing. */
+  accepts?: AcceptedAnswers;
 };
 
 /** The body of a launch. */

@@ -195,7 +195,7 @@ function toolResult(draft: Draft, event: AgentEvent): void {
 }
 
 function asked(draft: Draft, event: AgentEvent): void {
-  const { requestId, toolCallId, toolName, input, options, expiresAt, defaultOptionId } = fieldsOf<QuestionMessage>(event.content);
+  const { requestId, toolCallId, toolName, input, options, accepts, expiresAt, defaultOptionId } = fieldsOf<QuestionMessage>(event.content);
   if (typeof requestId !== "string") return notice(draft, event);
   draft.insert({
     kind: "question",
@@ -205,17 +205,20 @@ function asked(draft: Draft, event: AgentEvent): void {
     toolName: toolName ?? "",
     input,
     options: options ?? [],
+    accepts: accepts ?? {},
     expiresAt,
     defaultOptionId,
     state: "open",
-    optionId: undefined,
-    by: undefined,
+    ...unanswered,
   });
 }
 
+const unanswered = { optionId: undefined, optionIds: [], text: undefined, note: undefined, by: undefined } as const;
+
 function settled(draft: Draft, event: AgentEvent): void {
-  const { requestId = "", optionId, by } = fieldsOf<QuestionMessage>(event.content);
-  draft.settle(requestId, { changed: event.sequenceNumber, state: "resolved", optionId, by });
+  const { requestId = "", optionId, optionIds, text, note, by } = fieldsOf<QuestionMessage>(event.content);
+  const chosen = optionIds ?? (optionId === undefined ? [] : [optionId]);
+  draft.settle(requestId, { changed: event.sequenceNumber, state: "resolved", optionId, optionIds: chosen, text, note, by });
 }
 
 function fieldsOf<T>(content: unknown): Partial<T> {
@@ -224,7 +227,7 @@ function fieldsOf<T>(content: unknown): Partial<T> {
 
 function result(draft: Draft, event: AgentEvent): void {
   const changed = event.sequenceNumber;
-  for (const id of [...draft.index.questions.keys()]) draft.settle(id, { changed, state: "closed", optionId: undefined, by: undefined });
+  for (const id of [...draft.index.questions.keys()]) draft.settle(id, { changed, state: "closed", ...unanswered });
   for (const id of [...draft.index.open]) draft.changeCall(id, (call) => ({ ...call, state: "unanswered" }));
   const { outcome, turn, durationMs, messageCount, numTurns, costUsd, usage, error, origin } = event.metadata;
   const text = plain(event.content);

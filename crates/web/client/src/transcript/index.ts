@@ -74,7 +74,8 @@ export function messagesOf(transcript: Transcript): readonly Message[] {
  * `text` still contains it.
  */
 export function textOf(message: Item): string {
-  if (message.kind === "result" && message.isRepeated) return "";
+  // The text of a question is the user's answer to it.
+  if (message.kind === "question" || (message.kind === "result" && message.isRepeated)) return "";
   if (message.kind === "assistant") return message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
   return "text" in message ? message.text : "";
 }

@@ -1,5 +1,5 @@
 // The parts of a conversation. All objects are immutable: an unchanged part remains the same object.
-import type { AgentError, IsoTime, MessageOutcome, TurnOutcome } from "../generated/wire.js";
+import type { AcceptedAnswers, AgentError, IsoTime, MessageOutcome, TurnOutcome } from "../generated/wire.js";
 
 interface Placed {
   /** Unique, and the same on each reading. For an assistant message, this is its `messageId`. */
@@ -76,14 +76,22 @@ export interface QuestionMessage extends Placed {
   /** The input that the tool would get. */
   readonly input: unknown;
   readonly options: readonly QuestionOption[];
+  /** What the request accepts besides one option. */
+  readonly accepts: AcceptedAnswers;
   /** When the request is settled if nobody answers. */
   readonly expiresAt: IsoTime | undefined;
   /** The option that is chosen then. If undefined, none is. */
   readonly defaultOptionId: string | undefined;
   /** `closed`: the turn ended without an answer. */
   readonly state: "open" | "resolved" | "closed";
-  /** The chosen option, if there is one. */
+  /** The chosen option, if there is one. The first one, if there are several. */
   readonly optionId: string | undefined;
+  /** All chosen options. */
+  readonly optionIds: readonly string[];
+  /** The answer in the user's own words, if there is one. */
+  readonly text: string | undefined;
+  /** What the user said to a rejection. */
+  readonly note: string | undefined;
   /** Who settled the permission request: `user`, `timeout`, `cancel` or `agent`. */
   readonly by: string | undefined;
 }

@@ -100,7 +100,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const canAsk = live && !agent.readOnly && !agent.deletedAt;
   const { ask, onRetry, refusal } = useAsk(agent.id, rows, list);
   const answer = useCallback<Answer>(
-    (requestId, optionId) => client.answer(agent.id, requestId, { optionId }),
+    (requestId, reply) => client.answer(agent.id, requestId, reply),
     [client, agent.id],
   );
   return (

@@ -1,4 +1,4 @@
-import type { QuestionMessage } from "@tokenrail/client";
+import type { PermissionAnswer, QuestionMessage } from "@tokenrail/client";
 import { useRef, useState } from "react";
 
 import { sentence } from "../ui/format.ts";
@@ -9,6 +9,7 @@ import { isAllowed, isRefusal, labelOf, settledBy, surveyOf } from "./answers.ts
 import { Countdown } from "./Countdown.tsx";
 import { unhidden } from "./given.ts";
 import { useKept } from "./kept.tsx";
+import { NoteForm } from "./NoteForm.tsx";
 import { QuestionInput } from "./QuestionInput.tsx";
 import type { QuestionRow } from "./row.ts";
 import { SurveyForm } from "./SurveyForm.tsx";
@@ -35,6 +36,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       ) : (
         <Approval row={row} chosen={chosen} choose={canAnswer ? choose : undefined} />
       )}
+      {canAnswer && <Note question={question} chosen={chosen} choose={choose} />}
       {canAnswer && <Countdown question={question} />}
       {question.state !== "open" && <p className="hint">{settledBy(question)}</p>}
       {error && (
@@ -49,12 +51,12 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
 /** The answer that was chosen and is being sent. */
 function useChoice(question: QuestionMessage) {
   const answer = useAnswering();
-  const [chosen, setChosen] = useState<string>();
+  const [chosen, setChosen] = useState<PermissionAnswer>();
   const [error, setError] = useState<Error>();
-  const choose = (optionId: string) => {
-    setChosen(optionId);
+  const choose = (reply: PermissionAnswer) => {
+    setChosen(reply);
     setError(undefined);
-    answer?.(question.requestId, optionId).catch((refused: unknown) => {
+    answer?.(question.requestId, reply).catch((refused: unknown) => {
       setChosen(undefined);
       setError(refused instanceof Error ? refused : new Error(String(refused)));
     });
@@ -64,9 +66,9 @@ function useChoice(question: QuestionMessage) {
 
 interface ApprovalProps {
   readonly row: QuestionRow;
-  readonly chosen: string | undefined;
+  readonly chosen: PermissionAnswer | undefined;
   /** Absent if nobody can answer here. */
-  readonly choose: ((optionId: string) => void) | undefined;
+  readonly choose: ((answer: PermissionAnswer) => void) | undefined;
 }
 
 function Approval({ row: { key, question }, chosen, choose }: ApprovalProps) {
@@ -92,9 +94,9 @@ function Approval({ row: { key, question }, chosen, choose }: ApprovalProps) {
               data-key={at + 1}
               aria-keyshortcuts={String(at + 1)}
               disabled={chosen !== undefined || !(seen || isRefusal(option))}
-              onClick={() => choose(option.optionId)}
+              onClick={() => choose({ optionId: option.optionId })}
             >
-              {chosen === option.optionId ? (
+              {chosen?.optionId === option.optionId ? (
                 <span className="spinner" aria-hidden="true" />
               ) : (
                 <kbd aria-hidden="true">{at + 1}</kbd>
@@ -105,6 +107,25 @@ function Approval({ row: { key, question }, chosen, choose }: ApprovalProps) {
         </div>
       )}
     </>
+  );
+}
+
+interface NoteProps {
+  readonly question: QuestionMessage;
+  readonly chosen: PermissionAnswer | undefined;
+  readonly choose: (answer: PermissionAnswer) => void;
+}
+
+/** Rejects with a note, if the request accepts one. */
+function Note({ question, chosen, choose }: NoteProps) {
+  const refusal = question.options.find(isRefusal);
+  if (!refusal || !question.accepts.note) return null;
+  return (
+    <NoteForm
+      label={labelOf(refusal, question)}
+      disabled={chosen !== undefined}
+      onReject={(note) => choose({ optionId: refusal.optionId, note })}
+    />
   );
 }
 

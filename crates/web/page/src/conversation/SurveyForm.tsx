@@ -1,42 +1,51 @@
+import type { PermissionAnswer } from "@tokenrail/client";
 import { type FormEvent, useState } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
-import type { Survey } from "./answers.ts";
+import { answerOf, type Survey } from "./answers.ts";
 import { unhidden } from "./given.ts";
 
 interface Props {
   readonly id: string;
   readonly survey: Survey;
-  readonly chosen: string | undefined;
+  readonly chosen: PermissionAnswer | undefined;
   /** Absent if nobody can answer here. */
-  readonly choose: ((optionId: string) => void) | undefined;
+  readonly choose: ((answer: PermissionAnswer) => void) | undefined;
 }
+
+/** The place of the user's own answer among the picked ones. No option of a question has this id. */
+const other = "";
 
 /** A question of the agent, with the answers to choose from. */
 export function SurveyForm({ id, survey, chosen, choose }: Props) {
-  const { header, text, choices, takesSeveral, refusals } = survey;
-  const [picked, setPicked] = useState<string>();
+  const { choices, takesSeveral, takesText, wantsSeveral, refusals } = survey;
+  const [picked, setPicked] = useState<readonly string[]>([]);
+  const [text, setText] = useState("");
+  const hasOther = picked.includes(other);
+  const isComplete = picked.length > 0 && (!hasOther || text.trim() !== "");
+  const pick = (answer: string) => {
+    if (!takesSeveral) return setPicked([answer]);
+    setPicked(picked.includes(answer) ? picked.filter((each) => each !== answer) : [...picked, answer]);
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    if (picked !== undefined) choose?.(picked);
+    const optionIds = choices.map(({ option }) => option.optionId).filter((each) => picked.includes(each));
+    if (isComplete) choose?.(answerOf(optionIds, hasOther ? text.trim() : ""));
   };
+  const input = (answer: string, at: number) => ({
+    type: takesSeveral ? "checkbox" : "radio",
+    name: `${id} answer`,
+    "data-key": at + 1,
+    checked: picked.includes(answer),
+    onChange: () => pick(answer),
+  });
   return (
     <form className="survey" onSubmit={submit}>
       <fieldset disabled={!choose || chosen !== undefined}>
-        <legend>
-          <Icon name="alert" />
-          {header && <span className="survey-header">{header}</span>}{" "}
-          <span>{text}</span>
-        </legend>
+        <Legend survey={survey} />
         {choices.map(({ option, label, description }, at) => (
           <label key={option.optionId} className="choice">
-            <input
-              type="radio"
-              name={`${id} answer`}
-              data-key={at + 1}
-              checked={picked === option.optionId}
-              onChange={() => setPicked(option.optionId)}
-            />
+            <input {...input(option.optionId, at)} />
             <span>
               <span className="choice-label">{label}</span>
               {description && <span className="choice-description">{description}</span>}
@@ -44,11 +53,30 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
             {choose && <kbd aria-hidden="true">{at + 1}</kbd>}
           </label>
         ))}
+        {choose && takesText && (
+          <label className="choice">
+            <input {...input(other, choices.length)} data-testid="answer-other" />
+            <span className="choice-label">Other…</span>
+            <kbd aria-hidden="true">{choices.length + 1}</kbd>
+          </label>
+        )}
+        {choose && hasOther && (
+          <input
+            type="text"
+            name="other"
+            aria-label="Your own answer"
+            placeholder="Your own answer"
+            autoComplete="off"
+            autoFocus
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+          />
+        )}
       </fieldset>
-      {choose && takesSeveral && <p className="hint">The agent would take several answers, but only one can be sent.</p>}
+      {choose && wantsSeveral && <p className="hint">The agent would take several answers, but only one can be sent.</p>}
       {choose && (
         <div className="question-options" role="group" aria-label="Answers">
-          <button type="submit" className="button primary" data-testid="answer-survey" disabled={!picked || chosen !== undefined}>
+          <button type="submit" className="button primary" data-testid="answer-survey" disabled={!isComplete || chosen !== undefined}>
             Answer
           </button>
           {refusals.map((option) => (
@@ -58,7 +86,7 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
               className="button"
               data-testid={`answer-${option.kind}`}
               disabled={chosen !== undefined}
-              onClick={() => choose(option.optionId)}
+              onClick={() => choose({ optionId: option.optionId })}
             >
               {unhidden(option.name)}
             </button>
@@ -66,5 +94,16 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
         </div>
       )}
     </form>
+  );
+}
+
+function Legend({ survey: { header, text, takesSeveral } }: { readonly survey: Survey }) {
+  return (
+    <legend>
+      <Icon name="alert" />
+      {header && <span className="survey-header">{header}</span>}{" "}
+      <span>{text}</span>
+      {takesSeveral && <span className="survey-several"> (several answers are possible)</span>}
+    </legend>
   );
 }

@@ -21,9 +21,9 @@ export function useAnswerKeys(card: RefObject<HTMLElement | null>, canAnswer: bo
   }, [card, canAnswer]);
 }
 
-/** A chosen radio button has the focus, but takes no text. */
+/** A radio button or a checkbox can have the focus, but takes no text. */
 function isInField(target: EventTarget | null): boolean {
-  return isWriting(target) && !(target instanceof HTMLInputElement && target.type === "radio");
+  return isWriting(target) && !(target instanceof HTMLInputElement && /^(radio|checkbox)$/.test(target.type));
 }
 
 function firstInView(): Element | undefined {

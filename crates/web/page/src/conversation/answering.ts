@@ -1,7 +1,8 @@
+import type { PermissionAnswer } from "@tokenrail/client";
 import { createContext, useContext } from "react";
 
-/** Answers a permission request with one of its options. */
-export type Answer = (requestId: string, optionId: string) => Promise<unknown>;
+/** Answers a permission request. */
+export type Answer = (requestId: string, answer: PermissionAnswer) => Promise<unknown>;
 
 /** The function that answers. Undefined if the conversation is read-only. */
 export const Answering = createContext<Answer | undefined>(undefined);

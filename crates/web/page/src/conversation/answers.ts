@@ -1,5 +1,5 @@
 // The options of a permission request, in words for the user.
-import type { QuestionMessage, QuestionOption } from "@tokenrail/client";
+import type { PermissionAnswer, QuestionMessage, QuestionOption } from "@tokenrail/client";
 
 import { fieldsOf, unhidden } from "./given.ts";
 import { kindOf } from "./tools/kind.ts";
@@ -19,11 +19,15 @@ export interface Survey {
   readonly text: string;
   readonly choices: readonly Choice[];
   readonly takesSeveral: boolean;
+  /** Whether the user may answer in their own words. */
+  readonly takesText: boolean;
+  /** The agent would take several answers, but the server does not pass them on. */
+  readonly wantsSeveral: boolean;
   readonly refusals: readonly QuestionOption[];
 }
 
 /** `undefined` if the request is about something else, or if its options are not exactly the answers. */
-export function surveyOf({ toolName, input, options }: QuestionMessage): Survey | undefined {
+export function surveyOf({ toolName, input, options, accepts }: QuestionMessage): Survey | undefined {
   if (toolName !== survey) return undefined;
   const { question, header, options: answers, multiSelect } = fieldsOf(input);
   const allowed = options.filter(({ kind }) => kind === "allow_once");
@@ -38,7 +42,9 @@ export function surveyOf({ toolName, input, options }: QuestionMessage): Survey 
     header: typeof header === "string" ? unhidden(header) : "",
     text: unhidden(question),
     choices,
-    takesSeveral: multiSelect === true,
+    takesSeveral: accepts.several === true,
+    takesText: accepts.text === true,
+    wantsSeveral: multiSelect === true && accepts.several !== true,
     refusals: options.filter(isRefusal),
   };
 }
@@ -55,19 +61,38 @@ export function labelOf({ name, kind }: QuestionOption, { toolName, input }: Que
   return unhidden(name);
 }
 
-export function chosenOption({ options, optionId }: QuestionMessage): QuestionOption | undefined {
-  return options.find((option) => option.optionId === optionId);
+/** The answer that consists of these options, and of a text if it is not empty. */
+export function answerOf(optionIds: readonly string[], text: string): PermissionAnswer {
+  const [optionId, ...more] = optionIds;
+  return {
+    ...(more.length > 0 ? { optionIds: [...optionIds] } : optionId !== undefined && { optionId }),
+    ...(text && { text }),
+  };
+}
+
+function chosenOptions({ options, optionIds }: QuestionMessage): QuestionOption[] {
+  return options.filter(({ optionId }) => optionIds.includes(optionId));
+}
+
+/** The labels of the chosen options and the user's own words. Empty if there are none. */
+export function answerIn(question: QuestionMessage): string {
+  const labels = chosenOptions(question).map((option) => labelOf(option, question));
+  // An option that the request does not have is shown by its id.
+  const unknown = labels.length === 0 && question.optionId ? [unhidden(question.optionId)] : [];
+  return [...labels, ...unknown, ...(question.text ? [`“${unhidden(question.text)}”`] : [])].join(", ");
 }
 
 export function isAllowed(question: QuestionMessage): boolean {
-  return chosenOption(question)?.kind.startsWith("allow") ?? false;
+  const chosen = chosenOptions(question);
+  if (chosen.length === 0) return question.text !== undefined;
+  return chosen.every(({ kind }) => kind.startsWith("allow"));
 }
 
 /** The outcome of a permission request, as a sentence. */
 export function settledBy(question: QuestionMessage): string {
   if (question.state === "closed") return "The turn ended before the request was answered.";
-  const chosen = chosenOption(question);
-  const option = chosen ? labelOf(chosen, question) : question.optionId;
+  const option = answerIn(question);
+  const note = question.note ? ` Note to the agent: “${unhidden(question.note)}”` : "";
   switch (question.by) {
     case "timeout":
       return `Timed out without an answer${option ? `; the default was chosen: ${option}` : ""}.`;
@@ -76,6 +101,6 @@ export function settledBy(question: QuestionMessage): string {
     case "agent":
       return "The agent withdrew the request.";
     default:
-      return option ? `Answered: ${option}.` : "Dismissed.";
+      return option ? `Answered: ${option}.${note}` : "Dismissed.";
   }
 }

@@ -42,7 +42,7 @@ impl AiSdkFold {
             out.frame(&Chunk::ToolApprovalResponse {
                 approval_id: &settling.request_id,
                 approved: verdict.approved,
-                reason: &settling.by,
+                reason: settling.reason(),
                 provider_executed: Yes,
             });
         }

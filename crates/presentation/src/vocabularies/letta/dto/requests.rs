@@ -33,6 +33,8 @@ pub(crate) struct Approval {
     /// The message that contains the permission request.
     asked_by: Option<String>,
     pub(crate) approve: bool,
+    /// What the user says to a rejection.
+    pub(crate) reason: Option<String>,
 }
 
 impl Approval {
@@ -65,6 +67,7 @@ struct Incoming {
     approvals: Option<Vec<Decision>>,
     approve: Option<bool>,
     approval_request_id: Option<String>,
+    reason: Option<String>,
 }
 
 /// The decision about one tool call. Clients send the results of client-side tools in the same list.
@@ -72,6 +75,7 @@ struct Incoming {
 struct Decision {
     tool_call_id: Option<String>,
     approve: Option<bool>,
+    reason: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -165,6 +169,7 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
         approvals: None,
         approve: None,
         approval_request_id: None,
+        reason: None,
     };
     let field = if messages.is_some() {
         "messages"
@@ -204,16 +209,21 @@ pub(crate) fn message(body: &[u8], depth: usize) -> Result<Message, Problem> {
 
 /// Reads the answer to a permission request. `None` unless the request contains only that, for one tool call.
 fn approval(messages: &[Incoming]) -> Option<Approval> {
-    let [Incoming { kind, approvals, approve, approval_request_id, .. }] = messages else { return None };
+    let [Incoming { kind, approvals, approve, approval_request_id, reason, .. }] = messages else {
+        return None;
+    };
     if kind.as_deref() != Some("approval") {
         return None;
     }
     let asked_by = approval_request_id.clone();
     match approvals.as_deref() {
-        Some([Decision { tool_call_id: Some(call), approve: Some(approve) }]) => {
-            Some(Approval { call: Some(call.clone()), asked_by, approve: *approve })
+        Some([Decision { tool_call_id: Some(call), approve: Some(approve), reason }]) => {
+            Some(Approval { call: Some(call.clone()), asked_by, approve: *approve, reason: reason.clone() })
         }
-        None => Some(Approval { call: None, asked_by: Some(asked_by?), approve: (*approve)? }),
+        None => {
+            let (asked_by, reason) = (Some(asked_by?), reason.clone());
+            Some(Approval { call: None, asked_by, approve: (*approve)?, reason })
+        }
         Some(_) => None,
     }
 }

@@ -33,7 +33,7 @@ impl LettaFold {
     fn settled(&mut self, settling: Settling) -> Option<LettaSaid> {
         let verdict = self.approvals.settle(&settling)?;
         let approval_request_id = self.asked_in.remove(&settling.request_id)?;
-        let reason = settling.by;
+        let reason = settling.reason().to_owned();
         let approval = LettaApproval {
             kind: "approval",
             tool_call_id: verdict.call,

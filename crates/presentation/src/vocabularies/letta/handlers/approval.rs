@@ -1,7 +1,7 @@
 //! A client's answer to a permission request of its agent, which waits within its turn.
 
 use tokenrail_application::PermissionAnswer;
-use tokenrail_domain::{AgentId, EventBody, Sequence, Turn, event_id};
+use tokenrail_domain::{AgentId, EventBody, PermissionReply, Sequence, Turn, event_id};
 
 use super::journal::before;
 use crate::api::Api;
@@ -25,7 +25,12 @@ pub(super) async fn approved(
             "the permission request has no option that allows the tool call",
         ));
     }
-    let answer = PermissionAnswer { question: question.request_id, option };
+    // Clients of Letta send a reason to any agent, so one that the request does not accept is no error.
+    let reason = approval.reason.clone().filter(|reason| !reason.trim().is_empty());
+    let takes_note = !approval.approve && option.is_some() && question.accepts_note();
+    let note = reason.filter(|_| takes_note);
+    let reply = PermissionReply { note, ..PermissionReply::of(option) };
+    let answer = PermissionAnswer { question: question.request_id, reply };
     api.service().answer(agent, answer).await?;
     Ok((turn, asked))
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::error::{Code, Problem};
 use crate::json::fields::Fields;
 use crate::vocabularies::native::Dialect;
-use crate::vocabularies::native::dto::permission::chosen;
+use crate::vocabularies::native::dto::permission::reply;
 
 /// A frame from a WebSocket client.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,10 +115,10 @@ fn permission(payload: &[u8], depth: usize) -> Result<ClientFrame, Mistake> {
     let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
     let agent = fields.agent();
     let question = fields.required_text("requestId", |_| None);
-    let option = chosen(&mut fields);
+    let reply = reply(&mut fields);
     fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
     let agent = agent.ok_or_else(|| Mistake::new(unknown_agent(), None))?;
-    Ok(ClientFrame::Permission { agent, answer: PermissionAnswer { question, option } })
+    Ok(ClientFrame::Permission { agent, answer: PermissionAnswer { question, reply } })
 }
 
 fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {

@@ -1,15 +1,21 @@
 //! Answers to an agent's permission requests, over REST and WebSocket.
 
+use std::collections::BTreeSet;
+
 #[cfg(test)]
 use super::declarations::Declarations;
 use serde::Serialize;
 use tokenrail_application::{AnswerOutcome, PermissionAnswer};
+use tokenrail_domain::PermissionReply;
 use utoipa::ToSchema;
 
 use crate::error::Problem;
 use crate::json::fields::Fields;
 
-/// The answer to a permission request: exactly one of the two fields.
+/// The maximum number of options in one answer.
+const ANSWER_OPTIONS: usize = 64;
+
+/// The answer to a permission request: one option, or what else the request accepts, or `cancelled`.
 #[derive(ToSchema)]
 #[schema(as = PermissionAnswer, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
@@ -22,6 +28,16 @@ pub(crate) struct PermissionBody {
     /// The id of one of the request's options.
     #[schema(min_length = 1, nullable = false)]
     option_id: Option<String>,
+    /// Several options of the kind `allow_once`, if the request accepts `several`.
+    #[schema(min_items = 1, max_items = 64, nullable = false)]
+    option_ids: Option<Vec<String>>,
+    /// An answer in the user's own words, if the request accepts `text`. If it also accepts `several`, options can be
+    /// sent with it.
+    #[schema(pattern = r"\S", nullable = false)]
+    text: Option<String>,
+    /// A note to the agent, with an option that rejects, if the request accepts `note`.
+    #[schema(pattern = r"\S", nullable = false)]
+    note: Option<String>,
     /// `true`: choose none of the options.
     #[schema(nullable = false)]
     cancelled: Option<bool>,
@@ -40,39 +56,72 @@ pub(crate) struct PermissionStateDto {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     option_id: Option<String>,
+    /// All options of the answer, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    option_ids: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    text: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    note: Option<String>,
 }
 
 impl PermissionStateDto {
     pub(crate) fn new(answer: PermissionAnswer, outcome: AnswerOutcome) -> Self {
-        let PermissionAnswer { question, option } = answer;
-        let state = match (outcome, &option) {
-            (AnswerOutcome::HandedOn, _) => "pending",
-            (AnswerOutcome::Settled, Some(_)) => "selected",
-            (AnswerOutcome::Settled, None) => "cancelled",
+        let PermissionAnswer { question, reply } = answer;
+        let state = match outcome {
+            AnswerOutcome::HandedOn => "pending",
+            AnswerOutcome::Settled if reply == PermissionReply::default() => "cancelled",
+            AnswerOutcome::Settled => "selected",
         };
-        Self { request_id: question, state, option_id: option }
+        let option_id = reply.first_option().map(str::to_owned);
+        let option_ids = reply.several_options().map(<[String]>::to_vec);
+        let PermissionReply { options: _, text, note } = reply;
+        Self { request_id: question, state, option_id, option_ids, text, note }
     }
 }
 
 /// Reads an answer to the permission request `question`.
 pub(crate) fn permission(question: String, body: &[u8], depth: usize) -> Result<PermissionAnswer, Problem> {
     let mut fields = Fields::read(body, depth)?;
-    let option = chosen(&mut fields);
+    let reply = reply(&mut fields);
     fields.finish()?;
-    Ok(PermissionAnswer { question, option })
+    Ok(PermissionAnswer { question, reply })
 }
 
-/// Reads the chosen option. `None` if the client chooses none.
-pub(super) fn chosen(fields: &mut Fields) -> Option<String> {
+/// Reads a reply. Whether the request accepts it is not known here.
+pub(super) fn reply(fields: &mut Fields) -> PermissionReply {
     let option = fields.text("optionId", |_| None);
+    let options = fields.texts("optionIds", wrong_options);
+    let blank = |text: &str| text.trim().is_empty().then_some("must not be blank");
+    let (text, note) = (fields.text("text", blank), fields.text("note", blank));
     let cancelled = fields.flag("cancelled").unwrap_or(false);
-    if fields.are_good() && option.is_some() == cancelled {
+    if !fields.are_good() {
+        return PermissionReply::default();
+    }
+    if option.is_some() && options.is_some() {
+        fields.refuse("optionIds", "must not be sent together with optionId");
+    }
+    let answers = option.is_some() || options.is_some() || text.is_some();
+    if answers == cancelled {
         fields.refuse(
             "optionId",
             "must be one of the options of the permission request; to choose none, send \"cancelled\": true",
         );
     }
-    option
+    PermissionReply::from_parts(option, options, text, note)
+}
+
+fn wrong_options(options: &[String]) -> Option<&'static str> {
+    let distinct: BTreeSet<_> = options.iter().collect();
+    match options.len() {
+        0 => Some("must contain at least one option; to choose none, send \"cancelled\": true"),
+        many if ANSWER_OPTIONS < many => Some("must contain at most 64 options"),
+        many if distinct.len() < many => Some("must not contain an option twice"),
+        _ => None,
+    }
 }
 
 /// Declares the types that the client library uses.

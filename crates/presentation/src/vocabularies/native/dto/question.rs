@@ -4,7 +4,7 @@
 use super::declarations::Declarations;
 use serde::Serialize;
 use tokenrail_application::{OpenRequest, RequestPlace};
-use tokenrail_domain::{PermissionOption, Timestamp};
+use tokenrail_domain::{Accepts, PermissionOption, Timestamp};
 use utoipa::ToSchema;
 
 use crate::error::Problem;
@@ -40,6 +40,38 @@ pub(crate) struct OpenQuestionDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     default_option_id: Option<&'a str>,
+    /// What the request accepts besides one option. Absent if nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    accepts: Option<AcceptsDto>,
+}
+
+/// What a permission request accepts besides one option. Only what is accepted is there.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AcceptedAnswers)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AcceptedAnswers", optional_fields))]
+pub(crate) struct AcceptsDto {
+    /// A note to the agent, with an option that rejects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    note: Option<bool>,
+    /// A text in the user's own words, in place of an option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    text: Option<bool>,
+    /// Several options of the kind `allow_once`; with `text`, also together with a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    several: Option<bool>,
+}
+
+impl AcceptsDto {
+    fn of(accepts: Accepts) -> Option<Self> {
+        let Accepts { note, text, several } = accepts;
+        let if_true = |accepted: bool| accepted.then_some(true);
+        let dto = Self { note: if_true(note), text: if_true(text), several: if_true(several) };
+        (!accepts.is_plain()).then_some(dto)
+    }
 }
 
 /// One of the answers to a permission request.
@@ -64,6 +96,7 @@ impl<'a> From<&'a OpenRequest> for OpenQuestionDto<'a> {
             tool,
             input,
             options,
+            accepts,
             asked_at,
             expires_at,
             default_option,
@@ -78,6 +111,7 @@ impl<'a> From<&'a OpenRequest> for OpenQuestionDto<'a> {
             asked_at: IsoTime(*asked_at),
             expires_at: expires_at.map(IsoTime),
             default_option_id: default_option.as_deref(),
+            accepts: AcceptsDto::of(*accepts),
         }
     }
 }
@@ -110,5 +144,6 @@ pub(crate) fn next_questions(last: &OpenRequest, limit: usize) -> String {
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<OptionDto<'_>>();
+    out.of::<AcceptsDto>();
     out.of::<OpenQuestionDto<'_>>();
 }

@@ -1,8 +1,7 @@
 import type { QuestionMessage } from "@tokenrail/client";
 
 import { counted } from "../../ui/format.ts";
-import { chosenOption, surveyOf } from "../answers.ts";
-import { unhidden } from "../given.ts";
+import { answerIn, surveyOf } from "../answers.ts";
 import type { ToolRow } from "../row.ts";
 import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
@@ -34,9 +33,9 @@ export function summaryOfCall({ name, input, asked }: ToolRow): string {
 
 /** A question of the agent, and what the user chose. */
 function answerOf(question: QuestionMessage): string | undefined {
-  const chosen = chosenOption(question);
   const survey = surveyOf(question);
-  return chosen && survey && `${survey.text} ${unhidden(chosen.name)}`;
+  const answer = answerIn(question);
+  return answer && survey ? `${survey.text} ${answer}` : undefined;
 }
 
 /** Short facts in the head of a card: changed lines, lines that were read, the exit code. */
