@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, ListBounds,
+    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, ListBounds,
     ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
@@ -21,6 +21,7 @@ use crate::sqlite::statements::commands::{
     CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, ProbeCommand,
     PurgeCommand, StopTurnCommand,
 };
+use crate::sqlite::statements::edit::EditCommand;
 use crate::sqlite::statements::{agents, compaction, journal, keys, messages, turns};
 
 #[async_trait]
@@ -119,6 +120,10 @@ impl IAgentRepository for SqliteStore {
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32> {
         self.write(CancelCommand { agent, at }).await
+    }
+
+    async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
+        self.write(EditCommand { agent, edit }).await
     }
 
     async fn stop_turn(
