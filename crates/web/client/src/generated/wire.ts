@@ -164,6 +164,10 @@ export type Agent = {
   updatedAt: IsoTime;
   endedAt?: IsoTime;
   deletedAt?: IsoTime;
+  /** Whether users want to see it before the others. */
+  pinned: boolean;
+  /** Whether lists leave it out. It comes back if it gets a message or asks for permission. */
+  archived: boolean;
   /** Why the newest turn failed. */
   error?: AgentError;
   /** Token usage of the newest turn, as the agent gave it. */
@@ -447,6 +451,16 @@ export type Launch = {
   cancelOnDisconnect?: boolean;
 };
 
+/** The body of a change of an agent, as a JSON merge patch: fields that are absent stay as they are. */
+export type AgentEdit = {
+  /** `null` removes the name. */
+  name?: string | null;
+  /** Whether users want to see the agent before the others. */
+  pinned?: boolean;
+  /** Whether lists leave the agent out. */
+  archived?: boolean;
+};
+
 /** The body of a message to an agent. */
 export type NewMessage = {
   content: string;
@@ -540,6 +554,8 @@ export type AgentUpdated = {
   openQuestions: number;
   /** When the oldest of them was sent. */
   waitingSince?: IsoTime;
+  /** `true` if the agent's name, `pinned` or `archived` may have changed. */
+  edited?: boolean;
   timestamp: IsoTime;
 };
 
