@@ -172,6 +172,11 @@ impl Client {
         Ok(answer.json().await?)
     }
 
+    pub(crate) async fn patch(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+        let answer = self.send(self.request(Method::PATCH, path, &[])?.json(body)).await?;
+        Ok(answer.json().await?)
+    }
+
     pub(crate) async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<(), Failure> {
         self.send(self.request(Method::DELETE, path, query)?).await.map(drop)
     }
