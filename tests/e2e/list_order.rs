@@ -39,7 +39,10 @@ async fn agents_are_renamed_pinned_and_archived_on_the_command_line() {
     assert_eq!(listed(&server, &["ls", "--pinned"]), [one.clone()]);
 
     let (code, shown, said) = run(&server, &["archive", &one, "no-such-agent"]);
-    assert!(code == 1 && shown.is_empty() && said.contains("not_found"), "nothing is archived: {shown}{said}");
+    assert!(
+        code == 1 && shown.is_empty() && said.contains("not_found"),
+        "nothing is archived: {shown}{said}"
+    );
     assert_eq!(listed(&server, &["ls"]), [two.clone(), one.clone()]);
     let (code, shown, said) = run(&server, &["archive", &one]);
     assert_eq!((code, shown), (0, format!("archived {one}\n")), "{said}");
@@ -72,7 +75,11 @@ async fn a_place_in_the_list_outlives_the_server_and_ends_with_a_message() {
     let (status, copy) = server.post("/api/agents/import", &exported).await;
     assert_eq!(status, StatusCode::CREATED, "{copy}");
     let place = (&copy["name"], &copy["pinned"], &copy["archived"]);
-    assert_eq!(place, (&json!("Ada"), &json!(false), &json!(false)), "the name is of the agent, the rest is not");
+    assert_eq!(
+        place,
+        (&json!("Ada"), &json!(false), &json!(false)),
+        "the name is of the agent, the rest is not"
+    );
 
     let (status, _) = server.post(&format!("{path}/messages"), &json!({ "content": "{}" })).await;
     assert_eq!(status, StatusCode::ACCEPTED);

@@ -42,7 +42,8 @@ mod tests {
     #[test]
     fn an_edit_changes_what_it_names_and_says_whether_anything_differs() {
         let mut agent = Agent::new(AgentId::new(Timestamp(0), [0; 10]), "demo".to_owned(), Timestamp(0));
-        let name = |name: &str| AgentEdit { name: Some(NewName::Text(name.to_owned())), ..AgentEdit::default() };
+        let name =
+            |name: &str| AgentEdit { name: Some(NewName::Text(name.to_owned())), ..AgentEdit::default() };
         assert!(!agent.edit(AgentEdit::default()));
         assert!(agent.edit(name("Ada")));
         assert!(!agent.edit(name("Ada")));

@@ -4,7 +4,8 @@ mod agent_filter;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
+    TurnNumber,
 };
 
 use crate::{Append, Idempotency, Recalled};

@@ -80,7 +80,8 @@ async fn agents_that_are_deleted_or_unknown_are_not_edited() {
 #[tokio::test(start_paused = true)]
 async fn a_message_brings_an_archived_agent_back_and_clients_are_told() {
     for seed in 1..=20 {
-        let (store, runner) = (Arc::new(MemoryStore::new(seed)), ScriptedRunner::new([vec![], vec![Step::Hang]]));
+        let (store, runner) =
+            (Arc::new(MemoryStore::new(seed)), ScriptedRunner::new([vec![], vec![Step::Hang]]));
         let h = harness_with(store, Arc::new(runner), tiny_limits());
         let id = h.launch("hi").await;
         h.watch(id).await;

@@ -15,8 +15,8 @@ use tokenrail_domain::{
 use self::shelf::Shelf;
 use crate::rules;
 use crate::{
-    Append, Created, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage, PageLimit,
-    Recalled, StoreError, StoreResult, TurnFilter,
+    Append, Created, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage,
+    PageLimit, Recalled, StoreError, StoreResult, TurnFilter,
 };
 
 /// The maximum number of times that one hesitation yields.

@@ -8,7 +8,9 @@ use super::harness::{Answer, Harness};
 
 async fn patch(harness: &Harness, id: &str, body: &Value) -> Answer {
     let request = TestRequest::patch().uri(&format!("/api/agents/{id}"));
-    harness.call(request.insert_header(("content-type", "application/json")).set_payload(body.to_string())).await
+    harness
+        .call(request.insert_header(("content-type", "application/json")).set_payload(body.to_string()))
+        .await
 }
 
 async fn listed(harness: &Harness, query: &str) -> Vec<String> {
@@ -22,7 +24,10 @@ async fn a_change_names_what_it_changes_and_the_rest_stays() {
     let harness = Harness::new();
     let id = harness.launch_to_end("say a").await;
     let before = harness.get(&format!("/api/agents/{id}")).await.json();
-    assert_eq!((before.get("name"), &before["pinned"], &before["archived"]), (None, &json!(false), &json!(false)));
+    assert_eq!(
+        (before.get("name"), &before["pinned"], &before["archived"]),
+        (None, &json!(false), &json!(false))
+    );
     let mut expected = before.clone();
     for (body, field, value) in [
         (json!({ "name": "Ada" }), "name", json!("Ada")),
@@ -49,7 +54,8 @@ async fn a_change_that_is_not_valid_names_each_field_and_changes_nothing() {
     let bad = json!({ "name": format!("{longest}é"), "pinned": null, "archived": "yes" });
     let refused = patch(&harness, &id, &bad).await;
     assert_eq!(refused.problem(), "validation_failed");
-    let fields: Vec<_> = refused.json()["errors"].as_array().unwrap().iter().map(|e| e["pointer"].clone()).collect();
+    let fields: Vec<_> =
+        refused.json()["errors"].as_array().unwrap().iter().map(|e| e["pointer"].clone()).collect();
     assert_eq!(fields, [json!("/name"), json!("/pinned"), json!("/archived")]);
     assert_eq!(patch(&harness, &id, &json!([])).await.problem(), "validation_failed");
     assert_eq!(harness.get(&format!("/api/agents/{id}")).await.json(), before);
@@ -100,7 +106,10 @@ async fn pinned_agents_are_listed_and_an_archived_one_that_runs_is_active() {
     assert_eq!(listed(&harness, "?pinned=true&archived=true").await, [two.clone()]);
     assert_eq!(listed(&harness, "/active").await, [two]);
     let page = harness.get("/api/agents?pinned=true&limit=1").await;
-    assert_eq!(page.header("link"), format!("</api/agents?before={three}&limit=1&pinned=true>; rel=\"next\""));
+    assert_eq!(
+        page.header("link"),
+        format!("</api/agents?before={three}&limit=1&pinned=true>; rel=\"next\"")
+    );
 }
 
 #[actix_web::test]

@@ -9,8 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, backup, completions, config, copies, demo, edit, list, man, open, reparse, rm, run, send, serve, show,
-    tail, up,
+    allow, backup, completions, config, copies, demo, edit, list, man, open, reparse, rm, run, send, serve,
+    show, tail, up,
 };
 
 #[derive(Debug, Args)]

@@ -56,7 +56,11 @@ pub(crate) async fn pin(config: &Config, args: PinArgs, screen: &mut Screen) -> 
     change_all(config, &args.ids, &json!({ "pinned": !args.undo }), done, screen).await
 }
 
-pub(crate) async fn archive(config: &Config, args: ArchiveArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+pub(crate) async fn archive(
+    config: &Config,
+    args: ArchiveArgs,
+    screen: &mut Screen,
+) -> Result<Exit, Failure> {
     let done = if args.undo { "unarchived" } else { "archived" };
     change_all(config, &args.ids, &json!({ "archived": !args.undo }), done, screen).await
 }

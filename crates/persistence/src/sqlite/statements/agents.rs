@@ -122,18 +122,8 @@ pub(crate) fn list(
     filter: &AgentFilter,
     bounds: ListBounds,
 ) -> Result<ListPage<ListedAgent>, StoreError> {
-    let AgentFilter {
-        statuses,
-        kind,
-        name,
-        before,
-        after,
-        oldest_first,
-        deleted,
-        pinned,
-        archived,
-        limit,
-    } = filter;
+    let AgentFilter { statuses, kind, name, before, after, oldest_first, deleted, pinned, archived, limit } =
+        filter;
     let (before, after) = (before.map(|id| id.to_string()), after.map(|id| id.to_string()));
     // One row more than requested shows whether there are more.
     let rows = i64::try_from(*limit).unwrap_or(i64::MAX).saturating_add(1);

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
+    TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, ListBounds,
-    ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency,
+    ListBounds, ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit,
+    TurnRange,
 };
 
 use super::SqliteStore;
