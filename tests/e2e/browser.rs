@@ -9,6 +9,7 @@ mod behind_nginx;
 mod event_source;
 mod hostile;
 mod images;
+mod list_order;
 mod login;
 mod needs;
 mod other_origins;

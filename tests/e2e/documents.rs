@@ -147,7 +147,8 @@ const COMMANDS_BEGIN: &str = "# Command reference\n\n\
     [Exit codes](configuration.md#exit-codes) and [environment variables](configuration.md#environment-variables) \
     are in the configuration reference.\n\n\
     Where a command takes an agent's id, it also takes the beginning of the id (at least 4 characters, and only one agent \
-    may fit), or `latest` for the newest agent. Deleted agents are found only by their whole id.\n\n";
+    may fit), or `latest` for the newest agent. An archived agent is found by the beginning of its id, but is \
+    never the `latest`. Deleted agents are found only by their whole id.\n\n";
 
 #[test]
 fn the_command_reference_is_what_the_program_says() {

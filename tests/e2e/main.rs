@@ -23,6 +23,7 @@ mod hostile_output;
 mod hostile_repository;
 mod interrupt;
 mod kelpie_and_letta;
+mod list_order;
 mod long_lines;
 mod machine_readable;
 mod manage_agents;

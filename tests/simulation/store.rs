@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
+    TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IClock, IJournal, Idempotency, ListBounds,
-    ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IClock, IJournal, Idempotency,
+    ListBounds, ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit,
+    TurnRange,
 };
 
 use crate::bounds;
@@ -195,6 +197,10 @@ impl IAgentRepository for SimStore {
             return Ok(0);
         }
         self.write("cancel", self.0.disk.cancel(agent, at)).await
+    }
+
+    async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
+        self.write("edit", self.0.disk.edit(agent, edit)).await
     }
 
     async fn stop_turn(

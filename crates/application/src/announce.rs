@@ -1,9 +1,10 @@
-//! Announces saved events to followers and to clients that watch all agents.
+//! Announces what is saved: events to followers, and lifecycle events to clients that watch all agents.
 
-use tokenrail_domain::{AgentStatus, EventBody};
+use tokenrail_domain::{Agent, AgentId, AgentStatus, EventBody, ListedAgent, Timestamp};
 use tokenrail_ports::{Append, TurnStep};
 
 use crate::core::{Core, SaveError};
+use crate::lifecycle::{LifecycleEvent, UpdateCause};
 use crate::stats::Counters;
 use crate::tails::Tail;
 
@@ -43,5 +44,27 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
     }
     if let Some(status) = status {
         core.tell_status(*agent, status, at);
+    }
+}
+
+impl Core {
+    pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
+        let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
+        self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
+    }
+
+    /// Reports the status and the needs of an agent.
+    pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
+        self.tell_updated(agent, status, UpdateCause::Turns, at);
+    }
+
+    /// Like [`Core::tell_status`], for an agent whose name or place in lists may have changed.
+    pub(crate) fn tell_edited(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
+        self.tell_updated(agent, status, UpdateCause::Edit, at);
+    }
+
+    fn tell_updated(&self, agent: AgentId, status: AgentStatus, cause: UpdateCause, at: Timestamp) {
+        let needs = self.open_requests.needs(agent);
+        self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, cause, at });
     }
 }

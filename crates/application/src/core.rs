@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokenrail_domain::{Agent, AgentId, AgentStatus, ListedAgent, Timestamp};
+use tokenrail_domain::{AgentId, Timestamp};
 use tokenrail_ports::{Append, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell, Semaphore, mpsc};
@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::Refusal;
 use crate::full_since::FullSince;
-use crate::lifecycle::{LifecycleEvent, LifecycleEvents};
+use crate::lifecycle::LifecycleEvents;
 use crate::limits::Limits;
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
@@ -256,17 +256,6 @@ impl Core {
         let (begin, at) = self.key_times.get_or_try_init(from_newest).await?;
         let elapsed_ms = i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
         Ok(Timestamp(begin.0.saturating_add(elapsed_ms)))
-    }
-
-    pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
-        let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
-        self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
-    }
-
-    /// Reports the status and the needs of an agent.
-    pub(crate) fn tell_status(&self, agent: AgentId, status: AgentStatus, at: Timestamp) {
-        let needs = self.open_requests.needs(agent);
-        self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, at });
     }
 
     /// Saves an append, and retries for as long as it takes. Output that cannot be saved waits in the spool.

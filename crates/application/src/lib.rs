@@ -57,7 +57,9 @@ mod tests;
 pub use batch::Batch;
 pub use error::{Refusal, ReplyText};
 pub use follow::{Follower, Next, Page, StreamEnd};
-pub use lifecycle::{KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader};
+pub use lifecycle::{
+    KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, UpdateCause,
+};
 pub use limits::{
     AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,
 };
@@ -75,6 +77,6 @@ pub use use_cases::{
 // The types of the ports that callers need, so that the presentation layer does not depend on the ports.
 pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
-    Abilities, AgentFilter, ListPage, MessagePage, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError,
-    TurnFilter, TurnRange,
+    Abilities, AgentFilter, ArchivedFilter, ListPage, MessagePage, PermissionAnswer, Probe,
+    STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,
 };

@@ -15,12 +15,21 @@ const EVENTS_KEPT: usize = 1024;
 /// About how many bytes of lifecycle events are kept. A created agent has the beginning of its first prompt.
 const EVENTS_BYTES: usize = 8 << 20;
 
-/// A lifecycle event. An agent is updated if its status or its needs have changed.
+/// A lifecycle event. An agent is updated if its status or its needs have changed, or if it was edited.
 #[derive(Debug, Clone)]
 pub enum LifecycleEvent {
     Created { agent: Box<ListedAgent>, at: Timestamp },
-    Updated { agent: AgentId, status: AgentStatus, needs: Needs, at: Timestamp },
+    Updated { agent: AgentId, status: AgentStatus, needs: Needs, cause: UpdateCause, at: Timestamp },
     Deleted { agent: AgentId, at: Timestamp },
+}
+
+/// Why an agent is updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UpdateCause {
+    /// Something that its turns have done.
+    Turns,
+    /// Its name or its place in lists may have changed.
+    Edit,
 }
 
 /// A lifecycle event as it is kept, shared by all readers.

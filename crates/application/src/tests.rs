@@ -3,6 +3,7 @@
 mod conversation;
 mod copies;
 mod durability;
+mod edits;
 mod following;
 mod harness;
 mod history;

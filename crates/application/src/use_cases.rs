@@ -4,7 +4,7 @@
 //! | subject | files |
 //! | --- | --- |
 //! | a new agent | `launch`, `create`, `converse`, `replay`, `import` |
-//! | an agent that exists | `send`, `answer`, `cancel`, `delete` |
+//! | an agent that exists | `send`, `answer`, `cancel`, `edit`, `delete` |
 //! | reading | `read`, `turns`, `message_status`, `questions`, `follow`, `types` |
 //! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
 //!
@@ -15,6 +15,7 @@ mod cancel;
 mod converse;
 mod create;
 mod delete;
+mod edit;
 mod follow;
 mod import;
 mod keys;

@@ -33,6 +33,10 @@ pub struct Agent {
     pub updated_at: Timestamp,
     pub ended_at: Option<Timestamp>,
     pub deleted_at: Option<Timestamp>,
+    /// Whether users want to see it before the others.
+    pub pinned: bool,
+    /// Whether lists leave it out. A message brings it back, and so does a permission request.
+    pub archived: bool,
     /// Why the latest turn failed. `None` if it did not fail.
     pub error: Option<AgentError>,
     /// Token usage of the latest turn, as the agent reported it: a JSON object.
@@ -70,6 +74,8 @@ impl Agent {
             updated_at: now,
             ended_at: None,
             deleted_at: None,
+            pinned: false,
+            archived: false,
             error: None,
             usage: None,
             cost_usd: None,

@@ -23,6 +23,7 @@
 //! ```
 
 mod agent;
+mod agent_edit;
 mod agent_error;
 mod assembler;
 mod event;
@@ -35,6 +36,7 @@ mod session;
 mod turn;
 
 pub use agent::{Agent, AgentStatus, Copied, Replay, TransitionError};
+pub use agent_edit::{AgentEdit, NewName};
 pub use agent_error::{AgentError, ErrorClass};
 pub use assembler::Assembler;
 pub use event::{

@@ -42,8 +42,8 @@ pub use runner::{
 };
 pub use runs::IRuns;
 pub use store::{
-    AgentFilter, Created, Enqueued, IAgentRepository, IJournal, ListBounds, ListPage, MessagePage, PageLimit,
-    STOP_REASON_EVENTS, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, ArchivedFilter, Created, Edited, Enqueued, IAgentRepository, IJournal, ListBounds, ListPage,
+    MessagePage, PageLimit, STOP_REASON_EVENTS, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

@@ -1,12 +1,16 @@
 //! The store: agents and their journals.
 
+mod agent_filter;
+
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
+    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
     TurnNumber,
 };
 
 use crate::{Append, Idempotency, Recalled};
+
+pub use agent_filter::{AgentFilter, ArchivedFilter};
 
 /// The append-only journals, one for each agent.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
@@ -57,7 +61,8 @@ pub trait IAgentRepository: Send + Sync {
 
     /// Saves one more turn as queued, and assigns the next number to it (`turn.number` is ignored). At most `queue_max`
     /// turns can be queued, and as many more that were cancelled and wait for their end: see
-    /// [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`.
+    /// [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`. An archived one is
+    /// archived no more.
     async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued>;
 
     /// The agent, deleted or not. `None` if it is unknown or purged.
@@ -103,6 +108,10 @@ pub trait IAgentRepository: Send + Sync {
     /// queued turns end without having run. They no longer count as queued. Returns the number of turns that this call
     /// marked.
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32>;
+
+    /// Changes the name of an agent that is not deleted, or its place in lists. `updated_at` stays: it is the time of what
+    /// the agent does.
+    async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited>;
 
     /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if
     /// the turn has ended or does not exist.
@@ -194,24 +203,6 @@ impl<T> ListPage<T> {
     }
 }
 
-/// Which agents to list.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct AgentFilter {
-    /// Any of these. Empty: all.
-    pub statuses: Vec<AgentStatus>,
-    pub kind: Option<String>,
-    pub name: Option<String>,
-    /// Only agents launched before this one.
-    pub before: Option<AgentId>,
-    /// Only agents launched after this one.
-    pub after: Option<AgentId>,
-    /// The oldest first.
-    pub oldest_first: bool,
-    /// Deleted agents instead of the others.
-    pub deleted: bool,
-    pub limit: usize,
-}
-
 /// Which turns of one agent to list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TurnRange {
@@ -261,6 +252,8 @@ pub enum Enqueued {
     New {
         turn: TurnNumber,
         queued: u32,
+        /// The agent was archived, and is no more.
+        unarchived: bool,
     },
     /// The key was used for the same body. This was the answer.
     Again {
@@ -271,6 +264,16 @@ pub enum Enqueued {
     KeyReused,
     /// The maximum number of turns is queued.
     QueueFull,
+    UnknownAgent,
+}
+
+/// The outcome of [`IAgentRepository::edit`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edited {
+    /// The agent as it is now.
+    Saved(Box<Agent>),
+    Deleted,
+    /// The agent is unknown or purged.
     UnknownAgent,
 }
 

@@ -48,14 +48,17 @@ macro_rules! endpoints {
     (@route get) => { get_or_head() };
     (@route upgrade) => { web::get() };
     (@route post) => { web::post() };
+    (@route patch) => { web::patch() };
     (@route delete) => { web::delete() };
     (@allow get) => { "GET, HEAD" };
     (@allow upgrade) => { "GET" };
     (@allow post) => { "POST" };
+    (@allow patch) => { "PATCH" };
     (@allow delete) => { "DELETE" };
     (@word get) => { "get" };
     (@word upgrade) => { "get" };
     (@word post) => { "post" };
+    (@word patch) => { "patch" };
     (@word delete) => { "delete" };
 }
 
@@ -75,6 +78,7 @@ endpoints! {
     "/api/agents/import" { post rest::copies::take_in [] }
     "/api/agents/{id}" {
         get rest::agents::get [],
+        patch rest::agents::edit [AgentDeleted],
         delete rest::agents::delete [ValidationFailed],
     }
     "/api/agents/{id}/status" { get rest::agents::status [] }

@@ -42,7 +42,12 @@ pub(crate) fn add_problems(
     own: fn(method: &str, path: &str) -> &'static [Code],
 ) {
     for (path, item) in &mut document.paths.paths {
-        let operations = [("get", &mut item.get), ("post", &mut item.post), ("delete", &mut item.delete)];
+        let operations = [
+            ("get", &mut item.get),
+            ("post", &mut item.post),
+            ("patch", &mut item.patch),
+            ("delete", &mut item.delete),
+        ];
         for (method, operation) in operations {
             if let Some(operation) = operation {
                 unbind_numbers(operation);
@@ -56,7 +61,7 @@ pub(crate) fn add_problems(
 
 fn problems(path: &str, method: &str) -> Vec<Code> {
     let mut codes = EVERYWHERE.to_vec();
-    if method == "post" && !path.ends_with("/cancel") && !path.ends_with("/stop") {
+    if method == "patch" || method == "post" && !path.ends_with("/cancel") && !path.ends_with("/stop") {
         codes.extend(BODY);
     }
     if path.contains("{id}") || path.contains("{code}") {

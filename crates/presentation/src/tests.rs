@@ -10,6 +10,7 @@ mod client;
 mod copies;
 mod cors;
 mod dialects;
+mod edits;
 mod event_stream;
 mod guards;
 pub(crate) mod harness;

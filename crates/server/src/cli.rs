@@ -14,6 +14,7 @@ mod config;
 mod copies;
 mod demo;
 mod doctor;
+mod edit;
 mod excerpt;
 mod exit;
 mod flags;
@@ -231,6 +232,9 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Send(args) => send::send(&config, args, &mut screen).await,
         Command::Show(args) => show::show(&config, args, &mut screen).await,
         Command::Questions => questions::questions(&config, &mut screen).await,
+        Command::Rename(args) => edit::rename(&config, args, &mut screen).await,
+        Command::Pin(args) => edit::pin(&config, args, &mut screen).await,
+        Command::Archive(args) => edit::archive(&config, args, &mut screen).await,
         Command::Rm(args) => rm::rm(&config, args, &mut screen).await,
         Command::Open(args) => open::open(&config, args, &mut screen).await,
         Command::Export(args) => copies::export(&config, args, &mut screen).await,

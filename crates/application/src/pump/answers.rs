@@ -12,6 +12,7 @@ use crate::core::Core;
 use crate::open_requests::RequestChange;
 use crate::planted::{self, Bug, is_planted};
 use crate::questions::{Answered, Answering};
+use crate::service::AgentService;
 
 /// The answers to the agent's permission requests.
 pub(super) struct Answers {
@@ -98,6 +99,7 @@ impl Pump {
         self.find_known_questions();
         let steps = || saved.parts().map(|part| &part.step);
         let RequestsOfRun { core, agent } = &self.answers.requests;
+        let asks = changes.iter().any(|change| matches!(change, RequestChange::Asked { .. }));
         let has_changed = match steps().last() {
             // Nobody waits for the answers any more.
             Some(TurnStep::End) => core.open_requests.clear(*agent),
@@ -106,6 +108,9 @@ impl Pump {
         // The announcement of a new status includes the needs.
         if has_changed && steps().all(|step| *step == TurnStep::Continue) {
             self.answers.requests.tell();
+        }
+        if has_changed && asks {
+            AgentService { core: Arc::clone(core) }.unarchive_in_background(*agent);
         }
     }
 

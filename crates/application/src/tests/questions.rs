@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokenrail_domain::{AgentId, EventBody, Notice, PermissionReply, ReplyFault};
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokenrail_ports::{PermissionAnswer, StoreError};
+use tokio::sync::Notify;
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 use crate::{AnswerOutcome, Refusal, ReplyText};
@@ -206,7 +207,17 @@ async fn of_several_same_answers_at_the_same_moment_one_counts() {
 /// The first client may disconnect and send its answer again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_whose_client_has_gone_counts_for_the_one_who_waits() {
-    let (h, id) = asking("settle 1-1 yes").await;
+    let working = Arc::new(Notify::new());
+    let script = vec![
+        Step::line("ask 1-1 yes no"),
+        Step::UntilAnswered,
+        Step::Gate(Arc::clone(&working)),
+        Step::line("settle 1-1 yes"),
+        Step::line("close done"),
+    ];
+    let h = harness(ScriptedRunner::new([script]));
+    let id = h.launch("go").await;
+    h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
     let (first, second) =
         (h.service.answer(id, answer("1-1", Some("yes"))), h.service.answer(id, answer("1-1", Some("yes"))));
     {
@@ -216,7 +227,13 @@ async fn an_answer_whose_client_has_gone_counts_for_the_one_who_waits() {
             tokio::task::yield_now().await;
         }
     }
-    assert_eq!(second.await.unwrap(), AnswerOutcome::Settled);
+    let settle = async {
+        // Virtual time passes only when nothing else can happen: the second answer is where it waits.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        working.notify_one();
+    };
+    let (second, ()) = tokio::join!(second, settle);
+    assert_eq!(second.unwrap(), AnswerOutcome::Settled);
 }
 
 #[tokio::test(start_paused = true)]

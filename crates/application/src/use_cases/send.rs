@@ -1,6 +1,6 @@
 //! Gives an agent its next turn.
 
-use tokenrail_domain::{AgentId, Turn, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, Turn, TurnNumber};
 use tokenrail_ports::{Enqueued, KeyLife, Recalled};
 
 use super::keys::CommandKey;
@@ -48,8 +48,7 @@ impl AgentService {
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
         {
-            // The first attempt may have been answered with an unknown outcome. Then no task runs the turn yet.
-            self.ensure_task(&self.get(id).await?);
+            self.repeated(&self.get(id).await?);
             return Ok(Accepted { turn, queued });
         }
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
@@ -77,7 +76,10 @@ impl AgentService {
             self.core.outside.agents.enqueue(turn, self.core.limits.admission.queued_turns, key).await;
         drop(queue);
         match accepted {
-            Ok(Enqueued::New { turn, queued }) => {
+            Ok(Enqueued::New { turn, queued, unarchived }) => {
+                if unarchived {
+                    self.core.tell_edited(id, agent.status, now);
+                }
                 self.ensure_task(&agent);
                 if control.is_some() {
                     // The turn waits. Nothing else announces that the queue has grown.
@@ -85,9 +87,8 @@ impl AgentService {
                 }
                 Ok(Accepted { turn, queued })
             }
-            // The first attempt may have been answered with an unknown outcome. Then no task runs the turn yet.
             Ok(Enqueued::Again { turn, queued }) => {
-                self.ensure_task(&agent);
+                self.repeated(&agent);
                 Ok(Accepted { turn, queued })
             }
             Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
@@ -95,5 +96,12 @@ impl AgentService {
             Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
             Err(error) => Err(self.refused(&agent, error)),
         }
+    }
+
+    /// The first attempt to send a message may have been answered with an unknown outcome. Then no task runs the turn
+    /// yet, and clients do not know that the agent is back in the lists.
+    fn repeated(&self, agent: &Agent) {
+        self.core.tell_edited(agent.id, agent.status, self.core.now());
+        self.ensure_task(agent);
     }
 }

@@ -6,6 +6,7 @@
 //! | [`journal`] | batches of events |
 //! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of messages for `GET …/messages` |
 //! | [`commands`] | agents and turns: create, enqueue, cancel, delete, purge |
+//! | [`edit`] | names of agents, and their places in lists |
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
 //! | [`keys`] | idempotency keys |
@@ -22,6 +23,7 @@ pub(crate) mod archive;
 pub(crate) mod columns;
 pub(crate) mod commands;
 pub(crate) mod compaction;
+pub(crate) mod edit;
 pub(crate) mod journal;
 pub(crate) mod keys;
 pub(crate) mod latest_result;

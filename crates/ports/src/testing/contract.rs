@@ -4,6 +4,7 @@
 
 pub mod agents;
 pub mod archive;
+pub mod edits;
 pub mod journal;
 pub mod lists;
 pub mod pages;
@@ -53,6 +54,14 @@ macro_rules! store_contract {
             a_healthy_store_says_so
             turns_are_read_by_number_and_by_event
             a_conversation_has_one_agent
+        }
+        $crate::store_contract! { $fresh: edits
+            an_edit_changes_what_it_names
+            an_edit_outlives_the_turns_of_the_agent
+            a_deleted_agent_is_not_edited
+            a_message_brings_an_archived_agent_back
+            lists_leave_archived_agents_out_or_show_only_them
+            pinned_agents_are_listed
         }
         $crate::store_contract! { $fresh: lists
             lists_are_newest_first_and_page

@@ -8,13 +8,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, ListedTurn, Sequence, Timestamp, Turn, TurnNumber, TurnState};
+use tokenrail_domain::{
+    Agent, AgentEdit, AgentId, Event, ListedTurn, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+};
 
 use self::shelf::Shelf;
 use crate::rules;
 use crate::{
-    Append, Created, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage, PageLimit,
-    Recalled, StoreError, StoreResult, TurnFilter,
+    Append, Created, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage,
+    PageLimit, Recalled, StoreError, StoreResult, TurnFilter,
 };
 
 /// The maximum number of times that one hesitation yields.
@@ -274,8 +276,20 @@ impl State {
         }
         turn.number = of.enqueue(turn.clone());
         let queued = of.agent.queued;
+        let unarchived = std::mem::take(&mut of.agent.archived);
         self.remember(key, &turn, queued);
-        Enqueued::New { turn: turn.number, queued }
+        Enqueued::New { turn: turn.number, queued, unarchived }
+    }
+
+    fn edit(&mut self, id: AgentId, edit: AgentEdit) -> Edited {
+        match self.shelves.get_mut(&id).map(|of| &mut of.agent) {
+            None => Edited::UnknownAgent,
+            Some(agent) if agent.deleted_at.is_some() => Edited::Deleted,
+            Some(agent) => {
+                agent.edit(edit);
+                Edited::Saved(Box::new(agent.clone()))
+            }
+        }
     }
 
     fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {

@@ -59,6 +59,8 @@ pub fn launch(n: u8) -> (Agent, Turn) {
         updated_at: at,
         ended_at: None,
         deleted_at: None,
+        pinned: false,
+        archived: false,
         error: None,
         usage: None,
         cost_usd: None,

@@ -58,7 +58,7 @@ codes! {
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
-        "A message was sent to a deleted agent.";
+        "A message to a deleted agent, or a change of it.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
         "The agent was imported or is a replay; it accepts no messages.";
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"

@@ -94,6 +94,15 @@ impl Fields {
         Some(texts)
     }
 
+    /// Takes a field out if it is `null`. Returns whether it was.
+    pub(crate) fn take_null(&mut self, name: &str) -> bool {
+        let is_null = self.fields.get(name).is_some_and(|value| value.get() == "null");
+        if is_null {
+            self.fields.remove(name);
+        }
+        is_null
+    }
+
     /// An optional value. `null` counts as absent.
     pub(crate) fn optional<T: for<'de> Deserialize<'de>>(
         &mut self,

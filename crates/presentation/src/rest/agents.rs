@@ -1,10 +1,10 @@
-//! Agents as a whole: launch, list, get, cancel, delete.
+//! Agents as a whole: launch, list, get, edit, cancel, delete.
 
 use std::fmt::Write as _;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{AgentFilter, LaunchOutcome, ListPage};
+use tokenrail_application::{AgentFilter, ArchivedFilter, LaunchOutcome, ListPage};
 use tokenrail_domain::{AgentStatus, ListedAgent};
 
 use crate::api::Api;
@@ -14,7 +14,7 @@ use crate::json::AgentRefDto;
 use crate::query::{self, Query};
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::{AgentDto, AgentStatusDto};
-use crate::vocabularies::native::dto::requests::LaunchBody;
+use crate::vocabularies::native::dto::requests::{EditBody, LaunchBody};
 
 /// The statuses of agents that are starting or running.
 const ACTIVE: &str = "initializing,running";
@@ -51,11 +51,14 @@ pub(crate) async fn launch(
         ("limit" = Option<u64>, Query, minimum = 1, description = "Default: 100"),
         ("before" = Option<String>, Query, pattern = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
             description = "Only agents launched before this one"),
+        ("pinned" = Option<bool>, Query, description = "List pinned agents only"),
+        ("archived" = Option<bool>, Query, description = "List archived agents instead"),
         ("deleted" = Option<bool>, Query, description = "List deleted agents instead")),
     responses((status = 200, body = [AgentDto], description = "With `Link: rel=next` if there may be more",
         headers(("Link" = String)))))]
 pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
+    let (deleted, archived) = (query.flag("deleted")?, query.flag("archived")?);
     let filter = AgentFilter {
         statuses: statuses(query.get("status"))?,
         kind: query.get("type").map(str::to_owned),
@@ -64,7 +67,14 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
             Some(Ok(id)) => Some(id),
             Some(Err(_)) => return Err(Problem::parameter("before", "must be an agent id")),
         },
-        deleted: query.flag("deleted")?,
+        deleted,
+        pinned: query.flag("pinned")?,
+        archived: match (archived, deleted) {
+            (true, _) => ArchivedFilter::Only,
+            (false, false) => ArchivedFilter::Without,
+            // A list of deleted agents contains all of them.
+            (false, true) => ArchivedFilter::With,
+        },
         limit: query.page_items(api.config().list_items)?,
         ..AgentFilter::default()
     };
@@ -89,6 +99,23 @@ pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem>
     responses((status = 200, body = AgentDto)))]
 pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let agent = api.service().get(query::agent_id(&id)?).await?;
+    Ok(HttpResponse::Ok().json(AgentDto::new(&agent, api.service().needs(agent.id))))
+}
+
+/// Change an agent's name or its place in lists
+///
+/// The body is a JSON merge patch: fields that are absent stay as they are. The agent's events stay as they are, so this
+/// is possible at any time, also after the agent has ended.
+#[utoipa::path(patch, path = "/api/agents/{id}", tag = "agents", request_body = EditBody, params(("id" = String, Path)),
+    responses((status = 200, body = AgentDto)))]
+pub(crate) async fn edit(
+    ById { api, id, request }: ById,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let id = query::agent_id(&id)?;
+    let body = query::body(&request, payload, api.config()).await?;
+    let edit = dto::requests::edit(&body, api.config().json_depth)?;
+    let agent = api.service().edit(id, edit).await?;
     Ok(HttpResponse::Ok().json(AgentDto::new(&agent, api.service().needs(agent.id))))
 }
 
@@ -152,8 +179,15 @@ fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {
 /// The link to the agents after the last one of this page.
 fn next_page(filter: &AgentFilter, statuses: Option<&str>, last: &ListedAgent) -> String {
     let mut link = format!("</api/agents?before={}&limit={}", last.agent.id, filter.limit);
-    let deleted = filter.deleted.then_some("true");
-    for (name, value) in [("status", statuses), ("type", filter.kind.as_deref()), ("deleted", deleted)] {
+    let flag = |is_set: bool| is_set.then_some("true");
+    let parameters = [
+        ("status", statuses),
+        ("type", filter.kind.as_deref()),
+        ("pinned", flag(filter.pinned)),
+        ("archived", flag(filter.archived == ArchivedFilter::Only)),
+        ("deleted", flag(filter.deleted)),
+    ];
+    for (name, value) in parameters {
         if let Some(value) = value {
             let _ = write!(link, "&{name}={}", percent_encoded(value));
         }

@@ -219,6 +219,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "post /api/agents/import",
         "delete /api/agents/{id}",
         "get /api/agents/{id}",
+        "patch /api/agents/{id}",
         "post /api/agents/{id}/cancel",
         "get /api/agents/{id}/events",
         "get /api/agents/{id}/export",

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokenrail_application::{LifecycleEvent, Needs};
+use tokenrail_application::{LifecycleEvent, Needs, UpdateCause};
 use tokenrail_domain::Timestamp;
 
 use crate::frames;
@@ -18,13 +18,14 @@ pub(super) fn lifecycle_frame(event: &LifecycleEvent) -> Bytes {
                 AgentCreated { agent: AgentDto::listed(agent, Needs::default()), timestamp: IsoTime(*at) };
             envelope("agent:created", created, *at)
         }
-        LifecycleEvent::Updated { agent, status, needs, at } => {
+        LifecycleEvent::Updated { agent, status, needs, cause, at } => {
             let Needs { open_questions, waiting_since } = *needs;
             let updated = AgentUpdated {
                 agent_id: (*agent).into(),
                 status: status.as_str(),
                 open_questions,
                 waiting_since: waiting_since.map(IsoTime),
+                edited: (*cause == UpdateCause::Edit).then_some(true),
                 timestamp: IsoTime(*at),
             };
             envelope("agent:updated", updated, *at)

@@ -45,11 +45,37 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<String, Failure>
     if let Wanted::Id(id) = wanted {
         return Ok(id.to_string());
     }
+    let mut found: Vec<Candidate> = Vec::new();
+    for archived in wanted.lists() {
+        for candidate in matching(client, &wanted, archived).await? {
+            // A server that does not know archived agents returns the same list twice.
+            if found.iter().all(|other| other.id != candidate.id) {
+                found.push(candidate);
+            }
+        }
+    }
+    wanted.choose(found)
+}
+
+/// The ids of all the agents that the user means, each once.
+pub(crate) async fn find_all(client: &Client, texts: &[String]) -> Result<Vec<String>, Failure> {
+    let mut ids = Vec::new();
+    for text in texts {
+        let id = find(client, text).await?;
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    Ok(ids)
+}
+
+/// The agents that may be meant, of the archived ones or of the others.
+async fn matching(client: &Client, wanted: &Wanted, archived: &str) -> Result<Vec<Candidate>, Failure> {
     let limit = wanted.limit().to_string();
     let (mut before, mut found) = (wanted.before(), Vec::new());
     // Each page has at least one more match, and `limit` of them are enough.
     loop {
-        let mut query = vec![("limit", limit.as_str())];
+        let mut query = vec![("limit", limit.as_str()), ("archived", archived)];
         query.extend(before.as_deref().map(|before| ("before", before)));
         let answer = client.get(&["api", "agents"], &query).await?;
         let has_more = answer.headers().contains_key(LINK);
@@ -61,7 +87,7 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<String, Failure>
         found.extend(matches);
         let all_match = found.len() - already == listed;
         if !has_more || !all_match || wanted.limit() <= found.len() {
-            return wanted.choose(found);
+            return Ok(found);
         }
     }
 }
@@ -109,6 +135,14 @@ impl Wanted {
         match self {
             Self::Beginning(text) => Some(format!("{text}{}", &HIGHEST[text.len()..])),
             Self::Id(_) | Self::Latest => None,
+        }
+    }
+
+    /// The lists in which they may be, as values of `archived`.
+    fn lists(&self) -> &'static [&'static str] {
+        match self {
+            Self::Beginning(_) => &["false", "true"],
+            Self::Id(_) | Self::Latest => &["false"],
         }
     }
 

@@ -155,6 +155,8 @@ impl OpenRequests {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

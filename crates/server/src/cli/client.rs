@@ -168,8 +168,11 @@ impl Client {
     }
 
     pub(crate) async fn post(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
-        let answer = self.send(self.request(Method::POST, path, &[])?.json(body)).await?;
-        Ok(answer.json().await?)
+        Ok(self.send(self.request(Method::POST, path, &[])?.json(body)).await?.json().await?)
+    }
+
+    pub(crate) async fn patch(&self, path: &[&str], body: &Value) -> Result<Value, Failure> {
+        Ok(self.send(self.request(Method::PATCH, path, &[])?.json(body)).await?.json().await?)
     }
 
     pub(crate) async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<(), Failure> {
@@ -254,8 +257,7 @@ impl Client {
             );
             return Err(Failure::new(Exit::Failed, text));
         }
-        let problem: Option<Problem> = answer.json().await.ok();
-        let Some(problem) = problem else {
+        let Ok(problem) = answer.json::<Problem>().await else {
             let text = format!("{} answered {status}; is it a Tokenrail server?", self.base());
             return Err(Failure::new(Exit::Failed, text));
         };

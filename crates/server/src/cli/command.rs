@@ -9,8 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, backup, completions, config, copies, demo, list, man, open, reparse, rm, run, send, serve, show,
-    tail, up,
+    allow, backup, completions, config, copies, demo, edit, list, man, open, reparse, rm, run, send, serve,
+    show, tail, up,
 };
 
 #[derive(Debug, Args)]
@@ -68,6 +68,12 @@ pub(crate) enum Command {
     Answer(list::AnswerArgs),
     /// List the open permission requests of all running agents
     Questions,
+    /// Give an agent another name
+    Rename(edit::RenameArgs),
+    /// Pin agents, so that the page shows them before the others, or unpin them
+    Pin(edit::PinArgs),
+    /// Archive agents, so that lists leave them out, or put them back. A message to an archived agent puts it back too
+    Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history
     Rm(rm::RmArgs),
     /// Print a URL that opens the web page without asking for the token, and open it in a browser if there is a display

@@ -18,6 +18,12 @@ pub(crate) struct LsArgs {
     /// Maximum number of agents to show
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
+    /// Show only pinned agents
+    #[arg(long)]
+    pinned: bool,
+    /// Show archived agents instead of the others
+    #[arg(long)]
+    archived: bool,
 }
 
 pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Result<Exit, Failure> {
@@ -25,6 +31,8 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     let limit = args.limit.to_string();
     let mut query = vec![("limit", limit.as_str())];
     query.extend(args.status.as_deref().map(|status| ("status", status)));
+    query.extend(args.pinned.then_some(("pinned", "true")));
+    query.extend(args.archived.then_some(("archived", "true")));
     let agents: Vec<Box<RawValue>> = client.get(&["api", "agents"], &query).await?.json().await?;
     let mut all_read = true;
     for agent in &agents {
@@ -43,6 +51,8 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     if agents.is_empty() && !screen.json {
         screen.remark(&match &args.status {
             Some(status) => format!("no agent has this status: {status}"),
+            None if args.pinned => "no agent is pinned".to_owned(),
+            None if args.archived => "no agent is archived".to_owned(),
             None => "no agents yet; launch one with: tokenrail run --type demo \"hello\"".to_owned(),
         });
     }
@@ -55,11 +65,11 @@ const NEEDS_YOU: &str = "needs you";
 fn row(agent: &Value) -> String {
     let text = |key: &str| agent.get(key).and_then(Value::as_str).unwrap_or_default();
     let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
-    let prompt: String =
-        text("prompt").chars().map(|c| if c.is_control() { ' ' } else { c }).take(48).collect();
+    let title = if text("name").is_empty() { text("prompt") } else { text("name") };
+    let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).take(48).collect();
     let head = number("head");
     format!(
-        "{}  {:<12}  {:<12}  {head:>7} {:<6}  {}  {prompt}",
+        "{}  {:<12}  {:<12}  {head:>7} {:<6}  {}  {title}",
         text("id"),
         if number("openQuestions") == 0 { text("status") } else { NEEDS_YOU },
         text("type"),

@@ -25,13 +25,7 @@ pub(crate) struct RmArgs {
 /// Nothing is deleted unless all of the agents can be.
 pub(crate) async fn rm(config: &Config, args: RmArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let client = Client::reach(config).await?;
-    let mut ids: Vec<String> = Vec::new();
-    for text in &args.ids {
-        let id = agent_id::find(&client, text).await?;
-        if !ids.contains(&id) {
-            ids.push(id);
-        }
-    }
+    let ids = agent_id::find_all(&client, &args.ids).await?;
     for id in &ids {
         let agent: Value = client.get(&["api", "agents", id, "status"], &[]).await?.json().await?;
         let status = agent.get("status").and_then(Value::as_str).unwrap_or_default();

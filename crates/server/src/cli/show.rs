@@ -48,7 +48,9 @@ fn facts(agent: &Value) -> Vec<(&'static str, String)> {
         (turn, 0) => turn.to_string(),
         (turn, queued) => format!("{turn}, {queued} more queued"),
     };
-    let read_only = agent.get("readOnly").and_then(Value::as_bool) == Some(true);
+    let is_set = |key: &str| agent.get(key).and_then(Value::as_bool) == Some(true);
+    let places = [("pinned", is_set("pinned")), ("archived", is_set("archived"))];
+    let places: Vec<_> = places.into_iter().filter(|(_, holds)| *holds).map(|(place, _)| place).collect();
     let cost = agent.get("costUsd").and_then(Value::as_f64).map(|cost| format!("${cost:.4}"));
     let facts = [
         ("id", text("id")),
@@ -66,9 +68,10 @@ fn facts(agent: &Value) -> Vec<(&'static str, String)> {
         ("usage", json("usage")),
         ("launched", text("createdAt")),
         ("ended", text("endedAt")),
+        ("in lists", (!places.is_empty()).then(|| places.join(", "))),
         ("deleted", text("deletedAt")),
         ("replay of", text("replayOf")),
-        ("read-only", read_only.then(|| "it accepts no messages".to_owned())),
+        ("read-only", is_set("readOnly").then(|| "it accepts no messages".to_owned())),
         ("metadata", json("metadata")),
         ("options", json("options")),
     ];

@@ -1,18 +1,25 @@
 // The current list of agents. It is loaded once, and then kept up to date by news.
 import { Backoff } from "./backoff.js";
-import type { Client } from "./client.js";
+import type { AgentsQuery, Client } from "./client.js";
 import { type TokenrailError, asError } from "./errors.js";
 import type { AgentNews } from "./frames.js";
 import type { Agent, AgentUpdated } from "./generated/wire.js";
 import { after } from "./timers.js";
 
+export interface AgentListOptions {
+  /** List the archived agents instead of the others. */
+  archived?: boolean | undefined;
+}
+
 export interface AgentsSnapshot {
-  /** Newest first. */
+  /** Newest first. All pinned agents are among them, also those that are older than the rest of the list. */
   readonly agents: readonly Agent[];
   readonly loading: boolean;
   readonly error: TokenrailError | undefined;
 }
 
+/** At most this many pinned agents are listed that are older than the rest of the list. */
+const PINS = 500;
 /** How many agents are requested at first. `loadMore` requests more. */
 const PAGE = 100;
 /**
@@ -24,6 +31,7 @@ const EMPTY: AgentsSnapshot = { agents: [], loading: true, error: undefined };
 
 export class AgentList {
   readonly #client: Client;
+  readonly #archived: boolean;
   readonly #listeners = new Set<() => void>();
   #snapshot = EMPTY;
   #run: AbortController | undefined;
@@ -35,14 +43,17 @@ export class AgentList {
   #meanwhile: AgentNews[] | undefined;
   /** Changed agents that must be read again. */
   readonly #changed = new Set<string>();
+  /** Edited agents that must be read, because they may belong to the list now, or no longer. */
+  readonly #edited = new Set<string>();
   #cancelRead: (() => void) | undefined;
   readonly #backoff = new Backoff();
   #cancelRetry = () => {};
   /** Why no more news will arrive. */
   #unheard: TokenrailError | undefined;
 
-  constructor(client: Client) {
+  constructor(client: Client, { archived = false }: AgentListOptions = {}) {
     this.#client = client;
+    this.#archived = archived;
   }
 
   snapshot = (): AgentsSnapshot => this.#snapshot;
@@ -97,26 +108,46 @@ export class AgentList {
         continue;
       }
       this.#meanwhile?.push(news);
-      this.#become(told(this.#snapshot.agents, news), this.#snapshot.loading);
+      this.#become(this.#told(this.#snapshot.agents, news), this.#snapshot.loading);
       if (news.type !== "updated") continue;
-      this.#changed.add(news.agentId);
-      this.#cancelRead ??= after(READ_MS, () => void this.#readChanged(signal));
+      (news.edited ? this.#edited : this.#changed).add(news.agentId);
+      this.#readSoon(signal);
     }
+  }
+
+  #readSoon(signal: AbortSignal): void {
+    this.#cancelRead ??= after(READ_MS, () => void this.#readChanged(signal));
   }
 
   /** The news of a change contains only the status and what the agent needs, so the agent is read again. */
   async #readChanged(signal: AbortSignal): Promise<void> {
     this.#cancelRead = undefined;
-    const ids = [...this.#changed].filter((id) => this.#snapshot.agents.some((agent) => agent.id === id));
+    // A list that is being loaded may be older than the change. The agents are read after it.
+    if (signal.aborted || this.#meanwhile) return;
+    const listed = new Set(this.#snapshot.agents.map(({ id }) => id));
+    const ids = [...new Set([...this.#edited, ...[...this.#changed].filter((id) => listed.has(id))])];
     this.#changed.clear();
-    if (signal.aborted) return;
+    this.#edited.clear();
     if (ids.length > READS) return this.#reload(signal);
     // If an agent cannot be read, its status is known, and the next news updates it.
     const read = await Promise.allSettled(ids.map((id) => this.#client.agent(id, { signal })));
     if (signal.aborted) return;
     const agents = new Map(read.flatMap((each) => (each.status === "fulfilled" ? [[each.value.id, each.value]] : [])));
-    this.#become(this.#snapshot.agents.map((agent) => agents.get(agent.id) ?? agent), this.#snapshot.loading);
+    this.#become(this.#placed(agents), this.#snapshot.loading);
   }
+
+  /** The list with agents that were read again. Some of them come into the list with that, or leave it. */
+  #placed(read: ReadonlyMap<string, Agent>): readonly Agent[] {
+    const { agents } = this.#snapshot;
+    const listed = new Set(agents.map(({ id }) => id));
+    // Without older agents in between, an agent from further down would leave a gap.
+    const oldest = agents.length < this.#shown ? "" : (agents.findLast(({ pinned }) => !pinned)?.id ?? "");
+    const come = [...read.values()].filter(({ id, pinned }) => !listed.has(id) && (pinned || id > oldest));
+    const all = [...agents.map((agent) => read.get(agent.id) ?? agent), ...come.filter(notDeleted)];
+    return newestFirst(all.filter(this.#belongs));
+  }
+
+  #belongs = (agent: Agent): boolean => (agent.archived ?? false) === this.#archived;
 
   async #reload(signal: AbortSignal): Promise<void> {
     this.#cancelRetry();
@@ -126,10 +157,11 @@ export class AgentList {
     try {
       let agents: readonly Agent[] = await this.#read(signal);
       if (signal.aborted || load !== this.#load) return;
-      for (const news of this.#meanwhile) agents = told(agents, news);
+      for (const news of this.#meanwhile) agents = this.#told(agents, news);
       this.#meanwhile = undefined;
       this.#backoff.reset();
       this.#become(agents, false);
+      if (this.#changed.size + this.#edited.size > 0) this.#readSoon(signal);
     } catch (thrown) {
       if (signal.aborted || load !== this.#load) return;
       this.#meanwhile = undefined;
@@ -140,12 +172,28 @@ export class AgentList {
   }
 
   async #read(signal: AbortSignal): Promise<Agent[]> {
+    const [newest, pinned] = await Promise.all([
+      this.#readSome({ archived: this.#archived || undefined, signal }, this.#shown),
+      this.#archived ? [] : this.#readSome({ pinned: true, signal }, PINS),
+    ]);
+    const listed = new Set(newest.map(({ id }) => id));
+    // An older server returns agents that are not pinned, or not archived.
+    const older = pinned.filter(({ id, pinned }) => pinned && !listed.has(id));
+    return newestFirst([...newest, ...older].filter(this.#belongs));
+  }
+
+  async #readSome(query: AgentsQuery, count: number): Promise<Agent[]> {
     const agents: Agent[] = [];
-    for await (const agent of this.#client.eachAgent({ limit: PAGE, signal })) {
-      if (agents.length === this.#shown) break;
+    for await (const agent of this.#client.eachAgent({ limit: PAGE, ...query })) {
+      if (agents.length === count) break;
       agents.push(agent);
     }
     return agents;
+  }
+
+  /** The list after a piece of news. A new agent is not archived. */
+  #told(agents: readonly Agent[], news: AgentNews): readonly Agent[] {
+    return news.type === "created" && this.#archived ? agents : told(agents, news);
   }
 
   #become(agents: readonly Agent[], loading: boolean): void {
@@ -182,6 +230,15 @@ function told(agents: readonly Agent[], news: AgentNews): readonly Agent[] {
 
 function changed({ waitingSince: _, ...agent }: Agent, { status, openQuestions, waitingSince }: AgentUpdated): Agent {
   return { ...agent, status, openQuestions, ...(waitingSince !== undefined && { waitingSince }) };
+}
+
+function newestFirst(agents: Agent[]): Agent[] {
+  // Ids are ordered by time.
+  return agents.sort((one, other) => (one.id < other.id ? 1 : -1));
+}
+
+function notDeleted({ deletedAt }: Agent): boolean {
+  return deletedAt === undefined;
 }
 
 function sameAs(known: Agent | undefined, agent: Agent): Agent {

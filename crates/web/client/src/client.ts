@@ -8,6 +8,7 @@ import type {
   Accepted,
   Agent,
   AgentDeltas,
+  AgentEdit,
   AgentMessage,
   AgentRef,
   AgentState,
@@ -63,6 +64,11 @@ export interface AgentsQuery extends Abortable {
   limit?: number | undefined;
   /** The id of an agent: return only agents that were launched before it. */
   before?: string | undefined;
+  /** Return only pinned agents. */
+  pinned?: boolean | undefined;
+  /** Return archived agents instead of the others. */
+  archived?: boolean | undefined;
+  /** Return deleted agents instead of the others. */
   deleted?: boolean | undefined;
 }
 export interface EventsQuery extends Abortable {
@@ -112,6 +118,11 @@ export interface Client {
   questions(options?: Abortable): Promise<OpenQuestion[]>;
   /** Answers a permission request: with one of its options, with what else it accepts, or with none. The first answer counts. */
   answer(id: string, requestId: string, answer: PermissionAnswer, options?: Abortable): Promise<PermissionState>;
+  /**
+   * Changes the agent's name (`null` removes it), or its place in the lists: `pinned`, `archived`. A field that is absent
+   * stays as it is.
+   */
+  edit(id: string, body: AgentEdit, options?: Abortable): Promise<Agent>;
   /** Stops the agent and removes it from the lists; with `purge`, also deletes its history. */
   remove(id: string, options?: Abortable & { purge?: boolean }): Promise<void>;
   /** Sends a message to the agent. It becomes the agent's next turn, after the turns that are already queued. */
@@ -203,6 +214,10 @@ export class TokenrailClient implements Client {
   answer(id: string, requestId: string, body: PermissionAnswer, { signal }: Abortable = {}): Promise<PermissionState> {
     const path = `${pathOf(id)}/permissions/${encodeURIComponent(requestId)}`;
     return this.#rest.json(path, { method: "POST", body, signal });
+  }
+
+  edit(id: string, body: AgentEdit, { signal }: Abortable = {}): Promise<Agent> {
+    return this.#rest.json(pathOf(id), { method: "PATCH", body, signal });
   }
 
   async remove(id: string, { purge, signal }: Abortable & { purge?: boolean } = {}): Promise<void> {
@@ -312,9 +327,10 @@ function pathOf(id: string): string {
   return `/api/agents/${encodeURIComponent(id)}`;
 }
 
-function agentsRequest({ status, type, limit, before, deleted, signal }: AgentsQuery): Request {
+function agentsRequest({ status, signal, ...query }: AgentsQuery): Request {
   const states = typeof status === "string" ? status : status?.join(",");
-  return { query: { status: states, type, limit, before, deleted }, signal };
+  const { type, limit, before, pinned, archived, deleted } = query;
+  return { query: { status: states, type, limit, before, pinned, archived, deleted }, signal };
 }
 
 function defaultBase(): string {

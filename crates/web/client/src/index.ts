@@ -8,5 +8,5 @@ export type { ConnectionSnapshot, ConnectionState, WebSocketConstructor, WebSock
 export type { BackoffOptions } from "./backoff.js";
 export { freshKey, type Token } from "./rest.js";
 export * from "./transcript/index.js";
-export { AgentList, type AgentsSnapshot } from "./agents.js";
+export { AgentList, type AgentListOptions, type AgentsSnapshot } from "./agents.js";
 export { Conversation, type ConversationSnapshot } from "./conversation.js";

@@ -18,7 +18,7 @@ export interface RestOptions {
 }
 
 export interface Request {
-  method?: "GET" | "POST" | "DELETE";
+  method?: "GET" | "POST" | "PATCH" | "DELETE";
   query?: Record<string, string | number | boolean | undefined> | undefined;
   /** The form of the response. Default: JSON. */
   accept?: string | undefined;

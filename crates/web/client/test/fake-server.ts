@@ -38,7 +38,7 @@ export class FakeServer {
   host(journal: Journal, status: AgentStatus = "running"): void {
     const at = new Date(1_795_299_000_000).toISOString();
     const { agentId } = journal;
-    const agent: Agent = { id: agentId, agentId, type: "demo", status, openQuestions: 0, prompt: "hi", cwd: "/", turn: 1, queued: 0, head: 0, createdAt: at, updatedAt: at, cancelOnDisconnect: false };
+    const agent: Agent = { id: agentId, agentId, type: "demo", status, openQuestions: 0, prompt: "hi", cwd: "/", turn: 1, queued: 0, head: 0, createdAt: at, updatedAt: at, pinned: false, archived: false, cancelOnDisconnect: false };
     this.agents.set(agentId, { journal, status, agent, fold: { of: 0, events: [] } });
   }
 
@@ -98,7 +98,11 @@ export class FakeServer {
       return Response.json({ ticket, expiresAt: "" }, { status: 201 });
     }
     if (request === "GET /healthz") return Response.json({});
-    if (request === "GET /api/agents") return Response.json([...this.agents.values()].map((hosted) => this.#agent(hosted)).reverse());
+    if (request === "GET /api/agents") {
+      const asked = (name: string) => url.searchParams.get(name) === "true";
+      const agents = [...this.agents.values()].map((hosted) => this.#agent(hosted)).reverse();
+      return Response.json(agents.filter(({ pinned, archived }) => (!asked("pinned") || pinned) && archived === asked("archived")));
+    }
     const [, id, form] = /^\w+ \/api\/agents\/([^/]+)(?:\/(\w+))?$/.exec(request) ?? [];
     const hosted = this.agents.get(id ?? "");
     if (!hosted) return problem(404, "not_found");

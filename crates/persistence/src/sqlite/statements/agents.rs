@@ -41,7 +41,7 @@ macro_rules! agent {
              WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
                 AND turns.stop IS NULL), ",
             $whole!("agents.chat"),
-            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed",
+            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed, agents.pinned, agents.archived",
             $more,
             " FROM agents JOIN heads ON heads.agent = agents.key "
         )
@@ -80,7 +80,7 @@ const LISTED: &str = agent!(
 );
 
 /// The first column after those of the agent.
-const LENGTHS: usize = 30;
+const LENGTHS: usize = 32;
 
 const LONG_FIELDS: [LongField; 10] = [
     LongField::Name,
@@ -122,7 +122,8 @@ pub(crate) fn list(
     filter: &AgentFilter,
     bounds: ListBounds,
 ) -> Result<ListPage<ListedAgent>, StoreError> {
-    let AgentFilter { statuses, kind, name, before, after, oldest_first, deleted, limit } = filter;
+    let AgentFilter { statuses, kind, name, before, after, oldest_first, deleted, pinned, archived, limit } =
+        filter;
     let (before, after) = (before.map(|id| id.to_string()), after.map(|id| id.to_string()));
     // One row more than requested shows whether there are more.
     let rows = i64::try_from(*limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -135,6 +136,13 @@ pub(crate) fn list(
         let places: Vec<String> = (8..8 + words.len()).map(|place| format!("?{place}")).collect();
         format!("AND agents.status IN ({})", places.join(", "))
     };
+    // A literal, and not a parameter, so that SQLite can use the index of the pinned agents.
+    let pinned = if *pinned { "AND agents.pinned = 1" } else { "" };
+    let archived = match archived.wanted() {
+        None => "",
+        Some(false) => "AND agents.archived = 0",
+        Some(true) => "AND agents.archived = 1",
+    };
     let order = if *oldest_first { "ASC" } else { "DESC" };
     // An id begins with the time of launch.
     let which = format!(
@@ -143,7 +151,7 @@ pub(crate) fn list(
           AND (?4 IS NULL OR agents.name = ?4)
           AND (?5 IS NULL OR agents.id < ?5)
           AND (?6 IS NULL OR ?6 < agents.id)
-          {status}
+          {pinned} {archived} {status}
         ORDER BY agents.id {order}
         LIMIT ?7"
     );
@@ -206,6 +214,8 @@ fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {
         queued: row.get(24)?,
         chat: row.get(25)?,
         copy: copy_of(row)?,
+        pinned: row.get(30)?,
+        archived: row.get(31)?,
     })
 }
 

@@ -21,10 +21,10 @@ const OF_CHAT: &str = "SELECT id FROM agents WHERE chat = :chat AND deleted_at I
 const ADD_AGENT: &str = "
     INSERT INTO agents
         (id, type, name, chat, status, prompt, model, cwd, session_id, created_at, metadata, options,
-         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed)
+         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed, pinned, archived)
     VALUES
         (:id, :type, :name, :chat, :status, :prompt, :model, :cwd, :session, :created_at, :metadata, :options,
-         :cancel_on_disconnect, :copy, :replay_of, :replay_until, :replay_speed)";
+         :cancel_on_disconnect, :copy, :replay_of, :replay_until, :replay_speed, :pinned, :archived)";
 
 const ADD_HEAD: &str = "
     INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at)
@@ -41,6 +41,8 @@ const QUEUE: &str = "
         (SELECT coalesce(max(number), 0) FROM turns WHERE agent = agents.key)
     FROM agents
     WHERE id = :id AND deleted_at IS NULL";
+
+const UNARCHIVE: &str = "UPDATE agents SET archived = 0 WHERE key = :agent AND archived = 1";
 
 const TOUCH: &str = "UPDATE heads SET updated_at = :at WHERE agent = :agent";
 
@@ -140,8 +142,9 @@ impl WriteCommand for EnqueueCommand {
         add_turn(db, agent, &turn, number)?;
         wait_again(db, agent)?;
         touch(db, agent, self.turn.asked_at)?;
+        let unarchived = 0 < db.prepare_cached(UNARCHIVE)?.execute(named_params! { ":agent": agent })?;
         keys::remember(db, self.key.as_ref(), agent, (number, queued))?;
-        Ok(Enqueued::New { turn: number, queued })
+        Ok(Enqueued::New { turn: number, queued, unarchived })
     }
 }
 
@@ -271,6 +274,8 @@ pub(crate) fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64>
         ":replay_of": replay.map(|replay| replay.of.to_string()),
         ":replay_until": replay.map(|replay| replay.until.0 as i64),
         ":replay_speed": replay.map(|replay| replay.speed),
+        ":pinned": agent.pinned,
+        ":archived": agent.archived,
     })?;
     let key = db.last_insert_rowid();
     db.prepare_cached(ADD_HEAD)?.execute(named_params! {

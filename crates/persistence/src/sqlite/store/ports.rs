@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
+    TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency, ListBounds,
-    ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency,
+    ListBounds, ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit,
+    TurnRange,
 };
 
 use super::SqliteStore;
@@ -21,6 +23,7 @@ use crate::sqlite::statements::commands::{
     CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, ProbeCommand,
     PurgeCommand, StopTurnCommand,
 };
+use crate::sqlite::statements::edit::EditCommand;
 use crate::sqlite::statements::{agents, compaction, journal, keys, messages, turns};
 
 #[async_trait]
@@ -119,6 +122,10 @@ impl IAgentRepository for SqliteStore {
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32> {
         self.write(CancelCommand { agent, at }).await
+    }
+
+    async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
+        self.write(EditCommand { agent, edit }).await
     }
 
     async fn stop_turn(

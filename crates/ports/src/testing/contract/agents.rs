@@ -197,7 +197,7 @@ pub async fn turns_are_read_by_number_and_by_event<S: IJournal + IAgentRepositor
     saved(store, scribe.say(vec![text_delta(0, "a"), text_delta(0, "b")])).await;
     saved(store, scribe.end(TurnOutcome::Failed)).await;
     let queued = store.enqueue(queued_turn(agent.id, TurnNumber(2), "two"), 2, None).await.unwrap();
-    assert_eq!(queued, Enqueued::New { turn: TurnNumber(2), queued: 1 });
+    assert_eq!(queued, Enqueued::New { turn: TurnNumber(2), queued: 1, unarchived: false });
     let waiting = store.open_turns(agent.id).await.unwrap().remove(0);
     saved(store, scribe.start(&waiting)).await;
 

@@ -29,7 +29,7 @@ fn newest(scope: &str, body: &str) -> Idempotency {
 }
 
 fn new(turn: u32, queued: u32) -> Enqueued {
-    Enqueued::New { turn: TurnNumber(turn), queued }
+    Enqueued::New { turn: TurnNumber(turn), queued, unarchived: false }
 }
 
 pub async fn turns_wait_in_order<S: IJournal + IAgentRepository>(store: &S) {

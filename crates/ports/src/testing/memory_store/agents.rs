@@ -2,13 +2,13 @@
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentId, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
 };
 
 use super::shelf::{self, Shelf};
 use super::{MemoryStore, State};
 use crate::{
-    AgentFilter, Created, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, Recalled,
+    AgentFilter, Created, Edited, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, Recalled,
     StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
@@ -117,6 +117,10 @@ impl IAgentRepository for MemoryStore {
             state.shelf_mut(agent).map(|shelf| shelf.cancel(at))
         };
         self.answered(self.act(cancel).await)
+    }
+
+    async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
+        self.answered(Ok(self.act(|state| state.edit(agent, edit)).await))
     }
 
     async fn stop_turn(

@@ -243,8 +243,21 @@ impl Shelf {
 }
 
 pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
-    let AgentFilter { statuses, kind, name, before, after, oldest_first: _, deleted, limit: _ } = filter;
+    let AgentFilter {
+        statuses,
+        kind,
+        name,
+        before,
+        after,
+        oldest_first: _,
+        deleted,
+        pinned,
+        archived,
+        limit: _,
+    } = filter;
     agent.deleted_at.is_some() == *deleted
+        && (!*pinned || agent.pinned)
+        && archived.wanted().is_none_or(|wanted| agent.archived == wanted)
         && (statuses.is_empty() || statuses.contains(&agent.status))
         && kind.as_ref().is_none_or(|kind| *kind == agent.kind)
         && name.as_ref().is_none_or(|name| Some(name) == agent.name.as_ref())

@@ -1,9 +1,10 @@
 import { useCallback, useSyncExternalStore } from "react";
-import { AgentList, type AgentsSnapshot } from "../agents.js";
+import { AgentList, type AgentListOptions, type AgentsSnapshot } from "../agents.js";
 import { useTokenrail } from "./provider.js";
 import { SharedStores } from "./shared.js";
 
-const lists = new SharedStores((client) => new AgentList(client));
+const ARCHIVED = "archived";
+const lists = new SharedStores((client, key) => new AgentList(client, { archived: key === ARCHIVED }));
 
 export interface UseAgents extends AgentsSnapshot {
   /** Reads the list again. */
@@ -13,11 +14,12 @@ export interface UseAgents extends AgentsSnapshot {
 }
 
 /**
- * The agents, newest first and kept up to date. If `wanted` is false, nothing is requested, and `loading` stays true.
+ * The agents that are not archived (with `archived`, those that are), newest first and kept up to date. If `wanted` is
+ * false, nothing is requested, and `loading` stays true.
  */
-export function useAgents(wanted = true): UseAgents {
+export function useAgents(wanted = true, { archived = false }: AgentListOptions = {}): UseAgents {
   const client = useTokenrail();
-  const shared = lists.get(client, "");
+  const shared = lists.get(client, archived ? ARCHIVED : "");
   const list = shared.value;
   const subscribe = useCallback(
     (listener: () => void) => {

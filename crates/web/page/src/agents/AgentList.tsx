@@ -5,10 +5,14 @@ import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react
 import { pathOf } from "../app/address.ts";
 import { useNow } from "../app/now.ts";
 import { compact, counted, since } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
+import { AgentActions } from "./AgentActions.tsx";
 import { everything, matches } from "./filter.ts";
 import { FilterBar } from "./FilterBar.tsx";
 import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
+import { useSelection } from "./selection.ts";
+import { SelectionBar } from "./SelectionBar.tsx";
 import { OriginTag, StatusBadge } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
 
@@ -38,9 +42,14 @@ interface Props {
   readonly onNotify?: (() => void) | undefined;
   /** Loads older agents. Absent if there are none. */
   readonly onMore?: (() => void) | undefined;
+  /** Whether these are the archived agents. */
+  readonly archived?: boolean;
+  /** Shows the archived agents, or the others. */
+  readonly onArchived?: (archived: boolean) => void;
 }
 
-export function AgentList({ agents, active, loading, error, current, onOpen, onRetry, onNotify, onMore }: Props) {
+export function AgentList(props: Props) {
+  const { agents, active, loading, error, current, onOpen, onRetry, onNotify, onMore, archived = false } = props;
   const [filter, setFilter] = useState(everything);
   const wanted = useDeferredValue(filter);
   const now = useNow(ageEveryMs);
@@ -48,13 +57,20 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
   const today = dayOf(now);
   const groups = useMemo(() => firstOf(groupsOf(shown, today), shownAgents), [shown, today]);
   const hidden = shown.length - groups.reduce((total, group) => total + group.agents.length, 0);
+  const order = useMemo(() => groups.flatMap((group) => group.agents.map(({ id }) => id)), [groups]);
+  const { ids: selected, toggle, set: select, end: endSelection } = useSelection(order);
+  const [actionsOf, setActionsOf] = useState<string>();
+  const acted = agents.find(({ id }) => id === actionsOf);
   const item = (agent: Agent) => (
     <AgentItem
       key={agent.id}
       agent={agent}
       age={since(agent.createdAt, now)}
       current={agent.id === current}
+      selected={selected?.has(agent.id)}
       onOpen={onOpen}
+      onSelect={toggle}
+      onActions={setActionsOf}
     />
   );
   const isKnown = agents.length > 0 || !(loading || error);
@@ -63,22 +79,44 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
       <div className="agents-head">
         <h2>Agents</h2>
         <span className="muted" data-testid="agent-counts">
-          {active ? `${active} active · ` : ""}
-          {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} in total`)}
+          {active && !archived ? `${active} active · ` : ""}
+          {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in total"}`)}
         </span>
       </div>
+      {!loading && (
+        <Tools
+          archived={archived}
+          onArchived={(wanted) => {
+            endSelection();
+            props.onArchived?.(wanted);
+          }}
+          selecting={selected !== undefined}
+          onSelecting={agents.length > 0 ? (wanted) => (wanted ? select([]) : endSelection()) : undefined}
+        />
+      )}
       {agents.length > fewAgents && <FilterBar agents={agents} filter={filter} onChange={setFilter} />}
       {error && <Trouble error={error} what="cannot load the agents" onRetry={onRetry} />}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && (
-        <p className="hint">No agents yet. Launch one to see it here.</p>
+        <p className="hint">{archived ? "No agent is archived." : "No agents yet. Launch one to see it here."}</p>
       )}
       {agents.length > 0 && shown.length === 0 && (
         <p className="hint">
           {onMore ? "No loaded agents match. Load older agents to search them too." : "No agents match."}
         </p>
       )}
-      <div className="agent-list" data-testid="agents">
+      {selected && (
+        <SelectionBar
+          chosen={agents.filter(({ id }) => selected.has(id))}
+          archived={archived}
+          onRemain={select}
+          onEnd={endSelection}
+        />
+      )}
+      {acted && (
+        <AgentActions agent={acted} onSelect={() => toggle(acted.id, false)} onClose={() => setActionsOf(undefined)} />
+      )}
+      <div className="agent-list" data-testid="agents" data-selecting={selected ? true : undefined}>
         {groups.map(({ name, agents: grouped }) => (
           <GroupOf key={name} name={name} onNotify={name === "Needs you" ? onNotify : undefined}>
             {grouped.map(item)}
@@ -92,6 +130,43 @@ export function AgentList({ agents, active, loading, error, current, onOpen, onR
       </div>
       {hidden > 0 && <p className="hint">Use the filter to find {counted(hidden, "more agent")}.</p>}
     </nav>
+  );
+}
+
+interface ToolsProps {
+  readonly archived: boolean;
+  readonly onArchived: (archived: boolean) => void;
+  readonly selecting: boolean;
+  /** Absent if there is nothing to select. */
+  readonly onSelecting: ((selecting: boolean) => void) | undefined;
+}
+
+function Tools({ archived, onArchived, selecting, onSelecting }: ToolsProps) {
+  return (
+    <div className="chips">
+      <button
+        type="button"
+        className="chip"
+        aria-pressed={archived}
+        data-chosen={archived || undefined}
+        data-testid="filter-archived"
+        onClick={() => onArchived(!archived)}
+      >
+        Archived
+      </button>
+      {onSelecting && (
+        <button
+          type="button"
+          className="chip"
+          aria-pressed={selecting}
+          data-chosen={selecting || undefined}
+          data-testid="select"
+          onClick={() => onSelecting(!selecting)}
+        >
+          Select
+        </button>
+      )}
+    </div>
   );
 }
 
@@ -122,13 +197,19 @@ interface ItemProps {
   readonly agent: Agent;
   readonly age: string;
   readonly current: boolean;
+  /** Undefined while the user does not select. */
+  readonly selected: boolean | undefined;
   readonly onOpen: (id: string) => void;
+  readonly onSelect: (id: string, withRange: boolean) => void;
+  readonly onActions: (id: string) => void;
 }
 
-const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemProps) {
+const AgentItem = memo(function AgentItem(props: ItemProps) {
+  const { agent, age, current, selected, onOpen, onSelect, onActions } = props;
   const client = useTokenrail();
+  const isSelecting = selected !== undefined;
   return (
-    <li>
+    <li className="agent-row" data-selected={selected || undefined}>
       <a
         href={pathOf(agent.id)}
         className="agent"
@@ -138,9 +219,10 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
         title={agent.cwd}
         onPointerDown={() => preloadAgentMessages(client, agent.id)}
         onClick={(event) => {
-          if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+          if (event.metaKey || event.ctrlKey) return;
           event.preventDefault();
-          onOpen(agent.id);
+          if (isSelecting || event.shiftKey) onSelect(agent.id, event.shiftKey);
+          else onOpen(agent.id);
         }}
       >
         <span className="agent-line">
@@ -155,6 +237,28 @@ const AgentItem = memo(function AgentItem({ agent, age, current, onOpen }: ItemP
           </span>
         </span>
       </a>
+      <span className="agent-tools">
+        <input
+          type="checkbox"
+          aria-label={`Select ${titleOf(agent)}`}
+          checked={selected ?? false}
+          // Until the user selects, each agent needs only one more stop of the Tab key.
+          tabIndex={isSelecting ? 0 : -1}
+          onChange={({ nativeEvent }) => onSelect(agent.id, nativeEvent instanceof MouseEvent && nativeEvent.shiftKey)}
+        />
+        {!isSelecting && (
+          <button
+            type="button"
+            className="icon-button"
+            aria-label={`Actions for ${titleOf(agent)}`}
+            aria-haspopup="dialog"
+            data-testid="agent-actions"
+            onClick={() => onActions(agent.id)}
+          >
+            <Icon name="more" />
+          </button>
+        )}
+      </span>
     </li>
   );
 });

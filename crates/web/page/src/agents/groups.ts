@@ -2,7 +2,7 @@ import type { Agent } from "@tokenrail/client";
 
 import { isActive, needsYou } from "./StatusBadge.tsx";
 
-const names = ["Needs you", "Running", "Today", "Earlier"] as const;
+const names = ["Needs you", "Pinned", "Running", "Today", "Earlier"] as const;
 
 export interface Group {
   readonly name: (typeof names)[number];
@@ -13,6 +13,7 @@ export interface Group {
 export function groupsOf(agents: readonly Agent[], today: string): Group[] {
   const group = (agent: Agent): Group["name"] => {
     if (needsYou(agent)) return "Needs you";
+    if (agent.pinned) return "Pinned";
     if (isActive(agent.status)) return "Running";
     return dayOf(Date.parse(agent.createdAt)) === today ? "Today" : "Earlier";
   };

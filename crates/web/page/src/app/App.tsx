@@ -2,7 +2,7 @@ import type { Agent } from "@tokenrail/client";
 import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, type Ref, useEffect, useRef, useState } from "react";
 
-import { AgentList } from "../agents/AgentList.tsx";
+import { AgentShelf } from "../agents/AgentShelf.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
 import { Home } from "../agents/Home.tsx";
 import { useNotices } from "../agents/notices.ts";
@@ -65,7 +65,7 @@ export function App() {
       {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
       <aside id="agents" className="side" inert={small && !drawer}>
         <NewAgent onNew={() => open(null)} />
-        <AgentList
+        <AgentShelf
           {...{ agents, active, loading, error }}
           current={agentId}
           onOpen={open}

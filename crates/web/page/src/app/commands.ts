@@ -2,6 +2,7 @@ import type { Agent, Client } from "@tokenrail/client";
 
 import { isActive, needsYou } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
+import { askToRename } from "../conversation/renaming.ts";
 import { save } from "../ui/save.ts";
 import { type Theme, themes } from "./kept-theme.ts";
 
@@ -42,6 +43,7 @@ export function commandsOf({ client, agents, agentId, onOpen, onTheme }: Context
         ...{ id: "export", label: "Export this agent", hint: "download a file" },
         run: async () => save(await client.exportAgent(current.id), `tokenrail-${current.id}.json`),
       },
+    ...(current ? editsOf(client, current) : []),
     ...themes.map((theme) => ({
       ...{ id: `theme-${theme}`, label: `Theme: ${theme}`, hint: "colours" },
       run: () => onTheme(theme),
@@ -52,6 +54,16 @@ export function commandsOf({ client, agents, agentId, onOpen, onTheme }: Context
     })),
   ];
   return commands.filter((command) => !!command);
+}
+
+/** What changes the name of an agent, or its place in the list. */
+function editsOf(client: Client, { id, pinned, archived }: Agent): Command[] {
+  const [pin, archive] = [pinned ? "Unpin" : "Pin", archived ? "Unarchive" : "Archive"];
+  return [
+    { id: "rename", label: "Rename this agent", hint: "name, title", run: askToRename },
+    { id: "pin", label: `${pin} this agent`, hint: "list", run: () => client.edit(id, { pinned: !pinned }) },
+    { id: "archive", label: `${archive} this agent`, hint: "list", run: () => client.edit(id, { archived: !archived }) },
+  ];
 }
 
 /** The commands that have all of these words. Those whose label begins with them come first. */

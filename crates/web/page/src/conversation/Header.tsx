@@ -1,10 +1,9 @@
-import type { Agent, Item } from "@tokenrail/client";
+import type { Agent, AgentEdit, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, OriginTag, StatusBadge, whatStops } from "../agents/StatusBadge.tsx";
-import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
 import { phone, useMedia } from "../app/media.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
@@ -12,6 +11,7 @@ import { DetailsSwitch } from "./details.tsx";
 import { save } from "../ui/save.ts";
 import { Facts } from "./Facts.tsx";
 import { Sheet } from "./Sheet.tsx";
+import { Title } from "./Title.tsx";
 import { Toggle } from "./Toggle.tsx";
 
 interface Props {
@@ -66,15 +66,14 @@ export function Header(props: Props) {
       <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
       <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />
       <DetailsSwitch />
+      {!agent.deletedAt && <Places agent={agent} attempt={attempt} />}
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
     </div>
   );
   return (
     <header className="head">
       <div className="head-line">
-        <h2 className="head-title" title={agent.prompt} dir="auto">
-          {titleOf(agent)}
-        </h2>
+        <Title agent={agent} onFailure={setFailure} />
         <StatusBadge agent={agent} />
         <OriginTag agent={agent} />
         {!isSmall && actions}
@@ -114,16 +113,25 @@ function Action({ icon, name, hint = name, onClick }: ActionProps) {
   );
 }
 
+interface AttemptProps {
+  readonly agent: Agent;
+  readonly attempt: (action: () => Promise<unknown>) => () => void;
+}
+
+/** The place of the agent in the list. */
+function Places({ agent: { id, pinned, archived }, attempt }: AttemptProps) {
+  const client = useTokenrail();
+  const edit = (change: AgentEdit) => attempt(() => client.edit(id, change))();
+  return (
+    <>
+      <Toggle icon="pin" id="pin" name="Pin" on={pinned} set={(pinned) => edit({ pinned })} />
+      <Toggle icon="archive" id="archive" name="Archive" on={archived} set={(archived) => edit({ archived })} />
+    </>
+  );
+}
+
 /** A deletion needs a second click to confirm it. */
-function Remove({
-  agent,
-  onRemoved,
-  attempt,
-}: {
-  agent: Agent;
-  onRemoved: () => void;
-  attempt: (action: () => Promise<unknown>) => () => void;
-}) {
+function Remove({ agent, onRemoved, attempt }: AttemptProps & { readonly onRemoved: () => void }) {
   const client = useTokenrail();
   const [asked, setAsked] = useState(false);
   const remove = attempt(async () => {

@@ -1,5 +1,6 @@
 /** Icons on a grid of 16 by 16, with a line width of 1.5, in the colour of the surrounding text. */
 const paths = {
+  archive: "M2 3h12v3H2zM3 6v7.5h10V6M6.5 9h3",
   alert: "M8 2 14.5 13.5h-13L8 2ZM8 6.5v3M8 11.5v.1",
   arrowDown: "M8 3v10M3.5 8.5 8 13l4.5-4.5",
   arrowUp: "M8 13V3M3.5 7.5 8 3l4.5 4.5",
@@ -18,6 +19,7 @@ const paths = {
   menu: "M2.5 4h11M2.5 8h11M2.5 12h11",
   moon: "M13 9.5A5.5 5.5 0 0 1 6.5 3 5.5 5.5 0 1 0 13 9.5Z",
   pause: "M5.5 3.5v9M10.5 3.5v9",
+  pin: "M5.5 2.5h5M6.5 2.5v4L4 9.5h8L9.5 6.5v-4M8 9.5v4.5",
   play: "M4.5 3v10l8-5-8-5Z",
   plus: "M8 3v10M3 8h10",
   replay: "M3 3.5v3.5h3.5M3.4 7A5 5 0 1 1 3 9",

@@ -67,12 +67,12 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 5 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 6 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 5 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 6 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 4 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 5 })), "{found:?}");
 }
 
 #[test]
@@ -229,6 +229,9 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
         ALTER TABLE commits DROP COLUMN to_wipe;
         ALTER TABLE journal DROP COLUMN checksum;
         ALTER TABLE agent_messages DROP COLUMN checksum;
+        DROP INDEX agents_pinned;
+        ALTER TABLE agents DROP COLUMN pinned;
+        ALTER TABLE agents DROP COLUMN archived;
         ALTER TABLE agents DROP COLUMN copy;
         ALTER TABLE agents DROP COLUMN replay_of;
         ALTER TABLE agents DROP COLUMN replay_until;
@@ -240,6 +243,8 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
     let events = store.read(id, Sequence::START, WHOLE).await.unwrap();
     assert!(!store.messages(id, Sequence::START, WHOLE).await.unwrap().events.is_empty());
     assert_eq!(store.list_turns(id, range, WHOLE_LIST).await.unwrap(), turns, "their ends are found");
+    let agent = store.get(id).await.unwrap().unwrap();
+    assert_eq!((agent.pinned, agent.archived), (false, false));
     while store.compact_next().await.unwrap() {}
     assert_eq!(store.read(id, Sequence::START, WHOLE).await.unwrap(), events);
     store.close().await;

@@ -60,7 +60,7 @@ async fn a_queued_turn_is_queued_once_whatever_its_commit_says() {
         store.plan(&[fault]);
         let enqueued = store.enqueue(turn.clone(), 16, None).await.unwrap();
         let turn = tokenrail_domain::TurnNumber(number);
-        assert_eq!(enqueued, Enqueued::New { turn, queued: number - 1 });
+        assert_eq!(enqueued, Enqueued::New { turn, queued: number - 1, unarchived: false });
     }
     assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 3);
     is_sound(&folder);

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tokenrail_domain::{AgentId, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome};
+use tokenrail_domain::{AgentEdit, AgentId, NewName, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::{notice, queued_turn};
 use tokenrail_ports::{StoreError, TurnLimit, TurnStep};
@@ -20,6 +20,7 @@ enum Step {
     Enqueue,
     Cancel,
     Stop(u32),
+    Edit(AgentEdit),
     Delete,
 }
 
@@ -32,6 +33,12 @@ struct AppendSample {
     gap: u64,
     form: u8,
     outcome: TurnOutcome,
+}
+
+fn edit() -> impl Strategy<Value = AgentEdit> {
+    let name = prop_oneof![Just(NewName::Removed), "[ab]".prop_map(NewName::Text)];
+    let fields = (prop::option::of(name), any::<Option<bool>>(), any::<Option<bool>>());
+    fields.prop_map(|(name, pinned, archived)| AgentEdit { name, pinned, archived })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -47,6 +54,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Enqueue),
         1 => Just(Step::Cancel),
         1 => (1..4_u32).prop_map(Step::Stop),
+        2 => edit().prop_map(Step::Edit),
         1 => Just(Step::Delete),
     ]
 }
@@ -96,6 +104,7 @@ async fn done<S: IJournal + IAgentRepository>(
         Step::Enqueue => told(store.enqueue(queued_turn(id, TurnNumber(0), "more"), 2, None).await),
         Step::Cancel => told(store.cancel(id, Timestamp(5000)).await),
         Step::Stop(turn) => told(store.stop_turn(id, TurnNumber(*turn), StopReason::TurnTimeout).await),
+        Step::Edit(edit) => told(store.edit(id, edit.clone()).await),
         Step::Delete => told(store.delete(id, Timestamp(6000), false).await),
     }
 }

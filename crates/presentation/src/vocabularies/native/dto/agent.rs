@@ -65,6 +65,10 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = DateTime, required = false)]
     deleted_at: Option<IsoTime>,
+    /// Whether users want to see it before the others.
+    pinned: bool,
+    /// Whether lists leave it out. It comes back if it gets a message or asks for permission.
+    archived: bool,
     /// Why the newest turn failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -146,6 +150,8 @@ impl<'a> AgentDto<'a> {
             updated_at,
             ended_at,
             deleted_at,
+            pinned,
+            archived,
             error,
             usage,
             cost_usd,
@@ -174,6 +180,8 @@ impl<'a> AgentDto<'a> {
             updated_at: IsoTime(*updated_at),
             ended_at: ended_at.map(IsoTime),
             deleted_at: deleted_at.map(IsoTime),
+            pinned: *pinned,
+            archived: *archived,
             error: error.as_ref().map(AgentErrorDto::from),
             usage: usage.as_ref().map(Json),
             cost_usd: *cost_usd,

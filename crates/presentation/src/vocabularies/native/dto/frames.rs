@@ -132,6 +132,9 @@ pub(crate) struct AgentUpdated {
     /// When the oldest of them was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waiting_since: Option<IsoTime>,
+    /// `true` if the agent's name, `pinned` or `archived` may have changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) edited: Option<bool>,
     pub(crate) timestamp: IsoTime,
 }
 

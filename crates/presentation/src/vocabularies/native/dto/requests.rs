@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::declarations::Declarations;
 use tokenrail_application::Launch;
-use tokenrail_domain::{SessionId, SessionIdError};
+use tokenrail_domain::{AgentEdit, NewName, SessionId, SessionIdError};
 use utoipa::ToSchema;
 
 use crate::error::Problem;
@@ -76,6 +76,25 @@ pub(crate) struct LaunchBody {
     cancel_on_disconnect: Option<bool>,
 }
 
+/// The body of a change of an agent, as a JSON merge patch: fields that are absent stay as they are.
+#[derive(ToSchema)]
+#[schema(as = AgentEdit)]
+#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AgentEdit", optional_fields = nullable))]
+pub(crate) struct EditBody {
+    /// `null` removes the name.
+    #[schema(max_length = 200)]
+    name: Option<String>,
+    /// Whether users want to see the agent before the others.
+    #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional))]
+    pinned: Option<bool>,
+    /// Whether lists leave the agent out.
+    #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional))]
+    archived: Option<bool>,
+}
+
 /// The body of a message to an agent.
 #[derive(ToSchema)]
 #[schema(as = Message)]
@@ -143,6 +162,22 @@ pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
     Ok(launch)
 }
 
+/// Reads a change of an agent.
+pub(crate) fn edit(body: &[u8], depth: usize) -> Result<AgentEdit, Problem> {
+    let mut fields = Fields::read(body, depth)?;
+    let edit = AgentEdit {
+        name: if fields.take_null("name") {
+            Some(NewName::Removed)
+        } else {
+            fields.text("name", is_name).map(NewName::Text)
+        },
+        pinned: fields.flag("pinned"),
+        archived: fields.flag("archived"),
+    };
+    fields.finish()?;
+    Ok(edit)
+}
+
 /// Reads a message to an agent.
 pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
     let mut fields = Fields::read(body, depth)?;
@@ -202,6 +237,7 @@ fn is_name(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<LaunchBody>();
+    out.of::<EditBody>();
     out.of::<SendBody>();
     out.of::<ReplayBody>();
     out.of::<TicketBody>();

@@ -1,0 +1,108 @@
+import type { Agent, AgentEdit } from "@tokenrail/client";
+import { useTokenrail } from "@tokenrail/client/react";
+import { type FormEvent, useEffect, useId, useRef, useState } from "react";
+
+import { useFailure } from "../app/failure.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { asName, longestName } from "./edits.ts";
+import { Failure } from "./LaunchForm.tsx";
+import { titleOf } from "./title.ts";
+
+interface Props {
+  readonly agent: Agent;
+  /** Selects this agent, and lets the user select more. */
+  readonly onSelect: () => void;
+  readonly onClose: () => void;
+}
+
+/** What a user can do with one agent of the list: rename, pin, archive, select or delete it. */
+export function AgentActions({ agent, onSelect, onClose }: Props) {
+  const client = useTokenrail();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const title = useId();
+  const [name, setName] = useState(agent.name ?? "");
+  const [failure, setFailure] = useFailure();
+  useEffect(() => dialog.current?.showModal(), []);
+  const close = () => dialog.current?.close();
+  const attempt = async (action: Promise<unknown>) => {
+    setFailure(undefined);
+    await action.then(close, setFailure);
+  };
+  const edit = (change: AgentEdit) => void attempt(client.edit(agent.id, change));
+  const rename = (event: FormEvent) => {
+    event.preventDefault();
+    edit({ name: asName(name) });
+  };
+  return (
+    <dialog
+      ref={dialog}
+      className="dialog sheet agent-actions"
+      aria-labelledby={title}
+      data-testid="agent-actions-dialog"
+      onClose={onClose}
+      // A click on the backdrop hits the dialog itself.
+      onClick={(event) => event.target === dialog.current && close()}
+    >
+      <div className="sheet-inner">
+        <div className="sheet-head">
+          <h2 id={title}>{titleOf(agent)}</h2>
+          <button type="button" className="icon-button" aria-label="Close" onClick={close}>
+            <Icon name="close" />
+          </button>
+        </div>
+        <form className="rename" onSubmit={rename}>
+          <label className="field">
+            <span>Name</span>
+            <input
+              type="text"
+              value={name}
+              maxLength={longestName}
+              placeholder="The beginning of the prompt"
+              onChange={(event) => setName(event.target.value)}
+            />
+          </label>
+          <button type="submit" className="button primary">
+            Rename
+          </button>
+        </form>
+        <div className="agent-actions-buttons">
+          <button type="button" className="button" onClick={() => edit({ pinned: !agent.pinned })}>
+            <Icon name="pin" /> {agent.pinned ? "Unpin" : "Pin"}
+          </button>
+          <button type="button" className="button" onClick={() => edit({ archived: !agent.archived })}>
+            <Icon name="archive" /> {agent.archived ? "Unarchive" : "Archive"}
+          </button>
+          <button
+            type="button"
+            className="button"
+            onClick={() => {
+              onSelect();
+              close();
+            }}
+          >
+            <Icon name="check" /> Select
+          </button>
+          <Remove onConfirm={() => void attempt(client.remove(agent.id))} />
+        </div>
+        {failure && <Failure error={failure} />}
+      </div>
+    </dialog>
+  );
+}
+
+/** A deletion needs a second click to confirm it. */
+function Remove({ onConfirm }: { readonly onConfirm: () => void }) {
+  const [asked, setAsked] = useState(false);
+  if (!asked) {
+    return (
+      <button type="button" className="button" onClick={() => setAsked(true)}>
+        <Icon name="trash" /> Delete
+      </button>
+    );
+  }
+  return (
+    <button type="button" className="button danger" autoFocus onBlur={() => setAsked(false)} onClick={onConfirm}>
+      Confirm delete
+    </button>
+  );
+}

@@ -1,0 +1,122 @@
+import type { Agent, Client } from "@tokenrail/client";
+import { useTokenrail } from "@tokenrail/client/react";
+import { useState } from "react";
+
+import { counted } from "../ui/format.ts";
+import { Icon, type IconName } from "../ui/Icon.tsx";
+import { type Failed, withEach } from "./edits.ts";
+import { isActive } from "./StatusBadge.tsx";
+import { titleOf } from "./title.ts";
+
+/** A longer list of failures would hide the agents. */
+const shownFailures = 5;
+
+interface Act {
+  readonly verb: string;
+  readonly run: (client: Client, agent: Agent) => Promise<unknown>;
+}
+
+const acts = {
+  archive: { verb: "archive", run: (client, { id }) => client.edit(id, { archived: true }) },
+  unarchive: { verb: "unarchive", run: (client, { id }) => client.edit(id, { archived: false }) },
+  cancel: { verb: "cancel", run: (client, { id }) => client.cancel(id) },
+  delete: { verb: "delete", run: (client, { id }) => client.remove(id) },
+} as const satisfies Record<string, Act>;
+
+interface Props {
+  readonly chosen: readonly Agent[];
+  /** Whether the list shows the archived agents. */
+  readonly archived: boolean;
+  /** The agents that remain selected: those with which an action failed. */
+  readonly onRemain: (ids: readonly string[]) => void;
+  readonly onEnd: () => void;
+}
+
+/** What a user can do with all selected agents at once. */
+export function SelectionBar({ chosen, archived, onRemain, onEnd }: Props) {
+  const client = useTokenrail();
+  const [busy, setBusy] = useState(false);
+  const [failures, setFailures] = useState<{ verb: string; failed: readonly Failed[]; of: number }>();
+  const run = async ({ verb, run }: Act, agents: readonly Agent[]) => {
+    setBusy(true);
+    setFailures(undefined);
+    const failed = await withEach(agents, (agent) => run(client, agent));
+    setBusy(false);
+    if (failed.length === 0) return onEnd();
+    setFailures({ verb, failed, of: agents.length });
+    onRemain(failed.map(({ agent }) => agent.id));
+  };
+  const active = chosen.filter(({ status }) => isActive(status));
+  const isIdle = busy || chosen.length === 0;
+  return (
+    <div className="selection" role="group" aria-label="Selected agents" data-testid="selection">
+      <span className="selection-count" role="status">
+        {counted(chosen.length, "agent")} selected
+      </span>
+      <button type="button" className="icon-button" aria-label="End the selection" onClick={onEnd}>
+        <Icon name="close" />
+      </button>
+      <div className="selection-actions">
+        <Action
+          icon="archive"
+          name={archived ? "Unarchive" : "Archive"}
+          disabled={isIdle}
+          onClick={() => run(archived ? acts.unarchive : acts.archive, chosen)}
+        />
+        <Action icon="stop" name="Cancel" disabled={busy || active.length === 0} onClick={() => run(acts.cancel, active)} />
+        <Delete count={chosen.length} disabled={isIdle} onConfirm={() => run(acts.delete, chosen)} />
+      </div>
+      {failures && <Failures {...failures} />}
+    </div>
+  );
+}
+
+interface ActionProps {
+  readonly icon: IconName;
+  readonly name: string;
+  readonly disabled: boolean;
+  readonly onClick: () => void;
+}
+
+function Action({ icon, name, disabled, onClick }: ActionProps) {
+  return (
+    <button type="button" className="button" disabled={disabled} onClick={onClick}>
+      <Icon name={icon} /> {name}
+    </button>
+  );
+}
+
+interface DeleteProps {
+  readonly count: number;
+  readonly disabled: boolean;
+  readonly onConfirm: () => void;
+}
+
+/** A deletion needs a second click to confirm it. */
+function Delete({ count, disabled, onConfirm }: DeleteProps) {
+  const [asked, setAsked] = useState(false);
+  if (!asked || disabled) return <Action icon="trash" name="Delete" disabled={disabled} onClick={() => setAsked(true)} />;
+  const confirm = () => {
+    setAsked(false);
+    onConfirm();
+  };
+  return (
+    <button type="button" className="button danger" autoFocus onBlur={() => setAsked(false)} onClick={confirm}>
+      Confirm: delete {counted(count, "agent")}
+    </button>
+  );
+}
+
+function Failures({ verb, failed, of }: { verb: string; failed: readonly Failed[]; of: number }) {
+  const shown = failed.slice(0, shownFailures).map(({ agent, error }) => `${titleOf(agent)} (${error.message})`);
+  const more = failed.length - shown.length;
+  return (
+    <p className="problem" role="alert">
+      <Icon name="alert" />
+      <span>
+        Cannot {verb} {failed.length} of {counted(of, "agent")}: {shown.join(", ")}
+        {more > 0 && `, and ${counted(more, "more agent")}`}
+      </span>
+    </p>
+  );
+}

@@ -1,0 +1,78 @@
+import type { Agent } from "@tokenrail/client";
+import { useTokenrail } from "@tokenrail/client/react";
+import { type FormEvent, useRef, useState } from "react";
+
+import { asName, longestName } from "../agents/edits.ts";
+import { titleOf } from "../agents/title.ts";
+import { useRenaming } from "./renaming.ts";
+
+interface Props {
+  readonly agent: Agent;
+  readonly onFailure: (failure: Error | undefined) => void;
+}
+
+/** The title of the agent. A click on it lets the user type another name. */
+export function Title({ agent, onFailure }: Props) {
+  const [isEditing, setEditing] = useState(false);
+  const isDeleted = agent.deletedAt !== undefined;
+  useRenaming(() => setEditing(!isDeleted));
+  if (isEditing) return <Rename agent={agent} onFailure={onFailure} onEnd={() => setEditing(false)} />;
+  return (
+    <h2 className="head-title" title={agent.prompt} dir="auto">
+      {isDeleted ? (
+        titleOf(agent)
+      ) : (
+        <button type="button" className="title-button" data-testid="rename" onClick={() => setEditing(true)}>
+          {titleOf(agent)}
+        </button>
+      )}
+    </h2>
+  );
+}
+
+/** Enter and leaving the field save the name. Escape keeps the old one. */
+function Rename({ agent, onFailure, onEnd }: Props & { readonly onEnd: () => void }) {
+  const client = useTokenrail();
+  const [name, setName] = useState(agent.name ?? "");
+  const [busy, setBusy] = useState(false);
+  // The field also loses the focus because of Enter and Escape.
+  const isOver = useRef(false);
+  const save = async () => {
+    if (isOver.current) return;
+    isOver.current = true;
+    onFailure(undefined);
+    if (asName(name) !== (agent.name ?? null)) {
+      setBusy(true);
+      await client.edit(agent.id, { name: asName(name) }).catch(onFailure);
+    }
+    onEnd();
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void save();
+  };
+  return (
+    <form className="head-title" onSubmit={submit}>
+      <input
+        type="text"
+        className="title-input"
+        aria-label="Name of the agent"
+        data-testid="name"
+        autoFocus
+        readOnly={busy}
+        maxLength={longestName}
+        placeholder={titleOf({ ...agent, name: "" })}
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+        onFocus={(event) => event.target.select()}
+        onBlur={() => void save()}
+        onKeyDown={(event) => {
+          if (event.key !== "Escape") return;
+          event.preventDefault();
+          isOver.current = true;
+          onEnd();
+        }}
+      />
+    </form>
+  );
+}
