@@ -297,10 +297,12 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::TurnUnknown(_)
         | Refusal::TurnStarted(_)
         | Refusal::OptionUnknown { .. }
+        | Refusal::ChangesUnknown(_)
         | Refusal::KeyReused => true,
         Refusal::TooManyQueuedLaunches
         | Refusal::TooManyImports
         | Refusal::AnswerNotDelivered
+        | Refusal::TooManyChanges
         | Refusal::TooManyLaunches { .. }
         | Refusal::ShuttingDown => false,
         Refusal::Store(error) => !error.is_transient(),

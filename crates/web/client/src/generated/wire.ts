@@ -51,6 +51,7 @@ export type ProblemCode =
   | "agent_deleted"
   | "agent_read_only"
   | "agent_active"
+  | "changes_unavailable"
   | "already_resolved"
   | "turn_started"
   | "queue_full"
@@ -381,6 +382,58 @@ export type AgentResult = {
   error?: AgentError;
   origin?: string;
 };
+
+/** A file that differs from the commit. */
+export type ChangedFile = {
+  /** The path below the root of the repository. */
+  path: string;
+  /** The path from which the file was renamed. */
+  oldPath?: string;
+  /** `added`, `modified`, `deleted`, `renamed`, or `untracked`: new, and not known to git. */
+  status: "added" | "modified" | "deleted" | "renamed" | "untracked";
+  /** The number of added lines. Absent if the file is binary or too large to be counted. */
+  added?: number;
+  /** The number of removed lines. */
+  removed?: number;
+  /** Whether the file is binary. */
+  binary: boolean;
+};
+
+/** Why git cannot tell what has changed. */
+export type NoChangesReason =
+  | "copy"
+  | "no_commit"
+  | "no_repository"
+  | "commit_gone"
+  | "no_git"
+  | "timed_out"
+  | "git_failed";
+
+/** Git has compared the files with a commit. What others have changed is included. */
+export type GitChanges = {
+  /** The turn at whose start HEAD named the commit. */
+  turn: number;
+  /** The commit, or the id of the empty tree if there was none. */
+  base: string;
+  files: Array<ChangedFile>;
+  /** Whether there are more files than `limits.changes_files`. */
+  truncated: boolean;
+};
+
+/** Git cannot tell what has changed. The agent's own tool calls may. */
+export type NoChanges = {
+  /** `copy`, `no_commit`, `no_repository`, `commit_gone`, `no_git`, `timed_out` or `git_failed`. */
+  reason: NoChangesReason;
+  /** The reason as a sentence. */
+  detail: string;
+};
+
+/** What has changed in the git repository of an agent's folder since a turn started, or why git cannot tell. */
+export type Changes = {
+  "source": "git"
+} & GitChanges | {
+  "source": "none"
+} & NoChanges;
 
 /** The state of a permission request after an answer. */
 export type PermissionState = {
