@@ -6,6 +6,7 @@ mod answers;
 mod asked;
 mod attend;
 mod backup;
+mod changes;
 mod client;
 mod color;
 mod command;
@@ -230,6 +231,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Answer(args) => list::answer(&config, args, &mut screen).await,
         Command::Send(args) => send::send(&config, args, &mut screen).await,
         Command::Show(args) => show::show(&config, args, &mut screen).await,
+        Command::Changes(args) => changes::changes(&config, args, &mut screen).await,
         Command::Questions => questions::questions(&config, &mut screen).await,
         Command::Rm(args) => rm::rm(&config, args, &mut screen).await,
         Command::Open(args) => open::open(&config, args, &mut screen).await,
