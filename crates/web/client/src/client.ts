@@ -13,6 +13,7 @@ import type {
   AgentState,
   AgentStatus,
   AgentType,
+  Changes,
   Launch,
   OpenQuestion,
   PermissionAnswer,
@@ -78,6 +79,23 @@ export interface FollowOptions extends Abortable {
   untilEnded?: boolean | undefined;
 }
 
+export interface ChangesQuery extends Abortable {
+  /** Only what has changed since this turn started. Default: the first turn that started in a git repository. */
+  turn?: number | undefined;
+}
+
+export interface PatchQuery extends ChangesQuery {
+  /** Only this file: its `path` and `oldPath` in the list of changes. Default: all files. */
+  file?: { path: string; oldPath?: string | undefined } | undefined;
+}
+
+/** A unified diff. */
+export interface Patch {
+  text: string;
+  /** Whether files are left out because of a limit of the server. */
+  truncated: boolean;
+}
+
 export interface MessagesQuery extends EventsQuery {
   /**
    * Return only the newest `last` events after `since`. `Page.since` then says where the page begins, and may be greater
@@ -128,6 +146,10 @@ export interface Client {
   messagesPage(id: string, query?: MessagesQuery): Promise<Page>;
   /** A page of all events, including deltas, without gaps. */
   events(id: string, query?: EventsQuery): Promise<Page>;
+  /** The files in the git repository of the agent's folder that have changed, or why git cannot tell. */
+  changes(id: string, query?: ChangesQuery): Promise<Changes>;
+  /** The same changes as a unified diff. Fails with `changes_unavailable` if git cannot tell. */
+  patch(id: string, query?: PatchQuery): Promise<Patch>;
   exportAgent(id: string, options?: Abortable): Promise<Blob>;
   importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
   replay(id: string, body?: ReplayRequest, options?: Abortable): Promise<Agent>;
@@ -246,6 +268,17 @@ export class TokenrailClient implements Client {
 
   events(id: string, query: EventsQuery = {}): Promise<Page> {
     return this.#page(`${pathOf(id)}/events`, query);
+  }
+
+  changes(id: string, { turn, signal }: ChangesQuery = {}): Promise<Changes> {
+    return this.#rest.json(`${pathOf(id)}/changes`, { query: { turn }, signal });
+  }
+
+  async patch(id: string, { turn, file, signal }: PatchQuery = {}): Promise<Patch> {
+    const query = { turn, path: file?.path, oldPath: file?.oldPath };
+    const response = await this.#rest.send(`${pathOf(id)}/changes/patch`, { query, signal });
+    const text = await (await blob(response, signal)).text();
+    return { text, truncated: response.headers.get("Tokenrail-Truncated") === "true" };
   }
 
   async exportAgent(id: string, { signal }: Abortable = {}): Promise<Blob> {
