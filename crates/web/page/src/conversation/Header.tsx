@@ -1,6 +1,6 @@
 import type { Agent, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { useRef, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, OriginTag, StatusBadge } from "../agents/StatusBadge.tsx";
@@ -24,6 +24,8 @@ interface Props {
   readonly onNotices: (notices: boolean) => void;
   readonly onSearch: () => void;
   readonly onReplay?: (() => void) | undefined;
+  /** The button that opens the list of changed files. */
+  readonly changes?: ReactNode;
   readonly onOpen: (id: string | null) => void;
 }
 
@@ -75,6 +77,7 @@ export function Header(props: Props) {
         </h2>
         <StatusBadge agent={agent} />
         <OriginTag agent={agent} />
+        {props.changes}
         {!isSmall && actions}
         {isSmall && (
           <Sheet ref={sheet} name="Details">
