@@ -5,6 +5,7 @@
 mod accessible;
 mod asking;
 mod behind_nginx;
+mod changes;
 mod event_source;
 mod hostile;
 mod images;
