@@ -1,5 +1,6 @@
 // The client: REST calls with the server's own types, and the events of agents over a shared connection.
 import type { BackoffOptions } from "./backoff.js";
+import { type ChangesQuery, type Patch, type PatchQuery, patchOf } from "./changes.js";
 import { type Connection, SharedConnection } from "./connection.js";
 import { unpackedPage } from "./deltas.js";
 import { Following } from "./following.js";
@@ -77,23 +78,6 @@ export interface FollowOptions extends Abortable {
   since?: number | undefined;
   /** End when the agent has ended and all of its events were returned. By default, wait for later turns. */
   untilEnded?: boolean | undefined;
-}
-
-export interface ChangesQuery extends Abortable {
-  /** Only what has changed since this turn started. Default: the first turn that started in a git repository. */
-  turn?: number | undefined;
-}
-
-export interface PatchQuery extends ChangesQuery {
-  /** Only this file: its `path` and `oldPath` in the list of changes. Default: all files. */
-  file?: { path: string; oldPath?: string | undefined } | undefined;
-}
-
-/** A unified diff. */
-export interface Patch {
-  text: string;
-  /** Whether files are left out because of a limit of the server. */
-  truncated: boolean;
 }
 
 export interface MessagesQuery extends EventsQuery {
@@ -276,9 +260,7 @@ export class TokenrailClient implements Client {
 
   async patch(id: string, { turn, file, signal }: PatchQuery = {}): Promise<Patch> {
     const query = { turn, path: file?.path, oldPath: file?.oldPath };
-    const response = await this.#rest.send(`${pathOf(id)}/changes/patch`, { query, signal });
-    const text = await (await blob(response, signal)).text();
-    return { text, truncated: response.headers.get("Tokenrail-Truncated") === "true" };
+    return patchOf(await this.#rest.send(`${pathOf(id)}/changes/patch`, { query, signal }), signal);
   }
 
   async exportAgent(id: string, { signal }: Abortable = {}): Promise<Blob> {
