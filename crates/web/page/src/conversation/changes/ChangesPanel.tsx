@@ -152,7 +152,7 @@ interface ChoiceProps {
 
 function Choice({ name, options, chosen, onChoose }: ChoiceProps) {
   return (
-    <div className="choice" role="group" aria-label={name}>
+    <div className="changes-choice" role="group" aria-label={name}>
       {options.map((option, at) => (
         <button
           key={option}
