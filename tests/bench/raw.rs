@@ -110,6 +110,7 @@ fn launch() -> (Agent, Turn) {
         last_sequence: None,
         spool_offset: 0,
         stop: None,
+        base: None,
     };
     (agent, turn)
 }

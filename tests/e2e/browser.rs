@@ -6,6 +6,7 @@ mod accessible;
 mod answering;
 mod asking;
 mod behind_nginx;
+mod changes;
 mod event_source;
 mod hostile;
 mod images;

@@ -7,6 +7,7 @@ mod allowed_folders;
 mod bad_input;
 mod browser;
 mod cancel_an_agent;
+mod changes;
 mod colors;
 mod command_files;
 mod command_line;

@@ -299,10 +299,12 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::OptionUnknown { .. }
         | Refusal::ReplyNotAccepted(_)
         | Refusal::ReplyTooLong { .. }
+        | Refusal::ChangesUnknown(_)
         | Refusal::KeyReused => true,
         Refusal::TooManyQueuedLaunches
         | Refusal::TooManyImports
         | Refusal::AnswerNotDelivered
+        | Refusal::TooManyChanges
         | Refusal::TooManyLaunches { .. }
         | Refusal::ShuttingDown => false,
         Refusal::Store(error) => !error.is_transient(),

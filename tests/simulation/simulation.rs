@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokenrail_application::{AgentService, AgentType, AgentTypes, Outside};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::Abilities;
-use tokenrail_ports::testing::{MemoryStore, PretendWorkspace};
+use tokenrail_ports::testing::{MemoryStore, PretendRepository, PretendWorkspace};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};
 
@@ -170,6 +170,7 @@ fn outside(world: &Arc<World>) -> Outside {
         clock: world.clone(),
         random: world.clone(),
         runs: Arc::new(SimRuns(Arc::clone(world))),
+        repository: Arc::new(PretendRepository::default()),
         types: AgentTypes { listed: BTreeMap::from([("claude".to_owned(), kind)]), ..AgentTypes::default() },
         default_type: Some("claude".to_owned()),
     }

@@ -8,7 +8,7 @@ mod unfollowed;
 mod unknown_type;
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -149,6 +149,8 @@ impl AgentTask {
             self.control.end();
             return Ok(());
         };
+        // Before the agent starts, so that its first commit is a change of this turn.
+        turn.base = self.core.outside.repository.head(Path::new(&agent.cwd)).await;
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
         // The turn is saved before its agent starts, so that the journal has the prompt of everything an agent does.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {

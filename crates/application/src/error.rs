@@ -54,10 +54,33 @@ pub enum Refusal {
     ReplyNotAccepted(ReplyFault),
     #[error("must be at most {limit} bytes long (limits.answer_text_bytes)")]
     ReplyTooLong { part: ReplyText, limit: usize },
+    #[error(transparent)]
+    ChangesUnknown(NoChanges),
+    #[error("too many requests for changes are running; try again later, or raise limits.changes_at_once")]
+    TooManyChanges,
     #[error("the server is shutting down")]
     ShuttingDown,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Why git does not know what an agent has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoChanges {
+    #[error("the agent is a copy: its folder is not on this server")]
+    Copy,
+    #[error("the folder was not in a git repository when the turn started")]
+    NoCommit,
+    #[error("the agent's folder is no longer in a git repository")]
+    NoRepository,
+    #[error("the repository no longer has the commit from the start of the turn")]
+    CommitGone,
+    #[error("git is not installed on the server")]
+    NoGit,
+    #[error("git took too long; raise limits.changes_timeout_s")]
+    TimedOut,
+    #[error("git failed; the cause is in the log of the server")]
+    GitFailed,
 }
 
 impl From<FolderError> for Refusal {
@@ -76,4 +99,10 @@ impl From<FolderError> for Refusal {
 pub enum ReplyText {
     Text,
     Note,
+}
+
+impl From<NoChanges> for Refusal {
+    fn from(why: NoChanges) -> Self {
+        Self::ChangesUnknown(why)
+    }
 }

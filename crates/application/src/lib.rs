@@ -55,7 +55,7 @@ mod waiting;
 mod tests;
 
 pub use batch::Batch;
-pub use error::{Refusal, ReplyText};
+pub use error::{NoChanges, Refusal, ReplyText};
 pub use follow::{Follower, Next, Page, StreamEnd};
 pub use lifecycle::{
     KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, UpdateCause,
@@ -70,13 +70,13 @@ pub use service::AgentService;
 pub use stats::Stats;
 pub use token_bucket::TokenBucket;
 pub use use_cases::{
-    Accepted, AnswerOutcome, CommandKey, ConversationTurn, Finding, Import, ImportError, Imported, Launch,
-    LaunchOutcome, MessageStatus, Reparsed, TypeInfo,
+    Accepted, AgentChanges, AnswerOutcome, CommandKey, ConversationTurn, Finding, Import, ImportError,
+    Imported, Launch, LaunchOutcome, MessageStatus, Reparsed, TypeInfo,
 };
 
 // The types of the ports that callers need, so that the presentation layer does not depend on the ports.
 pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
-    Abilities, AgentFilter, ArchivedFilter, ListPage, MessagePage, PermissionAnswer, Probe,
-    STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,
+    Abilities, AgentFilter, ArchivedFilter, ChangedFile, Changes, Extent, FileChoice, FileStatus, ListPage,
+    MessagePage, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,
 };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tokenrail_ports::{
-    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom, IRuns,
-    IWorkspace,
+    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom,
+    IRepository, IRuns, IWorkspace,
 };
 
 use crate::error::Refusal;
@@ -21,6 +21,7 @@ pub struct Outside {
     pub clock: Arc<dyn IClock>,
     pub random: Arc<dyn IRandom>,
     pub runs: Arc<dyn IRuns>,
+    pub repository: Arc<dyn IRepository>,
     pub types: AgentTypes,
     /// The type of a launch that names none.
     pub default_type: Option<String>,

@@ -1,5 +1,6 @@
 //! The application over fakes that yield a varying number of times: what a reader sees.
 
+mod changes;
 mod conversation;
 mod copies;
 mod durability;

@@ -5,13 +5,14 @@
 //! | --- | --- |
 //! | a new agent | `launch`, `create`, `converse`, `replay`, `import` |
 //! | an agent that exists | `send`, `answer`, `cancel`, `edit`, `delete` |
-//! | reading | `read`, `turns`, `message_status`, `questions`, `follow`, `types` |
+//! | reading | `read`, `turns`, `message_status`, `questions`, `follow`, `types`, `changes` |
 //! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
 //!
 //! `keys` is shared: it makes sure that a repeated command is done once.
 
 mod answer;
 mod cancel;
+mod changes;
 mod converse;
 mod create;
 mod delete;
@@ -32,6 +33,7 @@ mod turns;
 mod types;
 
 pub use answer::AnswerOutcome;
+pub use changes::AgentChanges;
 pub use converse::ConversationTurn;
 pub use import::{Import, ImportError, Imported};
 pub use keys::CommandKey;

@@ -26,6 +26,7 @@ mod agent;
 mod agent_edit;
 mod agent_error;
 mod assembler;
+mod commit_id;
 mod event;
 mod ids;
 mod json;
@@ -39,6 +40,7 @@ pub use agent::{Agent, AgentStatus, Copied, Replay, TransitionError};
 pub use agent_edit::{AgentEdit, NewName};
 pub use agent_error::{AgentError, ErrorClass};
 pub use assembler::Assembler;
+pub use commit_id::CommitId;
 pub use event::{
     CompleteMessage, ContentBlock, Event, EventBody, MessageOutcome, Notice, Part, ToolCall, ToolResult,
     TurnResult, Usage, event_id,

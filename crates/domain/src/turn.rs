@@ -1,6 +1,6 @@
 //! One user prompt and everything that follows until the agent's result.
 
-use crate::{AgentId, Sequence, Timestamp, TurnNumber};
+use crate::{AgentId, CommitId, Sequence, Timestamp, TurnNumber};
 
 /// One user prompt and everything that follows until the agent's result.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,8 @@ pub struct Turn {
     /// Why the turn was asked to stop, if it was. It is set before the agent is told to stop, and kept until the turn
     /// has ended.
     pub stop: Option<StopReason>,
+    /// The commit that HEAD named when the turn started, if its folder was in a git repository.
+    pub base: Option<CommitId>,
 }
 
 impl Turn {
@@ -38,6 +40,7 @@ impl Turn {
             last_sequence: None,
             spool_offset: 0,
             stop: None,
+            base: None,
         }
     }
 }

@@ -7,6 +7,7 @@
 //! | [`IMessageParser`] | one agent's own output format |
 //! | [`IJournal`], [`IAgentRepository`], [`IArchive`] | the store |
 //! | [`IWorkspace`] | the folders in which agents may work |
+//! | [`IRepository`] | the git repositories of those folders |
 //! | [`IClock`], [`IRandom`] | time and randomness |
 //!
 //! [`rules`] holds the decisions that every store must make in the same way, above all about appends.
@@ -22,6 +23,7 @@ mod idempotency;
 mod own_line;
 mod parser;
 pub mod planted;
+mod repository;
 pub mod rules;
 mod runner;
 mod runs;
@@ -36,6 +38,9 @@ pub use clock::{IClock, IRandom};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
 pub use own_line::{Choosable, OptionKind, OwnFailure, OwnLine, PermissionQuestion, Resolution, ResolvedBy};
 pub use parser::{Abilities, Activity, IMessageParser};
+pub use repository::{
+    ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,
+};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PastTurn, PermissionAnswer, Probe,
     RunEnd, RunOutput, RunnerError, SpoolRoom, TurnOrder, is_disk_full,
@@ -50,6 +55,7 @@ pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 pub use {
     archive::MockIArchive,
     parser::MockIMessageParser,
+    repository::MockIRepository,
     runner::{MockIAgentRun, MockIAgentRunner},
     store::{MockIAgentRepository, MockIJournal},
     workspace::MockIWorkspace,

@@ -94,6 +94,10 @@ endpoints! {
         get rest::turns::turn [],
         delete rest::turns::withdraw [TurnStarted],
     }
+    "/api/agents/{id}/changes" { get rest::changes::changes [ValidationFailed CapacityExhausted] }
+    "/api/agents/{id}/changes/patch" {
+        get rest::changes::patch [ValidationFailed ChangesUnavailable CapacityExhausted]
+    }
     "/api/agents/{id}/export" { get rest::copies::export [AgentActive] }
     "/api/agents/{id}/replay" { post rest::copies::replay [AgentActive] }
     "/api/agents/{id}/cancel" { post rest::agents::cancel [] }

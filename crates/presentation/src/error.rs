@@ -223,9 +223,11 @@ impl From<Refusal> for Problem {
             Refusal::Active => Self::new(Code::AgentActive, detail),
             Refusal::QueueFull => Self::new(Code::QueueFull, detail),
             Refusal::TooManyLaunches { wait } => Self::rate_limited(&detail, wait),
-            Refusal::TooManyQueuedLaunches | Refusal::TooManyImports | Refusal::AnswerNotDelivered => {
-                Self::new(Code::CapacityExhausted, detail)
-            }
+            Refusal::TooManyQueuedLaunches
+            | Refusal::TooManyImports
+            | Refusal::TooManyChanges
+            | Refusal::AnswerNotDelivered => Self::new(Code::CapacityExhausted, detail),
+            Refusal::ChangesUnknown(_) => Self::new(Code::ChangesUnavailable, detail),
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
             Refusal::QuestionUnknown(_) | Refusal::TurnUnknown(_) => Self::new(Code::NotFound, detail),
             Refusal::QuestionSettled(_) => Self::new(Code::AlreadyResolved, detail),

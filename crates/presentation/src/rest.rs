@@ -1,6 +1,7 @@
 //! REST. Each handler reads the request, calls one use case, and writes the response.
 
 pub(crate) mod agents;
+pub(crate) mod changes;
 pub(crate) mod copies;
 pub(crate) mod events;
 pub(crate) mod panic;

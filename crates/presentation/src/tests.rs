@@ -2,6 +2,7 @@
 
 mod agents;
 mod bounds;
+mod changes;
 mod chat;
 mod chat_history;
 mod chat_messages;

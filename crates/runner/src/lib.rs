@@ -7,6 +7,8 @@
 //! | [`ProxyRunner`] | behind an HTTP service | a stream of server-sent events |
 //! | [`ReplayRunner`] | a recording | the recording, with its timing |
 //!
+//! [`Repositories`] reads the git repositories of the folders in which agents work.
+//!
 //! [`RunFolders`] manages what is left of all runs of processes, whichever runner started them.
 //!
 //! A process agent needs two more processes: a supervisor, and the stage that becomes the agent.
@@ -29,6 +31,7 @@ mod model;
 mod process;
 mod proxy;
 mod replay;
+mod repository;
 mod run_folder;
 mod sse;
 mod supervisor;
@@ -46,6 +49,7 @@ pub use process::{
 };
 pub use proxy::{ProxyConfig, ProxyLimits, ProxyRunner};
 pub use replay::{ReplayRunner, Transcript};
+pub use repository::{Repositories, RepositoryLimits};
 pub use run_folder::{ANSWER_TEXT_BYTES, Protocol, Unanswered};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
 pub use supervisor::{exec_for, supervisor_command, supervisor_main};

@@ -6,6 +6,7 @@ mod answers;
 mod asked;
 mod attend;
 mod backup;
+mod changes;
 mod client;
 mod color;
 mod command;
@@ -231,6 +232,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Answer(args) => list::answer(&config, args, &mut screen).await,
         Command::Send(args) => send::send(&config, args, &mut screen).await,
         Command::Show(args) => show::show(&config, args, &mut screen).await,
+        Command::Changes(args) => changes::changes(&config, args, &mut screen).await,
         Command::Questions => questions::questions(&config, &mut screen).await,
         Command::Rename(args) => edit::rename(&config, args, &mut screen).await,
         Command::Pin(args) => edit::pin(&config, args, &mut screen).await,

@@ -15,7 +15,8 @@ use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     AllowedFolders, ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings,
     ProcessConfig, ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner,
-    RunFolders, RunWatcher, SupervisorProgram, Transcript, WatchLimits, Workspaces,
+    Repositories, RepositoryLimits, RunFolders, RunWatcher, SupervisorProgram, Transcript, WatchLimits,
+    Workspaces,
 };
 
 use crate::clock::{SystemClock, SystemRandom};
@@ -63,6 +64,7 @@ pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, C
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         runs: Arc::new(RunFolders::new(runs_folder(config), in_ms(config.limits.kill_grace_s))),
+        repository: Arc::new(Repositories::new(&config.data_dir, repository_limits(&config.limits))),
         types,
         default_type: config.default_agent.clone(),
     })
@@ -213,6 +215,16 @@ pub(crate) fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         exit_grace_ms: in_ms(limits.result_grace_s),
         resting_agents: limits.resting_agents,
         ..ProcessLimits::default()
+    }
+}
+
+pub(crate) fn repository_limits(limits: &LimitsConfig) -> RepositoryLimits {
+    RepositoryLimits {
+        at_once: limits.changes_at_once,
+        timeout_ms: in_ms(limits.changes_timeout_s),
+        files: limits.changes_files,
+        patch_bytes: limits.patch_bytes,
+        ..RepositoryLimits::default()
     }
 }
 

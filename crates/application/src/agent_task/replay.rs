@@ -177,6 +177,7 @@ impl Player<'_> {
             last_sequence: None,
             spool_offset: 0,
             stop: None,
+            base: None,
         })
     }
 

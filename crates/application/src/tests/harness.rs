@@ -10,7 +10,7 @@ use tokenrail_domain::{
     ToolResult, TurnClose,
 };
 use tokenrail_ports::testing::{
-    CountingRandom, MemoryStore, NotedWorkspace, ScriptedRunner, Step, StoppedClock,
+    CountingRandom, MemoryStore, NotedWorkspace, PretendRepository, ScriptedRunner, Step, StoppedClock,
 };
 use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
@@ -94,6 +94,7 @@ pub(super) fn outside(
         clock,
         random: Arc::new(CountingRandom::default()),
         runs: runner.clone(),
+        repository: Arc::new(PretendRepository::default()),
         types: AgentTypes {
             listed: BTreeMap::from([("scripted".to_owned(), kind.clone())]),
             former: BTreeMap::from([("scripted-before".to_owned(), kind)]),

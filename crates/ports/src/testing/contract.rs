@@ -44,6 +44,7 @@ macro_rules! store_contract {
             an_agent_reads_back_as_it_was_created
             an_id_is_created_once
             a_turn_moves_its_agent_in_the_same_append
+            a_turn_keeps_the_commit_at_its_start
             a_failed_turn_leaves_its_error_until_the_next_starts
             a_turn_can_fail_before_it_has_run
             a_turn_that_has_ended_takes_nothing_more

@@ -2,11 +2,13 @@
 
 pub mod contract;
 mod memory_store;
+mod pretend_repository;
 pub mod runner_contract;
 pub mod samples;
 mod scripted_runner;
 mod stopped_clock;
 
 pub use memory_store::{AppendFault, MemoryStore};
+pub use pretend_repository::PretendRepository;
 pub use scripted_runner::{PretendRuns, ScriptedRunner, Step};
 pub use stopped_clock::{CountingRandom, NotedWorkspace, PretendWorkspace, StoppedClock};

@@ -86,6 +86,7 @@ pub fn queued_turn(agent: AgentId, number: TurnNumber, prompt: &str) -> Turn {
         last_sequence: None,
         spool_offset: 0,
         stop: None,
+        base: None,
     }
 }
 

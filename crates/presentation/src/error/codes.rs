@@ -63,6 +63,8 @@ codes! {
         "The agent was imported or is a replay; it accepts no messages.";
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
         "An export or replay was requested before the first turn of the agent had ended.";
+    ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
+        "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only the patch has this problem: the list of changes has the reason in its response.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how the permission request was settled.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
@@ -98,7 +100,7 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database cannot be read or written, or it is corrupt. The cause is in the server log; repair it before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "A limit is reached: of queued launches, imports, large chat requests, unused tickets or streams (in total or from one client address), or of agents and requests on one WebSocket. Or a permission answer cannot be delivered yet. `detail` says which. `Retry-After` says how long to wait.";
+        "A limit is reached: of queued launches, imports, reads of changes, large chat requests, unused tickets or streams (in total or from one client address), or of agents and requests on one WebSocket. Or a permission answer cannot be delivered yet. `detail` says which. `Retry-After` says how long to wait.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"

@@ -221,6 +221,8 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /api/agents/{id}",
         "patch /api/agents/{id}",
         "post /api/agents/{id}/cancel",
+        "get /api/agents/{id}/changes",
+        "get /api/agents/{id}/changes/patch",
         "get /api/agents/{id}/events",
         "get /api/agents/{id}/export",
         "get /api/agents/{id}/messages",

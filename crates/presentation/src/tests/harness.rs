@@ -18,7 +18,7 @@ use tokenrail_domain::{
     Accepts, AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
     PermissionReply, PermissionRequest, Said, Timestamp, TurnClose,
 };
-use tokenrail_ports::testing::{MemoryStore, PretendRuns, StoppedClock};
+use tokenrail_ports::testing::{MemoryStore, PretendRepository, PretendRuns, StoppedClock};
 use tokenrail_ports::{
     Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IMessageParser,
     IRandom, IWorkspace, Line, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
@@ -91,6 +91,19 @@ impl Harness {
         change: impl FnOnce(&mut PresentationConfig, &mut Limits),
         default_type: Option<String>,
     ) -> Self {
+        Self::of(change, default_type, PretendRepository::default())
+    }
+
+    /// A harness whose agents all work in this repository.
+    pub(crate) fn in_repository(repository: PretendRepository) -> Self {
+        Self::of(|_, _| {}, None, repository)
+    }
+
+    fn of(
+        change: impl FnOnce(&mut PresentationConfig, &mut Limits),
+        default_type: Option<String>,
+        repository: PretendRepository,
+    ) -> Self {
         let mut config = PresentationConfig { token: Some(TOKEN.into()), ..PresentationConfig::new(7117) };
         let mut limits = Limits::default();
         change(&mut config, &mut limits);
@@ -111,6 +124,7 @@ impl Harness {
             clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
             runs: Arc::new(PretendRuns),
+            repository: Arc::new(repository),
             types: AgentTypes {
                 listed: BTreeMap::from([("script".to_owned(), script)]),
                 ..AgentTypes::default()

@@ -302,6 +302,7 @@ fn every_code_is_documented_and_provoked() {
         include_str!("bounds.rs"),
         include_str!("copies.rs"),
         include_str!("permissions.rs"),
+        include_str!("changes.rs"),
     ];
     for code in Code::ALL {
         let (word, status) = (code.as_str(), code.status().as_u16());

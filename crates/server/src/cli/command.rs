@@ -9,8 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, backup, completions, config, copies, demo, edit, list, man, open, reparse, rm, run, send, serve,
-    show, tail, up,
+    allow, backup, changes, completions, config, copies, demo, edit, list, man, open, reparse, rm, run, send,
+    serve, show, tail, up,
 };
 
 #[derive(Debug, Args)]
@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Send(send::SendArgs),
     /// Show the details of one agent
     Show(show::ShowArgs),
+    /// List the files that an agent has changed in the git repository of its folder, or print the patch
+    Changes(changes::ChangesArgs),
     /// Cancel the running turn and all queued turns of an agent
     Cancel {
         #[command(flatten)]

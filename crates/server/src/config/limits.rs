@@ -6,7 +6,7 @@ use serde::Deserialize;
 use tokenrail_application::Limits;
 use tokenrail_persistence::StoreLimits;
 use tokenrail_presentation::{PresentationConfig, SocketLimits};
-use tokenrail_runner::{ANSWER_TEXT_BYTES, ModelLimits, ProcessLimits, WatchLimits};
+use tokenrail_runner::{ANSWER_TEXT_BYTES, ModelLimits, ProcessLimits, RepositoryLimits, WatchLimits};
 
 /// Ten years: longer than any useful wait, and small enough for every clock.
 const LONGEST_S: u64 = 10 * 365 * 24 * 3600;
@@ -25,6 +25,7 @@ struct Defaults {
     process: ProcessLimits,
     watch: WatchLimits,
     model: ModelLimits,
+    repository: RepositoryLimits,
     store: StoreLimits,
     presentation: PresentationConfig,
     sockets: SocketLimits,
@@ -37,6 +38,7 @@ impl Defaults {
             process: ProcessLimits::default(),
             watch: WatchLimits::default(),
             model: ModelLimits::default(),
+            repository: RepositoryLimits::default(),
             store: StoreLimits::default(),
             // No limit depends on the port.
             presentation: PresentationConfig::new(0),
@@ -239,6 +241,14 @@ limits! { defaults:
     import_timeout_s: u64 = defaults.presentation.import_timeout.as_secs(),
     /// Imports at the same time.
     imports: usize = defaults.application.admission.imports,
+    /// Files in the list of what an agent has changed.
+    changes_files: usize = defaults.repository.files,
+    /// Bytes of a patch of these files. Files that do not fit are left out.
+    patch_bytes: usize = defaults.repository.patch_bytes,
+    /// How long git may take to compare the files of a repository.
+    changes_timeout_s: u64 = defaults.repository.timeout_ms / 1000,
+    /// Repositories that git reads at the same time. Further requests wait, then get 503 `capacity_exhausted`.
+    changes_at_once: usize = defaults.repository.at_once,
     /// Threads for the server's tasks, at most one per processor.
     worker_threads: usize = 4,
     /// The time slice of the server's threads. A thread with a short slice soon gets a processor from busy agents.

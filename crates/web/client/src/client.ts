@@ -1,5 +1,6 @@
 // The client: REST calls with the server's own types, and the events of agents over a shared connection.
 import type { BackoffOptions } from "./backoff.js";
+import { type ChangesQuery, type Patch, type PatchQuery, patchOf } from "./changes.js";
 import { type Connection, SharedConnection } from "./connection.js";
 import { unpackedPage } from "./deltas.js";
 import { Following } from "./following.js";
@@ -14,6 +15,7 @@ import type {
   AgentState,
   AgentStatus,
   AgentType,
+  Changes,
   Launch,
   OpenQuestion,
   PermissionAnswer,
@@ -139,6 +141,10 @@ export interface Client {
   messagesPage(id: string, query?: MessagesQuery): Promise<Page>;
   /** A page of all events, including deltas, without gaps. */
   events(id: string, query?: EventsQuery): Promise<Page>;
+  /** The files in the git repository of the agent's folder that have changed, or why git cannot tell. */
+  changes(id: string, query?: ChangesQuery): Promise<Changes>;
+  /** The same changes as a unified diff. Fails with `changes_unavailable` if git cannot tell. */
+  patch(id: string, query?: PatchQuery): Promise<Patch>;
   exportAgent(id: string, options?: Abortable): Promise<Blob>;
   importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
   replay(id: string, body?: ReplayRequest, options?: Abortable): Promise<Agent>;
@@ -261,6 +267,15 @@ export class TokenrailClient implements Client {
 
   events(id: string, query: EventsQuery = {}): Promise<Page> {
     return this.#page(`${pathOf(id)}/events`, query);
+  }
+
+  changes(id: string, { turn, signal }: ChangesQuery = {}): Promise<Changes> {
+    return this.#rest.json(`${pathOf(id)}/changes`, { query: { turn }, signal });
+  }
+
+  async patch(id: string, { turn, file, signal }: PatchQuery = {}): Promise<Patch> {
+    const query = { turn, path: file?.path, oldPath: file?.oldPath };
+    return patchOf(await this.#rest.send(`${pathOf(id)}/changes/patch`, { query, signal }), signal);
   }
 
   async exportAgent(id: string, { signal }: Abortable = {}): Promise<Blob> {

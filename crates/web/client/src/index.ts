@@ -1,4 +1,5 @@
 export * from "./client.js";
+export type { ChangesQuery, Patch, PatchQuery } from "./changes.js";
 export type { Connection } from "./connection.js";
 export { TokenrailError, type ErrorCode } from "./errors.js";
 export type { AgentEvent, AgentNews } from "./frames.js";

@@ -51,6 +51,20 @@ describe("a call", () => {
     expect(header(seen[0], "Authorization")).toBe("Bearer secret");
   });
 
+  it("returns a patch with whether it is complete", async () => {
+    const patch = new Response("diff --git a/ü b/ü\n", { headers: { "Tokenrail-Truncated": "true" } });
+    const { client, seen } = recording(Response.json({ source: "none" }), patch, new Response(""));
+    expect(await client.changes("a/b", { turn: 2 })).toEqual({ source: "none" });
+    const file = { path: "a b", oldPath: "c" };
+    expect(await client.patch("a", { file })).toEqual({ text: "diff --git a/ü b/ü\n", truncated: true });
+    expect(await client.patch("a")).toEqual({ text: "", truncated: false });
+    expect(seen.map(({ address }) => address.replace("http://tokenrail.test/api/agents", ""))).toEqual([
+      "/a%2Fb/changes?turn=2",
+      "/a/changes/patch?path=a+b&oldPath=c",
+      "/a/changes/patch",
+    ]);
+  });
+
   it("asks for the token each time, where it is a function", async () => {
     const tokens = ["one", "two"];
     const { fetch } = new FakeServer();

@@ -1,4 +1,12 @@
-import { type Agent, type AgentMessage, type Client, type ConnectionSnapshot, TokenrailError } from "@tokenrail/client";
+import {
+  type Agent,
+  type AgentMessage,
+  type Changes,
+  type Client,
+  type ConnectionSnapshot,
+  type PatchQuery,
+  TokenrailError,
+} from "@tokenrail/client";
 import { vi } from "vitest";
 
 export const away = () => new TokenrailError("network", "cannot reach the server", { retryable: true });
@@ -20,6 +28,8 @@ export class FakeClient {
   );
   readonly cancel = vi.fn((_id: string) => Promise.resolve({ agentId: "a" }));
   readonly turns = vi.fn(() => Promise.resolve([]));
+  readonly changes = vi.fn((): Promise<Changes> => Promise.resolve({ source: "none", reason: "no_commit", detail: "none" }));
+  readonly patch = vi.fn((_id: string, _query?: PatchQuery) => Promise.resolve({ text: "", truncated: false }));
   readonly retryNow = vi.fn();
 
   readonly connection = {

@@ -1,7 +1,7 @@
 //! Appending to a journal: the one write that every token goes through.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{AgentId, Event, Sequence, StopReason, Turn, TurnNumber, TurnResult};
+use tokenrail_domain::{AgentId, CommitId, Event, Sequence, StopReason, Turn, TurnNumber, TurnResult};
 use tokenrail_ports::rules::{self, AppendDecision, JournalState, NewEvents, TurnPhase};
 use tokenrail_ports::{Append, StoreError, TurnStep};
 
@@ -35,10 +35,13 @@ const MOVE_HEAD: &str = "
 const SET_SESSION: &str = "UPDATE agents SET session_id = :session WHERE key = :agent";
 
 const START_TURN: &str = "
-    INSERT INTO turns (agent, number, run, prompt, state, stop, asked_at, first_sequence, spool_offset)
-    VALUES (:agent, :number, :run, :prompt, 'running', :stop, :asked_at, :first_sequence, :spool_offset)
+    INSERT INTO turns (agent, number, run, prompt, state, stop, asked_at, first_sequence, spool_offset,
+        base_commit)
+    VALUES (:agent, :number, :run, :prompt, 'running', :stop, :asked_at, :first_sequence, :spool_offset,
+        :base_commit)
     ON CONFLICT (agent, number) DO UPDATE
-    SET state = 'running', first_sequence = excluded.first_sequence, spool_offset = excluded.spool_offset";
+    SET state = 'running', first_sequence = excluded.first_sequence, spool_offset = excluded.spool_offset,
+        base_commit = excluded.base_commit";
 
 const AGENT_STARTS: &str = "
     UPDATE agents
@@ -238,6 +241,7 @@ fn start(db: &Connection, agent: i64, append: &Append, turn: &Turn, first: &Even
         ":asked_at": turn.asked_at.0,
         ":first_sequence": first.sequence.0 as i64,
         ":spool_offset": append.spool_offset as i64,
+        ":base_commit": turn.base.as_ref().map(CommitId::as_str),
     })?;
     db.prepare_cached(AGENT_STARTS)?.execute(named_params! { ":agent": agent })?;
     Ok(())

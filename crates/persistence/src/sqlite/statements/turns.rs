@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, named_params};
 use tokenrail_domain::{
-    AgentId, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
+    AgentId, CommitId, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome, TurnState,
 };
 use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnLimit, TurnRange};
 
@@ -18,7 +18,7 @@ macro_rules! columns {
             $prompt,
             ", turns.state, turns.outcome, turns.asked_at, turns.first_sequence, turns.last_sequence,
             CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop,
-            agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
+            turns.base_commit, agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
             FROM turns
             JOIN agents ON agents.key = turns.agent
             JOIN heads ON heads.agent = turns.agent
@@ -176,10 +176,10 @@ pub(crate) fn last(db: &Connection, agent: i64) -> Result<TurnNumber, StoreError
 
 fn listed_row(row: &Row<'_>, prompt_bytes: i64) -> rusqlite::Result<ListedTurn> {
     Ok(ListedTurn {
-        turn: turn_row(row, agent_id_of(row, 10)?)?,
-        truncated: prompt_bytes < row.get(11)?,
-        ended_at: maybe(row, 12)?.map(Timestamp),
-        stop_reason: row.get(13)?,
+        turn: turn_row(row, agent_id_of(row, 11)?)?,
+        truncated: prompt_bytes < row.get(12)?,
+        ended_at: maybe(row, 13)?.map(Timestamp),
+        stop_reason: row.get(14)?,
     })
 }
 
@@ -204,5 +204,6 @@ fn turn_row(row: &Row<'_>, agent: AgentId) -> rusqlite::Result<Turn> {
         last_sequence: maybe::<i64>(row, 7)?.map(|last| Sequence(last as u64)),
         spool_offset: unsigned(row, 8)?,
         stop: maybe::<String>(row, 9)?.map(|_| parsed(row, 9, StopReason::from_name)).transpose()?,
+        base: maybe::<String>(row, 10)?.map(|_| parsed(row, 10, CommitId::new)).transpose()?,
     })
 }

@@ -1,7 +1,8 @@
 //! An agent's row: how it is created, changed and removed.
 
 use tokenrail_domain::{
-    Agent, AgentStatus, Sequence, SessionId, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState,
+    Agent, AgentStatus, CommitId, Sequence, SessionId, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome,
+    TurnState,
 };
 
 use super::{agent_now, everything, launched, running, saved};
@@ -55,6 +56,17 @@ pub async fn a_turn_moves_its_agent_in_the_same_append<S: IJournal + IAgentRepos
     assert_eq!((now.usage, now.cost_usd), (Some(json(r#"{"output_tokens":3}"#)), Some(0.1 + 0.2)));
     assert_eq!(now.session.as_deref(), Some("session-1"));
     assert_eq!(store.open_turns(agent.id).await.unwrap(), []);
+}
+
+pub async fn a_turn_keeps_the_commit_at_its_start<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, turn, mut scribe) = launched(store, 1).await;
+    assert_eq!(store.open_turns(agent.id).await.unwrap()[0].base, None);
+    let base = CommitId::new("0123456789abcdef0123456789abcdef01234567");
+    saved(store, scribe.start(&Turn { base: base.clone(), ..turn })).await;
+    assert_eq!(store.open_turns(agent.id).await.unwrap()[0].base, base);
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let limit = TurnLimit { turns: 1, bytes: 1 };
+    assert_eq!(store.turns(agent.id, TurnNumber(0), limit).await.unwrap()[0].base, base);
 }
 
 pub async fn a_failed_turn_leaves_its_error_until_the_next_starts<S: IJournal + IAgentRepository>(store: &S) {

@@ -54,7 +54,11 @@ impl Shelf {
     fn write(&mut self, append: &Append, new: NewEvents<'_>) -> Option<()> {
         let NewEvents { first, last, result, after } = new;
         let turn = match &append.step {
-            TurnStep::Start(new) => self.turns.entry(first.turn).or_insert_with(|| (**new).clone()),
+            TurnStep::Start(new) => {
+                let turn = self.turns.entry(first.turn).or_insert_with(|| (**new).clone());
+                turn.base.clone_from(&new.base);
+                turn
+            }
             TurnStep::Continue | TurnStep::End => self.turns.get_mut(&first.turn)?,
         };
         turn.spool_offset = append.spool_offset;

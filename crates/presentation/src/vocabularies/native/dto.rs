@@ -2,6 +2,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod archive;
+pub(crate) mod changes;
 pub(crate) mod client;
 #[cfg(test)]
 mod declarations;

@@ -60,6 +60,8 @@ fn the_configuration_without_a_file_is_the_default_of_each_crate() {
     let process = ProcessLimits { exit_grace_ms: limits.result_grace_s * 1000, ..ProcessLimits::default() };
     assert_eq!(compose::process_limits(&limits), process);
 
+    assert_eq!(compose::repository_limits(&limits), RepositoryLimits::default());
+
     let (model, proxy) = (ModelLimits::default(), ProxyLimits::default());
     let http = (limits.connect_timeout_s * 1000, limits.idle_timeout_s * 1000, limits.line_bytes);
     assert_eq!((model.connect_timeout_ms, model.idle_timeout_ms, model.event_bytes), http);

@@ -21,6 +21,7 @@ import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.t
 import { Trouble } from "../ui/Trouble.tsx";
 import { AgentId } from "./agent-id.ts";
 import { type Answer, Answering } from "./answering.ts";
+import { useChangesPanel } from "./changes/useChangesPanel.tsx";
 import { Composer } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
 import { grouped } from "./groups.ts";
@@ -98,12 +99,13 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   useMoves(list, rows.length);
   const live = !replay;
   const canAsk = live && !agent.readOnly && !agent.deletedAt;
+  const changes = useChangesPanel(agent, all, live);
   const { ask, onRetry, refusal } = useAsk(agent.id, rows, list);
   const answer = useCallback<Answer>(
     (requestId, reply) => client.answer(agent.id, requestId, reply),
     [client, agent.id],
   );
-  return (
+  const pane = (
     <div className="conversation">
       <Header
         agent={agent}
@@ -115,6 +117,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         onNotices={setNotices}
         onSearch={search.open}
         onReplay={onReplay}
+        changes={changes.button}
         onOpen={onOpen}
       />
       {search.bar}
@@ -139,6 +142,12 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       </Answering>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
       {replay ?? <Composer agent={agent} send={ask} />}
+    </div>
+  );
+  return (
+    <div className="with-panel">
+      {pane}
+      {changes.panel}
     </div>
   );
 }

@@ -1,6 +1,6 @@
 import type { Agent, AgentEdit, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { useRef, useState } from "react";
+import { type ReactNode, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, OriginTag, StatusBadge, whatStops } from "../agents/StatusBadge.tsx";
@@ -25,6 +25,8 @@ interface Props {
   readonly onNotices: (notices: boolean) => void;
   readonly onSearch: () => void;
   readonly onReplay?: (() => void) | undefined;
+  /** The button that opens the list of changed files. */
+  readonly changes?: ReactNode;
   readonly onOpen: (id: string | null) => void;
 }
 
@@ -76,6 +78,7 @@ export function Header(props: Props) {
         <Title agent={agent} onFailure={setFailure} />
         <StatusBadge agent={agent} />
         <OriginTag agent={agent} />
+        {props.changes}
         {!isSmall && actions}
         {isSmall && (
           <Sheet ref={sheet} name="Details">

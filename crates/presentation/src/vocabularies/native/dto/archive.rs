@@ -190,6 +190,7 @@ impl ArchivedTurn {
             last_sequence: Some(Sequence(last_sequence)),
             spool_offset: 0,
             stop: None,
+            base: None,
         })
     }
 }

@@ -72,6 +72,7 @@ impl<'a> From<&'a Turn> for TurnDto<'a> {
             last_sequence,
             spool_offset: _,
             stop,
+            base: _,
         } = turn;
         let (status, outcome) = match state {
             // It never runs. Its end is saved after the end of the turns before it.

@@ -6,7 +6,7 @@ use std::{env, fs};
 use tokenrail_domain::{AgentStatus, ErrorClass, MessageOutcome, TurnOutcome};
 
 use super::declarations::Declarations;
-use super::{agent, deltas, frames, message, permission, question, requests, turn};
+use super::{agent, changes, deltas, frames, message, permission, question, requests, turn};
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::json::{AgentErrorDto, AgentRefDto, IdText, IsoTime, Json};
 
@@ -29,6 +29,7 @@ fn declarations() -> String {
     message::declare(&mut out);
     deltas::declare(&mut out);
     turn::declare(&mut out);
+    changes::declare(&mut out);
     permission::declare(&mut out);
     question::declare(&mut out);
     requests::declare(&mut out);

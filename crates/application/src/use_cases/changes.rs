@@ -1,0 +1,84 @@
+//! What an agent has changed in the git repository of its folder.
+
+use std::path::Path;
+
+use tokenrail_domain::{Agent, AgentId, CommitId, TurnNumber};
+use tokenrail_ports::{Changes, ChangesError, FileChoice, Patch, TurnRange};
+
+use crate::error::{NoChanges, Refusal};
+use crate::service::AgentService;
+
+/// The files that differ from the commit at the start of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentChanges {
+    pub turn: TurnNumber,
+    pub base: CommitId,
+    pub changes: Changes,
+}
+
+impl AgentService {
+    /// The files that differ from the commit at the start of this turn: or, without one, of the first turn that started
+    /// in a repository. They include what others changed since then.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::ChangesUnknown`], [`Refusal::TooManyChanges`], [`Refusal::Store`].
+    pub async fn changes(&self, id: AgentId, turn: Option<TurnNumber>) -> Result<AgentChanges, Refusal> {
+        let (agent, turn, base) = self.changed_since(id, turn).await?;
+        let changes = self.core.outside.repository.changes(Path::new(&agent.cwd), &base).await;
+        Ok(AgentChanges { turn, base, changes: changes.map_err(|error| refused(id, error))? })
+    }
+
+    /// The same changes as a unified diff: of all files, or of one.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`], [`Refusal::ChangesUnknown`], [`Refusal::TooManyChanges`], [`Refusal::Store`].
+    pub async fn patch(
+        &self,
+        id: AgentId,
+        turn: Option<TurnNumber>,
+        file: Option<FileChoice>,
+    ) -> Result<Patch, Refusal> {
+        let (agent, _, base) = self.changed_since(id, turn).await?;
+        let patch = self.core.outside.repository.patch(Path::new(&agent.cwd), &base, file).await;
+        patch.map_err(|error| refused(id, error))
+    }
+
+    async fn changed_since(
+        &self,
+        id: AgentId,
+        turn: Option<TurnNumber>,
+    ) -> Result<(Agent, TurnNumber, CommitId), Refusal> {
+        let agent = self.get(id).await?;
+        if agent.copy.is_some() {
+            return Err(NoChanges::Copy.into());
+        }
+        let range = match turn {
+            Some(number) => {
+                TurnRange { after: TurnNumber(number.0.saturating_sub(1)), limit: 1, ..TurnRange::default() }
+            }
+            None => TurnRange { limit: self.core.limits.lists.list_items, ..TurnRange::default() },
+        };
+        let page = self.list_turns(id, range, false).await?;
+        let turns = page.items.into_iter().map(|listed| listed.turn);
+        let asked = turns.filter(|found| turn.is_none_or(|number| found.number == number));
+        let found = asked.into_iter().find_map(|turn| Some((turn.number, turn.base?)));
+        let (number, base) = found.ok_or(NoChanges::NoCommit)?;
+        Ok((agent, number, base))
+    }
+}
+
+fn refused(agent: AgentId, error: ChangesError) -> Refusal {
+    let why = match error {
+        ChangesError::Busy => return Refusal::TooManyChanges,
+        ChangesError::NoRepository => NoChanges::NoRepository,
+        ChangesError::CommitGone(_) => NoChanges::CommitGone,
+        ChangesError::NoGit => NoChanges::NoGit,
+        ChangesError::TimedOut => NoChanges::TimedOut,
+        ChangesError::Failed(_) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(%agent, error, "cannot read the changes of a repository");
+            NoChanges::GitFailed
+        }
+    };
+    why.into()
+}

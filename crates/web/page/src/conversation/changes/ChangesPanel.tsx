@@ -1,0 +1,169 @@
+import type { Agent } from "@tokenrail/client";
+import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
+
+import { phone, useMedia } from "../../app/media.ts";
+import { counted } from "../../ui/format.ts";
+import { Icon } from "../../ui/Icon.tsx";
+import { Trouble } from "../../ui/Trouble.tsx";
+import { useKept } from "../kept.tsx";
+import { Counts } from "./Counts.tsx";
+import { CopyPatch } from "./CopyPatch.tsx";
+import { FileEntry } from "./FileEntry.tsx";
+import { shownFromCalls, shownFromGit, totalsOf } from "./files.ts";
+import type { KnownChanges } from "./useChanges.ts";
+
+/** All files are in the list if there are no more than this. The user can request the rest. */
+const shownFiles = 300;
+
+interface Props {
+  readonly agent: Agent;
+  readonly known: KnownChanges;
+  readonly onClose: () => void;
+}
+
+/** The files that the agent has changed: beside the conversation, or as a sheet on a small screen. */
+export function ChangesPanel(props: Props) {
+  const isSmall = useMedia(phone);
+  const title = useId();
+  const content = <Content {...props} title={title} />;
+  if (isSmall)
+    return (
+      <Sheet title={title} onClose={props.onClose}>
+        {content}
+      </Sheet>
+    );
+  return (
+    <aside className="changes" aria-labelledby={title} data-testid="changes">
+      {content}
+    </aside>
+  );
+}
+
+function Sheet({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog
+      ref={dialog}
+      className="dialog sheet changes"
+      aria-labelledby={title}
+      data-testid="changes"
+      onClose={onClose}
+      onClick={(event) => event.target === dialog.current && dialog.current.close()}
+    >
+      {children}
+    </dialog>
+  );
+}
+
+function Content({ agent, known, onClose, title }: Props & { readonly title: string }) {
+  const { git, called } = known;
+  const hasBoth = git?.source === "git" && called.length > 0;
+  const [wantsCalls, setWantsCalls] = useKept("changes from calls", false);
+  const [split, setSplit] = useKept("changes split", false);
+  const fromGit = git?.source === "git" && !(wantsCalls && hasBoth);
+  // An unchanged file is not rendered again with each token.
+  const files = useMemo(
+    () => (git?.source === "git" && fromGit ? shownFromGit(git.files) : shownFromCalls(called)),
+    [git, called, fromGit],
+  );
+  return (
+    <>
+      <div className="changes-head">
+        <h2 id={title}>Changes</h2>
+        <Counts totals={totalsOf(files)} />
+        <button type="button" className="icon-button" aria-label="Refresh" title="Refresh" onClick={known.refresh}>
+          <Icon name="replay" />
+        </button>
+        <button type="button" className="icon-button" aria-label="Close the changes" title="Close (F)" onClick={onClose}>
+          <Icon name="close" />
+        </button>
+      </div>
+      <div className="changes-tools">
+        {hasBoth && (
+          <Choice
+            name="Source"
+            options={["From git", "From calls"]}
+            chosen={fromGit ? 0 : 1}
+            onChoose={(at) => setWantsCalls(at === 1)}
+          />
+        )}
+        <Choice
+          name="Layout"
+          options={["Unified", "Split"]}
+          chosen={split ? 1 : 0}
+          onChoose={(at) => setSplit(at === 1)}
+        />
+        {files.length > 0 && <CopyPatch agentId={agent.id} called={fromGit ? undefined : called} />}
+      </div>
+      {known.error && <Trouble error={known.error} onRetry={known.refresh} />}
+      <p className="hint">{explained(known, fromGit)}</p>
+      <Files agentId={agent.id} files={files} split={split} version={known.version} />
+      {git?.source === "git" && fromGit && git.truncated && (
+        <p className="hint">There are more files. The server lists only the first {counted(files.length, "file")}.</p>
+      )}
+    </>
+  );
+}
+
+/** Where the list comes from, and what it does not show. */
+function explained({ git, called }: KnownChanges, fromGit: boolean): string {
+  if (git?.source === "git" && fromGit) {
+    const since = `since commit ${git.base.slice(0, 8)}, where HEAD was when turn ${git.turn} started`;
+    if (git.files.length === 0) return `Nothing has changed ${since}.`;
+    return `All changes in the repository ${since}. They include changes by others.`;
+  }
+  if (called.length === 0) return "The agent has not changed a file with its tools yet.";
+  return "From the agent's own edits. They do not include what its commands have changed.";
+}
+
+interface FilesProps {
+  readonly agentId: string;
+  readonly files: ReturnType<typeof shownFromGit>;
+  readonly split: boolean;
+  readonly version: number;
+}
+
+function Files({ agentId, files, split, version }: FilesProps) {
+  const [all, setAll] = useState(false);
+  const shown = all ? files : files.slice(0, shownFiles);
+  return (
+    <>
+      <ul className="changed-files" data-testid="changed-files">
+        {shown.map((file) => (
+          <FileEntry key={file.key} agentId={agentId} file={file} split={split} version={version} />
+        ))}
+      </ul>
+      {shown.length < files.length && (
+        <button type="button" className="more" onClick={() => setAll(true)}>
+          Show all: {counted(files.length - shown.length, "more file")}
+        </button>
+      )}
+    </>
+  );
+}
+
+interface ChoiceProps {
+  readonly name: string;
+  readonly options: readonly [string, string];
+  readonly chosen: 0 | 1;
+  readonly onChoose: (at: 0 | 1) => void;
+}
+
+function Choice({ name, options, chosen, onChoose }: ChoiceProps) {
+  return (
+    <div className="changes-choice" role="group" aria-label={name}>
+      {options.map((option, at) => (
+        <button
+          key={option}
+          type="button"
+          className="button"
+          aria-pressed={chosen === at}
+          onClick={() => onChoose(at === 0 ? 0 : 1)}
+        >
+          {option}
+        </button>
+      ))}
+    </div>
+  );
+}
