@@ -75,8 +75,8 @@ pub(crate) struct AnswerArgs {
     agent: AgentArg,
     /// The id of the permission request, such as 1-1
     request: String,
-    /// The id of the option, such as `allow`; `tail` shows the options. If omitted, the request is dismissed: no option is chosen, and the agent does not get the permission
-    #[arg(value_name = "CHOICE")]
+    /// The id of the option, such as `allow`; `tokenrail questions` shows them. If omitted, the request is dismissed: no option is chosen, and the agent does not get the permission
+    #[arg(value_name = "OPTION")]
     option: Option<String>,
 }
 
