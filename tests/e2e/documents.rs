@@ -138,17 +138,20 @@ fn command_reference() -> String {
     for name in names {
         let _ = writeln!(page, "\n## tokenrail {name}\n\n```text\n{}```", help(&[name]));
     }
+    page.push_str(COMMANDS_END);
     page
 }
 
 const COMMANDS_BEGIN: &str = "# Command reference\n\n\
-    This page is generated from the help of the program; a test compares the two. To regenerate it after a change to the help texts, run \
-    `TOKENRAIL_TEST_WRITE=true cargo test -p tokenrail-tests --test e2e -- documents::the_command_reference`. \
-    [Exit codes](configuration.md#exit-codes) and [environment variables](configuration.md#environment-variables) \
-    are in the configuration reference.\n\n\
-    Where a command takes an agent's id, it also takes the beginning of the id (at least 4 characters, and only one agent \
-    may fit), or `latest` for the newest agent. An archived agent is found by the beginning of its id, but is \
-    never the `latest`. Deleted agents are found only by their whole id.\n\n";
+    Instead of an agent's id, you can write its first characters (at least 4; they must fit one agent only), or `latest` for \
+    the newest agent. An archived agent is found by the beginning of its id, but is never the `latest`. Deleted agents \
+     are found only by their whole id. [Exit codes](configuration.md#exit-codes) and \
+    [environment variables](configuration.md#environment-variables) are in the configuration reference.\n\n";
+
+const COMMANDS_END: &str = "\n## About this page\n\n\
+    This page is generated from the help of the program; a test compares the two. To regenerate it after a change to the \
+    help texts, run \
+    `TOKENRAIL_TEST_WRITE=true cargo test -p tokenrail-tests --test e2e -- documents::the_command_reference`.\n";
 
 #[test]
 fn the_command_reference_is_what_the_program_says() {

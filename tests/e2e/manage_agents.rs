@@ -94,6 +94,10 @@ async fn agents_are_deleted_but_running_ones_only_by_force() {
     let (code, shown, said) = run(&server, &["rm", &done, &busy]);
     assert_eq!((code, &shown[..]), (1, ""), "{said}");
     assert!(said.contains(&format!("{busy} is running; cancel it first with: tokenrail cancel")), "{said}");
+    let (code, shown, said) = run(&server, &["rm", &busy, "--json"]);
+    assert_eq!((code, &shown[..]), (1, ""), "{said}");
+    // Not the code `agent_active` of an export, after which the same request may succeed later.
+    assert_eq!(serde_json::from_str::<Value>(&said).unwrap()["code"], "agent_running");
     assert_eq!(server.get("/api/agents").await.as_array().unwrap().len(), 2, "nothing is deleted");
     let (code, shown, said) = run(&server, &["rm", &done, "latest", &done, "--force"]);
     let expected = format!("deleted {done}; its history is kept\ndeleted {busy}; its history is kept\n");

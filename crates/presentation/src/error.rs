@@ -105,8 +105,8 @@ impl Problem {
         let detail = if is_cut {
             "no such path, but it exists with the prefix /api: configure the proxy to keep /api in the path"
         } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
-            "no such path; paths begin with /api, /v1 or /ws. If a proxy serves Tokenrail below a path, configure \
-             the proxy to remove that path"
+            "no such path; paths begin with /api, /v1 or /ws. If a proxy serves Tokenrail below a path, set \
+             server.public_url to the address with that path, or configure the proxy to remove it"
         } else {
             return Self::not_found();
         };

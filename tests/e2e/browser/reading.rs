@@ -247,7 +247,7 @@ async fn a_replay_can_be_had_as_a_new_agent() {
     let copy = super::agent_in(&tab).await;
     tab.until(&ended(1)).await;
     assert_eq!(server.get(&format!("/api/agents/{copy}")).await["replayOf"], json!(id));
-    assert!(tab.text("[data-testid=composer-closed]").await.contains("Replays are read-only"));
+    assert!(tab.text("[data-testid=composer-closed]").await.contains("A replay accepts no messages"));
     let (one, other) = (server.events(&id).await, server.events(&copy).await);
     assert_eq!(rows_of(&other), rows_of(&one));
     super::assert_as_stored(&tab, &server, &copy).await;

@@ -152,7 +152,7 @@ async fn a_message_written_while_the_server_is_away_is_sent_once_when_it_is_back
     assert_ne!(tab.evaluate(MOVING).await, json!([]), "a running agent");
     server.kill_9();
     let banner = "document.querySelector('[data-testid=banner]')?.textContent ?? ''";
-    tab.until(&format!("/^Disconnected[.] Retrying/.test({banner})")).await;
+    tab.until(&format!("/^Connection lost[.] Retrying/.test({banner})")).await;
     assert_eq!(tab.faults().await, [""; 0], "a lost connection");
     assert_eq!(tab.evaluate(MOVING).await, json!([]), "what is old does not move");
     tab.fill("#composer-text", &json!({ "deltas": 6 }).to_string()).await;

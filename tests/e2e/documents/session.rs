@@ -92,7 +92,8 @@ fn play(script: &Path, log: &Path, folder: &Path, address: &str) -> bool {
         command.env_remove(name);
     }
     command.arg(script).current_dir(folder).env("PATH", path).env("HOME", folder);
-    command.env("TOKENRAIL_LISTEN", address).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
+    // Unlike `TOKENRAIL_LISTEN`, this does not keep `run` from starting a server of its own.
+    command.env("TOKENRAIL_SERVER_LISTEN", address).env_remove("XDG_DATA_HOME").env_remove("XDG_CONFIG_HOME");
     command.stdin(Stdio::null()).stdout(out.try_clone().expect("a log")).stderr(out).process_group(0);
     let mut shell = command.spawn().expect("a shell");
     let group = Pid::from_child(&shell);

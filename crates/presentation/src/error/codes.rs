@@ -46,7 +46,7 @@ codes! {
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
         "The token is missing or wrong, the session has expired, the login code was already used or has expired, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
-        "`Origin` is not allowed, or differs from the origin that requested the ticket; or `Sec-Fetch-Site` shows that the request comes from another site. Or a request with a session cookie lacks the header `Tokenrail-Csrf` or an `Origin` of this server.";
+        "`Origin` is not allowed, or differs from the origin that requested the ticket; or `Sec-Fetch-Site` shows that the request comes from another site. Or a request with a session cookie came from another origin; or it changes something and lacks the header `Tokenrail-Csrf: 1`; or it changes something or opens a WebSocket, and has no `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"
         "There is no such path, agent, turn, permission request, chat or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` allows neither `application/json` (also as `*/*` or `application/*`) nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. A large chat request gets this time for each `limits.request_bytes` of its body. An imported file must arrive within `limits.import_timeout_s`, and not too slowly.";
+        "The body did not arrive within `limits.body_timeout_s`. A large chat request gets this time for each `limits.request_bytes` of its body. An imported file must arrive within `limits.import_timeout_s`, with at least 64 KiB in every `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -70,7 +70,7 @@ codes! {
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
         "The turn cannot be withdrawn, because it is no longer queued: it runs, or it has ended. To stop a running turn, cancel the agent.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent already has `limits.queued_turns` queued turns. Or more turns than that were cancelled while they were queued: such a turn keeps its place until the running turn ends.";
+        "The agent already has `limits.queued_turns` queued turns. Or more than that number of its turns were withdrawn or cancelled while they were queued; these are counted until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
@@ -98,9 +98,9 @@ codes! {
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
-        "The database cannot be read or written, or it is corrupt. The cause is in the server log; repair it before you retry.";
+        "The database cannot be read or written, or it is corrupt. The server log has the cause. Remove the cause before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "A limit is reached: of queued launches, imports, reads of changes, large chat requests, unused tickets or streams (in total or from one client address), or of agents and requests on one WebSocket. Or a permission answer cannot be delivered yet. `detail` says which. `Retry-After` says how long to wait.";
+        "There are too many queued launches, imports, reads of changes, large chat requests, unused tickets, open streams (in total or from one client address), or agents and requests on one WebSocket; or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"

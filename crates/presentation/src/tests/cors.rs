@@ -287,7 +287,7 @@ async fn a_refusal_says_which_setting_lets_a_page_come() {
     let said = detail(HOST, "x-a", "", "/agents").await;
     assert!(said.contains("keep /api in the path"), "{said}");
     let said = detail(HOST, "x-a", "", "/tokenrail/api/agents").await;
-    assert!(said.contains("remove that path"), "{said}");
+    assert!(said.contains("set server.public_url"), "{said}");
     let said = detail(HOST, "x-a", "", "/api/nowhere").await;
     assert_eq!(said, "no such path");
     // Invalid names are not repeated in the response.

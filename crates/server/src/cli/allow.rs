@@ -13,7 +13,7 @@ use crate::config::{Config, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
-    /// The folder; agents may also work in the folders below it. Without one, all allowed folders are listed
+    /// The folder; agents may also work in the folders below it. If omitted, the folders that `allow` and `run --cwd` have added are listed. Folders in `cwd_roots` of an agent type are not
     folder: Option<PathBuf>,
 }
 
@@ -37,7 +37,10 @@ fn list(allowed: &AllowedFolders, screen: &mut Screen) -> Result<(), Failure> {
     let failed = |error| Failure::new(Exit::Failed, format!("{}: {error}", allowed.path().display()));
     let folders = allowed.list().map_err(failed)?;
     if folders.is_empty() && !screen.json {
-        screen.remark("no folders are allowed; allow one with: tokenrail allow FOLDER");
+        screen.remark(
+            "no folders have been added; add one with: tokenrail allow FOLDER (cwd_roots in the configuration is not \
+             listed here)",
+        );
     }
     for folder in folders {
         if screen.json {

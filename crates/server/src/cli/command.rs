@@ -41,7 +41,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the server and open its page, until Ctrl-C. If a server of the data folder runs already, only open its page
+    /// Start the server and open its page, until Ctrl-C. If a server already uses this data folder, only open its page
     Up(up::UpArgs),
     /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
     Serve(serve::ServeArgs),
@@ -64,7 +64,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         agent: AgentArg,
     },
-    /// Allow agents to work in a folder, or list the allowed folders
+    /// Allow agents to work in a folder, or list the folders that were added in this way
     Allow(allow::AllowArgs),
     /// Answer an agent's permission request
     Answer(list::AnswerArgs),

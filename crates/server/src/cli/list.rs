@@ -85,10 +85,10 @@ pub(crate) struct AnswerArgs {
     agent: AgentArg,
     /// The id of the permission request, such as 1-1
     request: String,
-    /// The id of the option, such as `allow`; `tail` shows the options. Several, if the request accepts that. If omitted, the request is dismissed: no option is chosen, and the agent does not get the permission
-    #[arg(value_name = "CHOICE")]
+    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Several, if the request accepts that. If omitted, the request is dismissed: no option is chosen, and the agent does not get the permission
+    #[arg(value_name = "OPTION")]
     options: Vec<String>,
-    /// Tell the agent why you reject, if the request accepts a note. CHOICE must be an option that rejects
+    /// Tell the agent why you reject, if the request accepts a note. OPTION must be an option that rejects
     #[arg(long, value_name = "TEXT", requires = "options", conflicts_with = "text")]
     note: Option<String>,
     /// Answer in your own words, if the request accepts a text

@@ -21,7 +21,7 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 pub(crate) struct OpenArgs {
     /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list of agents]
     pub(crate) id: Option<String>,
-    /// Only print the URL, and start no browser. On a shared machine, other users may see the URL, with its login code, among the arguments of a browser
+    /// Only print the URL, and start no browser. Use this on a shared machine: the URL contains a login code, and other users may see it among the arguments of a browser that is started
     #[arg(long)]
     pub(crate) print: bool,
 }

@@ -32,7 +32,7 @@ pub(crate) async fn rm(config: &Config, args: RmArgs, screen: &mut Screen) -> Re
         if !args.force && matches!(status, "initializing" | "running") {
             let cancel = client.command(&format!("cancel {id}"));
             let hint = format!("{id} is {status}; cancel it first with: {cancel} (or use --force)");
-            return Err(Failure::new(Exit::Failed, hint).coded("agent_active"));
+            return Err(Failure::new(Exit::Failed, hint).coded("agent_running"));
         }
     }
     let purge = args.purge.to_string();

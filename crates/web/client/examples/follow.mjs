@@ -1,11 +1,11 @@
 // Launches an agent and prints what it says:
-// TOKEN=… node examples/follow.mjs [type] [prompt]
-import { TokenrailClient, TokenrailError } from "@tokenrail/client";
+// TOKENRAIL_TOKEN=… node examples/follow.mjs [type] [prompt]
+import { TokenrailError, createClient } from "@tokenrail/client";
 
 const [type = "demo", prompt = "Show me what Tokenrail does."] = process.argv.slice(2);
-const client = new TokenrailClient({
-  baseUrl: process.env.SERVER ?? "http://127.0.0.1:7117",
-  token: process.env.TOKEN,
+const client = createClient({
+  baseUrl: process.env.TOKENRAIL_URL ?? "http://127.0.0.1:7117",
+  token: process.env.TOKENRAIL_TOKEN,
 });
 client.connection.subscribe(() => console.error(`[${client.connection.state}]`));
 

@@ -170,7 +170,7 @@ describe.skipIf(!hasServer)("the package, with a real server,", { timeout: LIMIT
 
   /** The example, and the end of it. `node` is a program and its options. */
   function example([node = process.execPath, ...options]: string[] = []): { child: ChildProcess; ended: Promise<{ code: number | null; said: string; states: string[] }> } {
-    const env = { PATH: process.env["PATH"], SERVER: server.url, TOKEN: server.token };
+    const env = { PATH: process.env["PATH"], TOKENRAIL_URL: server.url, TOKENRAIL_TOKEN: server.token };
     const child = spawn(node, [...options, "follow.mjs"], { cwd: folder, env });
     let [said, told] = ["", ""];
     child.stdout.on("data", (text) => (said += text));

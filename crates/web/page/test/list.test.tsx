@@ -73,10 +73,10 @@ test("an agent of today is one of yesterday after midnight", async () => {
 
 test("chips filter by state, type and folder, and work together", () => {
   show(agents);
-  expect(offered("state")).toEqual(["State", "completed", "failed", "needs you", "running"]);
+  expect(offered("state")).toEqual(["Status", "completed", "failed", "needs you", "running"]);
   expect(offered("type")).toEqual(["Type", "claude-code", "fake"]);
   // Folders with the same name show their paths. Folders that were made for an agent are one choice.
-  expect(offered("folder")).toEqual(["Folder", "/old/shop", "/src/shop", "a folder of its own"]);
+  expect(offered("folder")).toEqual(["Working directory", "/old/shop", "/src/shop", "a folder of its own"]);
   choose("state", "running");
   expect(groups()).toEqual({ Running: ["runs", "starts"] });
   choose("folder", "/src/shop");

@@ -66,13 +66,13 @@ test("a lost connection is said with a countdown, and the user can retry at once
   await become(lost);
   expect(banner()).toBeUndefined();
   await after(1_500);
-  expect(banner()).toBe("Disconnected. Retrying in 4 sRetry now");
+  expect(banner()).toBe("Connection lost. Retrying in 4 sTry again");
   await after(2_000);
   expect(banner()).toContain("Retrying in 2 s");
-  fireEvent.click(screen.getByText("Retry now"));
+  fireEvent.click(screen.getByText("Try again"));
   expect(fake.retryNow).toHaveBeenCalledOnce();
   await become({ state: "connecting" });
-  expect(banner()).toContain("Disconnected. Retrying…");
+  expect(banner()).toContain("Connection lost. Retrying…");
   await become({ ...lost, retryInMs: 9_000 });
   expect(banner()).toContain("Retrying in 9 s");
 });

@@ -112,8 +112,8 @@ test("an error says its class and code, and can be asked again", () => {
     retry,
   );
   const card = screen.getByTestId("error-card");
-  for (const words of ["Rate limit", "429", "you can try again", "Too many requests", "3 s"]) expect(card.textContent).toContain(words);
-  fireEvent.click(within(card).getByRole("button", { name: "Retry" }));
+  for (const words of ["Rate limit", "429", "temporary", "Too many requests", "3 s"]) expect(card.textContent).toContain(words);
+  fireEvent.click(within(card).getByRole("button", { name: "Send the message again" }));
   expect(retry).toHaveBeenCalledOnce();
 });
 

@@ -43,12 +43,12 @@ const marked = () => [...document.querySelectorAll(".diff-line mark")].map((mark
 test("a command that failed shows the end of its output, and its exit code", () => {
   const output = `Exit code 101\n${numbered(80)}\nerror: it is broken\n`;
   show(new Told().call("c", "Bash", { command: "cargo test" }).gave("c", output, { isError: true }));
-  const shown = screen.getByLabelText("Error output").textContent;
+  const shown = screen.getByLabelText("Output of the failed call").textContent;
   expect(shown).toContain("error: it is broken");
   expect(shown).not.toContain("line 5\n");
   expect(screen.getByRole("group", { name: "Tool Bash: failed" }).textContent).toContain("exit 101");
   fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
-  expect(screen.getByLabelText("Error output").textContent).toContain("line 5\n");
+  expect(screen.getByLabelText("Output of the failed call").textContent).toContain("line 5\n");
 });
 
 test("the end of a text is cut by lines, and by characters", () => {

@@ -183,7 +183,13 @@ function GroupOf({ name, onNotify, children }: GroupProps) {
       <div className="agent-group-head">
         <h3 id={id}>{name}</h3>
         {onNotify && (
-          <button type="button" className="link" data-testid="notify" onClick={onNotify}>
+          <button
+            type="button"
+            className="link"
+            title="Show a notification when an agent needs you while this page is hidden"
+            data-testid="notify"
+            onClick={onNotify}
+          >
             Notify me
           </button>
         )}

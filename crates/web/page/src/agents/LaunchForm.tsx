@@ -59,8 +59,8 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
       {chosen?.unsetKeys && (
         <p className="hint">
-          No API key is set for this type. Log in on the server with the agent program, or set one of these variables
-          for the server: {chosen.unsetKeys.join(", ")}.
+          No API key is set for this type. Log in with the agent program on the server's machine, or set one of these
+          variables in the server's environment and restart the server: {chosen.unsetKeys.join(", ")}.
         </p>
       )}
       <div id="launch-failure" aria-live="polite">

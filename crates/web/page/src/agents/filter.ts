@@ -13,7 +13,7 @@ export interface Filter {
 export const everything: Filter = { words: "", state: "", type: "", folder: "" };
 
 /** The properties that have a chip, each with its word for everything. */
-export const chips = { state: "State", type: "Type", folder: "Folder" } as const;
+export const chips = { state: "Status", type: "Type", folder: "Working directory" } as const;
 export type Chip = keyof typeof chips;
 
 /** A longer list would not help. The user can filter by words instead. */

@@ -144,8 +144,8 @@ function Kept({ agentId, message: { content, refusal, isSending = false }, onEdi
 }
 
 function whyNot(agent: Agent): string | undefined {
-  if (agent.deletedAt) return "This agent was deleted.";
-  if (agent.replayOf) return "Replays are read-only.";
-  if (agent.readOnly) return "Imported agents are read-only.";
+  if (agent.deletedAt) return "This agent was deleted, so it accepts no messages. Launch a new agent to continue.";
+  if (agent.replayOf) return "A replay accepts no messages. Launch a new agent to continue.";
+  if (agent.readOnly) return "An imported agent accepts no messages. Launch a new agent to continue.";
   return undefined;
 }

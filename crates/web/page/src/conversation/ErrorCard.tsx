@@ -25,7 +25,7 @@ export function ErrorCard({ row, onRetry }: Props) {
         <Icon name="alert" />
         {classes[row.class] ?? row.class}
         {row.code && <code>{row.code}</code>}
-        {row.recoverable && <span className="tag">you can try again</span>}
+        {row.recoverable && <span className="tag">temporary</span>}
       </h3>
       <p className="plain" dir="auto">
         {row.text}
@@ -33,7 +33,7 @@ export function ErrorCard({ row, onRetry }: Props) {
       {row.retryAfter !== undefined && <p className="hint">Retry after {row.retryAfter} s.</p>}
       {onRetry && (
         <button type="button" className="button" data-testid="retry" onClick={onRetry}>
-          <Icon name="replay" /> Retry
+          <Icon name="replay" /> Send the message again
         </button>
       )}
     </section>

@@ -61,9 +61,7 @@ export function Header(props: Props) {
         </button>
       )}
       <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
-      {!active && onReplay && (
-        <Action icon="replay" name="Replay" hint="Replay the history" onClick={closing(onReplay)} />
-      )}
+      {!active && onReplay && <Action icon="replay" name="Play the history" onClick={closing(onReplay)} />}
       {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
       <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
       <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />
@@ -142,10 +140,11 @@ function Remove({ agent, onRemoved, attempt }: AttemptProps & { readonly onRemov
     onRemoved();
   });
   if (agent.deletedAt) return null;
-  if (!asked) return <Action icon="trash" name="Delete" onClick={() => setAsked(true)} />;
+  const hint = "Delete: stop the agent and remove it from the list. Its history stays on the server";
+  if (!asked) return <Action icon="trash" name="Delete" hint={hint} onClick={() => setAsked(true)} />;
   return (
     <button type="button" className="button danger" autoFocus onBlur={() => setAsked(false)} onClick={remove}>
-      Confirm delete
+      Delete this agent?
     </button>
   );
 }

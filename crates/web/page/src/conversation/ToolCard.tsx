@@ -15,7 +15,7 @@ import { ToolOutput } from "./ToolOutput.tsx";
 const states: Record<ToolState, string> = {
   writing: "in preparation",
   running: "running",
-  waiting: "waits for you",
+  waiting: "needs you",
   done: "done",
   failed: "failed",
   stopped: "no result",

@@ -28,7 +28,7 @@ export function ToolOutput({ row }: { readonly row: ToolRow }) {
       {text && (
         <Clipped
           id={`${row.key} output`}
-          label={row.state === "failed" ? "Error output" : "Output"}
+          label={row.state === "failed" ? "Output of the failed call" : "Output"}
           text={text}
           lines={outputLines}
           part={partOf(row)}
