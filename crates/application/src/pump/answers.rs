@@ -109,7 +109,7 @@ impl Pump {
         }
     }
 
-    /// Reports to the clients what came of their answers, as far as that is saved.
+    /// Reports to the clients what came of their answers, as far as that is saved. They wait in `AgentService::answer`.
     pub(super) fn tell_settled(&mut self, settled: Vec<(String, Option<String>)>) {
         for (question, option) in settled {
             let all = mem::take(&mut self.answers.given);
