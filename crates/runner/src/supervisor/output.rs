@@ -1,4 +1,7 @@
-//! Copies the agent's output from its pipe into the spool.
+//! Copies the agent's output from its pipe into the spool. If the agent speaks a protocol, the pipe is the standard
+//! output of its `converse` process, which passes the agent's output on (`converse/spool.rs`).
+//!
+//! The runner reads the spool in `process/run/spool.rs`.
 //!
 //! The agent's standard output is a pipe and not the spool itself. A program that opens `/dev/stdout` again would
 //! truncate a file, and the earlier output would be lost. The pipe also turns a full disk into a wait: it holds the
