@@ -130,7 +130,7 @@ impl SqliteStore {
         }
     }
 
-    /// Runs the command on the writer thread.
+    /// Runs the command on the writer thread: [`Writer::run`].
     async fn write<C: WriteCommand>(&self, command: C) -> Result<C::Answer, StoreError> {
         let (task, answer) = WaitingCommand::new(command);
         if self.inner.orders.send(WriterOrder::Task(Box::new(task))).await.is_err() {

@@ -10,7 +10,8 @@
 //! | `further_turn.rs` | a further turn in the same process: `ask`, `when_asked` |
 //! | `resting.rs` | an idle process: `dismiss`, `stop_and_remove` |
 //!
-//! `resting.rs` also wraps a run whose process may stay idle: see `RestableRun` there.
+//! `resting.rs` also wraps a run whose process may stay idle: see `RestableRun` there. The pump of the application calls
+//! `next` for each further piece of output.
 
 mod spool;
 mod spool_part;
