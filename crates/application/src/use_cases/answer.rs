@@ -1,6 +1,6 @@
 //! Answers a permission request of an agent.
 //!
-//! The steps, in order. Those from 3 to 5 are in the runner crate:
+//! The steps, in order. The files of steps 3 and 4 are in the runner crate:
 //!
 //! 1. This file sends the answer to the pump of the running turn (`Control::answers` in `core.rs`), and waits.
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
@@ -8,7 +8,8 @@
 //! 4. `converse/exchange.rs` reads it (`read_answers`). `converse/questions.rs` settles the request. One line about that
 //!    goes into the spool (`converse/spool.rs`), and the decision goes to the program in the words of its protocol
 //!    (`answer` in `converse/claude.rs`, `acp.rs` or `codex.rs`).
-//! 5. The line comes back like all output: `process/run.rs`, the parser's `own_lines.rs`, and `recorder.rs` (`hear`).
+//! 5. The line comes back like all output: `process/run.rs` of the runner crate, `own_lines.rs` of the parser crate, and
+//!    `recorder.rs` (`hear`).
 //! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`
 //!    (`tell_settled`) replies to this file.
 

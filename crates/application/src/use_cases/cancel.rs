@@ -1,6 +1,6 @@
 //! Cancels turns. A cancel is saved before it is carried out, so that after a crash the next start finishes it.
 //!
-//! The steps, in order. Those from 5 on are in the runner crate:
+//! The steps, in order. The files of steps 5 to 7 are in the runner crate:
 //!
 //! 1. This file saves the first reason of a stop with the turn ([`IAgentRepository::cancel`],
 //!    [`IAgentRepository::stop_turn`]) and notifies the agent's task (`Control::cancel` in `core.rs`).
