@@ -10,7 +10,7 @@ use tokenrail_runner::LineFramer;
 use crate::bounds;
 use crate::cancels::Ended;
 use crate::commander::Commander;
-use crate::journal::{Ledger, TurnSoFar};
+use crate::journal::Ledger;
 use crate::process::Process;
 use crate::runner::FRAMER;
 use crate::simulation::Cast;

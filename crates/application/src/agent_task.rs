@@ -1,4 +1,16 @@
 //! One task for each agent that has something to run: it takes the agent's turns one by one.
+//!
+//! The methods of [`AgentTask`], by file:
+//!
+//! | file | methods |
+//! | --- | --- |
+//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `begin`, `start_run`; `end_unstarted`, `end` |
+//! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
+//! | [`unknown_type`] | the same, of an agent type that is no longer configured |
+//! | [`replay`] | `play`: a copy of another journal instead of an agent program |
+//! | [`past_turns`] | `past_turns`: the history that some runners send with a turn |
+//! | [`unfollowed`] | `watch_followers`: cancels the agent after its last follower has left |
+//! | [`panicked`] | `clean_up`: ends the turn after a panic |
 
 mod panicked;
 mod past_turns;
@@ -17,6 +29,7 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::panicked::Cleaned;
 use self::resume::SoFar;
@@ -87,7 +100,8 @@ impl AgentTask {
         }
     }
 
-    /// Runs one open turn. Returns false if there is none.
+    /// Handles the first open turn: continues it, ends it, or begins it. Returns false if there is no open turn. Returns
+    /// true also if nothing ran because the queue changed while the turn waited for its place: the caller calls again.
     async fn run_next(&self) -> Result<bool, SaveError> {
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         if turn.state == TurnState::Running {
@@ -157,35 +171,44 @@ impl AgentTask {
             save_and_announce(&self.core, &self.tail, append).await?;
         }
         drop(queue);
-
-        if agent.session.as_deref().is_some_and(|stored| SessionId::new(stored).is_err()) {
-            let told = session_invalid("an older version of this server stored the session with");
-            recorder.note(told, self.core.now());
-        }
-        let mut order = order(&agent, &turn);
-        if self.agent_type(&agent).is_some_and(|kind| kind.runner.wants_history()) {
-            order.history = self.past_turns(turn.number).await?;
-        }
-        let started = match self.agent_type(&agent) {
-            _ if channels.cancel.is_cancelled() || self.core.draining.is_cancelled() => {
-                Err(Verdict::cancelled())
-            }
-            Some(kind) => tokio::select! {
-                biased;
-                started = kind.runner.start(&order) => {
-                    started.map_err(|error| Verdict::failed(error.to_agent_error()))
-                }
-                // The next start finds the turn running, and adopts what is left of its run.
-                () = self.core.closing.cancelled() => return Err(SaveError::Closing),
-            },
-            None => Err(Verdict::failed(type_missing(&agent.kind))),
-        };
-        let done = match started {
+        let done = match self.start_run(&agent, &turn, &mut recorder, &channels.cancel).await? {
             Ok(run) => self.pump(recorder, run, turn, channels, 0).await,
             Err(verdict) => self.end(recorder, verdict).await,
         };
         self.control.end();
         done
+    }
+
+    /// Starts the agent on a turn whose start is saved. If the agent cannot be started, returns the verdict on the turn.
+    async fn start_run(
+        &self,
+        agent: &Agent,
+        turn: &Turn,
+        recorder: &mut Recorder,
+        cancel: &CancellationToken,
+    ) -> Result<Result<Box<dyn IAgentRun>, Verdict>, SaveError> {
+        if agent.session.as_deref().is_some_and(|stored| SessionId::new(stored).is_err()) {
+            let told = session_invalid("an older version of this server stored the session with");
+            recorder.note(told, self.core.now());
+        }
+        let mut order = order(agent, turn);
+        if self.agent_type(agent).is_some_and(|kind| kind.runner.wants_history()) {
+            order.history = self.past_turns(turn.number).await?;
+        }
+        if cancel.is_cancelled() || self.core.draining.is_cancelled() {
+            return Ok(Err(Verdict::cancelled()));
+        }
+        let Some(kind) = self.agent_type(agent) else {
+            return Ok(Err(Verdict::failed(type_missing(&agent.kind))));
+        };
+        tokio::select! {
+            biased;
+            started = kind.runner.start(&order) => {
+                Ok(started.map_err(|error| Verdict::failed(error.to_agent_error())))
+            }
+            // The next start of the server finds the turn running, and adopts what is left of its run.
+            () = self.core.closing.cancelled() => Err(SaveError::Closing),
+        }
     }
 
     /// The first waiting turn, unless it was cancelled while it waited for its place.

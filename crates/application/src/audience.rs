@@ -71,8 +71,8 @@ impl Audience {
         }
     }
 
-    /// Until when the next batch, which has `pending` events so far, should wait: for at most `at_most` after the
-    /// newest batch was announced. `None` if it need not wait, or if fewer than `from` followers have kept up.
+    /// Returns when the next batch should be saved. `None` if it need not wait, or if fewer than `from` followers have
+    /// kept up. `pending`: its events so far. `at_most`: the longest wait after the last announcement.
     pub(crate) fn wants_until(&self, pending: usize, from: usize, at_most: Duration) -> Option<Instant> {
         let expected = self.expected.load(Ordering::Relaxed);
         if expected < from {

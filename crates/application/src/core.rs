@@ -1,4 +1,4 @@
-//! What the use cases and the tasks share.
+//! The state behind the service: [`Core`] has that of all agents, [`Control`] the handle of one agent's task.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -43,8 +43,9 @@ pub(crate) struct Core {
     pub(crate) tracker: TaskTracker,
     /// The runtime of the agents' tasks. A web worker has its own single-threaded runtime, which must not run agents.
     pub(crate) runtime: Handle,
+    /// Slots for running agents (`limits.running_agents`).
     pub(crate) places: Arc<Semaphore>,
-    /// Limits how many imports run at the same time.
+    /// Limits how many imports run at the same time. The presentation counts the files that it receives.
     pub(crate) imports: Arc<Semaphore>,
     /// Limits how often agents are launched.
     launches: Mutex<TokenBucket>,
@@ -68,7 +69,7 @@ pub(crate) struct Control {
     pub(crate) queue: tokio::sync::Mutex<()>,
     /// Notified when the queue has changed.
     pub(crate) poked: Notify,
-    /// Reaches the running turn, if there is one. A cancel is in the store already; this only wakes the task.
+    /// The channels to the running turn. `None` if none runs. They wake the task; the cancel itself is in the store.
     current: Mutex<Option<Current>>,
     /// Set while the agent waits for a place.
     waiting: Mutex<Option<Waiting>>,
@@ -177,7 +178,7 @@ impl Core {
     }
 
     /// Locks an agent's queue for a client's command. The agent's task may hold the lock while it saves, and it
-    /// retries while the store fails. So a client gets an error after `limits.command_timeout` instead of waiting
+    /// retries while the store fails. So a client gets an error after `limits.command_timeout_s` instead of waiting
     /// until the store works again.
     ///
     /// # Errors
@@ -191,7 +192,7 @@ impl Core {
     }
 
     /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new control if the
-    /// agent has no task: the caller must spawn one.
+    /// agent has no task: the caller must spawn one (`tasks`). It counts as waiting for a place until it asks for one.
     pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<Control>> {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
         tail.set_active(true);
@@ -200,8 +201,7 @@ impl Core {
             return None;
         }
         let control = Arc::new(Control::default());
-        // The task may take a while to ask for a place. Until then it must count as waiting, so that no further
-        // launch is admitted.
+        // Otherwise, a further launch would be admitted until the task asks.
         control.waits(&self.waiting);
         controls.insert(agent, Arc::clone(&control));
         Some(control)
@@ -288,7 +288,7 @@ impl Core {
                 }
                 Err(error) if error.is_transient() => error,
                 Err(error) => {
-                    // A purge waits only for `limits.stop_timeout`, so the agent may be gone while its task still
+                    // A purge waits only for `limits.shutdown_timeout_s`, so the agent may be gone while its task still
                     // saves. Then the write contradicts nothing.
                     if !matches!(error, StoreError::UnknownAgent(_)) {
                         Counters::add(&self.counters.invariant_violations, 1);

@@ -20,7 +20,7 @@ impl Fetches {
         free.then(|| Fetching(Arc::clone(self)))
     }
 
-    /// Waits for the end of the next fetch that ends. The wait begins with this call and not with the first poll, so
+    /// Waits until a fetch ends. The wait begins with this call and not with the first poll, so
     /// the caller can still check whether a fetch runs.
     pub(crate) fn next_end(&self) -> impl Future<Output = ()> {
         self.ended.notified()

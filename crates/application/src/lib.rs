@@ -1,14 +1,50 @@
 //! The application of Tokenrail: launch, pump, follow, cancel, recover. No HTTP, no SQL, no JSON.
 //!
-//! Read the modules in this order to follow one token from the agent to its readers:
+//! **What other crates see**
 //!
-//! 1. `use_cases`: what [`AgentService`] can do, one file per use case;
-//! 2. `agent_task`: one task for each agent that has something to run, turn after turn;
-//! 3. `pump`: one run: reads its output, commits it, and announces what is committed;
-//! 4. `recorder`: gives each parsed event its number and its place in a message;
-//! 5. `tails`: the wake-up signal of each journal, and its newest events;
-//! 6. [`Follower`]: a reader's cursor and the one delivery loop; `stretches`: the events that are no longer in
-//!    memory.
+//! | module | what it is for |
+//! | --- | --- |
+//! | `service` | [`AgentService`], to which all use cases belong |
+//! | `use_cases` | what the service can do: one file per use case |
+//! | `outside` | the ports that the application needs, and the agent types |
+//! | `limits` | the bounds that the configuration can set |
+//! | `error`, `stats` | why a use case was refused; counters for `/metrics` |
+//!
+//! **One agent runs: from a launch to the journal**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `admission`, `tasks` | whether a launch is admitted; spawns the agent's task |
+//! | `agent_task` | one task for each agent that has something to run, turn after turn |
+//! | `pump` | one run: reads its output, saves it, announces what is saved, and stops it |
+//! | `recorder` | gives each parsed event its number and its place in a message |
+//! | `questions` | the permission requests of one run, and the answers to them |
+//! | `timers`, `verdict` | which timeout of a turn expires next; how a turn ended |
+//! | `full_since` | how long the disk has been full |
+//!
+//! **From the journal to the followers**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `announce` | tells followers and clients that events are saved |
+//! | `tails` | the wake-up signal of each journal, and its newest events |
+//! | `audience` | how fast the followers take batches, so that the pump can wait for them |
+//! | `follow` | [`Follower`]: a cursor, and the one delivery loop |
+//! | `stretches`, `fetched`, `fetches` | events that are no longer in memory: how they are read, kept, and fetched only once |
+//! | `batch`, `renderings` | events as readers receive them, and their bytes, made once for all readers |
+//!
+//! **State of all agents, and work in the background**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `core` | the state behind the service, and the handle of each agent's task |
+//! | `waiting`, `token_bucket` | the limits of waiting and of frequent launches |
+//! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
+//! | `compactor`, `lookout` | packs the batches of ended turns; checks that every committed event was announced |
+//! | `planted` | the places where the simulation plants bugs |
+//!
+//! To follow one token, read `agent_task`, `pump`, `recorder`, `tails`, `follow`. For a cancel, `use_cases/cancel.rs` lists
+//! all steps; for a permission answer, `use_cases/answer.rs` does.
 //!
 //! From there the presentation crate takes over: [`AgentService::follow`] hands a follower to it. A WebSocket polls the
 //! followers of all its subscriptions (`ws/subscriptions.rs`). An event stream has one (`sse.rs`), and so has a reader
@@ -20,6 +56,7 @@
 //! Nothing here depends on chance: randomness is a port, and each `select!` is `biased`. So a simulation with the
 //! same seed always takes the same course (`tests/simulation`).
 
+mod admission;
 mod agent_task;
 mod announce;
 mod audience;
@@ -45,6 +82,7 @@ mod service;
 mod stats;
 mod stretches;
 mod tails;
+mod tasks;
 mod timers;
 mod token_bucket;
 mod use_cases;

@@ -1,10 +1,12 @@
-//! Every bound of the application.
+//! The bounds of the application that the configuration can set, and some that it cannot, with their defaults. Bounds that
+//! nobody needs to change are constants beside the code that needs them. `config/limits.rs` in the server crate lists
+//! which key sets which field.
 
 use std::time::Duration;
 
 use tokenrail_ports::{ListBounds, PageLimit};
 
-/// Every bound of the application, with the defaults of the configuration.
+/// The bounds of the application, by subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     pub admission: AdmissionLimits,
@@ -79,7 +81,7 @@ impl Default for RunLimits {
 /// How long commands to an agent may take, and how often they are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandLimits {
-    /// How long a delete waits for the agent's processes to be gone.
+    /// How long a delete waits for the agent's processes to be gone (`limits.shutdown_timeout_s`).
     pub stop_timeout: Duration,
     /// How long a client that answers a permission request waits for the confirmation that the agent has taken the
     /// answer.
@@ -88,7 +90,8 @@ pub struct CommandLimits {
     pub answer_text_bytes: usize,
     /// How long a command to an agent waits while the agent's task is saving.
     pub command_timeout: Duration,
-    /// How many times an agent is asked to stop if asking fails, with a pause of `retry_pause` between two tries.
+    /// How many times an agent is asked to stop if asking fails, with a pause of `retry_pause` between two tries. Not
+    /// configurable.
     pub stop_tries: u32,
     /// How long an idempotency key is remembered.
     pub idempotency_age: Duration,
@@ -120,13 +123,13 @@ pub struct SavingLimits {
     pub follower_wait: Duration,
     /// The number of followers that must have kept up. If there are fewer, no batch waits.
     pub follower_wait_from: usize,
-    /// The pause before the first retry of a failed write. It doubles up to `retry_pause_max`.
+    /// The pause before the first retry of a failed write, read or stop command. It doubles up to `retry_pause_max`.
     pub retry_pause: Duration,
     pub retry_pause_max: Duration,
     /// How long an agent's output may wait for space on a full disk. Then the run is ended, and the output that was
     /// not read is removed.
     pub full_disk_wait: Duration,
-    /// How often the server checks that every committed event was announced.
+    /// How often the server checks that every committed event was announced. Not configurable.
     pub look_again: Duration,
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::core::Core;
 
-/// Checks every `limits.look_again` until the server shuts down.
+/// Checks every [`look_again`](crate::SavingLimits::look_again) until the server shuts down.
 pub(crate) async fn look_out(core: Arc<Core>) {
     loop {
         tokio::select! {

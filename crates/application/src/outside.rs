@@ -1,9 +1,9 @@
-//! What the application needs from outside: one field per port. The server chooses the adapter of each
-//! (`crates/server/src/compose.rs`).
+//! The ports of the application. The server chooses the adapter of each (`crates/server/src/compose.rs`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tokenrail_domain::Agent;
 use tokenrail_ports::{
     Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom,
     IRepository, IRuns, IWorkspace,
@@ -28,6 +28,14 @@ pub struct Outside {
 }
 
 impl Outside {
+    /// Ends the process of an agent that is idle until its next turn. The next step of a cancel between two turns is
+    /// `Resting::dismiss` (`process/resting.rs` in the runner crate).
+    pub(crate) async fn dismiss(&self, agent: &Agent) {
+        if let Some(kind) = self.types.get(&agent.kind) {
+            kind.runner.dismiss(agent.id).await;
+        }
+    }
+
     /// The refusal of an unknown agent type. It lists the configured types.
     pub(crate) fn unknown_type(&self, name: &str) -> Refusal {
         let known: Vec<&str> = self.types.listed.keys().map(String::as_str).collect();

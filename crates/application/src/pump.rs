@@ -1,6 +1,19 @@
 //! One run of an agent: reads its output, commits it, and announces what is committed.
+//!
+//! The methods of [`Pump`], by file:
+//!
+//! | file | methods |
+//! | --- | --- |
+//! | this one | the loop: `run`, `carry`, `lines`, `progress`; a batch: `put_off`, `take`, `begin_save`, `after_save` |
+//! | [`finish`] | the end of a run: `finish`, `end_without_room`, `flush`, `leave` |
+//! | [`stop`] | `stop_as_told`, `stop`, `carry_out`, `flood`, `ask_to_stop`, `until_gone`, `abort` |
+//! | [`answers`] | permission requests: `answer`, `find_known_questions`, `update_needs`, `tell_settled` |
+//! | [`own_turns`] | a turn that the agent begins by itself: `begin_own_turns` |
+//! | [`full_disk`] | space for the journal: `may_give_back`, `give_back` |
+//! | [`waits`] | none: the futures that the loop waits for |
 
 mod answers;
+mod finish;
 mod full_disk;
 mod own_turns;
 mod stop;
@@ -11,15 +24,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use tokenrail_domain::{AgentId, EventBody, PermissionReply, Timestamp, Turn};
+use tokenrail_domain::{AgentId, PermissionReply, Timestamp, Turn};
 use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreError, TurnStep};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use self::answers::{Answers, RequestsOfRun};
 use self::full_disk::FullDisk;
-use self::stop::{Stopping, due};
-use self::waits::{Signal, Waits, expiry};
+use self::stop::{Signal, Stopping, close_signal, due, stop_signal};
+use self::waits::{Waits, expiry};
 use crate::announce::announce;
 use crate::core::{Control, Core, SaveError, TurnChannels};
 use crate::open_requests::RequestChange;
@@ -27,7 +40,7 @@ use crate::planted::{self, Bug};
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::tails::Tail;
 use crate::timers::{TurnTimes, Watched, next_deadline};
-use crate::verdict::{Flood, Stop, is_storage_full, verdict};
+use crate::verdict::{Flood, Stop};
 
 /// Carries one run of an agent into its journal. While one batch is being committed, the next one is read and parsed.
 /// So a batch is as small as one line if the agent prints little, and as large as the limits allow in a flood.
@@ -55,7 +68,7 @@ pub(crate) struct Pump {
     times: TurnTimes,
 }
 
-/// A batch that was saved, and what only counts now.
+/// A saved batch, and the changes that take effect only once it is saved.
 struct SavedBatch {
     append: Append,
     /// How much of this run is in the journal now.
@@ -129,7 +142,8 @@ impl Pump {
     }
 
     async fn carry(&mut self) -> Result<(), SaveError> {
-        let Waits { mut signals, mut timer } = Waits::new(&self.core, &self.cancel);
+        let signals = [stop_signal(&self.core, &self.cancel), close_signal(&self.core)];
+        let Waits { mut signals, mut timer } = Waits::new(signals);
         if let Some(reason) = self.first_turn.stop {
             // It was being stopped when the server was restarted.
             self.carry_out(Stop::of(reason)).await;
@@ -196,7 +210,7 @@ impl Pump {
             }
             self.check_bounds(line.end_offset, now).await;
         }
-        self.times.note_closed(self.recorder.close().is_some());
+        self.times.note_closed(self.recorder.close().is_some(), Instant::now());
         self.find_known_questions();
         Ok(())
     }
@@ -222,51 +236,6 @@ impl Pump {
         }
     }
 
-    /// The agent has ended: saves the rest, with the result as the last event.
-    async fn finish(&mut self, end: RunEnd) -> Result<(), SaveError> {
-        let must_go = end.rests && self.is_stopping();
-        // Set before the flush: if the flush finds no space, `end_without_room` must not wait for an ended run.
-        self.ended = (!must_go).then(|| end.clone());
-        // Saved before the wait for an idle process, so that readers see the output without delay.
-        self.flush().await?;
-        let end = if must_go { self.until_gone().await } else { end };
-        self.ended = Some(end.clone());
-        let now = self.core.now();
-        if self.stopping.why.is_none() && end.disk_full.is_none() {
-            // The exit code means nothing if the agent was stopped or its output may be cut.
-            self.recorder.output_ended(end.status, now);
-        }
-        if 0 < end.reaped || matches!(self.stopping.why, Some(Stop::Cancelled)) {
-            let data = format!("{{\"processes\":{}}}", end.reaped);
-            self.recorder.notice("reaped", &data, now);
-        }
-        let has_result = self.recorder.close().is_some();
-        let is_cancelled = matches!(self.stopping.why, Some(Stop::Cancelled));
-        if let Some(error) = &end.error
-            && (has_result || is_cancelled && is_storage_full(error))
-        {
-            // The agent's result or the cancel decides the outcome. The error is recorded beside it.
-            self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
-        }
-        let verdict = verdict(self.recorder.close(), self.stopping.why, &end, &self.core.limits)
-            .classed(|| self.recorder.parser().complaint(&end.stderr));
-        self.recorder.conclude(verdict, now);
-        self.step = TurnStep::End;
-        self.flush().await?;
-        self.leave(&end).await;
-        Ok(())
-    }
-
-    /// Waits until everything that is recorded is saved.
-    async fn flush(&mut self) -> Result<(), SaveError> {
-        self.wait_until_saved().await?;
-        if let Some(append) = self.take() {
-            self.begin_save(append);
-            self.wait_until_saved().await?;
-        }
-        Ok(())
-    }
-
     /// Waits until the batch in flight is saved, if there is one.
     async fn wait_until_saved(&mut self) -> Result<(), SaveError> {
         let full_disk_pause = self.core.limits.saving.full_disk_pause();
@@ -282,6 +251,19 @@ impl Pump {
         Ok(())
     }
 
+    /// Until when the next batch is delayed so that it grows, because followers are the bottleneck. `None` if it is
+    /// due.
+    fn put_off(&self) -> Option<Instant> {
+        let limits = &self.core.limits.saving;
+        let pending = self.recorder.pending_events();
+        if pending == 0 || !self.has_room() {
+            return None;
+        }
+        let until = self.tail.audience.wants_until(pending, limits.follower_wait_from, limits.follower_wait);
+        until.filter(|until| Instant::now() < *until)
+    }
+
+    /// Takes the pending events out of the recorder. `None` if there are none.
     fn take(&mut self) -> Option<Append> {
         let step = mem::replace(&mut self.step, TurnStep::Continue);
         if self.recorder.pending_events() == 0 {

@@ -55,8 +55,8 @@ pub(crate) enum Answered {
 }
 
 impl Questions {
-    /// Opens a request. If that is not `fresh`, the journal has it already. `now` is when it was sent, if it does not say
-    /// that itself.
+    /// Opens a request. If that is not `fresh`, the journal has it already. `now` is used if the request does not
+    /// say when it was sent.
     pub(crate) fn ask(&mut self, request: Box<PermissionRequest>, fresh: bool, now: Timestamp) {
         let options = request.options.iter().map(|option| (option.id.clone(), option.kind)).collect();
         let accepts = request.accepts;
@@ -67,6 +67,8 @@ impl Questions {
     }
 
     /// Settles a request. If that is not `fresh`, the journal has it already, and no client waits for it.
+    ///
+    /// The next steps: `Pump::begin_save` takes the settled requests, and `after_save` reports them to the clients.
     pub(crate) fn settle(&mut self, question: String, reply: PermissionReply, fresh: bool) {
         self.asked.insert(question.clone(), State::Settled);
         if fresh {

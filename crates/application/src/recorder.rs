@@ -1,5 +1,15 @@
 //! Turns what a parser reports into events of the journal: with numbers, times, raw lines and complete messages.
 //! Pure.
+//!
+//! The methods of [`Recorder`], by file:
+//!
+//! | file | methods |
+//! | --- | --- |
+//! | this one | input: `line`, `output_ended`, `note`, `notice`, `copy`; output: `take`; the state of the turn |
+//! | [`turn_end`] | the end of a turn: `conclude`, `end`, `take_end`; the agent's own turns: `take_own_turn` |
+//! | [`mark`] | output that cannot be saved: `mark`, `leave_out`, `abandon_since` |
+//!
+//! [`pending`], [`offsets`] and [`turn`](self::turn) have types of their own.
 
 mod mark;
 mod offsets;
@@ -11,8 +21,8 @@ use std::mem;
 use std::sync::Arc;
 
 use tokenrail_domain::{
-    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, Said, Sequence, SessionId, SessionIdError,
-    Timestamp, TurnClose, TurnNumber,
+    AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, JsonText, Notice, Said, Sequence,
+    SessionId, SessionIdError, Timestamp, TurnClose, TurnNumber,
 };
 use tokenrail_ports::{Append, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
@@ -135,6 +145,7 @@ impl Recorder {
                 Said::Asked(request) if is_new || planted::unless(Bug::QuestionsNotReadAgain) => {
                     self.questions.ask(request, is_new, now);
                 }
+                // `Pump::begin_save` takes what is settled, and `after_save` reports it.
                 Said::Settled { question, reply } => self.questions.settle(question, reply, is_new),
                 Said::Session(session) => self.hear_session(&session, is_new, end_offset, now),
                 Said::Event(body) if is_new => self.record(body, end_offset, now),
@@ -160,6 +171,12 @@ impl Recorder {
     /// Records an event that does not come from the agent's output.
     pub(crate) fn note(&mut self, body: EventBody, now: Timestamp) {
         self.record(body, self.offsets.taken_in, now);
+    }
+
+    /// Records a notice of the server.
+    pub(crate) fn notice(&mut self, subtype: &str, data: &str, now: Timestamp) {
+        let (subtype, data) = (subtype.to_owned(), JsonText::new_unchecked(data));
+        self.note(EventBody::Notice(Box::new(Notice { subtype, data })), now);
     }
 
     /// Records an event of another journal, with its raw lines.

@@ -1,23 +1,23 @@
-//! The service, and what its use cases share. Each use case is a file in `use_cases`.
+//! [`AgentService`]: what the other crates see of the application.
+//!
+//! Its use cases are in `use_cases`, one file each. `admission` and `tasks` have two steps that several use cases share:
+//! admitting a new agent, and making sure that a task runs it. The state behind the service is `core`.
 
 use std::sync::Arc;
 
-use tokenrail_domain::{Agent, Copied, Timestamp};
+use tokenrail_domain::{Agent, Timestamp};
 use tokenrail_ports::StoreError;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-use crate::agent_task::AgentTask;
 use crate::compactor::compact;
 use crate::core::Core;
 use crate::error::Refusal;
 use crate::lifecycle::LifecycleReader;
 use crate::limits::Limits;
 use crate::lookout::look_out;
-use crate::outside::{AgentType, Outside};
-use crate::planted::{self, Bug, is_planted};
+use crate::outside::Outside;
 use crate::stats::{Counters, Stats};
-use crate::waiting::Waiting;
 
 /// The use cases. Cheap to clone; all clones are one service.
 #[derive(Clone)]
@@ -97,54 +97,5 @@ impl AgentService {
             self.ensure_known_runs(agent);
         }
         Refusal::Store(error)
-    }
-
-    /// Makes sure that a task runs an agent whose command is repeated or may have been saved. The first attempt may
-    /// have been answered with an unknown outcome. Then no task runs the agent yet.
-    pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
-        if planted::unless(Bug::KnownIsNotRun) {
-            self.ensure_task(agent);
-        }
-    }
-
-    /// Makes sure that a task runs the agent's open turns.
-    pub(crate) fn ensure_task(&self, agent: &Agent) {
-        let tail = self.core.tails.of(agent.id);
-        if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
-            let core = Arc::clone(&self.core);
-            let cancel_on_disconnect = agent.cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
-            let replay = match agent.copy {
-                Some(Copied::Replay(replay)) => Some(replay),
-                Some(Copied::File) | None => None,
-            };
-            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect, replay };
-            self.core.tracker.spawn_on(task.run(), &self.core.runtime);
-        }
-    }
-
-    /// The agent type of that name, or the default one.
-    pub(crate) fn agent_type(&self, asked: Option<&str>) -> Result<(String, &AgentType), Refusal> {
-        let outside = &self.core.outside;
-        let name = asked.or(outside.default_type.as_deref()).ok_or(Refusal::TypeMissing)?;
-        match outside.types.get(name) {
-            Some(kind) => Ok((name.to_owned(), kind)),
-            None => Err(outside.unknown_type(name)),
-        }
-    }
-
-    /// Admits one more agent that has no turn yet.
-    pub(crate) fn admit_idle(&self) -> Result<(), Refusal> {
-        if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
-            return Err(Refusal::ShuttingDown);
-        }
-        self.core.count_launch()
-    }
-
-    /// Admits one more agent. The returned value counts it as waiting for a place until its task does.
-    pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
-        self.admit_idle()?;
-        let free = self.core.places.available_permits();
-        let waiting = self.core.waiting.enter_unless(free + self.core.limits.admission.queued_launches);
-        waiting.ok_or(Refusal::TooManyQueuedLaunches)
     }
 }

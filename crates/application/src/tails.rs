@@ -103,7 +103,7 @@ impl Tail {
         self.raise(head);
     }
 
-    /// Raises the announced head to at least `head`.
+    /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`.
     pub(crate) fn raise(&self, head: Sequence) {
         self.bell.send_if_modified(|bell| {
             let newer = bell.head < head;

@@ -26,10 +26,10 @@ pub(crate) struct TurnTimes {
 }
 
 impl TurnTimes {
-    /// Notes whether the agent has reported its result. The first instant stays.
-    pub(crate) fn note_closed(&mut self, is_closed: bool) {
+    /// Notes whether the agent has reported its result by `now`. The first instant stays.
+    pub(crate) fn note_closed(&mut self, is_closed: bool, now: Instant) {
         if is_closed {
-            self.closed.get_or_insert_with(Instant::now);
+            self.closed.get_or_insert(now);
         } else {
             self.closed = None;
         }

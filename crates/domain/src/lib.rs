@@ -8,6 +8,7 @@
 //! 3. [`Event`]: one numbered entry of an agent's journal;
 //! 4. [`Said`]: what a parser reads from the agent's output, before it has a sequence number;
 //! 5. [`Assembler`]: folds events into the messages that a user sees.
+//!
 //! ```
 //! use tokenrail_domain::{Assembler, EventBody, MessageOrdinal, MessageOutcome, Part, Sequence};
 //!

@@ -45,15 +45,15 @@ pub trait IAgentRunner: Send + Sync {
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRun: Send {
-    /// Waits for more output. After [`RunOutput::Ended`] it must not be called again, unless the process is idle and
-    /// the run is then cancelled.
+    /// Waits for more output. After [`RunOutput::Ended`], call it again only after [`IAgentRun::cancel`] of a run that
+    /// [rests](RunEnd::rests).
     ///
     /// The future can be dropped at any await without losing output.
     async fn next(&mut self) -> Result<RunOutput, RunnerError>;
 
-    /// Asks the agent to stop: first politely and, after the configured grace periods, by force. Returns at once.
-    /// [`IAgentRun::next`] continues, and returns [`RunOutput::Ended`] when no process of the run is left. Further
-    /// calls have no effect. After an error it can be called again.
+    /// Asks the agent to stop: first politely and, after the configured grace periods, by force. Does not wait for the
+    /// agent's end: [`IAgentRun::next`] continues, and returns [`RunOutput::Ended`] when no process of the run is left.
+    /// Further calls have no effect. After an error it can be called again.
     async fn cancel(&mut self) -> Result<(), RunnerError>;
 
     /// Passes on an answer to a permission request. Only the output of the agent shows whether the agent received it.
@@ -175,14 +175,14 @@ pub enum Line {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunEnd {
     pub status: ExitStatus,
-    /// The last part of what the agent printed on standard error.
+    /// The beginning and the end of the agent's standard error.
     pub stderr: String,
-    /// How many processes of the run outlived the agent and were killed.
+    /// How many processes other than the agent got a signal when the run was ended.
     pub reaped: u32,
     /// What went wrong outside the agent: for example, the connection broke, or the model API refused the request.
     pub error: Option<AgentError>,
-    /// Why the output could not be written any more when the run ended. `None` if it could. A full disk may then be the
-    /// reason for a missing result. Ignored if the agent has sent its result.
+    /// Set if a full disk, or another error of a write, may have cut the output. It explains a missing result; with a
+    /// result it is ignored.
     pub disk_full: Option<String>,
     /// The agent has ended its turn, and its process is idle until the next one. The process prints nothing more for
     /// this turn. After a cancel it continues to its actual end.

@@ -36,7 +36,8 @@ struct Shared {
     streams: Arc<Semaphore>,
     /// Room for large chat requests, in KiB.
     chats: Arc<Semaphore>,
-    /// One permit for each import that may run at the same time.
+    /// One permit for each file that may be received at the same time: each has a thread. The application counts the
+    /// imports themselves (`Core::imports`). Both limits are `limits.imports`.
     imports: Arc<Semaphore>,
     metrics: Metrics,
     /// A random prefix that makes request ids unique across restarts.

@@ -48,7 +48,7 @@ pub struct PresentationConfig {
     pub chat_bytes: usize,
     /// Maximum bytes of all large chat requests that are being received, in total.
     pub chats_bytes: usize,
-    /// Maximum number of open `WebSockets` and event streams.
+    /// Maximum number of open `WebSockets` and event streams (`limits.connections`, which also bounds TCP connections).
     pub connections: usize,
     /// The same for one peer. The loopback address has no limit of its own.
     pub streams_per_peer: usize,

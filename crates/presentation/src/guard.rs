@@ -1,5 +1,6 @@
 //! Runs before and after every route: assigns the request id, checks access, and sets the headers of every response.
-//! If the response is a stream, the guard also takes the connection from actix (`leaving`).
+//! If the response is a stream, the guard also takes the connection from actix (`leaving`; `websocket.rs` lists the next
+//! steps).
 
 mod auth;
 mod base_path;
@@ -70,30 +71,10 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
         watch.request();
     }
     let incoming = Incoming::of(&mut request);
-    let id = api.request_id();
     let (method, version) = (request.method().clone(), request.version());
     let cors = Cors::of(api.config(), request.headers());
-    let response = match admit(&api, &cors, &request) {
-        Ok(Admission::Enters(pass)) => {
-            enter(&api, &request, pass).await;
-            next.call(request).await?.map_into_left_body()
-        }
-        Ok(Admission::Preflight) => {
-            let answer = cors::preflight(request.headers());
-            request.into_response(answer).map_into_right_body()
-        }
-        Err(problem) => request.error_response(problem).map_into_right_body(),
-    };
-    let mut response = complete(response, &id, &api.config().base_path);
-    finish_headers(response.headers_mut(), &id);
-    base_path::add(&api.config().base_path, response.headers_mut());
-    cors.finish(response.headers_mut());
-    if version < Version::HTTP_11 {
-        without_chunks(&mut response);
-    }
-    if api.config().token.is_none() {
-        response.headers_mut().insert(NO_AUTH.0, NO_AUTH.1);
-    }
+    let response = respond(&api, &cors, request, next).await?;
+    let response = decorate(&api, cors, version, response);
     let route = response.request().match_pattern();
     api.metrics().answered(route.as_deref().unwrap_or("none"), &method, response.status());
     let framing = leaving::framing(&response, &method, version, &incoming);
@@ -111,6 +92,47 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     }
     let answering = Answering::new(watch, incoming);
     Ok(response.map_body(|_, body| Outgoing::new(body, answering)))
+}
+
+/// The response of the route, or of the guard itself if it rejects the request or answers it.
+async fn respond<B: MessageBody + 'static>(
+    api: &Api,
+    cors: &Cors,
+    request: ServiceRequest,
+    next: Next<B>,
+) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, actix_web::Error> {
+    Ok(match admit(api, cors, &request) {
+        Ok(Admission::Enters(pass)) => {
+            enter(api, &request, pass).await;
+            next.call(request).await?.map_into_left_body()
+        }
+        Ok(Admission::Preflight) => {
+            let answer = cors::preflight(request.headers());
+            request.into_response(answer).map_into_right_body()
+        }
+        Err(problem) => request.error_response(problem).map_into_right_body(),
+    })
+}
+
+/// Completes a response: the body of a problem, and the headers of every response.
+fn decorate<B: MessageBody + 'static>(
+    api: &Api,
+    cors: Cors,
+    version: Version,
+    response: ServiceResponse<EitherBody<B, BoxBody>>,
+) -> ServiceResponse<EitherBody<B, BoxBody>> {
+    let id = api.request_id();
+    let mut response = complete(response, &id, &api.config().base_path);
+    finish_headers(response.headers_mut(), &id);
+    base_path::add(&api.config().base_path, response.headers_mut());
+    cors.finish(response.headers_mut());
+    if version < Version::HTTP_11 {
+        without_chunks(&mut response);
+    }
+    if api.config().token.is_none() {
+        response.headers_mut().insert(NO_AUTH.0, NO_AUTH.1);
+    }
+    response
 }
 
 fn nobody<B: MessageBody + 'static>(

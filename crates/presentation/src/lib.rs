@@ -1,16 +1,43 @@
 //! The HTTP interface: REST, event streams, WebSockets, and the guard in front of them.
 //!
-//! Read in this order:
+//! **Routes and their handlers**
 //!
-//! 1. `endpoints`: the native API on one screen; [`routes`]: all routes; [`app`]: all routes behind the guard;
-//! 2. `listen`, `socket`, `guard`: the connections, and the checks before every route; `tickets`, `sessions`, `peer`,
-//!    `limiter`: what the guard counts and remembers;
-//! 3. `fold`: how a vocabulary turns events into frames; `vocabularies`: the folds, wire names and routes of each kind
-//!    of client, one folder each;
-//! 4. `rest`, `sse`, `ws`: the native routes, one module for each transport; `websocket`: what all WebSockets share;
-//! 5. `frames`, `blocks`, `json`: the formats that carry a vocabulary: WebSocket frames, event streams, JSON;
-//! 6. `record`, `lineage`: a turn as one document, and its chain of messages; `export`, `import`: an agent as one file;
-//! 7. `error`: every problem that a client can receive.
+//! | module | what it is for |
+//! | --- | --- |
+//! | `endpoints` | the native API on one screen: path, method, handler, problems |
+//! | `routes`, `resource` | [`app`]: all routes behind the guard; how the resource of one path is built |
+//! | `rest`, `sse`, `ws` | the native handlers: REST, event stream, WebSocket |
+//! | `api` | the state that all handlers share |
+//! | `query`, `by_id` | what handlers read: query, cursors and headers; a request about one agent |
+//! | `error`, `refusals`, `openapi` | every problem that a client can receive; which route has which; the document |
+//! | `metrics` | what `/metrics` returns |
+//!
+//! **Connections, and the checks before every route**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `listen`, `socket`, `forwarded` | serves a TCP listener; accepted connections; those that the TLS part passes on |
+//! | `guard` | runs before and after every route |
+//! | `tickets`, `sessions`, `peer`, `limiter` | what the guard remembers and counts |
+//! | `config` | access rules and limits |
+//! | `waits` | timers of connections, and the turns that they take |
+//!
+//! **From events to bytes**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `fold` | the basis of a vocabulary: a pure fold from events to frames |
+//! | `vocabularies` | one folder for each kind of client, and the dialects of the native WebSocket |
+//! | `frames`, `blocks`, `json` | the formats that carry a vocabulary: WebSocket frames, event streams, JSON |
+//! | `websocket` | what all WebSockets share, and the path of their bytes to the socket |
+//! | `events`, `turn_events` | reads a range of an agent's events, or those of one turn |
+//! | `questions` | permission requests, as the notices in a journal contain them |
+//! | `record`, `lineage` | a turn as one document; the parent of each message |
+//! | `export`, `import` | an agent as one file |
+//! | `hex` | bytes as hexadecimal text |
+//!
+//! To follow one token from the application to a socket, read `ws/subscriptions.rs`, `native/teller.rs`, `fold`,
+//! `ws/connection.rs`, `websocket`.
 
 mod api;
 mod blocks;

@@ -1,7 +1,7 @@
 //! Serves the routes on a TCP listener.
 //!
-//! actix's dispatcher serves the requests of a connection. If the guard takes the socket for a stream, the dispatcher
-//! ends, and the connection continues as a [`Streaming`](crate::socket::Streaming).
+//! actix's dispatcher serves the requests of a connection. If the guard takes the socket for a stream, `websocket.rs` lists
+//! the steps.
 
 use std::io;
 use std::net::TcpListener;
@@ -31,14 +31,14 @@ pub struct ServerLimits {
     /// Number of threads that each worker may have for reading files and the database. Nothing that waits for a client
     /// runs on them, so a few are enough.
     pub blocking_threads: usize,
-    /// Maximum number of open connections.
+    /// Maximum number of open connections (`limits.connections`, which also bounds open streams).
     pub connections: usize,
     /// How long a client may take to send the head of a request.
     pub head_timeout: Duration,
     /// How long an idle connection waits for its next request.
     pub keep_alive: Duration,
-    /// How long the server reads the rest of a request body that has not arrived when the response is sent. The server
-    /// then closes the connection; until then, the client has time to read the response.
+    /// After an early response, the server keeps reading the request's body for this long before it closes. So the client
+    /// can read the response.
     pub rest_timeout: Duration,
     /// Maximum number of bytes that are read of this rest.
     pub rest_bytes: usize,

@@ -1,8 +1,12 @@
 //! What every WebSocket of this server shares: the handshake, the client's messages, and how a connection ends.
 //!
-//! After the handshake, the guard takes the socket from actix (`guard.rs`, `guard/leaving.rs`), and `listen.rs` runs
-//! the connection from then on. `socket/streaming.rs` writes the body of the response, as it does for event streams
-//! that respond to a GET, and `guard/bodies.rs` reads the client's bytes from the same socket.
+//! The path of the bytes after the handshake, also of event streams that respond to a GET:
+//!
+//! 1. The guard takes the socket from actix and hands it over with the body of the response (`guard/leaving.rs`).
+//! 2. `listen.rs` finds it when actix's dispatcher has ended (`take_streaming`), and gives it to the worker's streams
+//!    (`socket/streams.rs` `run`).
+//! 3. `socket/streaming.rs` polls the body and writes its bytes to the socket.
+//! 4. `guard/bodies.rs` reads the client's bytes from the same socket.
 
 mod close;
 mod messages;

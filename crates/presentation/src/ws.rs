@@ -4,9 +4,7 @@
 //! events. The stream is polled only when the socket accepts more, so a slow client delays no other client and needs
 //! no queue.
 //!
-//! actix does not write that body: the guard takes the socket from actix (`guard.rs`, `guard/leaving.rs`), and
-//! `listen.rs` runs the connection from then on. `socket/streaming.rs` writes the bodies of WebSockets, and of event
-//! streams that respond to a GET.
+//! actix does not write that body: `websocket.rs` says who does.
 
 mod answers;
 mod connection;

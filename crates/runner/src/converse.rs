@@ -17,6 +17,7 @@
 //! | [`spool`] | writes the program's output, and this process's own lines between its lines |
 //! | [`program`] | the program, and its standard streams |
 //! | [`force`] | ends a program that does not end by itself |
+//! | [`exec`] | the stage between this process and the program: `converse --exec-for` |
 //! | [`exchange`] | the process, from start to end |
 //!
 //! Other processes use the same formats: its standard input and what the server sends are defined in
@@ -28,6 +29,7 @@ mod claude;
 mod codex;
 mod conversation;
 mod exchange;
+mod exec;
 mod force;
 mod program;
 mod protocols;
@@ -44,6 +46,7 @@ use std::process::ExitCode;
 
 use tokenrail_ports::IClock;
 
+pub use self::exec::exec_for;
 use self::questions::Questions;
 use crate::run_folder::{Opening, Protocol, RunFolder};
 

@@ -11,16 +11,44 @@
 //!
 //! [`RunFolders`] manages what is left of all runs of processes, whichever runner started them.
 //!
+//! **Runners**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `process` | the side of the server: starts a run, reads its spool, stops it, keeps idle processes |
+//! | `model`, `proxy`, `replay` | the other runners |
+//! | `leftover_runs` | [`RunFolders`] |
+//!
+//! **The other processes of a run**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `run_folder` | the base of all: the files by which the processes of a run communicate |
+//! | `supervisor` | the process that starts the agent, copies its output into the spool, and ends it; the exec stage |
+//! | `converse` | the process that speaks a protocol with the agent program |
+//! | `become_program` | the last step of both exec stages |
+//!
+//! **Folders and bytes**
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | `workspace`, `allowed_folders` | the folders in which agents work; those that the machine's user has allowed |
+//! | `framer`, `sse` | bytes in, lines or server-sent events out |
+//! | `error_status`, `causes` | what an HTTP status says about an error; an error with its causes as one line |
+//! | `deadline`, `time_slice` | waits for a deadline that may be absent; how soon a thread gets the processor |
+//!
 //! A process agent needs two more processes: a supervisor, and the stage that becomes the agent.
 //! [`supervisor_command`] is the entry point of both. They run either a separate small program beside the server's
 //! ([`supervisor_main`]) or the server's own program; [`SupervisorProgram`] decides which. If the agent speaks a
-//! protocol, [`converse`] runs as a third process, between supervisor and agent, and always from the server's program.
+//! protocol, [`converse()`] runs as a third process, between supervisor and agent, and always from the server's program:
+//! `cli.rs` of the server crate calls it, and [`exec_for`] for the stage that becomes the agent.
 //! [`LineFramer`] and [`SseDecoder`] are pure: bytes in, lines and events out.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("agents are supervised by means of Linux: child subreapers, pidfds, inotify and /proc");
 
 mod allowed_folders;
+mod become_program;
 mod causes;
 mod converse;
 mod deadline;
@@ -39,7 +67,7 @@ mod time_slice;
 mod workspace;
 
 pub use allowed_folders::AllowedFolders;
-pub use converse::converse;
+pub use converse::{converse, exec_for};
 pub use framer::{FramerLimits, LineFramer};
 pub use leftover_runs::RunFolders;
 pub use model::{ModelApi, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings, ask_model};
@@ -52,6 +80,6 @@ pub use replay::{ReplayRunner, Transcript};
 pub use repository::{Repositories, RepositoryLimits};
 pub use run_folder::{ANSWER_TEXT_BYTES, Protocol, Unanswered};
 pub use sse::{SseDecoder, SseEvent, SseOverflow};
-pub use supervisor::{exec_for, supervisor_command, supervisor_main};
+pub use supervisor::{supervisor_command, supervisor_main};
 pub use time_slice::set_time_slice;
 pub use workspace::Workspaces;

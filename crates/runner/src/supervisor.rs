@@ -5,6 +5,19 @@
 //! `supervise --exec <run folder>` and copies its output into the spool. It keeps the agent's standard error, carries
 //! out a cancel, and ends a run that is over its limits. It stays until every descendant of the agent has ended.
 //!
+//! If the agent speaks a protocol, what the supervisor starts is the `converse` process (`converse.rs`). That process
+//! starts the agent, and passes the agent's output on to the supervisor.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`command`] | the command lines of the supervisor and of the exec stage |
+//! | [`supervise`] | the life of a supervisor: starts the agent, waits, stops it politely, records the end |
+//! | [`exec`] | the stage that becomes the agent, or the `converse` process |
+//! | [`output`], [`stderr`] | copies the output into the spool; keeps a part of standard error |
+//! | [`control`] | reads the commands of the server |
+//! | [`limits`], [`ticks`] | whether the run is over its limits; when to check that |
+//! | [`sweep`] | ends all processes that are left |
+//!
 //! It writes its results into the run folder. No server needs to run to read them.
 
 mod command;
@@ -18,4 +31,3 @@ mod sweep;
 mod ticks;
 
 pub use command::{supervisor_command, supervisor_main};
-pub use exec::exec_for;

@@ -17,7 +17,7 @@ use tokenrail_application::{AgentService, AgentType, AgentTypes, Launch, Limits,
 use tokenrail_domain::{AgentId, Event, Sequence, Timestamp};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::samples::WHOLE;
-use tokenrail_ports::testing::{MemoryStore, PretendRuns, PretendWorkspace};
+use tokenrail_ports::testing::{MemoryStore, PretendRepository, PretendRuns, PretendWorkspace};
 use tokenrail_ports::{
     Abilities, Adoption, IAgentRun, IAgentRunner, IClock, IJournal as _, IRandom, Probe, RunEnd, RunOutput,
     RunnerError, TurnOrder,
@@ -133,6 +133,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         clock: Arc::new(StoppedClock),
         random: Arc::new(Counting::default()),
         runs: Arc::new(PretendRuns),
+        repository: Arc::new(PretendRepository::default()),
         types: AgentTypes {
             listed: BTreeMap::from([("printer".to_owned(), printer)]),
             ..AgentTypes::default()

@@ -1,5 +1,5 @@
-//! Errors name the keys of the configuration that a user can change. A key that does not exist would send the user
-//! looking for it.
+//! Errors name the keys of the configuration that a user can change, and comments name them for readers of the code. A key
+//! that does not exist would send both looking for it.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::workspace::Source;
 
 const KEYS: &str = "crates/server/src/config/limits.rs";
 
-/// Checks that every `limits.KEY` in a string of product code is a key of the configuration.
+/// Checks that every `limits.KEY` in a string or a comment of product code is a key of the configuration.
 pub(super) fn check(sources: &[Source], faults: &mut Vec<String>) {
     let Some(keys) = sources.iter().find(|source| source.path == KEYS) else { return };
     let keys: BTreeSet<&str> = keys.text.lines().filter_map(key).collect();
@@ -33,10 +33,13 @@ fn key(line: &str) -> Option<&str> {
     (is_name(name) && rest.contains(" = ")).then_some(name)
 }
 
-/// The keys that the strings of a line name.
+/// The keys that the strings of a line name, or its code between backticks if the line is a comment.
 fn named(line: &str) -> impl Iterator<Item = &str> {
-    let strings = line.split('"').skip(1).step_by(2).filter(|_| !line.trim_start().starts_with("//"));
-    strings.flat_map(|text| text.split("limits.").skip(1)).map(|after| {
+    let is_comment = line.trim_start().starts_with("//");
+    let quoted = line.split(if is_comment { '`' } else { '"' }).skip(1).step_by(2);
+    // In a comment, other code may end with `limits`, and `limits.rs` is a file.
+    let is_key = move |text: &&str| !is_comment || text.starts_with("limits.") && *text != "limits.rs";
+    quoted.filter(is_key).flat_map(|text| text.split("limits.").skip(1)).map(|after| {
         let end = after.find(|c: char| c != '.' && !is_part(c)).unwrap_or(after.len());
         after[..end].trim_end_matches('.')
     })
@@ -68,5 +71,18 @@ mod tests {
         let fault =
             "crates/a/src/error.rs:3 names limits.run.spool_bytes, which is no key of the configuration";
         assert_eq!(faults, [fault]);
+    }
+
+    #[test]
+    fn a_comment_names_only_keys_that_exist() {
+        let keys = source(KEYS, "    spool_bytes: u64 = defaults.run.spool_bytes,\n");
+        let text = "/// At most `limits.spool_bytes`, see `limits.rs` and \"limits.nothing\".\n\
+                    // At most `limits.stop_tries`.\n";
+        let mut faults = Vec::new();
+        check(&[keys, source("crates/a/src/run.rs", text)], &mut faults);
+        assert_eq!(
+            faults,
+            ["crates/a/src/run.rs:2 names limits.stop_tries, which is no key of the configuration"]
+        );
     }
 }

@@ -25,7 +25,12 @@ impl AgentTask {
                 self.control.poke();
             }
             drop(queue);
-            let Err(error) = cancelled else { return self.dismiss().await };
+            let Err(error) = cancelled else {
+                if let Ok(Some(agent)) = self.agent_row().await {
+                    self.core.outside.dismiss(&agent).await;
+                }
+                return;
+            };
             tracing::warn!(
                 agent = %self.agent, error = &error as &dyn std::error::Error,
                 "cannot save the cancellation of an agent that no longer has followers"
@@ -34,15 +39,6 @@ impl AgentTask {
                 Some(longer) if error.is_transient() => pause = longer,
                 _ => return,
             }
-        }
-    }
-
-    /// Ends a process that is idle until the agent's next turn.
-    async fn dismiss(&self) {
-        if let Ok(Some(agent)) = self.agent_row().await
-            && let Some(kind) = self.agent_type(&agent)
-        {
-            kind.runner.dismiss(self.agent).await;
         }
     }
 }

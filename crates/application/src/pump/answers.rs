@@ -114,7 +114,7 @@ impl Pump {
         }
     }
 
-    /// Reports to the clients what came of their answers, as far as that is saved.
+    /// Reports to the clients what came of their answers, as far as that is saved. They wait in `AgentService::answer`.
     pub(super) fn tell_settled(&mut self, settled: Vec<(String, PermissionReply)>) {
         for (question, reply) in settled {
             let all = mem::take(&mut self.answers.given);

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use tokenrail_ports::{SpoolRoom, TurnStep};
+use tokenrail_ports::SpoolRoom;
 
 use super::Pump;
-use crate::core::SaveError;
 use crate::full_since::FullSince;
-use crate::verdict::{Stop, Verdict, is_storage_full};
+use crate::verdict::Stop;
 
 /// The state of a full disk, for one run.
 #[derive(Default)]
@@ -18,28 +17,6 @@ pub(super) struct FullDisk {
 }
 
 impl Pump {
-    /// Ends a turn whose output still does not fit after the run has freed its space. The output that could not be
-    /// saved is left out, and the error reports its size.
-    pub(super) async fn end_without_room(&mut self) -> Result<(), SaveError> {
-        let end = if let Some(end) = self.ended.take() {
-            end
-        } else {
-            self.stopping.why.get_or_insert(Stop::FullDisk);
-            self.until_gone().await
-        };
-        // The end of a turn is small, so from here on it waits for space without a time limit.
-        self.full_disk.since = Arc::default();
-        let now = self.core.now();
-        let unsaved = self.recorder.abandon_since(&self.saved, now);
-        tracing::warn!(agent = %self.agent, unsaved, "the disk is full: ending the turn without the output that could not be saved");
-        let lost = end.error.as_ref().filter(|error| is_storage_full(error));
-        self.recorder.conclude(Verdict::without_room(lost, unsaved), now);
-        self.step = TurnStep::End;
-        self.flush().await?;
-        self.leave(&end).await;
-        Ok(())
-    }
-
     /// Whether the run may have space to free.
     ///
     /// Checked again after each pause, because the disk may fill up later, or the run may end later.
@@ -50,7 +27,7 @@ impl Pump {
     /// Frees the space of a run whose output cannot be saved because the disk is full. Otherwise the end of the run
     /// could not be saved, so its output, which may be what fills the disk, would never be removed. The output that
     /// was read already stays in memory, and is saved if there is space in time. An agent that still runs after
-    /// `limits.full_disk_wait` is ended first.
+    /// `limits.full_disk_wait_s` is ended first.
     pub(super) async fn give_back(&mut self) {
         let Some(full_for) = self.full_disk.since.elapsed() else { return };
         let waited = self.core.limits.saving.full_disk_wait <= full_for;
@@ -62,8 +39,8 @@ impl Pump {
             Ok(SpoolRoom::Held) => {}
             Ok(SpoolRoom::GivenBack | SpoolRoom::None) => {
                 self.full_disk.gave_back = true;
-                // The output in memory may use the freed space. It waits for about `limits.full_disk_wait` again, in
-                // case more space becomes free.
+                // The output in memory may use the freed space. It waits for about `limits.full_disk_wait_s` again,
+                // in case more space becomes free.
                 let limits = &self.core.limits.saving;
                 self.full_disk.since.bound(full_for + limits.full_disk_wait + limits.full_disk_pause());
             }

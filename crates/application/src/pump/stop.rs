@@ -1,13 +1,43 @@
 //! Stopping a run. The reason is saved before the agent is asked to stop.
 
-use std::sync::Arc;
-
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokenrail_domain::StopReason;
 use tokenrail_ports::{RunEnd, RunOutput};
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
 
 use super::Pump;
+use crate::core::Core;
 use crate::verdict::{Flood, Stop};
+
+/// A signal to a pump. `Pump::carry` receives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// The turn was cancelled, or the server shuts down and stops its agents.
+    Stop,
+    /// The server shuts down.
+    Close,
+}
+
+/// Waits until the turn is cancelled, or until the server shuts down and stops its agents.
+pub(super) fn stop_signal(core: &Core, cancel: &CancellationToken) -> BoxFuture<'static, Signal> {
+    let (cancelled, draining) = (cancel.clone().cancelled_owned(), core.draining.clone().cancelled_owned());
+    let stop = async move {
+        tokio::select! {
+            biased;
+            () = cancelled => {}
+            () = draining => {}
+        }
+        Signal::Stop
+    };
+    stop.boxed()
+}
+
+/// Waits until the server shuts down.
+pub(super) fn close_signal(core: &Core) -> BoxFuture<'static, Signal> {
+    core.closing.clone().cancelled_owned().map(|()| Signal::Close).boxed()
+}
 
 /// The progress of stopping the run.
 #[derive(Debug, Default)]
@@ -71,7 +101,12 @@ impl Pump {
         self.stopping.flooded = matches!(self.stopping.why, Some(Stop::Flood(_)));
     }
 
-    /// Asks the agent to stop. If that fails, the agent is asked again later, `limits.stop_tries` times in all.
+    /// Asks the agent to stop. If that fails, the agent is asked again later, [`stop_tries`] times in all.
+    ///
+    /// The next step is `cancel` of the runner's run: for a process, `ProcessRun::cancel` (`process/run.rs` in the
+    /// runner crate). A `RestableRun` passes the call on to it.
+    ///
+    /// [`stop_tries`]: crate::CommandLimits::stop_tries
     pub(super) async fn ask_to_stop(&mut self) {
         self.stopping.asked += 1;
         self.stopping.again = None;
@@ -103,21 +138,6 @@ impl Pump {
                 Err(error) => return RunEnd { error: Some(error.to_agent_error()), ..RunEnd::default() },
             }
         }
-    }
-
-    /// Leaves a run whose end is saved. The queue lock decides about a cancel at this moment: a cancel before it ends
-    /// the process here, and a later cancel finds the idle process at the runner.
-    pub(super) async fn leave(&mut self, end: &RunEnd) {
-        if end.rests {
-            let control = Arc::clone(&self.control);
-            let queue = control.queue.lock().await;
-            if !self.is_stopping() {
-                return self.run.leave().await;
-            }
-            drop(queue);
-            self.until_gone().await;
-        }
-        self.run.leave().await;
     }
 
     async fn ask_until_told(&mut self) {

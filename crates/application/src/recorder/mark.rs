@@ -16,7 +16,8 @@ pub(crate) struct Mark {
 }
 
 impl Recorder {
-    /// The state of the journal once everything taken so far is saved. Pending events must not belong to a message.
+    /// What the journal will contain once every append taken so far is saved. Call this only if no pending event belongs
+    /// to a message.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             turn: RecordedTurn { close: None, ..self.turn.clone() },

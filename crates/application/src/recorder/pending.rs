@@ -1,4 +1,4 @@
-//! The events that wait for their commit, and the raw lines that they came from.
+//! The buffer between two appends.
 
 use std::mem;
 

@@ -1,4 +1,4 @@
-//! The turn that is being recorded.
+//! The state of a turn that its result needs: number, start, messages, and the agent's own result.
 
 use tokenrail_domain::{AgentError, Timestamp, TurnClose, TurnNumber, TurnOutcome, TurnResult};
 

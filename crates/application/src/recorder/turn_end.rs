@@ -1,8 +1,6 @@
 //! The end of a turn, and the turns that an agent begins by itself.
 
-use tokenrail_domain::{
-    AgentError, EventBody, JsonText, MessageOutcome, Notice, Timestamp, Turn, TurnNumber, TurnOutcome,
-};
+use tokenrail_domain::{AgentError, EventBody, MessageOutcome, Timestamp, Turn, TurnNumber, TurnOutcome};
 use tokenrail_ports::{Append, TurnStep};
 
 use super::{Recorded, Recorder};
@@ -63,11 +61,5 @@ impl Recorder {
         self.rest.raw.clear();
         let mut said = std::mem::take(&mut self.rest.said);
         self.hear(&mut said, true, end_offset, now)
-    }
-
-    /// Records a notice of the server.
-    pub(crate) fn notice(&mut self, subtype: &str, data: &str, now: Timestamp) {
-        let (subtype, data) = (subtype.to_owned(), JsonText::new_unchecked(data));
-        self.note(EventBody::Notice(Box::new(Notice { subtype, data })), now);
     }
 }

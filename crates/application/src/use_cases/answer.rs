@@ -1,4 +1,17 @@
 //! Answers a permission request of an agent.
+//!
+//! The steps, in order. The files of steps 3 and 4 are in the runner crate:
+//!
+//! 1. This file sends the answer to the pump of the running turn (`Control::answers` in `core.rs`), and waits.
+//! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
+//! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
+//! 4. `converse/exchange.rs` reads it (`read_answers`). `converse/questions.rs` settles the request. One line about that
+//!    goes into the spool (`converse/spool.rs`), and the decision goes to the program in the words of its protocol
+//!    (`answer` in `converse/claude.rs`, `acp.rs` or `codex.rs`).
+//! 5. The line comes back like all output: `process/run.rs` of the runner crate, `own_lines.rs` of the parser crate, and
+//!    `recorder.rs` (`hear`).
+//! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`
+//!    (`tell_settled`) replies to this file.
 
 use std::time::Duration;
 
@@ -25,7 +38,7 @@ pub enum AnswerOutcome {
 
 impl AgentService {
     /// Answers a permission request of an agent. Only the first answer counts: a later one is refused, even if it is
-    /// the same. Returns when the journal shows that the request is settled, or after `limits.answer_timeout`.
+    /// the same. Returns when the journal shows that the request is settled, or after `limits.answer_timeout_s`.
     ///
     /// # Errors
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came

@@ -1,16 +1,27 @@
 //! Cancels turns. A cancel is saved before it is carried out, so that after a crash the next start finishes it.
 //!
-//! The rule has more places than this one:
+//! The steps, in order. The files of steps 5 to 7 are in the runner crate:
 //!
-//! * the store keeps the first reason of a stop with the turn ([`IAgentRepository::stop_turn`]);
-//! * the pump of the running turn waits for the cancel, and asks the agent to stop (`Pump::stop_as_told`);
-//! * `verdict` decides about the outcome: a successful result of the agent still counts;
-//! * the supervisor signals the agent and ends its processes (`supervisor/supervise.rs` in the runner crate).
+//! 1. This file saves the first reason of a stop with the turn ([`IAgentRepository::cancel`],
+//!    [`IAgentRepository::stop_turn`]) and notifies the agent's task (`Control::cancel` in `core.rs`).
+//! 2. A queued turn: `agent_task.rs` finds the stop and ends the turn without a run (`end_unstarted`).
+//! 3. A running turn: the loop in `pump.rs` receives the signal, and `pump/stop.rs` asks the run to stop
+//!    (`stop_as_told`, `ask_to_stop`).
+//! 4. A process that is idle between two turns: `dismiss`, at the end of `do_cancel`. It ends when `process/resting.rs`
+//!    of the runner crate has stopped it by steps 5 to 8.
+//! 5. `process/run.rs` writes the command into the FIFO `control` (`cancel`; `process/run/tell.rs`).
+//! 6. `supervisor/supervise.rs` receives it (`wait`), signals the agent (`stop_politely`), ends all other processes
+//!    (`supervisor/sweep.rs`), and records the end (`tell`).
+//! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`changed`, at the time `force_at`).
+//!    If the supervisor is dead, it kills what is left of the run (`lost`).
+//! 8. The run returns its end, and `pump/finish.rs` saves it. `verdict.rs` decides about the outcome: a successful result
+//!    of the agent still counts. Then the run folder is removed (`leave`).
 //!
 //! `agent_task/unfollowed.rs` cancels an agent without followers by the same steps: queue lock, save, notify, dismiss.
 //! It is written separately because no client waits for it: it waits for the lock without a limit, retries, and treats
 //! an unknown outcome as saved.
 //!
+//! [`IAgentRepository::cancel`]: tokenrail_ports::IAgentRepository::cancel
 //! [`IAgentRepository::stop_turn`]: tokenrail_ports::IAgentRepository::stop_turn
 
 use tokenrail_domain::{Agent, AgentId, StopReason, TurnNumber, TurnState};
@@ -20,13 +31,13 @@ use crate::error::Refusal;
 use crate::planted::{Bug, is_planted};
 use crate::service::AgentService;
 
-/// Which turns a stop was saved for. It decides whether the task is only woken, or the running turn is cancelled.
+/// The kind of turn that a stop was saved for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Noted {
     Nothing,
-    /// Only for a waiting turn: the task finds the stop when it takes the turn.
+    /// A waiting turn. The task is woken, and finds the stop when it takes the turn.
     Waiting,
-    /// Perhaps for the running turn: its task is notified at once.
+    /// Perhaps the running turn. The task is woken, and the run is cancelled too.
     Running,
 }
 
@@ -143,12 +154,12 @@ impl AgentService {
         };
         self.with_queue(&agent, save).await?;
         // A cancelled agent leaves no process, also between two turns.
-        self.dismiss(&agent).await;
+        self.core.outside.dismiss(&agent).await;
         Ok(())
     }
 
-    /// Saves a stop, and then notifies the agent's task. No turn leaves the queue meanwhile, so each turn is found
-    /// either waiting or running. Returns what was saved.
+    /// Saves a stop, makes sure that a task carries it out, and notifies the running turn. No turn leaves the queue
+    /// meanwhile, so each turn is found either waiting or running. Returns what was saved.
     pub(super) async fn with_queue(
         &self,
         agent: &Agent,
@@ -169,12 +180,5 @@ impl AgentService {
             control.cancel();
         }
         Ok(noted)
-    }
-
-    /// Ends a process that is idle until the agent's next turn.
-    pub(super) async fn dismiss(&self, agent: &Agent) {
-        if let Some(kind) = self.core.outside.types.get(&agent.kind) {
-            kind.runner.dismiss(agent.id).await;
-        }
     }
 }

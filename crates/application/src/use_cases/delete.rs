@@ -35,7 +35,7 @@ impl AgentService {
             // The deletion is saved: the next start does the rest.
             return Ok(());
         }
-        self.dismiss(&agent).await;
+        self.core.outside.dismiss(&agent).await;
         if purge {
             self.finish_purge(id).await?;
         }
@@ -58,8 +58,8 @@ impl AgentService {
         }
     }
 
-    /// Waits until nothing of an agent runs, for at most `limits.stop_timeout`. Returns false if the server shuts
-    /// down meanwhile.
+    /// Waits until nothing of an agent runs, for at most `limits.shutdown_timeout_s`. Returns false if the server
+    /// shuts down meanwhile.
     async fn until_stopped(&self, id: AgentId) -> bool {
         let Some(tail) = self.core.tails.get(id) else { return true };
         if tokio::time::timeout(self.core.limits.commands.stop_timeout, tail.until_idle()).await.is_err() {

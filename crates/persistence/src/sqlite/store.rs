@@ -29,6 +29,7 @@ use crate::sqlite::error::OpenError;
 use crate::sqlite::error::store_error;
 use crate::sqlite::maintenance::start_check;
 use crate::sqlite::planted;
+use crate::sqlite::statements::compaction;
 use crate::sqlite::writer::Writer;
 
 /// The store on SQLite. Clones are the same store.
@@ -129,7 +130,7 @@ impl SqliteStore {
         }
     }
 
-    /// Runs the command on the writer thread.
+    /// Runs the command on the writer thread: [`Writer::run`].
     async fn write<C: WriteCommand>(&self, command: C) -> Result<C::Answer, StoreError> {
         let (task, answer) = WaitingCommand::new(command);
         if self.inner.orders.send(WriterOrder::Task(Box::new(task))).await.is_err() {
@@ -138,8 +139,21 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Reads in one transaction, that is, from one snapshot. This is the only place at which a blocking call leaves
-    /// the asynchronous threads.
+    /// Packs the next batches of an ended turn: reads them, packs them on a thread that may block, and saves the result.
+    /// Returns whether there were any.
+    async fn compact(&self) -> Result<bool, StoreError> {
+        let limits = self.inner.config.limits.clone();
+        let reading = limits.clone();
+        let Some(unpacked) = self.read_with(move |db| compaction::read(db, &reading)).await? else {
+            return Ok(false);
+        };
+        let packing = tokio::task::spawn_blocking(move || unpacked.pack(&limits));
+        let command = packing.await.map_err(|error| StoreError::Unavailable(Box::new(error)))??;
+        self.write(command).await.map(|()| true)
+    }
+
+    /// Reads in one transaction, that is, from one snapshot. This is the only place at which a read leaves the
+    /// asynchronous threads.
     async fn read_with<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,

@@ -63,7 +63,8 @@ impl Streams {
         Self(shared)
     }
 
-    /// Polls a stream until its end. Boxed, so that the caller, which lives as long, does not have the size of it.
+    /// Polls a stream until its end. Boxed, because the caller lives as long as the stream and would otherwise contain
+    /// it.
     ///
     /// # Errors
     /// As the stream, and if it panics.

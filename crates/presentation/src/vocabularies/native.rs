@@ -1,4 +1,18 @@
 //! Tokenrail's own vocabulary: the dialects of its WebSocket, and events over HTTP.
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`agent`], [`message`], [`stream`] | the three dialects, which [`Dialect`] lists: one fold each |
+//! | [`fold`], [`frame`] | the dialects as one fold; their frames |
+//! | [`events`] | events over HTTP: fold and frames |
+//! | [`transport`] | writes frames as bytes |
+//! | [`joined`], [`mod@packed`] | consecutive text in one frame; consecutive deltas in one frame |
+//! | [`writing`] | the bytes of a page, written once for all followers that want the same form |
+//! | [`teller`] | the frames of one subscription |
+//! | [`spoken`] | which messages of a turn are open, for the dialects `message` and `stream` |
+//! | [`dto`] | the JSON names |
+//!
+//! The handlers of the native routes are `rest`, `sse` and `ws`, and the routes are in `endpoints`.
 
 mod agent;
 pub(crate) mod dto;
@@ -11,6 +25,7 @@ mod packed;
 mod spoken;
 mod stream;
 mod teller;
+mod transport;
 mod writing;
 
 use tokenrail_application::Rendering;

@@ -1,4 +1,5 @@
-//! One WebSocket connection: it reads the client's messages, and produces frames.
+//! One WebSocket connection: it reads the client's messages, and produces frames. `ws::open` makes a stream of what
+//! [`Connection::next`] returns, and `websocket::with_frames` makes that stream the body of the response.
 
 use std::future::poll_fn;
 use std::sync::Arc;

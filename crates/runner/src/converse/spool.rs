@@ -1,4 +1,5 @@
-//! Writes the spool: the program's output, byte for byte, and the conversation's own lines between its lines.
+//! What this process prints for the spool: the program's output, byte for byte, and the conversation's own lines between
+//! its lines. The supervisor copies it into the spool file (`supervisor/output.rs`).
 
 use tokenrail_ports::OwnLine;
 

@@ -41,8 +41,8 @@ struct Agents {
     came: u64,
 }
 
-/// An idle process. The entry stays until its process has been taken or has ended, because two processes in one
-/// session would not know of each other.
+/// An idle process. The entry stays until its process has been taken or has ended, because two processes must not use
+/// one session of the agent program at the same time.
 struct Entry {
     kind: Kind,
     /// The number of this entry. The oldest has the smallest.

@@ -1,4 +1,17 @@
-//! One run of a process agent.
+//! One run of a process agent: the reader's side. The other side is the supervisor (`supervisor/supervise.rs`).
+//!
+//! The methods of [`ProcessRun`], by file:
+//!
+//! | file | methods |
+//! | --- | --- |
+//! | this one | `open`; the methods of the port [`IAgentRun`]: `next`, `cancel`, `answer`, `give_back`, `leave` |
+//! | [`spool`] | reading: `look`; a full disk: `empty_spool`; the end: `remove` |
+//! | [`tell`] | the FIFOs of the run folder: `ask_to_stop` (supervisor), `tell` (`converse` process) |
+//! | `further_turn.rs` | a further turn in the same process: `ask`, `when_asked` |
+//! | `resting.rs` | an idle process: `dismiss`, `stop_and_remove` |
+//!
+//! `resting.rs` also wraps a run whose process may stay idle: see `RestableRun` there. The pump of the application calls
+//! `next` for each further piece of output.
 
 mod spool;
 mod spool_part;
@@ -41,7 +54,7 @@ pub(super) struct ProcessRun {
     /// How the run ended. The spool may still have unread output.
     end: Option<RunEnd>,
     cancelled: bool,
-    /// When to kill the supervisor, which was asked to stop the agent.
+    /// When `changed` kills the supervisor, which was asked to stop the agent.
     force_at: Option<Instant>,
     /// A line was too long to be returned whole.
     keep_spool: bool,
@@ -182,7 +195,10 @@ impl ProcessRun {
         lines
     }
 
-    /// Waits until there may be news.
+    /// Waits until there may be news. `watch` reports changes of the run folder.
+    ///
+    /// This is also the last guarantee of a cancel: at `force_at`, kills the supervisor with all its descendants. If the
+    /// supervisor is gone without a record, kills what is left of the run and sets `end`.
     async fn changed(&mut self) -> io::Result<()> {
         let KnownSupervisor::Alive(record, pidfd) = &self.supervisor else {
             self.end = Some(self.lost().await?);
@@ -281,6 +297,7 @@ impl IAgentRun for ProcessRun {
         match self.ask_to_stop().await {
             Ok(()) => {
                 self.cancelled = true;
+                // `changed` kills a supervisor that has not stopped its agent by then.
                 self.force_at = Instant::now().checked_add(self.patience());
             }
             // The supervisor is gone. `next` ends the processes that it left behind.

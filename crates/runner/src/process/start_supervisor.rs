@@ -94,7 +94,7 @@ async fn start(
     }
 }
 
-/// Starts the program. The receiver gets the program's exit status.
+/// Starts the program, whose `main` continues in `supervisor/command.rs`. The receiver gets the program's exit status.
 async fn spawn(mut command: Command, supervisors: &TaskTracker) -> io::Result<oneshot::Receiver<ExitStatus>> {
     command.env_clear().current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // The call blocks until the program has been loaded. On a thread of the runtime, followers would wait with it.

@@ -22,14 +22,14 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::inotify::{self, CreateFlags};
 use rustix::io::Errno;
 use tokio::sync::Notify;
 
-use self::gather::AWAITED;
+use self::gather::{AWAITED, Gathered};
 use self::poll::Polled;
 use crate::run_folder::{Begun, RunFolder};
 
@@ -220,11 +220,31 @@ impl Runs {
             self.polls_because = Some(because);
         }
     }
+
+    /// When to wake even if nothing happens. `None` if nothing runs.
+    fn next_work(&self, poll: Instant, count: Instant) -> Option<Instant> {
+        let poll = (!self.polled.is_empty()).then_some(poll);
+        let count = (!self.folders.is_empty()).then_some(count);
+        poll.into_iter().chain(count).min()
+    }
+
+    /// Wakes each run whose folder has changed. Returns whether there was one.
+    fn wake(&self, gathered: &Gathered) -> bool {
+        if gathered.lost {
+            let polled = self.polled.iter().map(|polled| polled.waiting());
+            for changed in self.watched.values().flatten().chain(polled) {
+                changed.notify_one();
+            }
+            return true;
+        }
+        let woken = gathered.changed.iter().filter_map(|descriptor| self.watched.get(descriptor)).flatten();
+        woken.map(|changed| changed.notify_one()).count() != 0
+    }
 }
 
 impl FolderWatch {
-    /// Waits until something has changed since the last call. Changes are not counted: check, then wait, then check
-    /// again.
+    /// Waits until something has changed since the last call. The thread then calls [`Runs::wake`]. `ProcessRun::changed`
+    /// waits here. Changes are not counted: check, then wait, then check again.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }

@@ -54,7 +54,7 @@ pub(crate) struct SupervisorRecord {
 pub(crate) struct ExitRecord {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
-    /// How many processes outlived the agent and were ended.
+    /// How many processes other than the agent got a signal when the run was ended.
     pub(crate) reaped: u32,
     /// How many could not be ended.
     pub(crate) left: u32,

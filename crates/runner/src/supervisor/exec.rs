@@ -1,22 +1,19 @@
 //! The exec stage between supervisor and agent: sets up the process, then becomes the agent.
 
 use std::convert::Infallible;
-use std::ffi::{CString, NulError, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::iter;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::process::ExitCode;
 
-use nix::unistd::execve;
 use rustix::process::{
     Resource, Rlimit, Signal, getppid, set_parent_process_death_signal, setrlimit, setsid,
 };
-use tokio::runtime;
-use tokio::signal::unix::{SignalKind, signal};
 
-use crate::run_folder::{ExecFailure, ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
+use crate::become_program::{become_program, not_started};
+use crate::run_folder::{ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
 
 /// Which program runs `converse` for an agent that speaks a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +27,6 @@ pub(super) enum Speaker {
 /// runs out.
 const OOM_SCORE: i32 = 500;
 
-/// The exit code if the agent could not be started.
-const NOT_STARTED: u8 = 127;
-
 /// Becomes the agent that the run folder orders. Returns only if that fails, with the reason in the run folder.
 ///
 /// The body of the internal command `supervise --exec <run folder>`. The agent inherits its standard streams.
@@ -42,32 +36,7 @@ pub(super) fn exec_stage(run_folder: &Path, speaker: Speaker) -> ExitCode {
         Err(error) => error,
         Ok(never) => match never {},
     };
-    // If this cannot be written either, only the exit code reports the failure.
-    let _ = folder.write(RunFolder::EXEC, &ExecFailure::from(&failure));
-    ExitCode::from(NOT_STARTED)
-}
-
-/// Becomes the program that the `converse` process `parent` speaks with. The kernel kills it if `parent` ends. Returns
-/// only if it cannot be started, with the reason in the run folder.
-///
-/// The body of the internal command `converse --exec-for <parent> - <run folder> -- <program> <args…>`.
-pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCode {
-    let become_program = || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // If the parent died before the line above, the kernel sends no signal.
-        if getppid().map(rustix::process::Pid::as_raw_pid) != Some(parent) {
-            return Err(io::Error::other("the helper process that started this one has ended"));
-        }
-        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "no program was given");
-        let name = program.first().ok_or_else(missing)?;
-        become_program(name.clone(), program.to_vec(), std::env::vars_os().collect())
-    };
-    let failure = match become_program() {
-        Err(error) => error,
-        Ok(never) => match never {},
-    };
-    let _ = RunFolder::at(run_folder).write(RunFolder::EXEC, &ExecFailure::from(&failure));
-    ExitCode::from(NOT_STARTED)
+    not_started(&folder, &failure)
 }
 
 fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
@@ -136,26 +105,6 @@ fn become_agent(folder: &RunFolder, order: ExecOrder, speaker: Speaker) -> io::R
     become_program(program, args, env.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
 
-/// Does not use the standard library, which would pass a file of an unknown format to a shell.
-fn become_program(
-    program: OsString,
-    args: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
-) -> io::Result<Infallible> {
-    // A Rust program ignores SIGPIPE, and an agent would inherit that. A caught signal is reset by execve.
-    let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
-    let _entered = runtime.enter();
-    let _caught = signal(SignalKind::pipe())?;
-    let program = CString::new(program.into_vec())?;
-    let args: Vec<_> =
-        args.into_iter().map(|arg| CString::new(arg.into_vec())).collect::<Result<_, NulError>>()?;
-    let variable = |(name, value): (OsString, OsString)| {
-        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat())
-    };
-    let env: Vec<_> = env.into_iter().map(variable).collect::<Result<_, _>>()?;
-    Ok(execve(&program, &args, &env)?)
-}
-
 fn nobody_speaks() -> io::Error {
     io::Error::other("the run folder does not say which helper process talks to the agent")
 }
@@ -164,7 +113,8 @@ fn command_line(program: OsString, args: Vec<String>) -> Vec<OsString> {
     iter::once(program).chain(args.into_iter().map(OsString::from)).collect()
 }
 
-/// The command line of the `converse` process.
+/// The command line of the `converse` process. The next step is [`converse`](crate::converse()), which the server's
+/// program calls for it (`cli.rs` in the server crate).
 fn conversation(protocol: String, folder: &RunFolder, program: OsString, args: Vec<String>) -> Vec<OsString> {
     let folder = folder.path().as_os_str().to_owned();
     let own = ["tokenrail".into(), "converse".into(), protocol.into(), folder, "--".into()];

@@ -1,4 +1,8 @@
-//! Copies the agent's output from its pipe into the spool.
+//! Copies the agent's output from its pipe into the spool. If the agent speaks a protocol, the pipe is the standard
+//! output of its `converse` process, which passes the agent's output on (`converse/spool.rs`).
+//!
+//! The next step is in the server: the watcher of the run folders notices that the spool has grown
+//! (`process/watch/thread.rs`), and wakes the run that reads it (`process/run.rs`).
 //!
 //! The agent's standard output is a pipe and not the spool itself. A program that opens `/dev/stdout` again would
 //! truncate a file, and the earlier output would be lost. The pipe also turns a full disk into a wait: it holds the

@@ -69,7 +69,7 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 }
 
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
-    // It fails for the leader of a process group. This process is one already if a shell has started it.
+    // Fails if this process leads a group, as when a shell has started it. That is harmless.
     let _ = setsid();
     // If the server needs the processor, output waits in the pipe. Within its session, this process keeps its priority.
     session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
@@ -131,7 +131,8 @@ impl Supervisor {
         let patience = Duration::from_millis(order.full_disk_wait_ms);
         let output = OutputCopier::start(printed, folder.spool_to_write()?, patience)?;
         folder.write(RunFolder::SUPERVISOR, &SupervisorRecord::own()?)?;
-        // This very program, even if an upgrade has put another one in its place.
+        // This very program, even if an upgrade has put another one in its place. The next step is `exec::exec_stage`,
+        // which `command` calls in the new process.
         let mut stage = Command::new("/proc/self/exe")
             .arg0("tokenrail")
             .args([SUPERVISE, "--exec"])
@@ -158,6 +159,10 @@ impl Supervisor {
         })
     }
 
+    /// Waits for the end of the agent or for a cancel, asks the agent to end, ends all other processes ([`sweep`]), and
+    /// waits for the last output. The caller writes the record.
+    ///
+    /// [`sweep`]: super::sweep
     async fn run(mut self, folder: &RunFolder) -> io::Result<ExitRecord> {
         let cancel = self.until_end_or_stop().await;
         // At once, because the end of the other processes may free space.
@@ -254,7 +259,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits for one event, and reads standard error meanwhile.
+    /// Waits for one event, and reads standard error and takes the statuses of ended processes meanwhile. The steps of
+    /// `run` share it, also [`sweep`](super::sweep).
     pub(super) async fn wait(&mut self, deadline: Option<Instant>) -> Happening {
         loop {
             tokio::select! {

@@ -1,4 +1,47 @@
 //! `[limits]`: all limits that can be configured.
+//!
+//! A key sets the field of the same name, without its unit, in one struct of the crate that enforces it. The default below
+//! names the struct; `compose.rs` and `server.rs` pass the value on. The paths are those in the crate's `src`.
+//!
+//! | key | struct | where enforced |
+//! | --- | --- | --- |
+//! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs` |
+//! | `queued_turns`, `imports` | `AdmissionLimits` | `use_cases/send.rs`, `import.rs` |
+//! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs` |
+//! | `message_bytes`, `spool_bytes` | `RunLimits` | `pump.rs` |
+//! | `answer_timeout_s`, `command_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs` |
+//! | `idempotency_hours`: `idempotency_age` | `CommandLimits` | `use_cases/keys.rs` |
+//! | `shutdown_timeout_s`: `stop_timeout` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
+//! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
+//! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs` |
+//! | `model_history_bytes` | `ReadingLimits` | `agent_task/past_turns.rs` |
+//! | `list_agents`: `list_items`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `turns.rs`, `questions.rs` |
+//! | `line_bytes`, `output_lines`, `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `process/run.rs`, `supervisor/` |
+//! | `agent_…`, `stderr_bytes`, `exit_patience_s` | `ProcessLimits` | `supervisor/` |
+//! | `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `converse/` |
+//! | `resting_agents`, `spawn_timeout_s` | `ProcessLimits` | `process/resting.rs`, `process/runner.rs` |
+//! | `run_gather_us`: `pause`, `run_poll_ms`: `poll` | `WatchLimits` | `process/watch/thread.rs` |
+//! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
+//! | `flood_…`: `large_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |
+//! | `wal_bytes`, `wipe_bytes`: `…_max_bytes`, `start_check_bytes` | `StoreLimits` | `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
+//! | `connections`, `streams_per_peer`, `chats_bytes`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
+//! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `ai_sdk/intake.rs` |
+//! | `header_bytes`, `headers`; `import_…` | `PresentationConfig` | `guard/head.rs`; `import.rs` |
+//! | `subscriptions_per_connection`, `stream_turn_bytes` | `PresentationConfig` | `ws/connection.rs`, `waits.rs` |
+//! | `send_buffer_bytes`, `send_timeout_s`: `no_progress` | `SocketLimits` | `socket.rs` |
+//! | `worker_threads`, `blocking_threads`, `time_slice_us` | none | `cli.rs` |
+//!
+//! Some keys set several limits:
+//!
+//! * `connections`: open TCP connections (`ServerLimits`), open streams (`PresentationConfig`), the connections of the TLS
+//!   part, and the backlog of the listener (both in `server.rs`);
+//! * `imports`: imports (`AdmissionLimits`), and files that are being received (`PresentationConfig`);
+//! * `result_grace_s`: also `ProcessLimits::exit_grace_ms`, for a program whose conversation has ended;
+//! * `full_disk_wait_s`: how long the journal waits (`SavingLimits`), and how long a supervisor does (`ProcessLimits`);
+//! * `kill_grace_s`: also for the runs that [`RunFolders`](tokenrail_runner::RunFolders) ends;
+//! * `idle_timeout_s`, `line_bytes`: also `idle_timeout_ms` and `event_bytes` of `ModelLimits` and `ProxyLimits`;
+//! * `send_timeout_s`: also `ServerLimits::flush_timeout`;
+//! * `list_agents`, `list_bytes`: also `list_items` and `list_bytes` of `PresentationConfig`.
 
 use std::time::Duration;
 
@@ -57,7 +100,7 @@ fn in_us(time: Duration) -> u64 {
 
 macro_rules! limits {
     ($defaults:ident: $($(#[$doc:meta])* $name:ident: $type:ty = $default:expr,)*) => {
-        /// Every bound of the system, with its default.
+        /// The limits, with their defaults.
         #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct LimitsConfig {
@@ -207,7 +250,7 @@ limits! { defaults:
     start_check_bytes: u64 = defaults.store.start_check_bytes,
     /// The largest database that is rewritten after a purge to remove every trace of the purged data, in bytes.
     wipe_bytes: u64 = defaults.store.wipe_max_bytes,
-    /// Connections at the same time.
+    /// Connections at the same time, and also streams (event streams and `WebSockets`).
     connections: usize = defaults.presentation.connections,
     /// Event streams and `WebSockets` of one client address. Loopback addresses have no limit.
     streams_per_peer: usize = defaults.presentation.streams_per_peer,

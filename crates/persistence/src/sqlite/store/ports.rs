@@ -9,8 +9,7 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit,
-    TurnRange,
+    ListBounds, ListPage, MessagePage, PageLimit, Recalled, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::SqliteStore;
@@ -24,7 +23,7 @@ use crate::sqlite::statements::commands::{
     PurgeCommand, StopTurnCommand,
 };
 use crate::sqlite::statements::edit::EditCommand;
-use crate::sqlite::statements::{agents, compaction, journal, keys, messages, turns};
+use crate::sqlite::statements::{agents, journal, keys, messages, turns};
 
 #[async_trait]
 impl IJournal for SqliteStore {
@@ -42,14 +41,7 @@ impl IJournal for SqliteStore {
     }
 
     async fn compact_next(&self) -> StoreResult<bool> {
-        let limits = self.inner.config.limits.clone();
-        let reading = limits.clone();
-        let Some(unpacked) = self.read_with(move |db| compaction::read(db, &reading)).await? else {
-            return Ok(false);
-        };
-        let packing = tokio::task::spawn_blocking(move || unpacked.pack(&limits));
-        let command = packing.await.map_err(|error| StoreError::Unavailable(Box::new(error)))??;
-        self.write(command).await.map(|()| true)
+        self.compact().await
     }
 }
 

@@ -1,4 +1,4 @@
-//! The REST API that Letta's clients and its command-line tool use, and the streams of seed 004. An agent, its
+//! The REST API that Letta's clients and its command-line tool use, and the streams of its messages. An agent, its
 //! conversation and its runs are views of one agent and its turns, so nothing about them is stored.
 
 pub(crate) mod agents;

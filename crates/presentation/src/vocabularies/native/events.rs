@@ -6,9 +6,7 @@ use tokenrail_domain::{AgentId, Event, Sequence};
 use super::Detail;
 use super::dto::deltas::{DeltasDto, PageItemDto};
 use super::dto::message::AgentMessageDto;
-use crate::blocks::BlockWriter;
 use crate::fold::{Begins, Fold, Frames, Vocabulary};
-use crate::json::JsonList;
 
 /// The event name of packed deltas.
 const DELTAS: &str = "deltas";
@@ -24,9 +22,9 @@ impl Vocabulary for Events {
 /// An event, or packed deltas.
 pub(crate) struct EventFrame<'f> {
     /// The number of the event, or of the last delta.
-    sequence: Sequence,
-    name: &'f str,
-    value: PageItemDto<'f>,
+    pub(super) sequence: Sequence,
+    pub(super) name: &'f str,
+    pub(super) value: PageItemDto<'f>,
 }
 
 /// The fold of events over HTTP. The frame of an event follows from that event alone.
@@ -64,26 +62,5 @@ impl Fold for EventFold {
             let value = PageItemDto::Deltas(&deltas);
             out.frame(EventFrame { sequence: last.sequence, name: DELTAS, value });
         }
-    }
-}
-
-/// Writes blocks of the native event stream.
-#[derive(Debug, Default)]
-pub(crate) struct EventBlocks {
-    pub(super) out: BlockWriter,
-    /// Whether blocks have names. `EventSource.onmessage` receives only blocks without a name.
-    pub(super) named: bool,
-}
-
-impl Frames<Events> for EventBlocks {
-    fn frame(&mut self, frame: EventFrame<'_>) {
-        let EventFrame { sequence, name, value } = frame;
-        self.out.block(Some(sequence.0), self.named.then_some(name), &value);
-    }
-}
-
-impl Frames<Events> for JsonList {
-    fn frame(&mut self, frame: EventFrame<'_>) {
-        self.item(&frame.value);
     }
 }

@@ -1,4 +1,4 @@
-//! The frames of the WebSocket dialects, and how they are written.
+//! The frames of the WebSocket dialects. `transport` writes them.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -105,31 +105,9 @@ pub(crate) struct TextPiece {
     frame: TextFrame,
 }
 
-impl Frames<Native> for FrameWriter {
-    fn frame(&mut self, frame: NativeFrame<'_>) {
-        match frame {
-            NativeFrame::Text(said) => said.tell(false, self),
-            NativeFrame::Whole { at, session, kind, payload } => payload.write(at, session, kind, self),
-        }
-    }
-}
-
-impl Frames<Native> for Vec<Piece> {
-    fn frame(&mut self, frame: NativeFrame<'_>) {
-        self.push(match frame {
-            NativeFrame::Text(said) => Piece::Text(said.into()),
-            whole @ NativeFrame::Whole { .. } => {
-                let mut out = FrameWriter::default();
-                out.frame(whole);
-                Piece::Frames(out.into_bytes())
-            }
-        });
-    }
-}
-
 impl SpokenText<'_> {
     /// Sends the frame. `more` is true if the text of the event continues in the next frame.
-    fn tell(&self, more: bool, out: &mut FrameWriter) {
+    pub(super) fn tell(&self, more: bool, out: &mut FrameWriter) {
         let Self { agent, turn, message, sequence, at, text, frame } = *self;
         let (agent_id, message_id) = (agent.into(), IdText(message_id(agent, turn, message)));
         match frame {

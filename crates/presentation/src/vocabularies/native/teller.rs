@@ -1,20 +1,20 @@
 //! The frames of one subscription, in its dialect and from its cursor on.
 
 use bytes::Bytes;
-use tokenrail_application::{Page, Rendering};
+use tokenrail_application::Page;
 use tokenrail_domain::{Assembler, Event, Sequence};
 
 use super::fold::DialectFold;
 use super::frame::Piece;
 use super::joined::Joined;
-use super::writing::frames;
-use crate::fold::{Begins, Fold, skip, written};
+use super::writing::page_of_frames;
+use crate::fold::{Begins, Fold, skip};
 
 /// Writes the frames of one subscription.
 #[derive(Debug)]
 pub(crate) struct Teller {
     fold: DialectFold,
-    /// Events up to this one are taken in, but their frames are not sent.
+    /// The fold applies the events up to this one silently.
     after: Sequence,
     /// The open messages up to that event, for a follower that starts in the middle of a message.
     joining: Option<Assembler>,
@@ -52,7 +52,8 @@ impl Words {
 }
 
 impl Teller {
-    /// Sends the events after `after`. `joins` means that the follower starts there for the first time.
+    /// Sends the events after `after`. `joins`: the client has no earlier frames, so the text of an open message is
+    /// repeated.
     pub(crate) fn new(fold: DialectFold, after: Sequence, joins: bool, telling: Telling) -> Self {
         let joining = (joins && fold.tells_what_was_said()).then(Assembler::default);
         // A fold that needs its whole turn takes in the events up to `after`, but does not send them.
@@ -79,10 +80,7 @@ impl Teller {
         }
         let packed = self.telling == Telling::Packed;
         let Some(last) = known.last() else {
-            let form = u8::from(packed);
-            return Words::Frames(written(&mut self.fold, form, page, |fold, events| {
-                render(fold, packed, events)
-            }));
+            return Words::Frames(page_of_frames(&mut self.fold, packed, page));
         };
         let mut out = Joined::new(packed);
         if last.sequence == self.after
@@ -102,13 +100,4 @@ impl Teller {
             }
         }
     }
-}
-
-fn render(fold: &mut DialectFold, packed: bool, events: &[Event]) -> Rendering {
-    if let DialectFold::Agent(fold) = fold {
-        return frames(fold, events);
-    }
-    let mut out = Joined::new(packed);
-    let ends = out.take(fold, events);
-    Rendering { bytes: out.into_bytes(), ends }
 }

@@ -9,7 +9,8 @@ use tokenrail_ports::testing::samples::{self, Scribe};
 
 use super::Detail;
 use super::agent::AgentFold;
-use super::events::{EventBlocks, EventFold};
+use super::events::EventFold;
+use super::transport::EventBlocks;
 use crate::fold::Fold as _;
 use crate::frames::{FrameWriter, payloads};
 

@@ -5,7 +5,10 @@ use tokenrail_application::{Page, Rendering};
 use tokenrail_domain::{AgentId, Event};
 
 use super::agent::AgentFold;
-use super::events::{EventBlocks, EventFold};
+use super::events::EventFold;
+use super::fold::DialectFold;
+use super::joined::Joined;
+use super::transport::EventBlocks;
 use super::{Detail, Packed};
 use crate::blocks::BlockWriter;
 use crate::fold::{Fold as _, written};
@@ -38,6 +41,22 @@ pub(super) fn blocks(fold: &mut EventFold, detail: Detail, named: bool, events: 
     let mut out = EventBlocks { out: BlockWriter::default(), named };
     let ends = detail.ends(fold, events, &mut out, |out| out.out.len());
     Rendering { bytes: out.out.take(), ends }
+}
+
+/// Writes a page as WebSocket frames of a dialect. If `packed`, consecutive text of one message shares a frame.
+///
+/// The next step is `event` of the dialect's fold (`agent`, `message` or `stream`), which passes frames to `transport`.
+pub(super) fn page_of_frames(fold: &mut DialectFold, packed: bool, page: &Page) -> Bytes {
+    written(fold, u8::from(packed), page, |fold, events| render(fold, packed, events))
+}
+
+fn render(fold: &mut DialectFold, packed: bool, events: &[Event]) -> Rendering {
+    if let DialectFold::Agent(fold) = fold {
+        return frames(fold, events);
+    }
+    let mut out = Joined::new(packed);
+    let ends = out.take(fold, events);
+    Rendering { bytes: out.into_bytes(), ends }
 }
 
 /// Writes events as frames of the dialect `agent`.

@@ -1,4 +1,4 @@
-//! The part of a spool that belongs to one run.
+//! A spool may serve several runs: the first turn of a process, and each further one.
 
 use super::{NextLook, Rest};
 use crate::{FramerLimits, LineFramer};

@@ -1,4 +1,4 @@
-//! Messages to the supervisor and to the `converse` process. Each has a FIFO in the run folder.
+//! Messages to the supervisor and to the `converse` process. Each has a FIFO in the run folder: `control` and `answers`.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};
@@ -22,7 +22,7 @@ const ASK_PATIENCE: Duration = Duration::from_secs(1);
 const TELL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl ProcessRun {
-    /// Sends a message to the `converse` process.
+    /// Sends a message to the `converse` process, which reads it in `converse/answers.rs`.
     ///
     /// # Errors
     /// If the message is too long, if nobody reads the FIFO ([`is_unread`]), or if the FIFO stays full.
@@ -45,7 +45,7 @@ impl ProcessRun {
     /// agent can stop its supervisor: both are processes of the same user.
     pub(super) fn patience(&self) -> Duration {
         let ProcessLimits { cancel_grace_ms, leftover_grace_ms, kill_grace_ms, .. } = self.limits;
-        // The time to list the processes may add half of the last one.
+        // Listing the processes may extend `kill_grace` by half.
         let sweep_ms = leftover_grace_ms + kill_grace_ms + kill_grace_ms / 2;
         Duration::from_millis(cancel_grace_ms + sweep_ms) + SUPERVISOR_PATIENCE
     }
@@ -56,6 +56,7 @@ impl ProcessRun {
         CancelLine { grace, kill }.to_line()
     }
 
+    /// Asks the supervisor to stop the agent. It reads that in `supervisor/control.rs`.
     pub(super) async fn ask_to_stop(&self) -> io::Result<()> {
         let control = pipe::OpenOptions::new().open_sender(self.folder.control())?;
         let command = self.stop_command();

@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, Result};
 
 use super::gather::Gathered;
-use super::{Runs, Shared, planted};
+use super::{Shared, planted};
 use crate::run_folder::Begun;
 
 /// How often the thread counts how many processes have begun on the machine.
@@ -111,27 +111,5 @@ impl Work {
         // Resets the counter. What has changed is in `runs`.
         let _ = rustix::io::read(&self.shared.wake_up, &mut [0; 8]);
         Ok(())
-    }
-}
-
-impl Runs {
-    /// When to wake even if nothing happens. `None` if nothing runs.
-    fn next_work(&self, poll: Instant, count: Instant) -> Option<Instant> {
-        let poll = (!self.polled.is_empty()).then_some(poll);
-        let count = (!self.folders.is_empty()).then_some(count);
-        poll.into_iter().chain(count).min()
-    }
-
-    /// Wakes each run whose folder has changed. Returns whether there was one.
-    fn wake(&self, gathered: &Gathered) -> bool {
-        if gathered.lost {
-            let polled = self.polled.iter().map(|polled| polled.waiting());
-            for changed in self.watched.values().flatten().chain(polled) {
-                changed.notify_one();
-            }
-            return true;
-        }
-        let woken = gathered.changed.iter().filter_map(|descriptor| self.watched.get(descriptor)).flatten();
-        woken.map(|changed| changed.notify_one()).count() != 0
     }
 }

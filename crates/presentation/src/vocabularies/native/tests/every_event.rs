@@ -7,7 +7,8 @@ use crate::frames::{FrameWriter, payloads};
 use crate::tests::journals::{STORIES, events, written};
 use crate::vocabularies::native::Detail;
 use crate::vocabularies::native::agent::AgentFold;
-use crate::vocabularies::native::events::{EventBlocks, EventFold};
+use crate::vocabularies::native::events::EventFold;
+use crate::vocabularies::native::transport::EventBlocks;
 
 fn frames(of: &Agent, events: &[Event]) -> String {
     let mut out = FrameWriter::default();

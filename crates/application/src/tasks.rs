@@ -1,0 +1,35 @@
+//! Spawns the tasks of agents. A use case that has saved a turn calls this. The next step is `AgentTask::run`, in
+//! `agent_task`.
+
+use std::sync::Arc;
+
+use tokenrail_domain::{Agent, Copied};
+
+use crate::agent_task::AgentTask;
+use crate::planted::{self, Bug, is_planted};
+use crate::service::AgentService;
+
+impl AgentService {
+    /// Makes sure that a task runs an agent whose command is repeated or may have been saved. The first attempt may
+    /// have been answered with an unknown outcome. Then no task runs the agent yet.
+    pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
+        if planted::unless(Bug::KnownIsNotRun) {
+            self.ensure_task(agent);
+        }
+    }
+
+    /// Makes sure that a task runs the agent's open turns.
+    pub(crate) fn ensure_task(&self, agent: &Agent) {
+        let tail = self.core.tails.of(agent.id);
+        if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
+            let core = Arc::clone(&self.core);
+            let cancel_on_disconnect = agent.cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
+            let replay = match agent.copy {
+                Some(Copied::Replay(replay)) => Some(replay),
+                Some(Copied::File) | None => None,
+            };
+            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect, replay };
+            self.core.tracker.spawn_on(task.run(), &self.core.runtime);
+        }
+    }
+}
