@@ -89,7 +89,7 @@ async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
         tab.click(&format!("{} input", row(id))).await;
     }
     tab.click("[data-testid=selection] button:has-text('Delete')").await;
-    tab.click("[data-testid=selection] button:has-text('Confirm: delete 2 agents')").await;
+    tab.click("[data-testid=selection] button:has-text('Delete 2 agents?')").await;
     counts(&tab, "0 in total").await;
     assert_eq!(server.get("/api/agents").await, json!([]));
     assert_eq!(server.get("/api/agents?archived=true").await[0]["id"], json!(three));

@@ -74,7 +74,7 @@ test("an agent is renamed, pinned, archived and deleted from its row", async () 
   await press("Actions for Do a");
   await press("Delete");
   expect(fake.remove).not.toHaveBeenCalled();
-  await press("Confirm delete");
+  await press("Delete this agent?");
   expect(fake.remove).toHaveBeenLastCalledWith("a");
 });
 
@@ -125,13 +125,13 @@ test("an action with several agents says with which it failed, and these stay se
   expect([box("b").checked, box("c").checked]).toEqual([true, false]);
 });
 
-test("only agents that run are cancelled", async () => {
+test("only agents that run are stopped", async () => {
   show(agents);
   await press("Select");
   fireEvent.click(box("a"));
-  expect(screen.getByRole<HTMLButtonElement>("button", { name: "Cancel" }).disabled).toBe(true);
+  expect(screen.getByRole<HTMLButtonElement>("button", { name: "Stop" }).disabled).toBe(true);
   fireEvent.click(box("c"));
-  await press("Cancel");
+  await press("Stop");
   expect(fake.cancel.mock.calls.map(([id]) => id)).toEqual(["c"]);
 });
 
@@ -141,7 +141,7 @@ test("a deletion says how many agents it deletes, and waits for a confirmation",
   for (const id of ["a", "b"]) fireEvent.click(box(id));
   await press("Delete");
   expect(fake.remove).not.toHaveBeenCalled();
-  await press("Confirm: delete 2 agents");
+  await press("Delete 2 agents?");
   expect(fake.remove.mock.calls.map(([id]) => id)).toEqual(["a", "b"]);
   expect(screen.queryByTestId("selection")).toBeNull();
 });

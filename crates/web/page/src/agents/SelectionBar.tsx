@@ -19,7 +19,7 @@ interface Act {
 const acts = {
   archive: { verb: "archive", run: (client, { id }) => client.edit(id, { archived: true }) },
   unarchive: { verb: "unarchive", run: (client, { id }) => client.edit(id, { archived: false }) },
-  cancel: { verb: "cancel", run: (client, { id }) => client.cancel(id) },
+  stop: { verb: "stop", run: (client, { id }) => client.cancel(id) },
   delete: { verb: "delete", run: (client, { id }) => client.remove(id) },
 } as const satisfies Record<string, Act>;
 
@@ -63,7 +63,7 @@ export function SelectionBar({ chosen, archived, onRemain, onEnd }: Props) {
           disabled={isIdle}
           onClick={() => run(archived ? acts.unarchive : acts.archive, chosen)}
         />
-        <Action icon="stop" name="Cancel" disabled={busy || active.length === 0} onClick={() => run(acts.cancel, active)} />
+        <Action icon="stop" name="Stop" disabled={busy || active.length === 0} onClick={() => run(acts.stop, active)} />
         <Delete count={chosen.length} disabled={isIdle} onConfirm={() => run(acts.delete, chosen)} />
       </div>
       {failures && <Failures {...failures} />}
@@ -102,7 +102,7 @@ function Delete({ count, disabled, onConfirm }: DeleteProps) {
   };
   return (
     <button type="button" className="button danger" autoFocus onBlur={() => setAsked(false)} onClick={confirm}>
-      Confirm: delete {counted(count, "agent")}
+      Delete {counted(count, "agent")}?
     </button>
   );
 }

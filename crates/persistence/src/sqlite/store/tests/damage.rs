@@ -67,12 +67,12 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 6 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 7 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 6 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 7 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 5 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 6 })), "{found:?}");
 }
 
 #[test]
@@ -224,7 +224,8 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
     store.close().await;
     edit(
         &folder,
-        "ALTER TABLE turns DROP COLUMN ended_at;
+        "ALTER TABLE turns DROP COLUMN base_commit;
+        ALTER TABLE turns DROP COLUMN ended_at;
         ALTER TABLE turns DROP COLUMN stop_reason;
         ALTER TABLE commits DROP COLUMN to_wipe;
         ALTER TABLE journal DROP COLUMN checksum;
