@@ -74,7 +74,7 @@ test("an agent is renamed, pinned, archived and deleted from its row", async () 
   await press("Actions for Do a");
   await press("Delete");
   expect(fake.remove).not.toHaveBeenCalled();
-  await press("Confirm delete");
+  await press("Delete this agent?");
   expect(fake.remove).toHaveBeenLastCalledWith("a");
 });
 

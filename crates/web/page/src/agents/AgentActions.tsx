@@ -102,7 +102,7 @@ function Remove({ onConfirm }: { readonly onConfirm: () => void }) {
   }
   return (
     <button type="button" className="button danger" autoFocus onBlur={() => setAsked(false)} onClick={onConfirm}>
-      Confirm delete
+      Delete this agent?
     </button>
   );
 }
