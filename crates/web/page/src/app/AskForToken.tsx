@@ -33,7 +33,8 @@ export function AskForToken({ door, onLogin }: Props) {
         <h1>{headings[door]}</h1>
         <p>
           On the server's machine, <code>tokenrail open</code> prints a link that logs this browser in. Open that link,
-          or paste it here. <code>tokenrail token</code> prints the access token, which you can paste instead. This browser then stays logged in.
+          or paste it here. <code>tokenrail token</code> prints the access token, which you can paste instead. This
+          browser then stays logged in.
         </p>
         <label className="field">
           <span>Link or token</span>

@@ -72,7 +72,8 @@ function Disconnected({ retryAt }: { readonly retryAt: number }) {
     <Line state="away">
       <Icon name="alert" />
       <span>
-        <span role="status">{isFinal ? "Disconnected." : "Connection lost."}</span> {isFinal ? sentence(now.error?.message ?? "") : <Retry at={retryAt} />}
+        <span role="status">{isFinal ? "Disconnected." : "Connection lost."}</span>{" "}
+        {isFinal ? sentence(now.error?.message ?? "") : <Retry at={retryAt} />}
       </span>
       <button type="button" className="button" onClick={isFinal ? () => location.reload() : connection.retryNow}>
         {isFinal ? "Reload the page" : "Try again"}
