@@ -246,16 +246,6 @@ mod tests {
             accepts: Accepts::default(),
             ..question.clone()
         };
-        let resolved = |options: &[&str], text: Option<&str>, note: Option<&str>| {
-            let reply = PermissionReply {
-                options: options.iter().map(|option| (*option).to_owned()).collect(),
-                text: text.map(str::to_owned),
-                note: note.map(str::to_owned),
-            };
-            let resolution = Resolution::new("1-1".to_owned(), reply.clone(), ResolvedBy::User);
-            assert_eq!(resolution.reply(), reply);
-            OwnLine::PermissionResolved(resolution)
-        };
         for (line, written) in [
             (OwnLine::Sent { id: 1, method: "a/b".into() }, r#""sent","id":1,"method":"a/b"}"#),
             (
@@ -265,19 +255,6 @@ mod tests {
             (
                 OwnLine::PermissionRequest(older),
                 r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}"#,
-            ),
-            (
-                resolved(&["y"], None, None),
-                r#""permission_resolved","requestId":"1-1","optionId":"y","by":"user"}"#,
-            ),
-            (resolved(&[], None, None), r#""permission_resolved","requestId":"1-1","by":"user"}"#),
-            (
-                resolved(&["a", "b"], Some("c"), None),
-                r#""permission_resolved","requestId":"1-1","optionId":"a","by":"user","optionIds":["a","b"],"text":"c"}"#,
-            ),
-            (
-                resolved(&["n"], None, Some("why")),
-                r#""permission_resolved","requestId":"1-1","optionId":"n","by":"user","note":"why"}"#,
             ),
             (OwnLine::Rests {}, r#""rests"}"#),
             (OwnLine::Further { turn: 4 }, r#""further","turn":4}"#),
@@ -300,6 +277,40 @@ mod tests {
             assert_eq!(serde_json::to_string(&read).unwrap(), written);
         }
         assert_eq!(serde_json::to_vec(&OwnLine::Rests {}).unwrap(), OwnLine::RESTS);
+    }
+
+    #[test]
+    fn the_whole_answer_to_a_request_is_in_its_line() {
+        let resolved = |options: &[&str], text: Option<&str>, note: Option<&str>| {
+            let reply = PermissionReply {
+                options: options.iter().map(|option| (*option).to_owned()).collect(),
+                text: text.map(str::to_owned),
+                note: note.map(str::to_owned),
+            };
+            let resolution = Resolution::new("1-1".to_owned(), reply.clone(), ResolvedBy::User);
+            assert_eq!(resolution.reply(), reply);
+            OwnLine::PermissionResolved(resolution)
+        };
+        for (line, written) in [
+            (
+                resolved(&["y"], None, None),
+                r#""permission_resolved","requestId":"1-1","optionId":"y","by":"user"}"#,
+            ),
+            (resolved(&[], None, None), r#""permission_resolved","requestId":"1-1","by":"user"}"#),
+            (
+                resolved(&["a", "b"], Some("c"), None),
+                r#""permission_resolved","requestId":"1-1","optionId":"a","by":"user","optionIds":["a","b"],"text":"c"}"#,
+            ),
+            (
+                resolved(&["n"], None, Some("why")),
+                r#""permission_resolved","requestId":"1-1","optionId":"n","by":"user","note":"why"}"#,
+            ),
+        ] {
+            let written = format!("{{\"tokenrail\":{written}");
+            assert_eq!(serde_json::to_string(&line).unwrap(), written);
+            let OwnLine::PermissionResolved(read) = OwnLine::read(&written).unwrap() else { panic!() };
+            assert_eq!(serde_json::to_string(&OwnLine::PermissionResolved(read)).unwrap(), written);
+        }
     }
 
     #[test]

@@ -118,9 +118,10 @@ async fn what_a_request_does_not_accept_is_refused_with_advice_and_leaves_it_ope
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_with_another_note_than_the_one_that_settled_the_request_is_too_late() {
+    let both_answered = Arc::new(Notify::new());
     let script = vec![
         Step::line("ask 1-1 yes no +"),
-        Step::UntilAnswered,
+        Step::Gate(Arc::clone(&both_answered)),
         Step::line("settle 1-1 no this"),
         Step::line("close done"),
     ];
@@ -128,7 +129,14 @@ async fn an_answer_with_another_note_than_the_one_that_settled_the_request_is_to
     let id = h.launch("go").await;
     h.wait_for(id, |event| is(&event.body, Notice::PERMISSION_REQUEST)).await;
     let (other, this) = (rich(&["no"], None, Some("other")), rich(&["no"], None, Some("this")));
-    let (other, this) = futures_util::join!(h.service.answer(id, other), h.service.answer(id, this));
+    let mut answers =
+        std::pin::pin!(futures_util::future::join(h.service.answer(id, other), h.service.answer(id, this)));
+    while h.runner.answers().len() < 2 {
+        assert!(futures_util::poll!(&mut answers).is_pending());
+        tokio::task::yield_now().await;
+    }
+    both_answered.notify_one();
+    let (other, this) = answers.await;
     assert!(matches!(other, Err(Refusal::QuestionSettled(_))), "{other:?}");
     assert_eq!(this.unwrap(), AnswerOutcome::Settled);
 }

@@ -319,7 +319,7 @@ export type Turn = {
    * run it did so.
    */
   run: number;
-  /** `queued`, `running`, or its outcome. */
+  /** `queued`, `running`, or its outcome. `cancelled` already when it is withdrawn. */
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
@@ -352,7 +352,7 @@ export type TurnRecord = {
    * run it did so.
    */
   run: number;
-  /** `queued`, `running`, or its outcome. */
+  /** `queued`, `running`, or its outcome. `cancelled` already when it is withdrawn. */
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
@@ -388,9 +388,13 @@ export type PermissionState = {
   /** `pending` if the agent has not accepted the answer yet; its events will show the outcome. */
   state: "selected" | "cancelled" | "pending";
   optionId?: string;
+  /** All options of the answer, if there are several. */
+  optionIds?: Array<string>;
+  text?: string;
+  note?: string;
 };
 
-/** The answer to a permission request: exactly one of the two fields. */
+/** The answer to a permission request: one option, or what else the request accepts, or `cancelled`. */
 export type PermissionAnswer = {
   /** The id of one of the request's options. */
   optionId?: string;

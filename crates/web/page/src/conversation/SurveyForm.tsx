@@ -102,8 +102,8 @@ function Legend({ survey: { header, text, takesSeveral } }: { readonly survey: S
     <legend>
       <Icon name="alert" />
       {header && <span className="survey-header">{header}</span>}{" "}
-      <span>{text}</span>
-      {takesSeveral && <span className="survey-several"> (several answers are possible)</span>}
+      <span>{text}</span>{" "}
+      {takesSeveral && <span className="survey-several">(several answers are possible)</span>}
     </legend>
   );
 }

@@ -11,7 +11,7 @@ impl LettaFold {
     pub(super) fn notice(&mut self, event: &Event, notice: &Notice, out: &mut Vec<LettaFrame>) {
         let said = match QuestionNotice::of(notice) {
             Some(QuestionNotice::Asked(question)) => Some(self.asked(event, question)),
-            Some(QuestionNotice::Settled(settling)) => self.settled(settling),
+            Some(QuestionNotice::Settled(settling)) => self.settled(&settling),
             None => None,
         };
         out.extend(said.map(|said| LettaFrame::Message(Box::new(self.of_event(event, said)))));
@@ -30,8 +30,8 @@ impl LettaFold {
         LettaSaid::ApprovalRequest { tool_call, tool_calls, request_id: question.request_id }
     }
 
-    fn settled(&mut self, settling: Settling) -> Option<LettaSaid> {
-        let verdict = self.approvals.settle(&settling)?;
+    fn settled(&mut self, settling: &Settling) -> Option<LettaSaid> {
+        let verdict = self.approvals.settle(settling)?;
         let approval_request_id = self.asked_in.remove(&settling.request_id)?;
         let reason = settling.reason().to_owned();
         let approval = LettaApproval {
