@@ -9,7 +9,7 @@
 //! | [`turn_end`] | the end of a turn: `conclude`, `end`, `take_end`; the agent's own turns: `take_own_turn` |
 //! | [`mark`] | output that cannot be saved: `mark`, `leave_out`, `abandon_since` |
 //!
-//! [`pending`], [`offsets`] and [`turn`](self::turn) have types of their own.
+//! [`pending`], [`offsets`] and [`turn`] have types of their own.
 
 mod mark;
 mod offsets;

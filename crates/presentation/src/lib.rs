@@ -19,6 +19,7 @@
 //! | `listen`, `socket`, `forwarded` | serves a TCP listener; accepted connections; those that the TLS part passes on |
 //! | `guard` | runs before and after every route |
 //! | `tickets`, `sessions`, `peer`, `limiter` | what the guard remembers and counts |
+//! | `derived_key` | keys that are derived from the token |
 //! | `config` | access rules and limits |
 //! | `waits` | timers of connections, and the turns that they take |
 //!

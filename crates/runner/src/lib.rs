@@ -33,6 +33,7 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | `workspace`, `allowed_folders` | the folders in which agents work; those that the machine's user has allowed |
+//! | `repository` | the git repositories of these folders |
 //! | `framer`, `sse` | bytes in, lines or server-sent events out |
 //! | `error_status`, `causes` | what an HTTP status says about an error; an error with its causes as one line |
 //! | `deadline`, `time_slice` | waits for a deadline that may be absent; how soon a thread gets the processor |

@@ -9,7 +9,7 @@
 //! | `queued_turns`, `imports` | `AdmissionLimits` | `use_cases/send.rs`, `import.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs` |
 //! | `message_bytes`, `spool_bytes` | `RunLimits` | `pump.rs` |
-//! | `answer_timeout_s`, `command_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs` |
+//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs` |
 //! | `idempotency_hours`: `idempotency_age` | `CommandLimits` | `use_cases/keys.rs` |
 //! | `shutdown_timeout_s`: `stop_timeout` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
@@ -19,12 +19,13 @@
 //! | `line_bytes`, `output_lines`, `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `process/run.rs`, `supervisor/` |
 //! | `agent_…`, `stderr_bytes`, `exit_patience_s` | `ProcessLimits` | `supervisor/` |
 //! | `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `converse/` |
+//! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
 //! | `resting_agents`, `spawn_timeout_s` | `ProcessLimits` | `process/resting.rs`, `process/runner.rs` |
 //! | `run_gather_us`: `pause`, `run_poll_ms`: `poll` | `WatchLimits` | `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
 //! | `flood_…`: `large_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |
 //! | `wal_bytes`, `wipe_bytes`: `…_max_bytes`, `start_check_bytes` | `StoreLimits` | `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
-//! | `connections`, `streams_per_peer`, `chats_bytes`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
+//! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
 //! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `ai_sdk/intake.rs` |
 //! | `header_bytes`, `headers`; `import_…` | `PresentationConfig` | `guard/head.rs`; `import.rs` |
 //! | `subscriptions_per_connection`, `stream_turn_bytes` | `PresentationConfig` | `ws/connection.rs`, `waits.rs` |

@@ -45,7 +45,7 @@ impl ProcessRun {
     /// agent can stop its supervisor: both are processes of the same user.
     pub(super) fn patience(&self) -> Duration {
         let ProcessLimits { cancel_grace_ms, leftover_grace_ms, kill_grace_ms, .. } = self.limits;
-        // Listing the processes may extend `kill_grace` by half.
+        // Listing the processes may extend `kill_grace_ms` by half.
         let sweep_ms = leftover_grace_ms + kill_grace_ms + kill_grace_ms / 2;
         Duration::from_millis(cancel_grace_ms + sweep_ms) + SUPERVISOR_PATIENCE
     }
