@@ -26,7 +26,7 @@ async fn the_page_shows_what_an_agent_has_changed() {
             .await;
         assert_eq!(tab.faults().await, [""; 0], "phone: {phone}");
         tab.click(".changes [aria-label=Layout] button:last-child").await;
-        tab.until_there(".changed-file .split-pair").await;
+        tab.until_there(".changed-file .diff-pair").await;
         assert_eq!(tab.faults().await, [""; 0], "phone: {phone}, split");
         tab.click(".changes [aria-label=Source] button:last-child").await;
         tab.until(&format!("{ENTRIES} === 'Mmodifieda.txt+1 −1'")).await;

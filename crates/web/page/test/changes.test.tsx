@@ -5,7 +5,6 @@ import { beforeEach, expect, test, vi } from "vitest";
 
 import { type CalledFile, changingCalls, filesOfCalls, patchOfCalls } from "../src/conversation/changes/called.ts";
 import { filesOfPatch, hunksOf } from "../src/conversation/changes/patch.ts";
-import { pairsOf } from "../src/conversation/changes/SplitDiff.tsx";
 import { useChangesPanel } from "../src/conversation/changes/useChangesPanel.tsx";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
@@ -125,12 +124,8 @@ test("a diff of git has the numbers of its lines", () => {
   const hunks = file ? hunksOf(file) : [];
   const lines = hunks.flatMap(({ diff }) => diff.lines.map((line) => `${line.number}${line.mark}${textOfLine(line)}`));
   expect(lines).toEqual(["9 a", "9-b", "10+c", "11 d", "90-x", "91+y"]);
-  const pairs = pairsOf(hunks[0]?.diff.lines ?? []).map(({ before, after }) => [before?.number, after?.number]);
-  expect(pairs).toEqual([
-    [9, 9],
-    [9, 10],
-    [11, 11],
-  ]);
+  const unchanged = hunks.flatMap(({ diff }) => diff.lines.filter(({ mark }) => mark === " "));
+  expect(unchanged.map(({ oldNumber }) => oldNumber)).toEqual([8, 10]);
 });
 
 test("the patch of calls has the form that apply_patch reads", () => {
@@ -147,6 +142,7 @@ const git = (files: object[]): Changes =>
   ({ source: "git", turn: 1, base: "0123456789abcdef0123456789abcdef01234567", files, truncated: false }) as Changes;
 
 beforeEach(() => {
+  localStorage.clear();
   fake = new FakeClient();
   Object.assign(navigator, { clipboard: { writeText: vi.fn(() => Promise.resolve()) } });
 });
@@ -192,7 +188,7 @@ test("the panel lists git's files, and loads a diff when it is opened", async ()
   expect(await within(panel).findByText("y")).toBeTruthy();
   expect(fake.patch.mock.calls[0]?.[1]).toMatchObject({ file: { path: "a.txt" } });
   fireEvent.click(within(panel).getByRole("button", { name: "Split" }));
-  expect(panel.querySelectorAll(".split-pair")).toHaveLength(1);
+  expect([...panel.querySelectorAll(".diff-pair")].map((pair) => pair.textContent)).toEqual(["1-x\n1+y\n"]);
   fireEvent.click(within(panel).getByRole("button", { name: "Copy patch" }));
   expect(await within(panel).findByText("Copied")).toBeTruthy();
   expect(navigator.clipboard.writeText).toHaveBeenCalledWith(expect.stringContaining("+y"));

@@ -6,6 +6,7 @@ import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/Icon.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
 import { useKept } from "../kept.tsx";
+import { type Layout, useLayout } from "../tools/layout.ts";
 import { Counts } from "./Counts.tsx";
 import { CopyPatch } from "./CopyPatch.tsx";
 import { FileEntry } from "./FileEntry.tsx";
@@ -60,7 +61,7 @@ function Content({ agent, known, onClose, title }: Props & { readonly title: str
   const { git, called } = known;
   const hasBoth = git?.source === "git" && called.length > 0;
   const [wantsCalls, setWantsCalls] = useKept("changes from calls", false);
-  const [split, setSplit] = useKept("changes split", false);
+  const [layout, setLayout] = useLayout();
   const fromGit = git?.source === "git" && !(wantsCalls && hasBoth);
   // An unchanged file is not rendered again with each token.
   const files = useMemo(
@@ -91,14 +92,14 @@ function Content({ agent, known, onClose, title }: Props & { readonly title: str
         <Choice
           name="Layout"
           options={["Unified", "Split"]}
-          chosen={split ? 1 : 0}
-          onChoose={(at) => setSplit(at === 1)}
+          chosen={layout === "split" ? 1 : 0}
+          onChoose={(at) => setLayout(at === 1 ? "split" : "unified")}
         />
         {files.length > 0 && <CopyPatch agentId={agent.id} called={fromGit ? undefined : called} />}
       </div>
       {known.error && <Trouble error={known.error} onRetry={known.refresh} />}
       <p className="hint">{explained(known, fromGit)}</p>
-      <Files agentId={agent.id} files={files} split={split} version={known.version} />
+      <Files agentId={agent.id} files={files} layout={layout} version={known.version} />
       {git?.source === "git" && fromGit && git.truncated && (
         <p className="hint">There are more files. The server lists only the first {counted(files.length, "file")}.</p>
       )}
@@ -120,18 +121,18 @@ function explained({ git, called }: KnownChanges, fromGit: boolean): string {
 interface FilesProps {
   readonly agentId: string;
   readonly files: ReturnType<typeof shownFromGit>;
-  readonly split: boolean;
+  readonly layout: Layout;
   readonly version: number;
 }
 
-function Files({ agentId, files, split, version }: FilesProps) {
+function Files({ agentId, files, layout, version }: FilesProps) {
   const [all, setAll] = useState(false);
   const shown = all ? files : files.slice(0, shownFiles);
   return (
     <>
       <ul className="changed-files" data-testid="changed-files">
         {shown.map((file) => (
-          <FileEntry key={file.key} agentId={agentId} file={file} split={split} version={version} />
+          <FileEntry key={file.key} agentId={agentId} file={file} layout={layout} version={version} />
         ))}
       </ul>
       {shown.length < files.length && (

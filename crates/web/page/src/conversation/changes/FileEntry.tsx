@@ -6,24 +6,24 @@ import { Trouble } from "../../ui/Trouble.tsx";
 import { useKept } from "../kept.tsx";
 import { DiffView } from "../tools/DiffView.tsx";
 import { diffOf } from "../tools/diff.ts";
+import type { Layout } from "../tools/layout.ts";
 import { LineCounts } from "./Counts.tsx";
 import type { Step } from "./called.ts";
 import type { ShownFile } from "./files.ts";
 import { filesOfPatch, type Hunk, hunksOf } from "./patch.ts";
-import { SplitDiff } from "./SplitDiff.tsx";
 
 const marks = { added: "A", modified: "M", deleted: "D", renamed: "R", untracked: "U" } as const;
 
 interface Props {
   readonly agentId: string;
   readonly file: ShownFile;
-  readonly split: boolean;
+  readonly layout: Layout;
   /** Git's answer to which the file belongs. */
   readonly version: number;
 }
 
 /** One file of the list. Its diff is folded. */
-export const FileEntry = memo(function FileEntry({ agentId, file, split, version }: Props) {
+export const FileEntry = memo(function FileEntry({ agentId, file, layout, version }: Props) {
   const [open, setOpen] = useKept(`changes ${file.key}`, false);
   const { path, oldPath, status, added, removed } = file;
   return (
@@ -53,9 +53,9 @@ export const FileEntry = memo(function FileEntry({ agentId, file, split, version
         </span>
       </button>
       {open && (file.steps ? (
-        <Hunks id={file.key} hunks={file.steps.flatMap(hunksOfStep)} split={split} />
+        <Hunks id={file.key} hunks={file.steps.flatMap(hunksOfStep)} layout={layout} />
       ) : (
-        <GitDiff agentId={agentId} file={file} split={split} version={version} />
+        <GitDiff agentId={agentId} file={file} layout={layout} version={version} />
       ))}
     </li>
   );
@@ -68,7 +68,7 @@ function hunksOfStep(step: Step): Hunk[] {
 }
 
 /** Git's diff of one file, loaded when it is opened, and again when git has been asked again. */
-function GitDiff({ agentId, file, split, version }: Props) {
+function GitDiff({ agentId, file, layout, version }: Props) {
   const client = useTokenrail();
   const [loaded, setLoaded] = useState<{ hunks?: readonly Hunk[]; truncated?: boolean; error?: Error }>();
   const { path, oldPath } = file;
@@ -83,16 +83,12 @@ function GitDiff({ agentId, file, split, version }: Props) {
   if (!loaded) return <p className="hint">Loading…</p>;
   if (loaded.error) return <Trouble error={loaded.error} />;
   if (loaded.truncated) return <p className="hint">The diff of this file is too large to show.</p>;
-  return <Hunks id={file.key} hunks={loaded.hunks ?? []} split={split} />;
+  return <Hunks id={file.key} hunks={loaded.hunks ?? []} layout={layout} />;
 }
 
-function Hunks({ id, hunks, split }: { readonly id: string; readonly hunks: readonly Hunk[]; readonly split: boolean }) {
+function Hunks({ id, hunks, layout }: { readonly id: string; readonly hunks: readonly Hunk[]; readonly layout: Layout }) {
   if (hunks.length === 0) return <p className="hint">No lines to show.</p>;
-  return hunks.map(({ diff, hasNumbers }, at) =>
-    split ? (
-      <SplitDiff key={at} id={`${id} ${at}`} diff={diff} hasNumbers={hasNumbers} />
-    ) : (
-      <DiffView key={at} id={`${id} ${at}`} diff={diff} hasNumbers={hasNumbers} />
-    ),
-  );
+  return hunks.map(({ diff, hasNumbers }, at) => (
+    <DiffView key={at} id={`${id} ${at}`} diff={diff} hasNumbers={hasNumbers} layout={layout} />
+  ));
 }

@@ -105,7 +105,8 @@ export function hunksOf({ lines }: FilePatch): Hunk[] {
     if (hunks.length === 0) hunks.push({ lines: [], hasNumbers: false });
     if (mark !== "+") old++;
     if (mark !== "-") now++;
-    const line = { mark, pieces: [{ text: text.slice(1), isChanged: false }], number: mark === "-" ? old : now } as const;
+    const pieces = [{ text: text.slice(1), isChanged: false }];
+    const line: Line = { mark, pieces, number: mark === "-" ? old : now, ...(mark === " " && { oldNumber: old }) };
     hunks.at(-1)?.lines.push(line);
   }
   const number = (list: readonly Line[], mark: string) => list.filter((line) => line.mark === mark).length;

@@ -4,7 +4,7 @@ import { counted } from "../../ui/format.ts";
 import { useKept } from "../kept.tsx";
 import { type Diff, diffOf, type Line, pairsOf, visibleOf } from "./diff.ts";
 import type { Change } from "./kind.ts";
-import { layouts, useIsWide, useLayout } from "./layout.ts";
+import { type Layout, layouts, useIsWide, useLayout } from "./layout.ts";
 
 /** Lines that are shown until the user requests the rest. */
 const shownLines = 40;
@@ -14,15 +14,17 @@ interface Props {
   readonly diff: Diff;
   /** Whether the numbers of the lines in the file are known. */
   readonly hasNumbers: boolean;
+  /** The layout, if it is chosen elsewhere. Without it, the diff has a switch of its own. */
+  readonly layout?: Layout | undefined;
 }
 
 /** One change of a file, as removed and added lines. Unchanged lines are folded. */
-export function DiffView({ id, diff: { lines }, hasNumbers }: Props) {
+export function DiffView({ id, diff: { lines }, hasNumbers, layout }: Props) {
   const [all, setAll] = useKept(`${id} all`, false);
   const shown = all ? lines.map(() => true) : shownAtFirst(lines);
   const hidden = shown.filter((is) => !is).length;
   return (
-    <Frame lines={lines} shown={shown} hasNumbers={hasNumbers}>
+    <Frame lines={lines} shown={shown} hasNumbers={hasNumbers} layout={layout}>
       {(hidden > 0 || (all && shownAtFirst(lines).includes(false))) && (
         <button type="button" className="more" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show less" : `Show all: ${counted(hidden, "more line")}`}
@@ -50,21 +52,22 @@ interface FrameProps {
   readonly hasNumbers: boolean;
   /** Whether something around it scrolls. */
   readonly isWhole?: boolean;
+  readonly layout?: Layout | undefined;
   readonly children?: ReactNode;
 }
 
 /** The lines in the chosen layout, and a switch if there is room for both layouts. */
-function Frame({ lines, shown, hasNumbers, isWhole = false, children }: FrameProps) {
+function Frame({ lines, shown, hasNumbers, isWhole = false, layout: given, children }: FrameProps) {
   const frame = useRef<HTMLDivElement>(null);
   const [layout] = useLayout();
   // A file that is written has no old text, so there is nothing to compare.
-  const canSplit = useIsWide(frame) && !hasNumbers;
-  const isSplit = canSplit && layout === "split";
+  const canSplit = useIsWide(frame) && !hasNumbers && !given;
+  const isSplit = given ? given === "split" : canSplit && layout === "split";
   return (
     <div className="diff-frame" ref={frame}>
       {canSplit && <LayoutSwitch />}
       <pre className="diff" tabIndex={isWhole ? undefined : 0} role="group" aria-label="Changes" data-layout={isSplit ? "split" : "unified"}>
-        {isSplit ? <Pairs lines={lines} shown={shown} /> : <Lines lines={lines} shown={shown} hasNumbers={hasNumbers} />}
+        {isSplit ? <Pairs lines={lines} shown={shown} hasNumbers={hasNumbers} /> : <Lines lines={lines} shown={shown} hasNumbers={hasNumbers} />}
       </pre>
       {children}
     </div>
@@ -90,14 +93,14 @@ function Lines({ lines, shown, hasNumbers }: Pick<FrameProps, "lines" | "shown" 
   );
 }
 
-function Pairs({ lines, shown }: Pick<FrameProps, "lines" | "shown">) {
+function Pairs({ lines, shown, hasNumbers }: Pick<FrameProps, "lines" | "shown" | "hasNumbers">) {
   const pairs = pairsOf(lines, shown);
   const areShown = pairs.map(({ isShown }) => isShown);
   return pairs.map(({ left, right, isShown }, at) =>
     isShown ? (
       <span key={at} className="diff-pair">
-        <DiffLine line={left} />
-        <DiffLine line={right} />
+        <DiffLine line={left} hasNumbers={hasNumbers} number={left?.oldNumber} />
+        <DiffLine line={right} hasNumbers={hasNumbers} />
       </span>
     ) : (
       <Gap key={at} shown={areShown} at={at} />
@@ -117,12 +120,18 @@ function Gap({ shown, at }: { readonly shown: readonly boolean[]; readonly at: n
   );
 }
 
+interface LineProps {
+  readonly line: Line | undefined;
+  readonly hasNumbers: boolean;
+  readonly number?: number | undefined;
+}
+
 /** A line, or its empty place beside another line. */
-function DiffLine({ line, hasNumbers = false }: { readonly line: Line | undefined; readonly hasNumbers?: boolean }) {
+function DiffLine({ line, hasNumbers, number = line?.number }: LineProps) {
   if (!line) return <span className="diff-line" data-mark="none" />;
   return (
     <span className="diff-line" data-mark={line.mark}>
-      {hasNumbers && <span className="diff-number">{line.number}</span>}
+      {hasNumbers && <span className="diff-number">{number}</span>}
       <span className="diff-mark">{line.mark}</span>
       <span className="diff-text">
         {line.pieces.map(({ text, isChanged }, at) => (isChanged ? <mark key={at}>{text}</mark> : text))}

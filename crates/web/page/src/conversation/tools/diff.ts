@@ -21,6 +21,8 @@ export interface Line {
   readonly pieces: readonly Piece[];
   /** The number of the line in its text, from 1: in the new text, or in the old text for a removed line. */
   readonly number: number;
+  /** The number of an unchanged line in the old text, if it is known. */
+  readonly oldNumber?: number | undefined;
 }
 
 export interface Diff {
