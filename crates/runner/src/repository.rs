@@ -132,7 +132,7 @@ impl Repositories {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let scratch = self.scratch.join(format!("{}-{number}", std::process::id()));
         let (of, long_ids, index_bytes) = (place.clone(), base.as_str().len() == 64, self.limits.index_bytes);
-        let make = blocking(move || Shadow::make(scratch, &of, long_ids, index_bytes));
+        let make = blocking(move || Shadow::make(&scratch, &of, long_ids, index_bytes));
         let shadow = in_time(deadline, make).await?;
         let mut git = Git::new(program, shadow.path(), &place, deadline);
         git.take_settings(&place.common).await?;

@@ -25,7 +25,7 @@ impl AgentService {
     pub async fn changes(&self, id: AgentId, turn: Option<TurnNumber>) -> Result<AgentChanges, Refusal> {
         let (agent, turn, base) = self.changed_since(id, turn).await?;
         let changes = self.core.outside.repository.changes(Path::new(&agent.cwd), &base).await;
-        Ok(AgentChanges { turn, base, changes: changes.map_err(|error| refused(id, error))? })
+        Ok(AgentChanges { turn, base, changes: changes.map_err(|error| refused(id, &error))? })
     }
 
     /// The same changes as a unified diff: of all files, or of one.
@@ -40,7 +40,7 @@ impl AgentService {
     ) -> Result<Patch, Refusal> {
         let (agent, _, base) = self.changed_since(id, turn).await?;
         let patch = self.core.outside.repository.patch(Path::new(&agent.cwd), &base, file).await;
-        patch.map_err(|error| refused(id, error))
+        patch.map_err(|error| refused(id, &error))
     }
 
     async fn changed_since(
@@ -67,7 +67,7 @@ impl AgentService {
     }
 }
 
-fn refused(agent: AgentId, error: ChangesError) -> Refusal {
+fn refused(agent: AgentId, error: &ChangesError) -> Refusal {
     let why = match error {
         ChangesError::Busy => return Refusal::TooManyChanges,
         ChangesError::NoRepository => NoChanges::NoRepository,
@@ -75,7 +75,7 @@ fn refused(agent: AgentId, error: ChangesError) -> Refusal {
         ChangesError::NoGit => NoChanges::NoGit,
         ChangesError::TimedOut => NoChanges::TimedOut,
         ChangesError::Failed(_) => {
-            let error = &error as &dyn std::error::Error;
+            let error = error as &dyn std::error::Error;
             tracing::warn!(%agent, error, "cannot read the changes of a repository");
             NoChanges::GitFailed
         }

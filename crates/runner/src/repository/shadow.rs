@@ -18,8 +18,8 @@ pub(super) struct Shadow(PathBuf);
 
 impl Shadow {
     /// Blocks. `long_ids`: whether the repository uses SHA-256.
-    pub(super) fn make(path: PathBuf, place: &Place, long_ids: bool, index_bytes: u64) -> io::Result<Self> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
+    pub(super) fn make(path: &Path, place: &Place, long_ids: bool, index_bytes: u64) -> io::Result<Self> {
+        DirBuilder::new().recursive(true).mode(0o700).create(path)?;
         // Git runs in another folder.
         let shadow = Self(path.canonicalize()?);
         for folder in ["objects", "refs", "info"] {
