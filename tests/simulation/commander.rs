@@ -204,15 +204,16 @@ impl Commander {
     ) -> Result<(), Refusal> {
         let Some(turn) = self.sent.values().max().copied() else { return Ok(()) };
         let began = Instant::now();
+        // Noted first, because the server may be killed after it has saved the withdrawal.
+        let is_first = self.withdrawn.insert(turn);
         let told = service.withdraw_turn(agent, turn).await;
         world.check(bounds::command(
             began.elapsed(),
             world.faults.limits.commands.command_timeout,
             &world.faults,
         ));
-        match &told {
-            Err(refusal) if is_final(refusal) => {}
-            Ok(()) | Err(_) => _ = self.withdrawn.insert(turn),
+        if is_first && told.as_ref().is_err_and(is_final) {
+            self.withdrawn.remove(&turn);
         }
         told?;
         world.reach("a turn was withdrawn");
