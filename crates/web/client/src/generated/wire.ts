@@ -51,6 +51,7 @@ export type ProblemCode =
   | "agent_deleted"
   | "agent_read_only"
   | "agent_active"
+  | "changes_unavailable"
   | "already_resolved"
   | "turn_started"
   | "queue_full"
@@ -164,6 +165,10 @@ export type Agent = {
   updatedAt: IsoTime;
   endedAt?: IsoTime;
   deletedAt?: IsoTime;
+  /** Whether users want to see it before the others. */
+  pinned: boolean;
+  /** Whether lists leave it out. It comes back if it gets a message or asks for permission. */
+  archived: boolean;
   /** Why the newest turn failed. */
   error?: AgentError;
   /** Token usage of the newest turn, as the agent gave it. */
@@ -382,6 +387,58 @@ export type AgentResult = {
   origin?: string;
 };
 
+/** A file that differs from the commit. */
+export type ChangedFile = {
+  /** The path below the root of the repository. */
+  path: string;
+  /** The path from which the file was renamed. */
+  oldPath?: string;
+  /** `added`, `modified`, `deleted`, `renamed`, or `untracked`: new, and not known to git. */
+  status: "added" | "modified" | "deleted" | "renamed" | "untracked";
+  /** The number of added lines. Absent if the file is binary or too large to be counted. */
+  added?: number;
+  /** The number of removed lines. */
+  removed?: number;
+  /** Whether the file is binary. */
+  binary: boolean;
+};
+
+/** Why git cannot tell what has changed. */
+export type NoChangesReason =
+  | "copy"
+  | "no_commit"
+  | "no_repository"
+  | "commit_gone"
+  | "no_git"
+  | "timed_out"
+  | "git_failed";
+
+/** Git has compared the files with a commit. What others have changed is included. */
+export type GitChanges = {
+  /** The turn at whose start HEAD named the commit. */
+  turn: number;
+  /** The commit, or the id of the empty tree if there was none. */
+  base: string;
+  files: Array<ChangedFile>;
+  /** Whether there are more files than `limits.changes_files`. */
+  truncated: boolean;
+};
+
+/** Git cannot tell what has changed. The agent's own tool calls may. */
+export type NoChanges = {
+  /** `copy`, `no_commit`, `no_repository`, `commit_gone`, `no_git`, `timed_out` or `git_failed`. */
+  reason: NoChangesReason;
+  /** The reason as a sentence. */
+  detail: string;
+};
+
+/** What has changed in the git repository of an agent's folder since a turn started, or why git cannot tell. */
+export type Changes = {
+  "source": "git"
+} & GitChanges | {
+  "source": "none"
+} & NoChanges;
+
 /** The state of a permission request after an answer. */
 export type PermissionState = {
   requestId: string;
@@ -470,6 +527,16 @@ export type Launch = {
   options?: Record<string, unknown>;
   /** Cancel the agent when its last follower leaves. */
   cancelOnDisconnect?: boolean;
+};
+
+/** The body of a change of an agent, as a JSON merge patch: fields that are absent stay as they are. */
+export type AgentEdit = {
+  /** `null` removes the name. */
+  name?: string | null;
+  /** Whether users want to see the agent before the others. */
+  pinned?: boolean;
+  /** Whether lists leave the agent out. */
+  archived?: boolean;
 };
 
 /** The body of a message to an agent. */
@@ -565,6 +632,8 @@ export type AgentUpdated = {
   openQuestions: number;
   /** When the oldest of them was sent. */
   waitingSince?: IsoTime;
+  /** `true` if the agent's name, `pinned` or `archived` may have changed. */
+  edited?: boolean;
   timestamp: IsoTime;
 };
 
