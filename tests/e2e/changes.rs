@@ -27,18 +27,19 @@ pub(crate) struct InRepository {
 
 impl InRepository {
     /// `None` if git is missing.
+    #[expect(clippy::print_stderr, reason = "says why a test did not run")]
     pub(crate) fn start() -> Option<Self> {
         if Command::new("git").arg("--version").output().is_err() {
-            println!("NOT RUN: git is missing");
+            eprintln!("NOT RUN: git is missing");
             return None;
         }
         let root = tempfile::tempdir().unwrap();
         let agent = root.path().join("agent");
         write_script(&agent, AGENT);
+        let (program, folder) = (agent.display(), root.path().display());
         let config = format!(
-            "[server]\ndefault_agent = \"sh\"\n[agents.sh]\nprogram = {agent:?}\nformat = \"claude\"\n\
-             pass_env = [\"PATH\"]\ncwd_roots = [{:?}]\n",
-            root.path()
+            "[server]\ndefault_agent = \"sh\"\n[agents.sh]\nprogram = \"{program}\"\nformat = \"claude\"\n\
+             pass_env = [\"PATH\"]\ncwd_roots = [\"{folder}\"]\n"
         );
         let server = TestServer::start_with(&config);
         std::fs::create_dir(root.path().join("work")).unwrap();

@@ -36,7 +36,7 @@ async fn agents_are_renamed_pinned_and_archived_on_the_command_line() {
     let (code, shown, _) = run(&server, &["pin", "latest", "--undo", "--json"]);
     let unpinned: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!((code, &unpinned["id"], &unpinned["pinned"]), (0, &json!(two), &json!(false)));
-    assert_eq!(listed(&server, &["ls", "--pinned"]), [one.clone()]);
+    assert_eq!(listed(&server, &["ls", "--pinned"]), std::slice::from_ref(&one));
 
     let (code, shown, said) = run(&server, &["archive", &one, "no-such-agent"]);
     assert!(
@@ -46,8 +46,8 @@ async fn agents_are_renamed_pinned_and_archived_on_the_command_line() {
     assert_eq!(listed(&server, &["ls"]), [two.clone(), one.clone()]);
     let (code, shown, said) = run(&server, &["archive", &one]);
     assert_eq!((code, shown), (0, format!("archived {one}\n")), "{said}");
-    assert_eq!(listed(&server, &["ls"]), [two.clone()]);
-    assert_eq!(listed(&server, &["ls", "--archived"]), [one.clone()]);
+    assert_eq!(listed(&server, &["ls"]), std::slice::from_ref(&two));
+    assert_eq!(listed(&server, &["ls", "--archived"]), std::slice::from_ref(&one));
     let (_, shown, _) = run(&server, &["show", &one[..30]]);
     assert!(shown.contains("in lists  pinned, archived\n"), "found by the beginning of its id: {shown}");
     let (code, shown, said) = run(&server, &["archive", &one[..30], "--undo"]);

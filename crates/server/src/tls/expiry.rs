@@ -36,14 +36,13 @@ impl<'a> Element<'a> {
     fn first(der: &'a [u8]) -> Option<Self> {
         let (&tag, der) = der.split_first()?;
         let (&length, der) = der.split_first()?;
-        let (length, der) = match length {
-            0..0x80 => (usize::from(length), der),
+        let (length, der) = if length < 0x80 {
+            (usize::from(length), der)
+        } else {
             // The length of the length.
-            _ => {
-                let (bytes, der) = der.split_at_checked(usize::from(length & 0x7f))?;
-                let add = |length: usize, byte: &u8| length.checked_mul(256)?.checked_add(usize::from(*byte));
-                (bytes.iter().try_fold(0, add)?, der)
-            }
+            let (bytes, der) = der.split_at_checked(usize::from(length & 0x7f))?;
+            let add = |length: usize, byte: &u8| length.checked_mul(256)?.checked_add(usize::from(*byte));
+            (bytes.iter().try_fold(0, add)?, der)
         };
         let (content, rest) = der.split_at_checked(length)?;
         Some(Self { tag, content, rest })

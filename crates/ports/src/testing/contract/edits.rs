@@ -94,7 +94,7 @@ pub async fn lists_leave_archived_agents_out_or_show_only_them<S: IJournal + IAg
         changed(store, launch(n).0.id, archived(true)).await;
     }
     let list = async |archived, deleted| {
-        numbers(store, AgentFilter { archived, deleted, ..AgentFilter::default() }).await
+        numbers(store, AgentFilter { deleted, archived, ..AgentFilter::default() }).await
     };
     assert_eq!(list(ArchivedFilter::With, false).await, [4, 3, 2, 1]);
     assert_eq!(list(ArchivedFilter::Without, false).await, [4, 1]);
