@@ -360,7 +360,10 @@ async fn a_store_that_is_busy_and_one_that_is_broken(seen: &mut Seen) {
 async fn agents_that_run_and_agents_that_are_copies(seen: &mut Seen) {
     let server = TestServer::start();
     let runs = server.launch(&json!({ "mode": "hang", "deltas": 1 })).await;
-    seen.http(server.request(Method::GET, &format!("/api/agents/{runs}/export")), "agent_active").await;
+    let runs = format!("/api/agents/{runs}");
+    seen.http(server.request(Method::GET, &format!("{runs}/export")), "agent_active").await;
+    seen.http(server.request(Method::DELETE, &format!("{runs}/turns/1")), "turn_started").await;
+    seen.http(server.request(Method::GET, &format!("{runs}/changes/patch")), "changes_unavailable").await;
     let ended = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let (_, copy) = server.post(&format!("/api/agents/{ended}/replay"), &json!({ "speed": 0 })).await;
     let copy = copy["agentId"].as_str().unwrap();
