@@ -46,6 +46,8 @@ pub(crate) enum Answered {
     Settled,
     /// The request was settled before, or by another answer.
     NotOpen,
+    /// The request is open, but the agent could not receive the answer.
+    NotDelivered,
     /// The agent never sent such a request.
     Unknown,
     /// The request has no such option, but these.

@@ -57,7 +57,7 @@ impl Answers {
 
 impl Pump {
     /// Hands an answer on to the agent. Its client is notified once the agent's own output reports that the
-    /// permission request is settled, and that is saved. Until then, another answer may have come first.
+    /// permission request is settled, and that is saved. Until that is saved, an answer of another client may still win.
     pub(super) async fn answer(&mut self, answering: Answering) {
         let objection = match self.stopping.why {
             // An agent that is being stopped must not receive any further permission.
@@ -81,7 +81,7 @@ impl Pump {
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(agent = %self.agent, error, "cannot deliver an answer to the agent");
-                let _ = answering.reply.send(Answered::NotOpen);
+                let _ = answering.reply.send(Answered::NotDelivered);
             }
         }
     }
@@ -90,7 +90,14 @@ impl Pump {
     /// open.
     pub(super) fn find_known_questions(&mut self) {
         if self.recorder.has_caught_up() && planted::unless(Bug::NeedsNotReadAgain) {
-            self.answers.requests.apply(self.recorder.questions().take_known());
+            let known = self.recorder.questions().take_known();
+            let has_known = !known.is_empty();
+            let RequestsOfRun { core, agent } = &self.answers.requests;
+            self.answers.requests.apply(known);
+            // The server may have ended before it put an archived agent back.
+            if has_known && 0 < core.open_requests.needs(*agent).open_questions {
+                AgentService { core: Arc::clone(core) }.unarchive_in_background(*agent);
+            }
         }
     }
 

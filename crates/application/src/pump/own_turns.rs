@@ -59,6 +59,7 @@ impl Pump {
             first_sequence: Some(self.recorder.next_sequence()),
             last_sequence: None,
             stop: self.stopping.why.and_then(Stop::reason),
+            base: None,
             ..self.first_turn.clone()
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{CommitId, TurnNumber};
-use tokenrail_ports::testing::{MemoryStore, NotedWorkspace, PretendRepository, ScriptedRunner};
+use tokenrail_ports::testing::{MemoryStore, NotedWorkspace, PretendRepository, ScriptedRunner, Step};
 use tokenrail_ports::{
     ChangedFile, Changes, ChangesError, Extent, FileStatus, IRepository, MockIRepository, Patch,
 };
@@ -18,8 +18,12 @@ fn commit(digit: &str) -> CommitId {
 }
 
 fn harness(repository: impl IRepository + 'static) -> Harness {
+    harness_with(repository, vec![Vec::new(); 3])
+}
+
+fn harness_with(repository: impl IRepository + 'static, scripts: Vec<Vec<Step>>) -> Harness {
     let (store, workspace) = (Arc::new(MemoryStore::new(1)), Arc::new(NotedWorkspace::default()));
-    let runner = Arc::new(ScriptedRunner::new(vec![Vec::new(); 3]));
+    let runner = Arc::new(ScriptedRunner::new(scripts));
     let outside = Outside { repository: Arc::new(repository), ..outside(&store, &runner, &workspace) };
     let service = AgentService::new(outside, Limits::default(), Handle::current());
     Harness { service, store, runner, workspace }
@@ -57,6 +61,19 @@ async fn each_turn_is_compared_with_the_commit_at_its_start() {
     for none in [0, 1, 9] {
         assert!(matches!(since(Some(none)).await, Err(Refusal::ChangesUnknown(NoChanges::NoCommit))));
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_the_agent_begins_by_itself_has_no_commit() {
+    let mut repository = MockIRepository::new();
+    repository.expect_head().returning(|_| Some(commit("1")));
+    let lines = ["say a", "close a", "next", "say b", "close b"].map(str::to_owned);
+    let h = harness_with(repository, vec![vec![Step::Lines(lines.into())]]);
+    let id = h.launch("one").await;
+    h.watch(id).await;
+    let turns = h.service.turns(id, TurnNumber(0), 9).await.unwrap();
+    let bases: Vec<_> = turns.into_iter().map(|turn| turn.base).collect();
+    assert_eq!(bases, [Some(commit("1")), None]);
 }
 
 #[tokio::test(start_paused = true)]

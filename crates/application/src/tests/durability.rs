@@ -27,7 +27,7 @@ async fn next_life(h: &Harness, adopted: Option<Vec<Step>>) -> Harness {
 /// An agent in the middle of a message that cannot be told to stop.
 async fn deaf() -> (Harness, AgentId) {
     let h = harness(ScriptedRunner::new([vec![lines(&["say half"]), Step::Hang]]));
-    h.runner.fail_cancels(u32::MAX);
+    h.runner.fail_messages(u32::MAX);
     let id = h.launch("hi").await;
     h.wait_for(id, |event| event.body.is_delta()).await;
     (h, id)
@@ -110,7 +110,7 @@ async fn a_run_that_printed_too_much_is_cut_at_the_same_line_in_the_next_life() 
         let h = harness(ScriptedRunner::new([]));
         let (store, runner) = (Arc::clone(&h.store), Arc::new(ScriptedRunner::new([spool()])));
         let h = harness_with(store, Arc::clone(&runner), limits());
-        runner.fail_cancels(u32::MAX);
+        runner.fail_messages(u32::MAX);
         h.store.take_appends(Some(appends));
         let id = h.launch("hi").await;
         tokio::time::sleep(Duration::from_secs(1)).await;

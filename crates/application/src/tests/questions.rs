@@ -267,3 +267,13 @@ async fn an_answer_does_not_count_if_the_disk_has_no_room_for_what_the_agent_mad
     assert!(!journal.contains(&"notice permission_resolved".to_owned()), "{journal:?}");
     assert!(outcome.is_err(), "{outcome:?}, and the journal has {journal:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_the_agent_cannot_receive_can_be_given_again() {
+    let (h, id) = asking("settle 1-1 yes").await;
+    h.runner.fail_messages(1);
+    let refused = h.service.answer(id, answer("1-1", Some("yes"))).await;
+    assert!(matches!(refused, Err(Refusal::AnswerNotDelivered)), "{refused:?}");
+    let again = h.service.answer(id, answer("1-1", Some("yes"))).await;
+    assert_eq!(again.unwrap(), AnswerOutcome::Settled);
+}

@@ -63,7 +63,7 @@ async fn a_process_that_could_not_be_stopped_before_is_stopped_when_it_rests() {
     let h = harness(rests(&gate));
     let id = h.launch("hi").await;
     h.wait_for(id, |_| true).await;
-    h.runner.fail_cancels(2);
+    h.runner.fail_messages(2);
     h.service.cancel(id).await.unwrap();
     gate.notify_one();
     until_nothing_runs(&h).await;

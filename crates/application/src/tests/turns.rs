@@ -299,7 +299,7 @@ async fn a_turn_of_its_own_never_takes_a_number_that_another_one_had() {
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_cannot_be_asked_to_stop_is_asked_again() {
     let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
-    h.runner.fail_cancels(3);
+    h.runner.fail_messages(3);
     let id = h.launch("hi").await;
     h.wait_for(id, |_| true).await;
     h.service.cancel(id).await.unwrap();

@@ -6,7 +6,7 @@
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
 //! 4. `converse/exchange.rs` reads it (`read_answers`). `converse/questions.rs` settles the request. One line about that
-//!    goes into the spool (`converse/spool.rs`), and the decision goes to the program in the words of its protocol
+//!    goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs` copies into the spool, and the decision goes to the program in the words of its protocol
 //!    (`answer` in `converse/claude.rs`, `acp.rs` or `codex.rs`).
 //! 5. The line comes back like all output: `process/run.rs` of the runner crate, `own_lines.rs` of the parser crate, and
 //!    `recorder.rs` (`hear`).
@@ -44,8 +44,8 @@ impl AgentService {
     /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came
     /// first, the request timed out, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::ReplyNotAccepted`];
     /// [`Refusal::ReplyTooLong`];
-    /// [`Refusal::AnswerNotDelivered`] if too many answers are on their way, or the turn cannot be reached in time
-    /// after a restart;
+    /// [`Refusal::AnswerNotDelivered`] if too many answers are on their way, the agent cannot receive it, or the turn
+    /// cannot be reached in time after a restart;
     /// [`Refusal::ShuttingDown`]; [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
@@ -70,6 +70,7 @@ impl AgentService {
         drop(answers);
         match timeout_at(until, replied).await {
             Ok(Ok(Answered::Settled)) => Ok(AnswerOutcome::Settled),
+            Ok(Ok(Answered::NotDelivered)) => Err(Refusal::AnswerNotDelivered),
             Ok(Ok(Answered::NotOpen)) => Err(Refusal::QuestionSettled(question)),
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })

@@ -92,8 +92,8 @@ impl ScriptedRunner {
         *lock(&self.cancels)
     }
 
-    /// Makes the next `times` cancels fail.
-    pub fn fail_cancels(&self, times: u32) {
+    /// Makes the next `times` cancels or answers fail.
+    pub fn fail_messages(&self, times: u32) {
         *lock(&self.deaf_to) = times;
     }
 
@@ -299,6 +299,9 @@ impl IAgentRun for ScriptedRun {
     }
 
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
+        if take_one(&self.deaf_to) {
+            return Err(std::io::Error::other("told to fail").into());
+        }
         lock(&self.answers).push(answer.clone());
         self.answered.notify_one();
         Ok(())
