@@ -61,7 +61,7 @@ pub trait IAgentRun: Send {
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let _ = answer;
         // Most kinds of agents request no permissions.
-        Err(std::io::Error::from(ErrorKind::Unsupported).into())
+        Err(RunnerError::Contact(ErrorKind::Unsupported.into()))
     }
 
     /// Frees the disk space of the run's output if the disk is full, because the journal may need the space to save
@@ -239,6 +239,9 @@ pub enum RunnerError {
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("cannot start the agent")]
     Io(#[from] std::io::Error),
+    /// The agent runs, but its output cannot be read, or it cannot receive a cancel or an answer.
+    #[error("lost contact with the agent's run")]
+    Contact(#[source] std::io::Error),
 }
 
 impl RunnerError {
@@ -251,8 +254,11 @@ impl RunnerError {
             Self::ModelMissing => (ErrorClass::InvalidRequest, "model_missing"),
             Self::KeyMissing { .. } => (ErrorClass::Authentication, "api_key_missing"),
             Self::Unreachable(_) => (ErrorClass::Network, "upstream_unreachable"),
-            Self::Io(error) if is_disk_full(error) => (ErrorClass::Process, "storage_full"),
+            Self::Io(error) | Self::Contact(error) if is_disk_full(error) => {
+                (ErrorClass::Process, "storage_full")
+            }
             Self::Io(_) => (ErrorClass::Process, "spawn_failed"),
+            Self::Contact(_) => (ErrorClass::Process, "run_unreadable"),
         };
         let mut text = self.to_string();
         let mut source = std::error::Error::source(self);

@@ -54,7 +54,7 @@ pub(super) struct ProcessRun {
     /// How the run ended. The spool may still have unread output.
     end: Option<RunEnd>,
     cancelled: bool,
-    /// When `changed` kills the supervisor, which was asked to stop the agent.
+    /// When `wait_or_force_end` kills the supervisor, which was asked to stop the agent.
     force_at: Option<Instant>,
     /// A line was too long to be returned whole.
     keep_spool: bool,
@@ -199,7 +199,7 @@ impl ProcessRun {
     ///
     /// This is also the last guarantee of a cancel: at `force_at`, kills the supervisor with all its descendants. If the
     /// supervisor is gone without a record, kills what is left of the run and sets `end`.
-    async fn changed(&mut self) -> io::Result<()> {
+    async fn wait_or_force_end(&mut self) -> io::Result<()> {
         let KnownSupervisor::Alive(record, pidfd) = &self.supervisor else {
             self.end = Some(self.lost().await?);
             return Ok(());
@@ -256,11 +256,11 @@ impl IAgentRun for ProcessRun {
             }
             let alive = matches!(self.supervisor, KnownSupervisor::Alive(..));
             if self.part.next_look == NextLook::WhenWoken && alive && self.end.is_none() {
-                self.changed().await?;
+                self.wait_or_force_end().await.map_err(RunnerError::Contact)?;
             }
             // Not earlier: if this future is dropped during the wait, the next call must wait again.
             self.part.next_look = NextLook::Now;
-            match (self.look().await?, &self.end) {
+            match (self.look().await.map_err(RunnerError::Contact)?, &self.end) {
                 (Found::Output(Fresh { output, to_end }), _) => {
                     if to_end {
                         self.part.next_look = NextLook::WhenWoken;
@@ -275,8 +275,10 @@ impl IAgentRun for ProcessRun {
                     });
                 }
                 // All processes end before the record is written, so one more look finds the last output.
-                (Found::Exit(exit), _) => self.end = Some(self.ended(exit).await?),
-                (Found::Nothing, None) => self.changed().await?,
+                (Found::Exit(exit), _) => {
+                    self.end = Some(self.ended(exit).await.map_err(RunnerError::Contact)?);
+                }
+                (Found::Nothing, None) => self.wait_or_force_end().await.map_err(RunnerError::Contact)?,
                 (Found::Nothing, Some(end)) => {
                     if !std::mem::replace(&mut self.part.finished, true)
                         && let Some(line) = self.part.framer.finish()
@@ -297,7 +299,7 @@ impl IAgentRun for ProcessRun {
         match self.ask_to_stop().await {
             Ok(()) => {
                 self.cancelled = true;
-                // `changed` kills a supervisor that has not stopped its agent by then.
+                // `wait_or_force_end` kills a supervisor that has not stopped its agent by then.
                 self.force_at = Instant::now().checked_add(self.patience());
             }
             // The supervisor is gone. `next` ends the processes that it left behind.
@@ -305,14 +307,14 @@ impl IAgentRun for ProcessRun {
                 self.cancelled = true;
                 self.supervisor = KnownSupervisor::Gone;
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(RunnerError::Contact(error)),
         }
         Ok(())
     }
 
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let PermissionAnswer { question, reply } = answer.clone();
-        Ok(self.tell(&ConverseMessage::Answer(Answer::new(question, reply))).await?)
+        self.tell(&ConverseMessage::Answer(Answer::new(question, reply))).await.map_err(RunnerError::Contact)
     }
 
     async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
