@@ -192,7 +192,7 @@ impl Core {
     }
 
     /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new control if the
-    /// agent has no task: the caller must spawn one (`tasks`). It counts as waiting for a place until it asks for one.
+    /// agent has no task: the caller must spawn one (`tasks`). Until the task asks for a place, the agent already counts as waiting.
     pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<Control>> {
         let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
         tail.set_active(true);

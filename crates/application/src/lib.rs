@@ -43,15 +43,16 @@
 //! | `compactor`, `lookout` | packs the batches of ended turns; checks that every committed event was announced |
 //! | `planted` | the places where the simulation plants bugs |
 //!
-//! To follow one token, read `agent_task`, `pump`, `recorder`, `tails`, `follow`. For a cancel, `use_cases/cancel.rs` lists
-//! all steps; for a permission answer, `use_cases/answer.rs` does.
+//! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
+//! crate they are `pump`, `recorder`, `core` (the save), `announce`, `tails`, `follow`. `use_cases/cancel.rs` lists the
+//! steps of a cancel, and `use_cases/answer.rs` those of a permission answer.
 //!
 //! From there the presentation crate takes over: [`AgentService::follow`] hands a follower to it. A WebSocket polls the
 //! followers of all its subscriptions (`ws/subscriptions.rs`). An event stream has one (`sse.rs`), and so has a reader
 //! of a single turn (`turn_events.rs`).
 //!
-//! Events are saved before they are announced: `announce` takes what `core::Core::save` returns, and that is saved
-//! already.
+//! Events are saved before they are announced: `announce` takes what `Core::save` and `Core::save_unless_full` return,
+//! and that is saved already.
 //!
 //! Nothing here depends on chance: randomness is a port, and each `select!` is `biased`. So a simulation with the
 //! same seed always takes the same course (`tests/simulation`).

@@ -74,6 +74,7 @@ pub struct AgentType {
     /// A runner of the runner crate, as the type's block of configuration says: `agent_type` in `compose.rs`.
     pub runner: Arc<dyn IAgentRunner>,
     pub workspace: Arc<dyn IWorkspace>,
+    /// A parser of the parser crate, as the type's `format` says: `formats` there, chosen by `parsers` in `compose.rs`.
     pub parser: MakeParser,
     pub abilities: Abilities,
     /// The names of the runner and the format in the configuration.

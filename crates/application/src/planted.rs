@@ -30,7 +30,7 @@ pub(crate) fn instead<T>(bug: Bug, right: T, wrong: impl FnOnce() -> T) -> T {
 
 /// Does nothing, because `action` belongs to a later step. The bug does it here.
 #[inline]
-pub(crate) fn too_early(bug: Bug, action: impl FnOnce()) {
+pub(crate) fn only_if_planted(bug: Bug, action: impl FnOnce()) {
     if is_planted(bug) {
         action();
     }

@@ -278,9 +278,12 @@ impl Pump {
         let mark = self.recorder.mark();
         let questions = self.recorder.questions();
         let (mut settled, mut changes) = (questions.take_settled(), questions.take_changes());
-        planted::too_early(Bug::ToldBeforeSaved, || self.tell_settled(mem::take(&mut settled)));
-        planted::too_early(Bug::NeedsBeforeSaved, || self.answers.requests.apply(mem::take(&mut changes)));
-        planted::too_early(Bug::AnnounceBeforeCommit, || announce(&self.core, &self.tail, &append));
+        // These three do nothing: they are bugs that only the simulation plants.
+        planted::only_if_planted(Bug::ToldBeforeSaved, || self.tell_settled(mem::take(&mut settled)));
+        planted::only_if_planted(Bug::NeedsBeforeSaved, || {
+            self.answers.requests.apply(mem::take(&mut changes))
+        });
+        planted::only_if_planted(Bug::AnnounceBeforeCommit, || announce(&self.core, &self.tail, &append));
         let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_disk.since));
         self.in_flight = Some(Box::pin(async move {
             let append = core.save_unless_full(append, &full_since).await?;

@@ -28,7 +28,7 @@ pub struct Rendering {
 }
 
 impl Rendering {
-    /// Replaces the end of an event whose rendering ends with a later event.
+    /// Stands for the end of an event that shares its frame with the next one.
     pub const GOES_ON: usize = usize::MAX;
 
     /// The rendering of the events from the `skip`-th on. `None` if the first of them is written together with the

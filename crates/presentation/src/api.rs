@@ -49,9 +49,9 @@ struct Shared {
 const KIB: usize = 1 << 10;
 
 /// Room for a large chat request. Dropping it frees the room.
-pub(crate) struct ChatRoom(OwnedSemaphorePermit);
+pub(crate) struct LargeRequestPermit(OwnedSemaphorePermit);
 
-impl ChatRoom {
+impl LargeRequestPermit {
     /// Adds the room of `more`.
     pub(crate) fn grow(&mut self, more: Self) {
         self.0.merge(more.0);
@@ -169,7 +169,7 @@ impl Api {
     ///
     /// # Errors
     /// [`Problem`] if there is not enough room.
-    pub(crate) fn chat_room(&self, bytes: usize) -> Result<ChatRoom, Problem> {
+    pub(crate) fn large_request_permit(&self, bytes: usize) -> Result<LargeRequestPermit, Problem> {
         let kib = u32::try_from(bytes.div_ceil(KIB)).unwrap_or(u32::MAX);
         let permit = Arc::clone(&self.0.chats).try_acquire_many_owned(kib);
         let full = |_| {
@@ -178,7 +178,7 @@ impl Api {
                 "too many large chat requests are being received; try again later, or raise limits.chats_bytes",
             )
         };
-        Ok(ChatRoom(permit.map_err(full)?))
+        Ok(LargeRequestPermit(permit.map_err(full)?))
     }
 
     /// Takes a place for the reader of an imported file.

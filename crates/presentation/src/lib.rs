@@ -37,8 +37,9 @@
 //! | `export`, `import` | an agent as one file |
 //! | `hex` | bytes as hexadecimal text |
 //!
-//! To follow one token from the application to a socket, read `ws/subscriptions.rs`, `native/teller.rs`, `fold`,
-//! `ws/connection.rs`, `websocket`.
+//! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
+//! crate they are `ws/subscriptions.rs`, then `teller.rs`, `writing.rs` and the fold of the dialect in
+//! `vocabularies/native`, then `ws/connection.rs`, `ws/outbox.rs`, `websocket`.
 
 mod api;
 mod blocks;

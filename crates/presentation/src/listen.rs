@@ -30,7 +30,7 @@ pub struct ServerLimits {
     pub workers: usize,
     /// Number of threads that each worker may have for reading files and the database. Nothing that waits for a client
     /// runs on them, so a few are enough.
-    pub blocking_threads: usize,
+    pub worker_blocking_threads: usize,
     /// Maximum number of open connections (`limits.connections`, which also bounds open streams).
     pub connections: usize,
     /// How long a client may take to send the head of a request.
@@ -56,7 +56,7 @@ impl Default for ServerLimits {
             // Two are enough: connections are cheap, because the work for a token is done once for all of them. On one
             // processor, a second one would only take turns with the first.
             workers: thread::available_parallelism().map_or(2, |processors| processors.get().min(2)),
-            blocking_threads: 3,
+            worker_blocking_threads: 3,
             connections: 4096,
             head_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(75),
@@ -90,7 +90,7 @@ pub fn listen(
     };
     let builder = Server::build()
         .workers(limits.workers)
-        .worker_max_blocking_threads(limits.blocking_threads)
+        .worker_max_blocking_threads(limits.worker_blocking_threads)
         .max_concurrent_connections(limits.connections.div_ceil(limits.workers))
         .shutdown_timeout(limits.close_timeout_s)
         .disable_signals();

@@ -2,19 +2,20 @@
 //!
 //! Some programs receive their prompt as a message of a protocol, request permissions and wait for the answers. For
 //! these, the exec stage becomes `tokenrail converse <protocol> <run folder> -- <program> <args…>`. This process
-//! starts the program, copies the program's output to its own standard output, which is the spool, and sends the
-//! messages that the protocol requires. So an open permission request survives a restart of the server, as the agent
-//! does.
+//! starts the program, and sends the messages that the protocol requires. It copies the program's output to its own
+//! standard output, a pipe that the supervisor copies into the spool (`supervisor/output.rs`). So an open permission
+//! request survives a restart of the server, as the agent does.
 //!
 //! | module | what it does |
 //! | --- | --- |
 //! | [`conversation`] | the turns in one protocol, without I/O: lines in, messages out |
 //! | [`acp`], [`claude`], [`codex`] | the protocols, selected by [`protocols`] |
+//! | [`rpc`] | reads the fields of JSON messages |
 //! | [`raw_object`] | the messages of a program, of which only a few fields are used |
 //! | [`questions`] | the open permission requests, their options and deadlines |
 //! | [`answers`] | what the server sends to a running conversation |
 //! | [`rest`] | between two turns: how long the program stays idle, and which turn follows |
-//! | [`spool`] | writes the program's output, and this process's own lines between its lines |
+//! | [`printed`] | prints the program's output, and this process's own lines between its lines |
 //! | [`program`] | the program, and its standard streams |
 //! | [`force`] | ends a program that does not end by itself |
 //! | [`exec`] | the stage between this process and the program: `converse --exec-for` |
@@ -31,13 +32,13 @@ mod conversation;
 mod exchange;
 mod exec;
 mod force;
+mod printed;
 mod program;
 mod protocols;
 mod questions;
 mod raw_object;
 mod rest;
 mod rpc;
-mod spool;
 
 use std::ffi::OsString;
 use std::io::{self, Read as _};
@@ -52,7 +53,8 @@ use crate::run_folder::{Opening, Protocol, RunFolder};
 
 /// Runs the program through its turn, and through the further turns that it receives while it is idle.
 ///
-/// The body of the internal command `converse`. Its standard input is the opening, its standard output is the spool.
+/// The body of the internal command `converse`. Its standard input is the opening. The supervisor copies its standard
+/// output into the spool.
 /// The exit code is the program's, or 128 plus the signal's number if a signal ended the program. `clock` tells when a
 /// permission was requested.
 pub fn converse(protocol: Protocol, run_folder: &Path, program: &[OsString], clock: &dyn IClock) -> ExitCode {

@@ -1,21 +1,23 @@
 //! Cancels turns. A cancel is saved before it is carried out, so that after a crash the next start finishes it.
 //!
-//! The steps, in order. The files of steps 5 to 7 are in the runner crate:
+//! The steps, in order. The files of steps 4 to 7, and `process/resting.rs`, are in the runner crate:
 //!
 //! 1. This file saves the first reason of a stop with the turn ([`IAgentRepository::cancel`],
 //!    [`IAgentRepository::stop_turn`]) and notifies the agent's task (`Control::cancel` in `core.rs`).
 //! 2. A queued turn: `agent_task.rs` finds the stop and ends the turn without a run (`end_unstarted`).
 //! 3. A running turn: the loop in `pump.rs` receives the signal, and `pump/stop.rs` asks the run to stop
 //!    (`stop_as_told`, `ask_to_stop`).
-//! 4. A process that is idle between two turns: `dismiss`, at the end of `do_cancel`. It ends when `process/resting.rs`
-//!    of the runner crate has stopped it by steps 5 to 8.
-//! 5. `process/run.rs` writes the command into the FIFO `control` (`cancel`; `process/run/tell.rs`).
-//! 6. `supervisor/supervise.rs` receives it (`wait`), signals the agent (`stop_politely`), ends all other processes
-//!    (`supervisor/sweep.rs`), and records the end (`tell`).
-//! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`changed`, at the time `force_at`).
-//!    If the supervisor is dead, it kills what is left of the run (`lost`).
+//! 4. `process/run.rs` writes the command into the FIFO `control` (`cancel`; `process/run/tell.rs`).
+//! 5. `supervisor/supervise.rs` receives it (`wait`) and signals the agent (`stop_politely`). If the agent speaks a
+//!    protocol, its `converse` process gets the signal: `converse/exchange.rs` (`cancel`) settles the open requests and
+//!    sends the protocol's own cancel to the program, and `converse/force.rs` ends a program that does not end by itself.
+//! 6. The supervisor ends all other processes (`supervisor/sweep.rs`), and records the end (`tell`).
+//! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`wait_or_force_end`, at the time
+//!    `force_at`). If the supervisor is dead, it kills what is left of the run (`lost`).
 //! 8. The run returns its end, and `pump/finish.rs` saves it. `verdict.rs` decides about the outcome: a successful result
 //!    of the agent still counts. Then the run folder is removed (`leave`).
+//! 9. A process that is idle between two turns never reaches the pump: `dismiss`, at the end of `do_cancel`, lets
+//!    `process/resting.rs` stop it by steps 4 to 7 and remove its run folder.
 //!
 //! `agent_task/unfollowed.rs` cancels an agent without followers by the same steps: queue lock, save, notify, dismiss.
 //! It is written separately because no client waits for it: it waits for the lock without a limit, retries, and treats
@@ -64,7 +66,7 @@ impl AgentService {
     }
 
     /// Withdraws a turn that waits: it ends as cancelled, without having run, after the turns before it. A repeated
-    /// call changes nothing.
+    /// call changes nothing. Once the turn has ended, it is refused.
     ///
     /// # Errors
     /// [`Refusal::TurnStarted`] if the turn has begun or ended: nothing is cancelled then. [`Refusal::TurnUnknown`],

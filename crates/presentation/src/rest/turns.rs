@@ -55,8 +55,8 @@ pub(crate) async fn turn(
 
 /// Withdraw a queued turn
 ///
-/// The agent never receives its prompt. The turn ends as `cancelled` when the turns before it have ended. A repeated
-/// request has the same response.
+/// The agent never receives its prompt. The turn ends as `cancelled` when the turns before it have ended. Until then,
+/// a repeated request has the same response.
 #[utoipa::path(delete, path = "/api/agents/{id}/turns/{n}", tag = "turns",
     params(("id" = String, Path), ("n" = u32, Path, description = "The number of the turn")),
     responses((status = 204, description = "The turn is withdrawn")))]

@@ -115,11 +115,11 @@ async fn a_chat_has_a_size_and_all_of_them_together_have_one() {
     let harness = harness();
     let filled = |bytes: usize| body("c", &[&user("u0", &"x".repeat(bytes)), &user("u1", "say a")]);
     assert_eq!(harness.post("/api/chat", &filled(CHAT_BYTES)).await.problem(), "payload_too_large");
-    let room = harness.api.chat_room(CHATS_BYTES - CHAT_BYTES / 2).unwrap();
+    let permit = harness.api.large_request_permit(CHATS_BYTES - CHAT_BYTES / 2).unwrap();
     let refused = harness.post("/api/chat", &filled(CHAT_BYTES - 1000)).await;
     assert_eq!((refused.problem(), refused.header("retry-after")), ("capacity_exhausted".to_owned(), "1"));
     assert_eq!(answered(&harness.post("/api/chat", &filled(1000)).await), "a", "a small one needs no room");
-    drop(room);
+    drop(permit);
     for _ in 0..3 {
         assert_eq!(answered(&harness.post("/api/chat", &filled(CHAT_BYTES - 1000)).await), "a");
     }
@@ -164,18 +164,18 @@ async fn large_frames_wait_for_nobody_and_their_room_is_given_back() {
     let harness = harness();
     let served = serve(&harness);
     let history = user("u0", &"x".repeat(CHAT_BYTES / 2));
-    let room = harness.api.chat_room(CHATS_BYTES - CHAT_BYTES / 4).unwrap();
+    let permit = harness.api.large_request_permit(CHATS_BYTES - CHAT_BYTES / 4).unwrap();
     let (mut refused, _) = Client::connect_to(&served, "/api/chat").await;
     tell(&mut refused, "r", &body("c", &[&history, &user("u1", "say a")])).await;
     assert!(matches!(refused.hear().await, Heard::Close(4411)));
-    drop(room);
+    drop(permit);
     let (mut client, _) = Client::connect_to(&served, "/api/chat").await;
     for request in ["r1", "r2", "r3", "r4", "r5", "r6"] {
         tell(&mut client, request, &body("c", &[&history, &user(request, "say a")])).await;
         assert_eq!(heard(&mut client).await, "a");
     }
     let all = async {
-        while harness.api.chat_room(CHATS_BYTES).is_err() {
+        while harness.api.large_request_permit(CHATS_BYTES).is_err() {
             tokio::task::yield_now().await;
         }
     };

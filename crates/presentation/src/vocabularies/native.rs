@@ -137,11 +137,11 @@ impl Detail {
 
     /// Feeds events to a fold. Deltas that share a frame are fed together.
     pub(crate) fn feed<F: Fold, T: Frames<F::Vocabulary>>(self, fold: &mut F, events: &[Event], out: &mut T) {
-        self.ends(fold, events, out, |_| 0);
+        self.feed_noting_ends(fold, events, out, |_| 0);
     }
 
     /// Like [`Detail::feed`]. Returns where each event ends, as the length of the output at that point.
-    fn ends<F: Fold, T: Frames<F::Vocabulary>>(
+    fn feed_noting_ends<F: Fold, T: Frames<F::Vocabulary>>(
         self,
         fold: &mut F,
         events: &[Event],

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tokio_util::codec::Decoder as _;
 
 use self::head::{Head, Kind};
-use crate::api::{Api, ChatRoom};
+use crate::api::{Api, LargeRequestPermit};
 use crate::waits::deadline;
 
 /// After a message of at least this size, its buffer is not kept for the next one.
@@ -61,7 +61,7 @@ pub(crate) struct Messages {
     /// The fragments of a message that have arrived.
     message: BytesMut,
     is_text: bool,
-    room: Option<(ChatRoom, usize)>,
+    room: Option<(LargeRequestPermit, usize)>,
     /// When the first bytes of the incomplete message arrived.
     began: Option<Instant>,
     alive: bool,
@@ -214,7 +214,7 @@ impl Messages {
             return Ok(());
         }
         let more = missing.max(step);
-        let new = self.api.chat_room(more).map_err(|_| Broken::NoRoom)?;
+        let new = self.api.large_request_permit(more).map_err(|_| Broken::NoRoom)?;
         match &mut self.room {
             Some((room, has)) => {
                 room.grow(new);

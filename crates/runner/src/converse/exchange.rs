@@ -17,11 +17,11 @@ use tokio::time::Instant;
 use super::answers::Answers;
 use super::conversation::{Conversation, Outbox};
 use super::force::Force;
+use super::printed::Printer;
 use super::program::{Deed, Output, Program};
 use super::protocols::conversation_in;
 use super::questions::{Questions, Settled};
-use super::rest::Rest;
-use super::spool::Spool;
+use super::rest::{AfterTurn, Rest};
 use crate::deadline::passed;
 use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
@@ -59,7 +59,7 @@ struct Exchange<'a> {
     framer: LineFramer,
     /// How many bytes the framer has received.
     fed: u64,
-    spool: Spool<File>,
+    printer: Printer<File>,
     answers: Answers,
     questions: Questions<'a>,
     rest: Rest,
@@ -91,14 +91,14 @@ impl<'a> Exchange<'a> {
         program: &[OsString],
     ) -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
-        let spool = Spool::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
+        let printer = Printer::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
         Ok(Self {
             limits,
             program: Program::start(folder, program)?,
             // Nobody reads the beginning of a line that is too long.
             framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes: 0 }),
             fed: 0,
-            spool,
+            printer,
             answers: Answers::open(folder)?,
             questions,
             rest,
@@ -148,7 +148,7 @@ impl<'a> Exchange<'a> {
         // The program has exited, so it must not become idle, whatever its last lines say.
         self.close_input()?;
         self.drain(conversation)?;
-        self.spool.finish()?;
+        self.printer.finish()?;
         let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
         Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN))
     }
@@ -198,11 +198,11 @@ impl<'a> Exchange<'a> {
                 continue;
             }
             let end = (line.end_offset - before) as usize;
-            self.spool.program(&bytes[written..end])?;
+            self.printer.program(&bytes[written..end])?;
             written = end;
             self.apply(out, conversation)?;
         }
-        self.spool.program(&bytes[written..])?;
+        self.printer.program(&bytes[written..])?;
         // Lines that arrive together with the result belong to the same turn.
         self.begin_rest_if_due()
     }
@@ -236,7 +236,7 @@ impl<'a> Exchange<'a> {
 
     fn settle(&mut self, settled: Settled, conversation: &mut dyn Conversation) -> io::Result<()> {
         let Settled { key, choice, line } = settled;
-        self.spool.own(&line)?;
+        self.printer.own(&line)?;
         self.tell(conversation, |conversation, out| conversation.answer(&key, &choice, out))
     }
 
@@ -253,33 +253,31 @@ impl<'a> Exchange<'a> {
     fn apply(&mut self, out: Outbox, conversation: &mut dyn Conversation) -> io::Result<()> {
         let Outbox { to_program, own, asked, withdrawn, rests, over } = out;
         for line in &own {
-            self.spool.own(line)?;
+            self.printer.own(line)?;
         }
         for question in asked {
             let (line, settled) = self.questions.ask(question, Instant::now());
-            self.spool.own(&line)?;
+            self.printer.own(&line)?;
             if let Some(settled) = settled {
                 self.settle(settled, conversation)?;
             }
         }
         for key in withdrawn {
             if let Some(line) = self.questions.withdraw(&key) {
-                self.spool.own(&line)?;
+                self.printer.own(&line)?;
             }
         }
         if self.limits.unread_bytes < self.program.tell(&to_program) {
             let text =
                 "the agent does not read its input: more bytes than limits.unread_bytes allows are waiting"
                     .to_owned();
-            self.spool.own(&OwnLine::Error(OwnFailure::new(ErrorClass::Process, "input_unread", text)))?;
+            self.printer.own(&OwnLine::Error(OwnFailure::new(ErrorClass::Process, "input_unread", text)))?;
             self.close_input()?;
         }
-        // The program then ends by itself. This process does not limit how long that takes, because the program may
-        // have work in the background.
         if over {
             self.end();
         } else if rests && !self.over {
-            self.rest.is_due();
+            self.rest.note_turn_ended();
         }
         Ok(())
     }
@@ -297,11 +295,11 @@ impl<'a> Exchange<'a> {
     /// The turn has ended. Unless it is being cancelled, the program becomes idle and waits for a further turn.
     fn begin_rest_if_due(&mut self) -> io::Result<()> {
         // In the middle of a line the program has more to say. While it waits for an answer, it is still working.
-        let has_said_all = self.spool.is_between_lines() && self.questions.next_deadline().is_none();
+        let has_said_all = self.printer.is_between_lines() && self.questions.next_deadline().is_none();
         let may_rest = has_said_all && !self.questions.is_cancelled() && self.program.can_be_told();
         match self.rest.begin_if_due(Instant::now(), may_rest) {
-            Some(true) => self.spool.own(&OwnLine::Rests {}),
-            Some(false) => {
+            Some(AfterTurn::Idle) => self.printer.own(&OwnLine::Rests {}),
+            Some(AfterTurn::MustEnd) => {
                 self.end();
                 Ok(())
             }
@@ -315,12 +313,12 @@ impl<'a> Exchange<'a> {
     fn begin_further(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
         // The program may have begun something by itself. Then it is not asked.
         self.drain(conversation)?;
-        if !self.spool.is_between_lines() {
+        if !self.printer.is_between_lines() {
             return Ok(());
         }
         self.has_further = false;
         let Some(further) = self.rest.take_further()? else { return Ok(()) };
-        self.spool.own(&OwnLine::Further { turn: further.turn })?;
+        self.printer.own(&OwnLine::Further { turn: further.turn })?;
         self.questions.begin_turn(further.turn);
         self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
@@ -343,7 +341,7 @@ impl<'a> Exchange<'a> {
         self.program.close_input();
         self.end();
         for line in self.questions.close() {
-            self.spool.own(&line)?;
+            self.printer.own(&line)?;
         }
         Ok(())
     }

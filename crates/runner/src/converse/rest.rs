@@ -28,6 +28,15 @@ enum State {
     },
 }
 
+/// What a program does after its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AfterTurn {
+    /// It waits for the next turn.
+    Idle,
+    /// It may not wait.
+    MustEnd,
+}
+
 impl Rest {
     pub(super) fn new(folder: RunFolder, turn: u64, most_ms: u64) -> Self {
         let most = (0 < most_ms).then_some(Duration::from_millis(most_ms));
@@ -35,19 +44,18 @@ impl Rest {
     }
 
     /// The turn has ended. The program becomes idle when everything that it has printed by now is read.
-    pub(super) fn is_due(&mut self) {
+    pub(super) fn note_turn_ended(&mut self) {
         self.state = State::Done;
     }
 
-    /// Makes the program idle if that is due: `Some(true)` if it is idle now, `Some(false)` if it must end instead, and
-    /// `None` if neither is due.
-    pub(super) fn begin_if_due(&mut self, now: Instant, may_rest: bool) -> Option<bool> {
+    /// Makes the program idle if its turn has ended and that was not asked before. `None` otherwise.
+    pub(super) fn begin_if_due(&mut self, now: Instant, may_rest: bool) -> Option<AfterTurn> {
         if self.state != State::Done {
             return None;
         }
         let until = self.most.filter(|_| may_rest).and_then(|most| now.checked_add(most));
         self.state = until.map_or(State::AtWork, |until| State::Resting { until });
-        Some(until.is_some())
+        Some(if until.is_some() { AfterTurn::Idle } else { AfterTurn::MustEnd })
     }
 
     /// Ends the idle time. Returns whether the program was idle.
@@ -105,8 +113,8 @@ mod tests {
         rest.take_further().unwrap().map(|further| further.turn)
     }
 
-    fn begin(rest: &mut Rest) -> Option<bool> {
-        rest.is_due();
+    fn begin(rest: &mut Rest) -> Option<AfterTurn> {
+        rest.note_turn_ended();
         rest.begin_if_due(Instant::now(), true)
     }
 
@@ -115,11 +123,11 @@ mod tests {
         let (_folder, mut rest) = rest(1000);
         write(&rest, 4);
         assert_eq!(taken(&mut rest), None, "its turn has not ended");
-        assert_eq!(begin(&mut rest), Some(true));
+        assert_eq!(begin(&mut rest), Some(AfterTurn::Idle));
         assert_eq!(taken(&mut rest), Some(4));
         assert!(!rest.is_resting());
         assert_eq!(rest.begin_if_due(Instant::now(), true), None, "it is at work");
-        assert_eq!(begin(&mut rest), Some(true));
+        assert_eq!(begin(&mut rest), Some(AfterTurn::Idle));
         assert_eq!(taken(&mut rest), None, "it was asked that already");
         write(&rest, 5);
         assert!(rest.end() && !rest.end());
@@ -129,10 +137,10 @@ mod tests {
     #[test]
     fn a_program_that_is_not_to_rest_does_not() {
         let (_folder, mut never) = rest(0);
-        assert_eq!(begin(&mut never), Some(false));
+        assert_eq!(begin(&mut never), Some(AfterTurn::MustEnd));
         let (_folder, mut rest) = rest(1000);
-        rest.is_due();
-        assert_eq!(rest.begin_if_due(Instant::now(), false), Some(false));
+        rest.note_turn_ended();
+        assert_eq!(rest.begin_if_due(Instant::now(), false), Some(AfterTurn::MustEnd));
         assert_eq!(rest.until(), None);
     }
 }

@@ -26,7 +26,8 @@ use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
 use crate::deadline::passed;
 use crate::run_folder::{
-    CancelLine, ExecFailure, ExecOrder, ExitRecord, RunFolder, SUPERVISE, SupervisorRecord, Unkept,
+    CancelLine, ExecFailure, ExecOrder, ExitRecord, RunFolder, SUPERVISE, SupervisorRecord, THIS_PROGRAM,
+    Unkept,
 };
 
 /// How much of standard error is read at once. The buffer is on the stack, and each supervisor has its own.
@@ -71,12 +72,13 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     // Fails if this process leads a group, as when a shell has started it. That is harmless.
     let _ = setsid();
-    // If the server needs the processor, output waits in the pipe. Within its session, this process keeps its priority.
+    // The session yields to the server: output then waits in the pipe. Only the session's priority is lowered, not that
+    // of this process within it.
     session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
     set_child_subreaper(Some(getpid()))?;
-    // The agent inherits it.
+    // The agent inherits the umask: its files are private to the user.
     umask(Mode::RWXG | Mode::RWXO);
-    // On this thread, which stays: the kernel kills the agent when the thread that has started it ends.
+    // The agent must be started on this thread: the kernel kills it when the thread that has started it ends.
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     // Boxed, because the runtime moves the future. Each move would use its size of stack, which is never given back.
     let supervised = Box::pin(async { Supervisor::start(folder, order)?.run(folder).await });
@@ -131,9 +133,8 @@ impl Supervisor {
         let patience = Duration::from_millis(order.full_disk_wait_ms);
         let output = OutputCopier::start(printed, folder.spool_to_write()?, patience)?;
         folder.write(RunFolder::SUPERVISOR, &SupervisorRecord::own()?)?;
-        // This very program, even if an upgrade has put another one in its place. The next step is `exec::exec_stage`,
-        // which `command` calls in the new process.
-        let mut stage = Command::new("/proc/self/exe")
+        // The next step is `exec::exec_stage`, which `command` calls in the new process.
+        let mut stage = Command::new(THIS_PROGRAM)
             .arg0("tokenrail")
             .args([SUPERVISE, "--exec"])
             .arg(folder.path())

@@ -1,6 +1,7 @@
 //! `[limits]`: all limits that can be configured.
 //!
-//! A key sets the field of the same name, without its unit, in one struct of the crate that enforces it. The default below
+//! A key sets the field of the same name, without its unit or in another unit (`_s`: `_ms`), in one struct of the crate
+//! that enforces it. The default below
 //! names the struct; `compose.rs` and `server.rs` pass the value on. The paths are those in the crate's `src`.
 //!
 //! | key | struct | where enforced |
@@ -19,7 +20,7 @@
 //! | `line_bytes`, `output_lines`, `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `process/run.rs`, `supervisor/` |
 //! | `agent_…`, `stderr_bytes`, `exit_patience_s` | `ProcessLimits` | `supervisor/` |
 //! | `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `converse/` |
-//! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
+//! | `changes_…`: the field without `changes_`; `patch_bytes` | `RepositoryLimits` | `repository/` |
 //! | `resting_agents`, `spawn_timeout_s` | `ProcessLimits` | `process/resting.rs`, `process/runner.rs` |
 //! | `run_gather_us`: `pause`, `run_poll_ms`: `poll` | `WatchLimits` | `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |

@@ -87,6 +87,7 @@ impl Writer {
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(TryError::Early)?;
         // If it is dropped without COMMIT, the transaction is rolled back.
         for task in tasks {
+            // For an append: `WriteCommand` in `statements/append.rs`.
             task.run(&transaction).map_err(TryError::Task)?;
         }
         let number = transaction

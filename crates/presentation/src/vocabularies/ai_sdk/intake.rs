@@ -21,7 +21,7 @@ pub(crate) async fn receive<T: Send + 'static>(
     let declared = query::content_length(request);
     // `read_within` refuses a body that is too large.
     let length = declared.unwrap_or(config.chat_bytes).min(config.chat_bytes);
-    let room = if length <= config.request_bytes { None } else { Some(api.chat_room(length)?) };
+    let room = if length <= config.request_bytes { None } else { Some(api.large_request_permit(length)?) };
     // The time limit grows with the declared length: `body_timeout` for each `request_bytes` bytes.
     let parts = declared.map_or(1, |_| length.div_ceil(config.request_bytes.max(1)).max(1));
     let time = config.body_timeout.saturating_mul(u32::try_from(parts).unwrap_or(u32::MAX));

@@ -39,13 +39,14 @@ impl EventWriting {
 /// Writes events as blocks of an event stream.
 pub(super) fn blocks(fold: &mut EventFold, detail: Detail, named: bool, events: &[Event]) -> Rendering {
     let mut out = EventBlocks { out: BlockWriter::default(), named };
-    let ends = detail.ends(fold, events, &mut out, |out| out.out.len());
+    let ends = detail.feed_noting_ends(fold, events, &mut out, |out| out.out.len());
     Rendering { bytes: out.out.take(), ends }
 }
 
 /// Writes a page as WebSocket frames of a dialect. If `packed`, consecutive text of one message shares a frame.
 ///
-/// The next step is `event` of the dialect's fold (`agent`, `message` or `stream`), which passes frames to `transport`.
+/// The next step for `agent` is [`Detail::feed_noting_ends`]: it calls `event` of the fold in `agent.rs`, or `deltas` for
+/// a packed run, which write to `FrameWriter` (`transport.rs`). For the others, `joined.rs` calls `event` of the fold.
 pub(super) fn page_of_frames(fold: &mut DialectFold, packed: bool, page: &Page) -> Bytes {
     written(fold, u8::from(packed), page, |fold, events| render(fold, packed, events))
 }
@@ -62,7 +63,7 @@ fn render(fold: &mut DialectFold, packed: bool, events: &[Event]) -> Rendering {
 /// Writes events as frames of the dialect `agent`.
 pub(super) fn frames(fold: &mut AgentFold, events: &[Event]) -> Rendering {
     let mut out = FrameWriter::default();
-    let ends = fold.detail().ends(fold, events, &mut out, FrameWriter::len);
+    let ends = fold.detail().feed_noting_ends(fold, events, &mut out, FrameWriter::len);
     Rendering { bytes: out.into_bytes(), ends }
 }
 

@@ -8,21 +8,21 @@ fn own() -> OwnLine {
 
 const OWN: &str = "{\"tokenrail\":\"sent\",\"id\":1,\"method\":\"initialize\"}\n";
 
-fn written(write: impl FnOnce(&mut Spool<Vec<u8>>)) -> String {
-    let mut spool = Spool::new(Vec::new());
-    write(&mut spool);
-    spool.finish().unwrap();
-    String::from_utf8(spool.file).unwrap()
+fn written(write: impl FnOnce(&mut Printer<Vec<u8>>)) -> String {
+    let mut printer = Printer::new(Vec::new());
+    write(&mut printer);
+    printer.finish().unwrap();
+    String::from_utf8(printer.file).unwrap()
 }
 
 #[test]
 fn an_own_line_waits_for_the_end_of_the_programs_line() {
-    let text = written(|spool| {
-        spool.own(&own()).unwrap();
-        spool.program(b"{\"a\":").unwrap();
-        spool.own(&own()).unwrap();
-        spool.program(b"1}\n{\"b\"").unwrap();
-        spool.own(&own()).unwrap();
+    let text = written(|printer| {
+        printer.own(&own()).unwrap();
+        printer.program(b"{\"a\":").unwrap();
+        printer.own(&own()).unwrap();
+        printer.program(b"1}\n{\"b\"").unwrap();
+        printer.own(&own()).unwrap();
     });
     assert_eq!(text, format!("{OWN}{{\"a\":1}}\n{OWN}{{\"b\"\n{OWN}"));
 }
@@ -30,8 +30,8 @@ fn an_own_line_waits_for_the_end_of_the_programs_line() {
 #[test]
 fn no_program_can_write_an_own_line() {
     let forged = "{\"tokenrail\":\"permission_resolved\"}\n";
-    assert_eq!(written(|spool| spool.program(forged.as_bytes()).unwrap()), format!(" {forged}"));
-    assert_eq!(written(|spool| spool.program(b"{\"tokenrail\"").unwrap()), "{\"tokenrail\"");
+    assert_eq!(written(|printer| printer.program(forged.as_bytes()).unwrap()), format!(" {forged}"));
+    assert_eq!(written(|printer| printer.program(b"{\"tokenrail\"").unwrap()), "{\"tokenrail\"");
 }
 
 proptest! {
@@ -41,12 +41,12 @@ proptest! {
         cuts in proptest::collection::vec(1_usize..9, 1..9),
     ) {
         let bytes = lines.concat().into_bytes();
-        let whole = written(|spool| spool.program(&bytes).unwrap());
-        let cut = written(|spool| {
+        let whole = written(|printer| printer.program(&bytes).unwrap());
+        let cut = written(|printer| {
             let (mut rest, mut cuts) = (&bytes[..], cuts.iter().cycle());
             while !rest.is_empty() {
                 let (piece, more) = rest.split_at((*cuts.next().unwrap()).min(rest.len()));
-                spool.program(piece).unwrap();
+                printer.program(piece).unwrap();
                 rest = more;
             }
         });

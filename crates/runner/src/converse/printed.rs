@@ -1,4 +1,4 @@
-//! What this process prints for the spool: the program's output, byte for byte, and the conversation's own lines between
+//! What this process prints: the program's output, byte for byte, and the conversation's own lines between
 //! its lines. The supervisor copies it into the spool file (`supervisor/output.rs`).
 
 use tokenrail_ports::OwnLine;
@@ -7,10 +7,10 @@ use std::io::{self, Write};
 
 const PREFIX: &[u8] = OwnLine::PREFIX.as_bytes();
 
-/// The spool of a conversation.
+/// The standard output of this process.
 #[derive(Debug)]
-pub(super) struct Spool<W> {
-    file: W,
+pub(super) struct Printer<W> {
+    out: W,
     /// The beginning of a line. It is held while it can still become a line that only the conversation may write.
     held: Vec<u8>,
     /// Whether the program is in the middle of a line.
@@ -19,9 +19,9 @@ pub(super) struct Spool<W> {
     waiting: Vec<u8>,
 }
 
-impl<W: Write> Spool<W> {
-    pub(super) fn new(file: W) -> Self {
-        Self { file, held: Vec::new(), in_line: false, waiting: Vec::new() }
+impl<W: Write> Printer<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self { out, held: Vec::new(), in_line: false, waiting: Vec::new() }
     }
 
     /// Writes output of the program.
@@ -32,7 +32,7 @@ impl<W: Write> Spool<W> {
             self.piece(piece)?;
             bytes = rest;
         }
-        self.file.flush()
+        self.out.flush()
     }
 
     /// Writes an own line: at once, or after the program has ended its line.
@@ -42,7 +42,7 @@ impl<W: Write> Spool<W> {
         if self.is_between_lines() {
             self.write_waiting()?;
         }
-        self.file.flush()
+        self.out.flush()
     }
 
     /// Whether an own line would be written at once.
@@ -53,18 +53,18 @@ impl<W: Write> Spool<W> {
     /// Writes everything that is held back, because the program prints nothing more.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         let held = std::mem::take(&mut self.held);
-        self.file.write_all(&held)?;
+        self.out.write_all(&held)?;
         if !self.waiting.is_empty() {
-            self.file.write_all(if self.in_line || !held.is_empty() { b"\n" } else { b"" })?;
+            self.out.write_all(if self.in_line || !held.is_empty() { b"\n" } else { b"" })?;
             self.write_waiting()?;
         }
-        self.file.flush()
+        self.out.flush()
     }
 
     /// Writes a piece of one line, which may end it.
     fn piece(&mut self, piece: &[u8]) -> io::Result<()> {
         if self.in_line {
-            self.file.write_all(piece)?;
+            self.out.write_all(piece)?;
         } else {
             self.held.extend_from_slice(piece);
             if self.held.len() < PREFIX.len() && PREFIX.starts_with(&self.held) {
@@ -72,9 +72,9 @@ impl<W: Write> Spool<W> {
             }
             if self.held.starts_with(PREFIX) {
                 // In JSON, a leading blank means nothing. With it, the line no longer looks like an own line.
-                self.file.write_all(b" ")?;
+                self.out.write_all(b" ")?;
             }
-            self.file.write_all(&std::mem::take(&mut self.held))?;
+            self.out.write_all(&std::mem::take(&mut self.held))?;
         }
         self.in_line = !piece.ends_with(b"\n");
         if !self.in_line {
@@ -84,7 +84,7 @@ impl<W: Write> Spool<W> {
     }
 
     fn write_waiting(&mut self) -> io::Result<()> {
-        self.file.write_all(&std::mem::take(&mut self.waiting))
+        self.out.write_all(&std::mem::take(&mut self.waiting))
     }
 }
 
