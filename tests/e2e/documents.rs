@@ -143,9 +143,9 @@ fn command_reference() -> String {
 }
 
 const COMMANDS_BEGIN: &str = "# Command reference\n\n\
-    Instead of an agent's id, you can write its first characters (at least 4; they must fit one agent only), or `latest` for \
-    the newest agent. An archived agent is found by the beginning of its id, but is never the `latest`. Deleted agents \
-     are found only by their whole id. [Exit codes](configuration.md#exit-codes) and \
+    Instead of an agent's id, you can write its first characters (at least 4, enough to match exactly one agent), \
+    or `latest` for the newest agent. An archived agent is found by the beginning of its id, but is never the \
+    `latest`. A deleted agent is found only by its full id. [Exit codes](configuration.md#exit-codes) and \
     [environment variables](configuration.md#environment-variables) are in the configuration reference.\n\n";
 
 const COMMANDS_END: &str = "\n## About this page\n\n\

@@ -105,7 +105,7 @@ async fn agents_are_deleted_but_running_ones_only_by_force() {
     no_process_is_left(&busy).await;
     assert_eq!(server.get("/api/agents").await, json!([]));
     assert_eq!(server.get(&format!("/api/agents/{busy}")).await["status"], "cancelled");
-    // Deleted agents are found only by their whole id.
+    // A deleted agent is found only by its full id.
     let (code, _, said) = run(&server, &["rm", &done[..30], "--purge"]);
     assert!(code == 1 && said.contains("no such agent"), "{said}");
     let (code, shown, said) = run(&server, &["rm", &done, "--purge", "--json"]);

@@ -78,7 +78,7 @@ async fn a_link_works_once_and_does_not_end_the_session_that_it_has_started() {
     again.until(LIVE).await;
     let other_browser = browser.tab(Look::default()).await;
     other_browser.visit(&link).await;
-    other_browser.until(&heading("This link was used or has expired")).await;
+    other_browser.until(&heading("This link has already been used, or it has expired")).await;
     assert_eq!(other_browser.address().await, plain(&server));
     // A new link can be pasted.
     other_browser.fill("input", &self::link(&server)).await;

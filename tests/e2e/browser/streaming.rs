@@ -161,7 +161,7 @@ async fn a_message_written_while_the_server_is_away_is_sent_once_when_it_is_back
     // The agent goes on without the server.
     std::fs::write(gate, "").unwrap();
     server.start_again();
-    tab.until(&format!("/^Caught up: [1-9]\\d* events$/.test({banner})")).await;
+    tab.until(&format!("/^Caught up: [1-9]\\d* events\\.$/.test({banner})")).await;
     tab.until("document.querySelector('[data-testid=unsent]') === null").await;
     tab.until(&ended(2)).await;
     tab.until(&format!("{banner} === ''")).await;

@@ -46,7 +46,7 @@ codes! {
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
         "The token is missing or wrong, the session has expired, the login code was already used or has expired, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
-        "`Origin` is not allowed, or differs from the origin that requested the ticket; or `Sec-Fetch-Site` shows that the request comes from another site. Or a request with a session cookie came from another origin; or it changes something and lacks the header `Tokenrail-Csrf: 1`; or it changes something or opens a WebSocket, and has no `Origin`.";
+        "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. With a session cookie, the rules are stricter: the request must come from the server's own origin; a change needs the header `Tokenrail-Csrf: 1`; and a change or a WebSocket needs an `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"
         "There is no such path, agent, turn, permission request, chat or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
@@ -58,19 +58,19 @@ codes! {
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
-        "A message to a deleted agent, or a change of it.";
+        "The agent has been deleted, so it accepts no messages and cannot be renamed, pinned or archived.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
         "The agent was imported or is a replay; it accepts no messages.";
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
         "An export or replay was requested before the first turn of the agent had ended.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only the patch has this problem: the list of changes has the reason in its response.";
+        "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; the list of changes is a 200 with the `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
-        "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how the permission request was settled.";
+        "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
         "The turn cannot be withdrawn, because it is no longer queued: it runs, or it has ended. To stop a running turn, cancel the agent.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent already has `limits.queued_turns` queued turns. Or more than that number of its turns were withdrawn or cancelled while they were queued; these are counted until the running turn ends.";
+        "The agent already has `limits.queued_turns` queued turns. Turns that were withdrawn or cancelled while they were queued are counted separately until the running turn ends: more than that number of them fill the queue too.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
@@ -108,5 +108,5 @@ codes! {
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
-        "The server's disk is full.";
+        "The server's disk is full. Reading still works. Free disk space on the server; then the same request succeeds, without a restart.";
 }

@@ -25,8 +25,9 @@ pub(crate) fn check_host(
     let host = host.filter(|host| target.is_none() && !known(host) && is_plain(host));
     let detail = match host {
         Some(host) => format!(
-            "the host {host:?} is not allowed: add it to server.allowed_hosts, or make the proxy send the \
-             server's own address as Host (changeOrigin: true in Vite)"
+            "the host {host:?} is not allowed: behind a proxy, set server.public_url to the address that \
+             browsers use; otherwise add the host, with its port, to server.allowed_hosts (with Vite's proxy, \
+             set changeOrigin: true instead)"
         ),
         None => "send exactly one Host header that names this server, or a host in server.allowed_hosts"
             .to_owned(),

@@ -104,7 +104,7 @@ impl<'a> Answers<'a> {
             return Ok(());
         };
         let Some(asked) = self.open.prompted() else {
-            screen.remark("that request is settled already; the typed line is ignored");
+            screen.remark("that permission request is no longer open; what you typed was ignored");
             return Ok(());
         };
         let Some(answer) = asked.answer(&line) else {

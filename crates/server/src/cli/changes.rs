@@ -22,7 +22,7 @@ const TRUNCATED: &str = "tokenrail-truncated";
 pub(crate) struct ChangesArgs {
     #[command(flatten)]
     agent: AgentArg,
-    /// Print a unified diff, which `git apply` accepts
+    /// Print a unified diff. `git apply` accepts it unless a binary file has changed
     #[arg(short, long)]
     patch: bool,
     /// Only what has changed since this turn started [default: the first turn that started in a repository]

@@ -41,7 +41,7 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the server and open its page, until Ctrl-C. If a server already uses this data folder, only open its page
+    /// Start the server, open its page in a browser, and run until Ctrl-C. If a server already uses this data folder, or `--url` names one, only open its page
     Up(up::UpArgs),
     /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
     Serve(serve::ServeArgs),
@@ -68,17 +68,17 @@ pub(crate) enum Command {
     Allow(allow::AllowArgs),
     /// Answer an agent's permission request
     Answer(list::AnswerArgs),
-    /// List the open permission requests of all running agents
+    /// List the open permission requests of all agents, oldest first
     Questions,
     /// Give an agent another name
     Rename(edit::RenameArgs),
     /// Pin agents, so that the page shows them before the others, or unpin them
     Pin(edit::PinArgs),
-    /// Archive agents, so that lists leave them out, or put them back. A message to an archived agent puts it back too
+    /// Archive agents, so that lists leave them out, or unarchive them. A message to an archived agent, or a permission request of it, also unarchives it
     Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history
     Rm(rm::RmArgs),
-    /// Print a URL that opens the web page without asking for the token, and open it in a browser if there is a display
+    /// Print a link that logs a browser in to the web page, and open it if there is a display. It works once, within 10 minutes
     Open(open::OpenArgs),
     /// Export an agent, with all turns that have ended, to standard output or to a file. Its first turn must have ended
     Export(copies::ExportArgs),

@@ -32,7 +32,7 @@ pub(crate) struct ArchiveArgs {
     /// The agents' ids, the beginnings of them (at least 4 characters), or `latest` for the newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Put the agents back into the list
+    /// Unarchive the agents
     #[arg(long)]
     undo: bool,
 }

@@ -5,6 +5,8 @@ use clap::Command;
 
 const LISTEN: &str = "Address to listen on [default: `server.listen`, 127.0.0.1:7117]";
 const CONNECT: &str = "Address of the server to connect to [default: the server that uses the data folder]";
+const EITHER: &str = "Overrides `server.listen` (the address that `up`, `serve` and `demo` listen on) and, for \
+                      other commands, names the server to connect to";
 const ACCEPT_ALL: &str = "Accept requests without a token, on a loopback address only";
 const SEND_NONE: &str = "Send no token";
 
@@ -42,6 +44,7 @@ fn help_of(command: &str, option: &str) -> Option<&'static str> {
         ("up" | "serve" | "demo", "listen") => Some(LISTEN),
         ("up" | "serve" | "demo", "insecure_no_auth") => Some(ACCEPT_ALL),
         // These show or check what the options mean to both.
+        ("config" | "doctor", "listen") => Some(EITHER),
         ("config" | "doctor", _) => None,
         (_, "listen") => Some(CONNECT),
         (_, "insecure_no_auth") => Some(SEND_NONE),

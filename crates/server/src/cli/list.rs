@@ -85,7 +85,7 @@ pub(crate) struct AnswerArgs {
     agent: AgentArg,
     /// The id of the permission request, such as 1-1
     request: String,
-    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Several, if the request accepts that. If omitted, the request is dismissed: no option is chosen, and the agent does not get the permission
+    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Give several if the request accepts that. Without an option and without `--text`, the request is dismissed: no option is chosen, and the agent does not get the permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
     /// Tell the agent why you reject, if the request accepts a note. OPTION must be an option that rejects

@@ -1,4 +1,4 @@
-//! `tokenrail open`: a URL that opens the page without asking for the token, and the page in a browser.
+//! `tokenrail open`: a link that logs a browser in to the page, and the page in a browser.
 
 use std::process::Stdio;
 
@@ -21,7 +21,7 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 pub(crate) struct OpenArgs {
     /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list of agents]
     pub(crate) id: Option<String>,
-    /// Only print the URL, and start no browser. Use this on a shared machine: the URL contains a login code, and other users may see it among the arguments of a browser that is started
+    /// Only print the link, and start no browser. Use this on a shared machine: the link contains a login code, and other users may see it among the arguments of a browser that is started
     #[arg(long)]
     pub(crate) print: bool,
 }
@@ -56,6 +56,6 @@ pub(crate) fn open_in_browser(url: &str, screen: &mut Screen) {
         .process_group(0)
         .spawn();
     if let Err(error) = started {
-        screen.remark(&format!("cannot start {OPENER}, open the address yourself: {error}"));
+        screen.remark(&format!("cannot start {OPENER}: {error}; open the link yourself"));
     }
 }

@@ -10,7 +10,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Only print the URL of the page, and start no browser
+    /// Print the URL of the page, but do not open a browser
     #[arg(long)]
     print: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) async fn up(config: Config, args: UpArgs, screen: &mut Screen) -> Res
         );
         if server.token().is_some() {
             let open = format!("tokenrail open{repeat}");
-            let hint = format!("The address works once, within 10 minutes. For a new one: {open}");
+            let hint = format!("This link works once, within 10 minutes. For a new one: {open}");
             screen.line(Style::Dim, &hint);
         }
         screen.line(Style::Dim, "Press Ctrl-C to stop the server. Agents keep running.");

@@ -73,15 +73,17 @@ test("an agent of today is one of yesterday after midnight", async () => {
 
 test("chips filter by state, type and folder, and work together", () => {
   show(agents);
-  expect(offered("state")).toEqual(["Status", "completed", "failed", "needs you", "running"]);
+  expect(offered("status")).toEqual(["Status", "completed", "failed", "needs you", "running", "starting"]);
   expect(offered("type")).toEqual(["Type", "claude-code", "fake"]);
   // Folders with the same name show their paths. Folders that were made for an agent are one choice.
-  expect(offered("folder")).toEqual(["Working directory", "/old/shop", "/src/shop", "a folder of its own"]);
-  choose("state", "running");
-  expect(groups()).toEqual({ Running: ["runs", "starts"] });
-  choose("folder", "/src/shop");
+  expect(offered("working directory")).toEqual(["Working directory", "/old/shop", "/src/shop", "a folder of its own"]);
+  choose("status", "starting");
+  expect(groups()).toEqual({ Running: ["starts"] });
+  choose("status", "running");
   expect(groups()).toEqual({ Running: ["runs"] });
-  choose("state", "");
+  choose("status", "");
+  choose("working directory", "/src/shop");
+  expect(groups()).toEqual({ Running: ["runs"] });
   expect(groups()).toEqual({ "Needs you": ["asks"], Running: ["runs"] });
   choose("type", "claude-code");
   expect(groups()).toEqual({ Running: ["runs"] });

@@ -90,7 +90,7 @@ test("after the return, the banner counts the events that were missed, and then 
   for (let number = 0; number < 120; number++) told.text("m", ` ${number}`);
   fake.arrive(told.events.slice(2));
   await after(100);
-  expect(banner()).toBe("Caught up: 120 events");
+  expect(banner()).toBe("Caught up: 120 events.");
   await after(4_000);
   expect(banner()).toBeUndefined();
 });
@@ -106,7 +106,7 @@ test("a short interruption, and one on the first page, are no trouble", async ()
   await become(lost);
   await after(2_000);
   await become({ state: "open" });
-  expect(banner()).toBe("Connected again");
+  expect(banner()).toBe("Connected again.");
 });
 
 test("a connection that the server refuses for good offers to load the page again", async () => {
@@ -273,7 +273,7 @@ test("a kept message is not sent by itself if its key may be forgotten", async (
   const { fake } = await show();
   await after(5_000);
   expect(fake.send).not.toHaveBeenCalled();
-  expect(screen.getByRole("alert").textContent).toContain("This message is older than a day");
+  expect(screen.getByRole("alert").textContent).toContain("This message is more than a day old");
   fireEvent.click(screen.getByRole("button", { name: "Edit" }));
   expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("More");
 });

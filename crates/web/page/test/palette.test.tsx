@@ -114,7 +114,7 @@ test("the next agent that needs the user is the one after the current one", asyn
 test("what can be done with the current agent depends on its state", async () => {
   const fake = show("a2");
   open();
-  expect(options()).toContain("Stop this agent");
+  expect(options()).toContain("Stop the running turn");
   expect(options()).not.toContain("Export this agent");
   write("cancel");
   fake.cancel.mockRejectedValueOnce(away());
@@ -129,7 +129,7 @@ test("an agent that has ended can be exported, and none without an agent", () =>
   show("a1");
   open();
   expect(options()).toContain("Export this agent");
-  expect(options()).not.toContain("Stop this agent");
+  expect(options()).not.toContain("Stop the running turn");
   cleanup();
   show();
   open();

@@ -79,7 +79,7 @@ export function AgentList(props: Props) {
       <div className="agents-head">
         <h2>Agents</h2>
         <span className="muted" data-testid="agent-counts">
-          {active && !archived ? `${active} active · ` : ""}
+          {active && !archived ? `${active} running · ` : ""}
           {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in total"}`)}
         </span>
       </div>

@@ -51,7 +51,7 @@ function ChipSelect({ chip, values, chosen, onChange }: ChipProps) {
   return (
     <select
       className="chip"
-      aria-label={`Filter by ${chip}`}
+      aria-label={`Filter by ${chips[chip].toLowerCase()}`}
       title={chosen || undefined}
       data-testid={`filter-${chip}`}
       data-chosen={chosen !== "" || undefined}

@@ -59,8 +59,9 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
       {chosen?.unsetKeys && (
         <p className="hint">
-          No API key is set for this type. Log in with the agent program on the server's machine, or set one of these
-          variables in the server's environment and restart the server: {chosen.unsetKeys.join(", ")}.
+          This type has no API key. If the agent program is logged in on the server's machine, you need none. Otherwise
+          log in there, or set one of these variables in the server's environment and restart the server:{" "}
+          {chosen.unsetKeys.join(", ")}.
         </p>
       )}
       <div id="launch-failure" aria-live="polite">

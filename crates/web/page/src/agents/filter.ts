@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 
-import { badgeOf, needsYou } from "./StatusBadge.tsx";
+import { badgeOf } from "./StatusBadge.tsx";
 
 /** What the user wants to see. An empty text means everything. */
 export interface Filter {
@@ -23,7 +23,7 @@ const offeredValues = 50;
 const ownFolder = "a folder of its own";
 
 const valueOf: Record<Chip, (agent: Agent) => string> = {
-  state: (agent) => (needsYou(agent) ? "needs you" : agent.status === "initializing" ? "running" : agent.status),
+  state: (agent) => badgeOf(agent).toLowerCase(),
   type: (agent) => agent.type,
   folder: (agent) => (agent.cwd.includes(agent.id) ? ownFolder : agent.cwd),
 };
@@ -33,7 +33,7 @@ export function matches(agent: Agent, { words, ...wanted }: Filter): boolean {
   const looked = words.trim().toLowerCase();
   return (
     !looked ||
-    [agent.name, agent.type, valueOf.state(agent), badgeOf(agent), agent.prompt, agent.id].some((text) =>
+    [agent.name, agent.type, valueOf.state(agent), agent.prompt, agent.id].some((text) =>
       text?.toLowerCase().includes(looked),
     )
   );

@@ -11,7 +11,11 @@ interface Props {
   readonly onLogin: (login: Login) => Promise<"failed" | undefined>;
 }
 
-const headings = { asked: "Log in", wrong: "Wrong token", spent: "This link was used or has expired" } as const;
+const headings = {
+  asked: "Log in",
+  wrong: "Wrong token",
+  spent: "This link has already been used, or it has expired",
+} as const;
 
 export function AskForToken({ door, onLogin }: Props) {
   const [text, setText] = useState("");

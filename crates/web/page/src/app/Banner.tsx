@@ -98,8 +98,8 @@ function Line({ state, children }: { readonly state: Phase; readonly children: R
 }
 
 function goodNews(missed: number | undefined): string {
-  if (missed === undefined) return "Connected again";
-  return missed > 0 ? `Caught up: ${counted(missed, "event")}` : "Connected again. Nothing was missed";
+  if (missed === undefined) return "Connected again.";
+  return missed > 0 ? `Caught up: ${counted(missed, "event")}.` : "Connected again. Nothing was missed.";
 }
 
 /** The number of the agent's newest event when the connection came back. Undefined until the server has answered. */

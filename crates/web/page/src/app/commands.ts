@@ -35,7 +35,7 @@ export function commandsOf({ client, agents, agentId, onOpen, onTheme }: Context
     { id: "new", label: "New agent", hint: "launch", run: () => onOpen(null) },
     current &&
       isActive(current.status) && {
-        ...{ id: "cancel", label: "Stop this agent", hint: "cancel the running turn" },
+        ...{ id: "cancel", label: "Stop the running turn", hint: "cancel, also queued messages" },
         run: () => client.cancel(current.id),
       },
     current &&

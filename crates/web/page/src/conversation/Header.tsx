@@ -61,7 +61,7 @@ export function Header(props: Props) {
         </button>
       )}
       <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
-      {!active && onReplay && <Action icon="replay" name="Play the history" onClick={closing(onReplay)} />}
+      {!active && onReplay && <Action icon="replay" name="Replay here" onClick={closing(onReplay)} />}
       {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
       <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
       <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />

@@ -80,7 +80,7 @@ function Approval({ row: { key, question }, chosen, choose }: ApprovalProps) {
       <QuestionInput name={question.toolName} input={question.input} onSeen={() => seen || setSeen(true)} />
       {choose && !seen && (
         <p className="hint" role="status">
-          Scroll to the end of the input to enable the buttons that allow it.
+          Scroll to the end of the input to enable the buttons that allow the request.
         </p>
       )}
       {choose && (

@@ -73,7 +73,9 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
           />
         )}
       </fieldset>
-      {choose && wantsSeveral && <p className="hint">The agent would take several answers, but only one can be sent.</p>}
+      {choose && wantsSeveral && (
+        <p className="hint">The agent asked for one or more answers, but you can send only one.</p>
+      )}
       {choose && (
         <div className="question-options" role="group" aria-label="Answers">
           <button type="submit" className="button primary" data-testid="answer-survey" disabled={!isComplete || chosen !== undefined}>

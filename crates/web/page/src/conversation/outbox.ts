@@ -105,7 +105,7 @@ export class Outbox {
 }
 
 function tooOld(): Error {
-  return new Error("this message is older than a day, so it is not sent by itself");
+  return new Error("this message is more than a day old, so it was not sent automatically; choose Edit to send it now");
 }
 
 /** The tab's messages. A path below which another server is reached has its own. */
