@@ -59,6 +59,9 @@ test("the list of agents that was asked for early is the one that the first page
   const wrapper = ({ children }: { children: ReactNode }) => createElement(TokenrailProvider, { client, children });
   const { result } = renderHook(() => useAgents(), { wrapper });
   await waitFor(() => expect(result.current.loading).toBe(false));
-  expect(asked.filter((path) => path.startsWith("/api/agents"))).toEqual(["/api/agents?limit=100"]);
+  expect(asked.filter((path) => path.startsWith("/api/agents"))).toEqual([
+    "/api/agents?limit=100",
+    "/api/agents?limit=100&pinned=true",
+  ]);
   client.close();
 });

@@ -109,7 +109,7 @@ test.each([
   const card = screen.getByTestId("tool-card");
   expect(card.dataset["state"]).toBe(state);
   if (state === "done") fireEvent.click(within(card).getByRole("button", { expanded: false }));
-  expect(within(card).getByLabelText(/utput$/, { selector: "pre" }).textContent).toBe(output);
+  expect(within(card).getByLabelText(/^Output/, { selector: "pre" }).textContent).toBe(output);
 });
 
 test("a result without its call stays a notice", () => {

@@ -12,7 +12,7 @@ fn written(write: impl FnOnce(&mut Printer<Vec<u8>>)) -> String {
     let mut printer = Printer::new(Vec::new());
     write(&mut printer);
     printer.finish().unwrap();
-    String::from_utf8(printer.file).unwrap()
+    String::from_utf8(printer.out).unwrap()
 }
 
 #[test]
