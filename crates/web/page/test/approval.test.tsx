@@ -175,3 +175,20 @@ test("a request whose change shows everything has no other fields", () => {
   render(view(new Told().asked("1-1", "Edit", { absolute_path: "a", edits }, answers)));
   expect(fields()).toEqual([]);
 });
+
+test("a request that empties a file says so", () => {
+  render(view(new Told().asked("1-1", "Write", { file_path: "notes.md", content: "" }, answers)));
+  expect(screen.getByRole("heading").textContent).toContain("Allow Write on notes.md?");
+  expect(screen.queryByLabelText("Changes")).toBeNull();
+  expect(screen.getByLabelText("Input").textContent).toContain('content""');
+});
+
+test("an approval has one layout, so a wide window cannot hide lines that were seen", () => {
+  localStorage.setItem("tokenrail-diff", "split");
+  vi.spyOn(Element.prototype, "clientWidth", "get").mockReturnValue(1_000);
+  render(view(asking(), () => Promise.resolve()));
+  vi.restoreAllMocks();
+  localStorage.clear();
+  expect(screen.getByLabelText("Changes").dataset["layout"]).toBe("unified");
+  expect(screen.queryByRole("button", { name: "Split" })).toBeNull();
+});

@@ -34,10 +34,13 @@ export function DiffView({ id, diff: { lines }, hasNumbers, layout }: Props) {
   );
 }
 
-/** A change with all its lines, for a user who must decide about it. */
+/**
+ * A change with all its lines, for a user who must decide about it. The lines are never side by side: a layout that
+ * changes after the user has seen the end could hide lines again.
+ */
 export function WholeDiff({ change, hasNumbers }: { readonly change: Change; readonly hasNumbers: boolean }) {
   const lines = diffOf(change)?.lines ?? [];
-  return <Frame lines={lines} shown={lines.map(() => true)} hasNumbers={hasNumbers} isWhole />;
+  return <Frame lines={lines} shown={lines.map(() => true)} hasNumbers={hasNumbers} layout="unified" isWhole />;
 }
 
 /** The lines that are shown before the user requests all. */
