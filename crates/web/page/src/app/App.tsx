@@ -38,8 +38,9 @@ export function App() {
     go(id);
     setDrawer(false);
   };
-  // Sends what was not delivered before the page was loaded, whichever agent it shows.
-  useOutbox();
+  // Sends what was not delivered before the page was loaded or the session ended, whichever agent it shows.
+  const outbox = useOutbox();
+  useEffect(() => outbox.sendAll(), [outbox]);
   const [title, setTitle] = useState<string>();
   useTab(title, agents.filter(needsYou).length);
   const [phase, onCaughtUp] = useLink();

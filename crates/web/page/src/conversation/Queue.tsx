@@ -2,12 +2,15 @@ import type { Agent, Turn } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
+import { isUnreachable } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
 import { useQueue } from "./queue.ts";
 
 interface Actions {
   /** Receives the text of a message that was withdrawn in order to change it. */
   readonly onEdit: (content: string) => void;
+  /** Called when a message was withdrawn for good. */
+  readonly onWithdrawn: () => void;
   readonly onFailure: (failure: Error | undefined) => void;
 }
 
@@ -35,7 +38,7 @@ interface WaitingProps extends Actions {
 }
 
 /** One message that waits. It can be taken back until its turn begins. */
-function Waiting({ turn, onEdit, onFailure }: WaitingProps) {
+function Waiting({ turn, onEdit, onWithdrawn, onFailure }: WaitingProps) {
   const client = useTokenrail();
   const [busy, setBusy] = useState(false);
   const attempt = async (action: () => Promise<void>) => {
@@ -48,11 +51,20 @@ function Waiting({ turn, onEdit, onFailure }: WaitingProps) {
       setBusy(false);
     }
   };
-  const withdraw = () => client.withdraw(turn.agentId, turn.number);
+  const withdraw = async () => {
+    await client.withdraw(turn.agentId, turn.number);
+    onWithdrawn();
+  };
   const edit = async () => {
     // A list shortens long prompts.
     const { prompt } = turn.truncated ? await client.turn(turn.agentId, turn.number) : turn;
-    await withdraw();
+    try {
+      await client.withdraw(turn.agentId, turn.number);
+    } catch (error) {
+      // It may be withdrawn nevertheless. Its text must not be lost then.
+      if (isUnreachable(error)) onEdit(prompt);
+      throw error;
+    }
     onEdit(prompt);
   };
   return (
