@@ -132,9 +132,10 @@ test("the patch of calls has the form that apply_patch reads", () => {
   const told = new Told();
   edited("1", { file_path: "/work/new.md", content: "one\n" }, told, "Write");
   edited("2", { file_path: "/work/old.md", old_string: "a\nb", new_string: "c" }, told);
-  expect(patchOfCalls(filesAfter(told))).toBe(
-    "*** Begin Patch\n*** Add File: new.md\n+one\n*** Update File: old.md\n@@\n-a\n-b\n+c\n*** End Patch\n",
-  );
+  expect(patchOfCalls(filesAfter(told))).toEqual({
+    text: "*** Begin Patch\n*** Add File: new.md\n+one\n*** Update File: old.md\n@@\n-a\n-b\n+c\n*** End Patch\n",
+    isPart: false,
+  });
 });
 
 let fake: FakeClient;
