@@ -28,10 +28,21 @@ export interface CalledFile {
 export function changingCalls(rows: readonly Row[]): ToolRow[] {
   const calls: ToolRow[] = [];
   for (const row of rows) {
-    if (row.kind === "group") calls.push(...changingCalls(row.calls));
-    if (row.kind !== "tool") continue;
-    if (row.state === "done" && isChanging(row)) calls.push(row);
-    if (row.inner.length > 0) calls.push(...changingCalls(row.inner));
+    if (row.kind === "group") for (const call of changingCalls(row.calls)) calls.push(call);
+    if (row.kind === "tool") for (const call of changingCallsIn(row)) calls.push(call);
+  }
+  return calls;
+}
+
+const callsOfRows = new WeakMap<ToolRow, readonly ToolRow[]>();
+
+/** A row remains the same object until it changes, so this is computed once for each. */
+function changingCallsIn(row: ToolRow): readonly ToolRow[] {
+  let calls = callsOfRows.get(row);
+  if (!calls) {
+    const own = row.state === "done" && isChanging(row) ? [row] : [];
+    calls = [...own, ...changingCalls(row.inner)];
+    callsOfRows.set(row, calls);
   }
   return calls;
 }
