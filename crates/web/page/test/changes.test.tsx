@@ -196,6 +196,7 @@ test("the panel lists git's files, and loads a diff when it is opened", async ()
   fireEvent.click(within(panel).getByRole("button", { name: "Split" }));
   await within(panel).findByText("y");
   expect([...panel.querySelectorAll(".diff-pair")].map((pair) => pair.textContent)).toEqual(["1-x\n1+y\n"]);
+  expect(within(panel).getByRole("group", { name: "Changes of a.txt, 1 of 1" })).toBeTruthy();
   width.mockRestore();
   fireEvent.click(within(panel).getByRole("button", { name: "Copy patch" }));
   expect(await within(panel).findByText("Copied")).toBeTruthy();

@@ -54,6 +54,8 @@ test("what was written stays when another agent is shown, or the page is loaded 
 
 test("a queued message that is edited has the caret, so that the next keys are text", async () => {
   await showQueue();
+  // Each line of the queue has such a button, so the name says which message it edits.
+  expect(screen.getByRole("button", { name: "Edit: no, do 1 first" })).toBe(screen.getByTestId("edit-queued"));
   await press("edit-queued");
   expect([document.activeElement, field().value]).toEqual([field(), "no, do 1 first"]);
   expect(field().selectionStart).toBe(14);

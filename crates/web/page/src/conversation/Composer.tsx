@@ -8,6 +8,7 @@ import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
 import { joined, useText } from "./draft.ts";
+import { inShort } from "./given.ts";
 import { type Unsent, useOutbox, useUnsent } from "./outbox.ts";
 import { Queue } from "./Queue.tsx";
 
@@ -168,7 +169,7 @@ function Kept({ agentId, message: { content, refusal, isSending = false }, onEdi
       )}
       <div className="queue-line">
         <span title={content}>{content}</span>
-        <button type="button" className="link" disabled={isSending} onClick={edit}>
+        <button type="button" className="link" aria-label={`Edit: ${inShort(content)}`} disabled={isSending} onClick={edit}>
           Edit
         </button>
       </div>

@@ -4,6 +4,7 @@ import { useState } from "react";
 
 import { isUnreachable } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
+import { inShort } from "./given.ts";
 import { useQueue } from "./queue.ts";
 
 interface Actions {
@@ -70,10 +71,24 @@ function Waiting({ turn, onEdit, onWithdrawn, onFailure }: WaitingProps) {
   return (
     <li className="queue-line">
       <span title={turn.prompt}>{turn.prompt}</span>
-      <button type="button" className="link" disabled={busy} data-testid="edit-queued" onClick={() => void attempt(edit)}>
+      <button
+        type="button"
+        className="link"
+        aria-label={`Edit: ${inShort(turn.prompt)}`}
+        disabled={busy}
+        data-testid="edit-queued"
+        onClick={() => void attempt(edit)}
+      >
         Edit
       </button>
-      <button type="button" className="link" disabled={busy} data-testid="withdraw" onClick={() => void attempt(withdraw)}>
+      <button
+        type="button"
+        className="link"
+        aria-label={`Withdraw: ${inShort(turn.prompt)}`}
+        disabled={busy}
+        data-testid="withdraw"
+        onClick={() => void attempt(withdraw)}
+      >
         Withdraw
       </button>
     </li>
