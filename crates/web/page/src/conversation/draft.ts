@@ -5,6 +5,9 @@ import { useCallback, useSyncExternalStore } from "react";
 import { base } from "../app/address.ts";
 import { draftKey } from "../app/tab-texts.ts";
 
+/** Instead of an agent's id: the prompt of an agent that is not launched yet. */
+export const newAgent = "new";
+
 /** The texts that the browser does not store, because the storage is full or disabled. */
 const unstored = new Map<string, string>();
 
