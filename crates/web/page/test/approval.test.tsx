@@ -115,7 +115,7 @@ test("a question of the agent is a form with its answers", () => {
     "date-fnsSmall functions1",
     "luxon2",
   ]);
-  expect(container.textContent).toContain("only one can be sent");
+  expect(container.textContent).toContain("you can send only one");
   const send = screen.getByRole<HTMLButtonElement>("button", { name: "Answer" });
   expect(send.disabled).toBe(true);
   fireEvent.keyDown(window, { key: "1" });

@@ -204,7 +204,7 @@ test("a key that is held down opens the palette once, and runs a command once", 
   open();
   fireEvent.keyDown(window, { key: "k", ctrlKey: true, repeat: true });
   expect(screen.getByRole("dialog")).toBeTruthy();
-  write("stop this agent");
+  write("stop the running turn");
   fake.cancel.mockReturnValue(new Promise(() => {}));
   fireEvent.keyDown(box(), { key: "Enter" });
   fireEvent.keyDown(box(), { key: "Enter", repeat: true });
