@@ -1,6 +1,6 @@
 import { type Client, createClient } from "@tokenrail/client";
 import { preloadAgentMessages, TokenrailProvider } from "@tokenrail/client/react";
-import { StrictMode, useEffect, useEffectEvent, useState } from "react";
+import { StrictMode, useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { createRoot, type Root } from "react-dom/client";
 
 import { base } from "./app/address.ts";
@@ -25,28 +25,31 @@ interface Props {
 }
 
 function Page({ first, found }: Props) {
-  const [{ access, client, gate, door }, setKey] = useState(first);
+  const { key, latest, become } = useKey(first);
+  const { access, client, gate, door } = key;
   useEffect(() => {
-    void found.then((door) => setKey((key) => (key.door === "unknown" ? { ...key, door } : key)));
-  }, [found]);
+    void found.then((door) => become((key) => (key.door === "unknown" ? { ...key, door } : key)));
+  }, [found, become]);
   useEffect(() => askWhenLost(client), [client]);
   useEffect(
-    () => gate.onRefused(() => setKey((key) => (key.door === "open" ? { ...key, door: closed({ token: key.access.token }) } : key))),
-    [gate],
+    () => gate.onRefused(() => become((key) => (key.door === "open" ? { ...key, door: closed({ token: key.access.token }) } : key))),
+    [gate, become],
   );
   const take = async (login: Login): Promise<"failed" | undefined> => {
     const next = await logIn(login);
     if (next.failed) return "failed";
+    // The session may have ended while the server processed the login.
+    const { access, client, gate, door } = latest.current;
     // An open page goes on as it is: a refused login does not end its session, and a new session replaces it unseen.
-    if (door === "open" && (next.refused || next.token === access.token)) return undefined;
+    if (door === "open" && next.refused) return undefined;
     gate.begin();
+    if (door === "open" && next.token === access.token) return undefined;
     const nextDoor = next.refused ? closed(next) : "open";
     // The same client goes on, because it has the messages that were not delivered.
-    if (next.token === access.token) setKey({ access: next, client, gate, door: nextDoor });
-    else {
-      client.close();
-      setKey({ access: next, ...opened(next, send), door: nextDoor });
-    }
+    const isSame = next.token === access.token;
+    if (!isSame) client.close();
+    const used = isSame ? { client, gate } : opened(next, send);
+    become(() => ({ access: next, ...used, door: nextDoor }));
     return undefined;
   };
   useGivenLogin((login) => void take(login));
@@ -57,6 +60,17 @@ function Page({ first, found }: Props) {
       <App />
     </TokenrailProvider>
   );
+}
+
+/** The key, and the newest one for what happens between two renderings. */
+function useKey(first: Key) {
+  const [key, setKey] = useState(first);
+  const latest = useRef(first);
+  const become = useCallback((to: (key: Key) => Key) => {
+    latest.current = to(latest.current);
+    setKey(latest.current);
+  }, []);
+  return { key, latest, become };
 }
 
 function opened({ token }: Access, fetch: typeof globalThis.fetch): Pick<Key, "client" | "gate"> {

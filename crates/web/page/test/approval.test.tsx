@@ -115,7 +115,7 @@ test("a question of the agent is a form with its answers", () => {
     "date-fnsSmall functions1",
     "luxon2",
   ]);
-  expect(container.textContent).toContain("only one can be sent");
+  expect(container.textContent).toContain("you can send only one");
   const send = screen.getByRole<HTMLButtonElement>("button", { name: "Answer" });
   expect(send.disabled).toBe(true);
   fireEvent.keyDown(window, { key: "1" });
@@ -174,4 +174,21 @@ test("a request whose change shows everything has no other fields", () => {
   const edits = [{ oldText: "1", newText: "2" }, { old_string: "3", new_string: "4" }];
   render(view(new Told().asked("1-1", "Edit", { absolute_path: "a", edits }, answers)));
   expect(fields()).toEqual([]);
+});
+
+test("a request that empties a file says so", () => {
+  render(view(new Told().asked("1-1", "Write", { file_path: "notes.md", content: "" }, answers)));
+  expect(screen.getByRole("heading").textContent).toContain("Allow Write on notes.md?");
+  expect(screen.queryByLabelText("Changes")).toBeNull();
+  expect(screen.getByLabelText("Input").textContent).toContain('content""');
+});
+
+test("an approval has one layout, so a wide window cannot hide lines that were seen", () => {
+  localStorage.setItem("tokenrail-diff", "split");
+  vi.spyOn(Element.prototype, "clientWidth", "get").mockReturnValue(1_000);
+  render(view(asking(), () => Promise.resolve()));
+  vi.restoreAllMocks();
+  localStorage.clear();
+  expect(screen.getByLabelText("Changes").dataset["layout"]).toBe("unified");
+  expect(screen.queryByRole("button", { name: "Split" })).toBeNull();
 });

@@ -1,6 +1,6 @@
 import { applyEvents, type Changes, emptyTranscript } from "@tokenrail/client";
 import { TokenrailProvider } from "@tokenrail/client/react";
-import { fireEvent, render, screen, within } from "@testing-library/react";
+import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { type CalledFile, changingCalls, filesOfCalls, patchOfCalls } from "../src/conversation/changes/called.ts";
@@ -8,7 +8,7 @@ import { filesOfPatch, hunksOf } from "../src/conversation/changes/patch.ts";
 import { useChangesPanel } from "../src/conversation/changes/useChangesPanel.tsx";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
-import { textOfLine } from "../src/conversation/tools/diff.ts";
+import { diffOf, textOfLine } from "../src/conversation/tools/diff.ts";
 import { Told } from "./events.ts";
 import { FakeClient } from "./fake-client.ts";
 
@@ -132,9 +132,10 @@ test("the patch of calls has the form that apply_patch reads", () => {
   const told = new Told();
   edited("1", { file_path: "/work/new.md", content: "one\n" }, told, "Write");
   edited("2", { file_path: "/work/old.md", old_string: "a\nb", new_string: "c" }, told);
-  expect(patchOfCalls(filesAfter(told))).toBe(
-    "*** Begin Patch\n*** Add File: new.md\n+one\n*** Update File: old.md\n@@\n-a\n-b\n+c\n*** End Patch\n",
-  );
+  expect(patchOfCalls(filesAfter(told))).toEqual({
+    text: "*** Begin Patch\n*** Add File: new.md\n+one\n*** Update File: old.md\n@@\n-a\n-b\n+c\n*** End Patch\n",
+    isPart: false,
+  });
 });
 
 let fake: FakeClient;
@@ -180,15 +181,23 @@ test("the panel lists git's files, and loads a diff when it is opened", async ()
   fake.patch.mockResolvedValue({ text: "diff --git a/a.txt b/a.txt\n--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-x\n+y\n", truncated: false });
   show(new Told().prompt("go"));
   fireEvent.click(await screen.findByRole("button", { name: /3 files \+1 −1/ }));
-  const panel = screen.getByRole("complementary", { name: "Changes" });
+  let panel = screen.getByRole("complementary", { name: "Changes" });
   const entries = within(panel).getAllByRole("listitem").map((entry) => entry.textContent);
   expect(entries).toEqual(["Mmodifieda.txt+1 −1", "Rrenamedold.txt → new.txt+0 −0", "Uuntrackedp.pngbinary"]);
   expect(fake.patch).not.toHaveBeenCalled();
   fireEvent.click(within(panel).getByRole("button", { name: /a\.txt/ }));
   expect(await within(panel).findByText("y")).toBeTruthy();
   expect(fake.patch.mock.calls[0]?.[1]).toMatchObject({ file: { path: "a.txt" } });
+  expect(within(panel).queryByRole("button", { name: "Split" })).toBeNull();
+  const width = vi.spyOn(Element.prototype, "clientWidth", "get").mockReturnValue(700);
+  fireEvent.keyDown(window, { key: "f" });
+  fireEvent.keyDown(window, { key: "f" });
+  panel = screen.getByRole("complementary", { name: "Changes" });
   fireEvent.click(within(panel).getByRole("button", { name: "Split" }));
+  await within(panel).findByText("y");
   expect([...panel.querySelectorAll(".diff-pair")].map((pair) => pair.textContent)).toEqual(["1-x\n1+y\n"]);
+  expect(within(panel).getByRole("group", { name: "Changes of a.txt, 1 of 1" })).toBeTruthy();
+  width.mockRestore();
   fireEvent.click(within(panel).getByRole("button", { name: "Copy patch" }));
   expect(await within(panel).findByText("Copied")).toBeTruthy();
   expect(navigator.clipboard.writeText).toHaveBeenCalledWith(expect.stringContaining("+y"));
@@ -239,4 +248,89 @@ test("300 files are listed, and the rest on request", async () => {
   expect(screen.getByTestId("changed-files").children).toHaveLength(300);
   fireEvent.click(screen.getByRole("button", { name: "Show all: 10 more files" }));
   expect(screen.getByTestId("changed-files").children).toHaveLength(310);
+});
+
+test("if git sees nothing, the button and the list have the files of the calls, and the user may ask for git's", async () => {
+  fake.changes.mockResolvedValue(git([]));
+  show(edited("1", { file_path: "/elsewhere/b.md", old_string: "one", new_string: "1" }, new Told().prompt("go")));
+  await vi.waitFor(() => expect(fake.changes).toHaveBeenCalledTimes(1));
+  fireEvent.click(await screen.findByRole("button", { name: /1 file \+1 −1/ }));
+  const panel = screen.getByRole("complementary", { name: "Changes" });
+  expect(within(panel).getByRole("listitem").textContent).toContain("b.md");
+  fireEvent.click(await within(panel).findByRole("button", { name: "From git" }));
+  expect(within(panel).queryAllByRole("listitem")).toEqual([]);
+  expect(screen.getByTestId("changes-button").textContent).toContain("0 files");
+});
+
+test("a list that git has cut says that there are more files, also on the button", async () => {
+  const files = [{ path: "a", status: "added", added: 1, removed: 0, binary: false }];
+  fake.changes.mockResolvedValue({ ...git(files), truncated: true } as Changes);
+  show(new Told().prompt("go"));
+  expect((await screen.findByTestId("changes-button")).textContent).toBe("Changes: 1+ files +1 −0");
+});
+
+test("Escape and the button close the list, and the focus returns to the button that opened it", async () => {
+  show(edited("1", { file_path: "/tmp/b.md", old_string: "one", new_string: "1" }, new Told().prompt("go")));
+  for (const close of [
+    () => fireEvent.keyDown(window, { key: "Escape" }),
+    () => fireEvent.click(screen.getByRole("button", { name: "Close the changes" })),
+  ]) {
+    fireEvent.click(screen.getByTestId("changes-button"));
+    close();
+    expect(screen.queryByTestId("changes")).toBeNull();
+    expect(document.activeElement).toBe(screen.getByTestId("changes-button"));
+  }
+});
+
+test("calls that end all the time do not keep the list from being updated", async () => {
+  vi.useFakeTimers();
+  fake.changes.mockResolvedValue(git([]));
+  const told = new Told().prompt("go");
+  const next = show(told);
+  await act(() => vi.advanceTimersByTimeAsync(1_000));
+  fireEvent.keyDown(window, { key: "f" });
+  for (let call = 0; call < 20; call++) {
+    edited(`${call}`, { command: "make" }, told, "Bash");
+    next(told);
+    await act(() => vi.advanceTimersByTimeAsync(100));
+  }
+  // At the beginning, and twice in two seconds.
+  expect(fake.changes).toHaveBeenCalledTimes(3);
+  vi.useRealTimers();
+});
+
+test("a replay does not ask git", async () => {
+  vi.useFakeTimers();
+  const Replay = () => void useChangesPanel(fake.agentNow, rowsAfter(new Told().prompt("go")), false);
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Replay />
+    </TokenrailProvider>,
+  );
+  await act(() => vi.advanceTimersByTimeAsync(5_000));
+  vi.useRealTimers();
+  expect(fake.changes).not.toHaveBeenCalled();
+});
+
+test("what a sub-agent says leaves the finished edit beside its call as it is", () => {
+  const use = (id: string, name: string, input: object) => ({ type: "tool_use", id, name, input });
+  const told = new Told();
+  told.message("m", [use("w", "Write", { file_path: "a", content: "x" }), use("t", "Task", { prompt: "go" })]);
+  told.gave("w", "ok");
+  let transcript = applyEvents(emptyTranscript, told.events);
+  const [edit] = changingCalls(rowsOf(transcript.items));
+  told.message("inner", "a word", { parentToolCallId: "t" });
+  transcript = applyEvents(transcript, told.events.slice(-1));
+  expect(edit?.name).toBe("Write");
+  expect(changingCalls(rowsOf(transcript.items))[0]).toBe(edit);
+});
+
+test("unchanged lines have both numbers, so that each column of the split view has its own", () => {
+  const diff = diffOf({ before: "a\nb\nc\n", after: "new\na\nc\n" });
+  expect(diff?.lines.map(({ mark, number, oldNumber }) => [mark, oldNumber, number])).toEqual([
+    ["+", undefined, 1],
+    [" ", 1, 2],
+    ["-", undefined, 2],
+    [" ", 3, 3],
+  ]);
 });

@@ -181,3 +181,69 @@ test("axe finds nothing in a selection and in the actions of an agent", async ()
   await press("Actions for Do a");
   expect((await clean()).filter((id) => !known.includes(id))).toEqual([]);
 });
+
+test("an action leaves the agents selected that were chosen while it ran", async () => {
+  let done = () => {};
+  fake.edit.mockImplementationOnce(() => new Promise((resolve) => (done = () => resolve({}))));
+  show(agents);
+  await press("Select");
+  fireEvent.click(box("a"));
+  await press("Archive");
+  expect(screen.getByRole<HTMLButtonElement>("button", { name: "End the selection" }).disabled).toBe(true);
+  fireEvent.click(box("b"));
+  await act(async () => done());
+  expect(selected()).toEqual(["b"]);
+});
+
+test("an action that fails after its selection has ended says so, and selects nothing", async () => {
+  let fail = () => {};
+  fake.edit.mockImplementationOnce(() => new Promise((_, reject) => (fail = () => reject(new Error("no")))));
+  show(agents, { onArchived: vi.fn() });
+  await press("Select");
+  fireEvent.click(box("a"));
+  await press("Archive");
+  await press("Archived");
+  await act(async () => fail());
+  expect(screen.getByRole("alert").textContent).toContain("Cannot archive 1 of 1 agent: Do a (no)");
+  expect(screen.queryByTestId("selection")).toBeNull();
+});
+
+test("a range does not begin in a selection that has ended", async () => {
+  show(agents);
+  await press("Select");
+  fireEvent.click(box("a"));
+  await press("End the selection");
+  expect(document.activeElement).toBe(screen.getByRole("button", { name: "Select" }));
+  fireEvent.click(box("d"), { shiftKey: true });
+  expect(selected()).toEqual(["d"]);
+});
+
+test("a filter that hides agents can always be changed, and says which selected agents it hides", async () => {
+  const many = [...agents, agent("e")];
+  const { become } = show(many, { onArchived: vi.fn() });
+  await press("Select");
+  for (const id of ["a", "b"]) fireEvent.click(box(id));
+  const filter = () => screen.queryByLabelText<HTMLInputElement>("Filter agents");
+  fireEvent.change(filter() as HTMLElement, { target: { value: "Do a" } });
+  expect(screen.getByTestId("selection").textContent).toContain("2 agents selected, of which the filter hides 1");
+  become(agents.slice(1, 3));
+  expect(filter()?.value).toBe("Do a");
+  await press("Archived");
+  expect(filter()).toBeNull();
+});
+
+test("the dialog of an agent stays while another tab takes the agent out of the list", async () => {
+  const { become } = show(agents);
+  await press("Actions for Do a");
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Ada" } });
+  become(agents.slice(1));
+  expect(screen.getByLabelText<HTMLInputElement>("Name").value).toBe("Ada");
+  let done = () => {};
+  fake.edit.mockImplementationOnce(() => new Promise((resolve) => (done = () => resolve({}))));
+  await press("Rename");
+  await press("Rename");
+  await act(async () => done());
+  expect(fake.edit).toHaveBeenCalledOnce();
+  become(agents);
+  expect(screen.queryByRole("dialog")).toBeNull();
+});

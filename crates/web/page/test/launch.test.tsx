@@ -8,7 +8,10 @@ import { recent, remember } from "../src/agents/recent.ts";
 import { Composer } from "../src/conversation/Composer.tsx";
 import { FakeClient, away } from "./fake-client.ts";
 
-beforeEach(() => localStorage.clear());
+beforeEach(() => {
+  localStorage.clear();
+  sessionStorage.clear();
+});
 
 const type = (name: string, more: object = {}) =>
   ({ type: name, runner: "process", available: true, default: false, ...more }) as unknown as AgentType;
@@ -102,4 +105,14 @@ test("a running turn can be stopped from the composer, and no other", async () =
   cleanup();
   compose({ status: "completed" });
   expect(screen.queryByRole("button", { name: "Stop" })).toBeNull();
+});
+
+test("the prompt stays if the session ends before the launch, and goes with the launch", async () => {
+  show();
+  fill("Prompt", "Fix it");
+  show();
+  expect(field("Prompt").value).toBe("Fix it");
+  await submit();
+  show();
+  expect(field("Prompt").value).toBe("");
 });

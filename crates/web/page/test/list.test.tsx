@@ -83,7 +83,6 @@ test("chips filter by state, type and folder, and work together", () => {
   expect(groups()).toEqual({ Running: ["runs"] });
   choose("status", "");
   choose("working directory", "/src/shop");
-  expect(groups()).toEqual({ Running: ["runs"] });
   expect(groups()).toEqual({ "Needs you": ["asks"], Running: ["runs"] });
   choose("type", "claude-code");
   expect(groups()).toEqual({ Running: ["runs"] });

@@ -69,6 +69,24 @@ async function logIn(secret: string) {
   await act(async () => fireEvent.submit(screen.getByTestId("ask-for-token")));
 }
 
+test("a login in an open page is not ended by a late response to an earlier request", async () => {
+  const root = await showPage();
+  await act(async () => sockets[0]?.onopen?.());
+  let late = (_: Response) => {};
+  const answered = vi.fn(() => new Promise<Response>((resolve) => (late = resolve)));
+  vi.stubGlobal("fetch", (_: string, init?: RequestInit) =>
+    init?.method === "POST" ? Promise.resolve(new Response(null, { status: 204 })) : answered(),
+  );
+  await act(async () => sockets[0]?.onclose?.({ code: 1006 }));
+  expect(answered).toHaveBeenCalled();
+  location.hash = "#token=secret";
+  await act(async () => void window.dispatchEvent(new Event("hashchange")));
+  await vi.waitFor(() => expect(location.hash).toBe(""));
+  await act(async () => late(refused()));
+  expect(form()).toBeNull();
+  act(() => root?.unmount());
+});
+
 test("a session that ends while the page is open leads to the login, and the login back to the page", async () => {
   const root = await showPage();
   await act(async () => sockets[0]?.onopen?.());

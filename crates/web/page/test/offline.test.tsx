@@ -200,7 +200,7 @@ test("a message that did not arrive can be edited, and is then not sent by itsel
   await become(lost);
   write("Delete it all");
   await after();
-  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  fireEvent.click(screen.getByRole("button", { name: /^Edit: / }));
   expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("Delete it all");
   await become({ state: "open" });
   await after(60_000);
@@ -242,7 +242,7 @@ test("a message cannot be edited while it is being sent, because both texts coul
   let answer = nothing as () => void;
   fake.send.mockImplementation(() => new Promise((resolve) => (answer = () => resolve({ turn: 2, queued: true }))));
   await become({ state: "open" });
-  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  fireEvent.click(screen.getByRole("button", { name: /^Edit: / }));
   expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("");
   expect(screen.getByTestId("unsent").textContent).toContain("Hello");
   answer();
@@ -274,7 +274,7 @@ test("a kept message is not sent by itself if its key may be forgotten", async (
   await after(5_000);
   expect(fake.send).not.toHaveBeenCalled();
   expect(screen.getByRole("alert").textContent).toContain("This message is more than a day old");
-  fireEvent.click(screen.getByRole("button", { name: "Edit" }));
+  fireEvent.click(screen.getByRole("button", { name: /^Edit: / }));
   expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("More");
 });
 

@@ -204,9 +204,31 @@ test("a key that is held down opens the palette once, and runs a command once", 
   open();
   fireEvent.keyDown(window, { key: "k", ctrlKey: true, repeat: true });
   expect(screen.getByRole("dialog")).toBeTruthy();
-  write("stop this agent");
+  write("stop the running turn");
   fake.cancel.mockReturnValue(new Promise(() => {}));
   fireEvent.keyDown(box(), { key: "Enter" });
   fireEvent.keyDown(box(), { key: "Enter", repeat: true });
   expect(fake.cancel).toHaveBeenCalledOnce();
+});
+
+test("an agent that is not in the list has its commands too, such as an archived one", () => {
+  const shown = agent("old", "Look back", { archived: true });
+  const fake = new FakeClient();
+  const labels = (now: Agent) =>
+    commandsOf({ client: fake.client, agents, agentId: "old", shown: now, onOpen, onTheme: () => {} }).map(({ label }) => label);
+  expect(labels(shown)).toEqual(expect.arrayContaining(["Rename this agent", "Unarchive this agent", "Export this agent"]));
+  expect(labels({ ...shown, deletedAt: "2026-11-22T06:42:10.000Z" })).not.toContain("Rename this agent");
+});
+
+test("a command that ends late does not close a palette that was opened again", async () => {
+  const fake = show("a2");
+  let done = () => {};
+  fake.cancel.mockImplementationOnce(() => new Promise((resolve) => (done = () => resolve({ agentId: "a2" }))));
+  open();
+  write("stop");
+  press("Enter");
+  open();
+  open();
+  await act(async () => done());
+  expect(screen.getByRole("dialog", { name: "Commands" })).toBeTruthy();
 });

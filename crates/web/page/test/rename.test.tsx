@@ -56,6 +56,17 @@ test("an unchanged name is not sent, and a failure is told", async () => {
   write("Grace");
   await act(async () => void fireEvent.submit(field()));
   expect(onFailure).toHaveBeenLastCalledWith(new Error("no"));
+  // The name stays, so that the user can try again.
+  expect([field().value, field().readOnly]).toEqual(["Grace", false]);
+  await act(async () => void fireEvent.submit(field()));
+  expect(edit).toHaveBeenCalledTimes(2);
+});
+
+test.each(["Enter", "Escape"])("after %s, the title has the focus, so that no letter is lost to a shortcut", async (key) => {
+  show();
+  begin();
+  await act(async () => void (key === "Enter" ? fireEvent.submit(field()) : fireEvent.keyDown(field(), { key })));
+  expect(document.activeElement).toBe(screen.getByTestId("rename"));
 });
 
 test("something else can ask to rename the agent, unless it is deleted", async () => {

@@ -125,3 +125,30 @@ test("what was answered is shown: several options, own words, and the note", () 
   expect(cards[1]).toContain("Answered: “dayjs”.");
   expect(cards[2]).toContain("Answered: Reject. Note to the agent: “use ls”");
 });
+
+test("what was chosen and written stays when the list does not render the row for a while, and takes no focus", () => {
+  const told = new Told().asked("1-1", "AskUserQuestion", survey, choices, { accepts: { several: true, text: true, note: true } });
+  const [row] = rowsOf(applyEvents(emptyTranscript, told.events).items);
+  const view = (isRendered: boolean) => (
+    <KeepOpen>
+      <Answering value={() => new Promise(() => {})}>{row && isRendered && <RowView row={row} plain={false} />}</Answering>
+    </KeepOpen>
+  );
+  const { rerender } = render(view(true));
+  fireEvent.click(screen.getByRole("checkbox", { name: "luxon" }));
+  fireEvent.click(screen.getByTestId("answer-other"));
+  fireEvent.change(screen.getByLabelText("Your own answer"), { target: { value: "dayjs" } });
+  fireEvent.click(button("Decline to answer with a note…"));
+  fireEvent.change(screen.getByLabelText("Note to the agent"), { target: { value: "later" } });
+  const again = () => {
+    rerender(view(false));
+    rerender(view(true));
+  };
+  again();
+  expect(screen.getByRole<HTMLInputElement>("checkbox", { name: "luxon" }).checked).toBe(true);
+  const values = ["Your own answer", "Note to the agent"].map((name) => screen.getByLabelText<HTMLInputElement>(name).value);
+  expect([values, document.activeElement]).toEqual([["dayjs", "later"], document.body]);
+  fireEvent.click(button("Answer"));
+  again();
+  expect(button("Answer").disabled).toBe(true);
+});

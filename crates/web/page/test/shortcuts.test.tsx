@@ -29,3 +29,14 @@ test("the list of keys has the one of the replay", () => {
   render(<Shortcuts />);
   expect(document.querySelector(".keys")?.textContent).toContain("SpacePlay or pause a replay");
 });
+
+test("no key acts behind an open dialog, except for the one that closes the list of keys", () => {
+  const onSpace = vi.fn();
+  render(<Keys onSpace={onSpace} />);
+  const dialog = document.body.appendChild(document.createElement("dialog"));
+  dialog.open = true;
+  expect(fireEvent.keyDown(dialog, { key: " " })).toBe(true);
+  dialog.remove();
+  expect(onSpace).not.toHaveBeenCalled();
+  expect(fireEvent.keyDown(window, { key: " " })).toBe(false);
+});

@@ -22,13 +22,18 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
   const title = useId();
   const [name, setName] = useState(agent.name ?? "");
   const [failure, setFailure] = useFailure();
+  const isBusy = useRef(false);
   useEffect(() => dialog.current?.showModal(), []);
   const close = () => dialog.current?.close();
-  const attempt = async (action: Promise<unknown>) => {
+  const attempt = async (action: () => Promise<unknown>) => {
+    // A second click while the first one is being answered does nothing.
+    if (isBusy.current) return;
+    isBusy.current = true;
     setFailure(undefined);
-    await action.then(close, setFailure);
+    await action().then(close, setFailure);
+    isBusy.current = false;
   };
-  const edit = (change: AgentEdit) => void attempt(client.edit(agent.id, change));
+  const edit = (change: AgentEdit) => void attempt(() => client.edit(agent.id, change));
   const rename = (event: FormEvent) => {
     event.preventDefault();
     edit({ name: asName(name) });
@@ -82,7 +87,7 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
           >
             <Icon name="check" /> Select
           </button>
-          <Remove onConfirm={() => void attempt(client.remove(agent.id))} />
+          <Remove onConfirm={() => void attempt(() => client.remove(agent.id))} />
         </div>
         {failure && <Failure error={failure} />}
       </div>

@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 import { preloadAgentMessages, useAgentMessages, useTokenrail } from "@tokenrail/client/react";
-import { memo, type ReactNode, useDeferredValue, useMemo, useState } from "react";
+import { memo, type ReactNode, type Ref, useDeferredValue, useMemo, useRef, useState } from "react";
 
 import { pathOf } from "../app/address.ts";
 import { useNow } from "../app/now.ts";
@@ -8,11 +8,12 @@ import { compact, counted, since } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
 import { AgentActions } from "./AgentActions.tsx";
-import { everything, matches } from "./filter.ts";
+import { type Act, useBulk } from "./bulk.ts";
+import { everything, isFiltering, matches } from "./filter.ts";
 import { FilterBar } from "./FilterBar.tsx";
 import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
 import { useSelection } from "./selection.ts";
-import { SelectionBar } from "./SelectionBar.tsx";
+import { FailedAgents, SelectionBar } from "./SelectionBar.tsx";
 import { OriginTag, StatusBadge } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
 
@@ -58,9 +59,11 @@ export function AgentList(props: Props) {
   const groups = useMemo(() => firstOf(groupsOf(shown, today), shownAgents), [shown, today]);
   const hidden = shown.length - groups.reduce((total, group) => total + group.agents.length, 0);
   const order = useMemo(() => groups.flatMap((group) => group.agents.map(({ id }) => id)), [groups]);
-  const { ids: selected, toggle, set: select, end: endSelection } = useSelection(order);
-  const [actionsOf, setActionsOf] = useState<string>();
-  const acted = agents.find(({ id }) => id === actionsOf);
+  const { selected, toggle, begin, end, bulk, act, selecting } = useActing(order);
+  const chosen = selected && agents.filter(({ id }) => selected.has(id));
+  // The dialog stays if the agent leaves the list meanwhile, because another tab has archived it.
+  const [actionsOf, setActionsOf] = useState<Agent>();
+  const acted = agents.find(({ id }) => id === actionsOf?.id) ?? actionsOf;
   const item = (agent: Agent) => (
     <AgentItem
       key={agent.id}
@@ -87,14 +90,17 @@ export function AgentList(props: Props) {
         <Tools
           archived={archived}
           onArchived={(wanted) => {
-            endSelection();
+            end();
+            setFilter(everything);
             props.onArchived?.(wanted);
           }}
+          ref={selecting}
+          busy={bulk.busy}
           selecting={selected !== undefined}
-          onSelecting={agents.length > 0 ? (wanted) => (wanted ? select([]) : endSelection()) : undefined}
+          onSelecting={agents.length > 0 ? (wanted) => (wanted ? begin() : end()) : undefined}
         />
       )}
-      {agents.length > fewAgents && <FilterBar agents={agents} filter={filter} onChange={setFilter} />}
+      {(agents.length > fewAgents || isFiltering(filter)) && <FilterBar agents={agents} filter={filter} onChange={setFilter} />}
       {error && <Trouble error={error} what="cannot load the agents" onRetry={onRetry} />}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && (
@@ -105,14 +111,20 @@ export function AgentList(props: Props) {
           {onMore ? "No loaded agents match. Load older agents to search them too." : "No agents match."}
         </p>
       )}
-      {selected && (
+      {chosen && (
         <SelectionBar
-          chosen={agents.filter(({ id }) => selected.has(id))}
+          chosen={chosen}
+          hidden={chosen.filter((agent) => !matches(agent, wanted)).length}
           archived={archived}
-          onRemain={select}
-          onEnd={endSelection}
+          busy={bulk.busy}
+          onAct={(what, agents) => void act(what, agents, chosen)}
+          onEnd={() => {
+            end();
+            selecting.current?.focus();
+          }}
         />
       )}
+      {bulk.failures && <FailedAgents failures={bulk.failures} />}
       {acted && (
         <AgentActions agent={acted} onSelect={() => toggle(acted.id, false)} onClose={() => setActionsOf(undefined)} />
       )}
@@ -133,7 +145,34 @@ export function AgentList(props: Props) {
   );
 }
 
+/** The selected agents, and what is done with all of them at once. */
+function useActing(order: readonly string[]) {
+  const selection = useSelection(order);
+  const bulk = useBulk();
+  const selecting = useRef<HTMLButtonElement>(null);
+  const act = async (what: Act, agents: readonly Agent[], chosen: readonly Agent[]) => {
+    const failed = (await bulk.run(what, agents)).map(({ agent }) => agent.id);
+    // The user may have selected others meanwhile. They stay selected, as do those with which it failed.
+    selection.remove(chosen.map(({ id }) => id).filter((id) => !failed.includes(id)));
+    // The button that was pressed is disabled, or gone.
+    if (document.activeElement === document.body) selecting.current?.focus();
+  };
+  const begin = () => {
+    bulk.forget();
+    selection.begin();
+  };
+  const end = () => {
+    bulk.forget();
+    selection.end();
+  };
+  return { selected: selection.ids, toggle: selection.toggle, begin, end, bulk, act, selecting };
+}
+
 interface ToolsProps {
+  /** The button that begins and ends a selection. */
+  readonly ref: Ref<HTMLButtonElement>;
+  /** Whether an action with the selected agents runs. */
+  readonly busy: boolean;
   readonly archived: boolean;
   readonly onArchived: (archived: boolean) => void;
   readonly selecting: boolean;
@@ -141,7 +180,7 @@ interface ToolsProps {
   readonly onSelecting: ((selecting: boolean) => void) | undefined;
 }
 
-function Tools({ archived, onArchived, selecting, onSelecting }: ToolsProps) {
+function Tools({ ref, busy, archived, onArchived, selecting, onSelecting }: ToolsProps) {
   return (
     <div className="chips">
       <button
@@ -156,8 +195,10 @@ function Tools({ archived, onArchived, selecting, onSelecting }: ToolsProps) {
       </button>
       {onSelecting && (
         <button
+          ref={ref}
           type="button"
           className="chip"
+          disabled={busy}
           aria-pressed={selecting}
           data-chosen={selecting || undefined}
           data-testid="select"
@@ -207,7 +248,7 @@ interface ItemProps {
   readonly selected: boolean | undefined;
   readonly onOpen: (id: string) => void;
   readonly onSelect: (id: string, withRange: boolean) => void;
-  readonly onActions: (id: string) => void;
+  readonly onActions: (agent: Agent) => void;
 }
 
 const AgentItem = memo(function AgentItem(props: ItemProps) {
@@ -259,7 +300,7 @@ const AgentItem = memo(function AgentItem(props: ItemProps) {
             aria-label={`Actions for ${titleOf(agent)}`}
             aria-haspopup="dialog"
             data-testid="agent-actions"
-            onClick={() => onActions(agent.id)}
+            onClick={() => onActions(agent)}
           >
             <Icon name="more" />
           </button>

@@ -2,6 +2,7 @@ import { type AgentType, type Client, freshKey, type Launch, TokenrailError } fr
 import { type ComponentProps, type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
 
 import { isUnreachable, useFailure } from "../app/failure.ts";
+import { newAgent, useText } from "../conversation/draft.ts";
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
@@ -14,7 +15,12 @@ interface Props {
 }
 
 export function LaunchForm({ client, types, onLaunched }: Props) {
-  const { submit, busy, failure } = useLaunch(client, onLaunched);
+  // What was written stays if the session ends, or the user looks at an agent first.
+  const [prompt, changePrompt] = useText(newAgent);
+  const { submit, busy, failure } = useLaunch(client, (id) => {
+    changePrompt(() => "");
+    onLaunched(id);
+  });
   const [type, setType] = useState<string>();
   const preferred = types.find((known) => known.type === recent("type")[0] && known.available) ?? firstOf(types);
   const chosen = types.find((known) => known.type === type) ?? preferred;
@@ -27,6 +33,8 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
             name="prompt"
             required
             rows={4}
+            value={prompt}
+            onChange={({ target }) => changePrompt(() => target.value)}
             placeholder="What should the agent do?"
             onKeyDown={(event: KeyboardEvent<HTMLTextAreaElement>) => submitOnEnter(event)}
             aria-describedby="launch-failure"

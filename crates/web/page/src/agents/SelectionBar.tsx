@@ -1,20 +1,14 @@
-import type { Agent, Client } from "@tokenrail/client";
-import { useTokenrail } from "@tokenrail/client/react";
+import type { Agent } from "@tokenrail/client";
 import { useState } from "react";
 
 import { counted } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
-import { type Failed, withEach } from "./edits.ts";
+import type { Act, Failures } from "./bulk.ts";
 import { isActive } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
 
 /** A longer list of failures would hide the agents. */
 const shownFailures = 5;
-
-interface Act {
-  readonly verb: string;
-  readonly run: (client: Client, agent: Agent) => Promise<unknown>;
-}
 
 const acts = {
   archive: { verb: "archive", run: (client, { id }) => client.edit(id, { archived: true }) },
@@ -25,35 +19,27 @@ const acts = {
 
 interface Props {
   readonly chosen: readonly Agent[];
+  /** How many of them the filter hides. */
+  readonly hidden: number;
   /** Whether the list shows the archived agents. */
   readonly archived: boolean;
-  /** The agents that remain selected: those with which an action failed. */
-  readonly onRemain: (ids: readonly string[]) => void;
+  /** Whether an action runs. */
+  readonly busy: boolean;
+  readonly onAct: (act: Act, agents: readonly Agent[]) => void;
   readonly onEnd: () => void;
 }
 
 /** What a user can do with all selected agents at once. */
-export function SelectionBar({ chosen, archived, onRemain, onEnd }: Props) {
-  const client = useTokenrail();
-  const [busy, setBusy] = useState(false);
-  const [failures, setFailures] = useState<{ verb: string; failed: readonly Failed[]; of: number }>();
-  const run = async ({ verb, run }: Act, agents: readonly Agent[]) => {
-    setBusy(true);
-    setFailures(undefined);
-    const failed = await withEach(agents, (agent) => run(client, agent));
-    setBusy(false);
-    if (failed.length === 0) return onEnd();
-    setFailures({ verb, failed, of: agents.length });
-    onRemain(failed.map(({ agent }) => agent.id));
-  };
+export function SelectionBar({ chosen, hidden, archived, busy, onAct, onEnd }: Props) {
   const active = chosen.filter(({ status }) => isActive(status));
   const isIdle = busy || chosen.length === 0;
   return (
     <div className="selection" role="group" aria-label="Selected agents" data-testid="selection">
       <span className="selection-count" role="status">
         {counted(chosen.length, "agent")} selected
+        {hidden > 0 && `, of which the filter hides ${hidden}`}
       </span>
-      <button type="button" className="icon-button" aria-label="End the selection" onClick={onEnd}>
+      <button type="button" className="icon-button" aria-label="End the selection" disabled={busy} onClick={onEnd}>
         <Icon name="close" />
       </button>
       <div className="selection-actions">
@@ -61,12 +47,11 @@ export function SelectionBar({ chosen, archived, onRemain, onEnd }: Props) {
           icon="archive"
           name={archived ? "Unarchive" : "Archive"}
           disabled={isIdle}
-          onClick={() => run(archived ? acts.unarchive : acts.archive, chosen)}
+          onClick={() => onAct(archived ? acts.unarchive : acts.archive, chosen)}
         />
-        <Action icon="stop" name="Stop" disabled={busy || active.length === 0} onClick={() => run(acts.stop, active)} />
-        <Delete count={chosen.length} disabled={isIdle} onConfirm={() => run(acts.delete, chosen)} />
+        <Action icon="stop" name="Stop" disabled={busy || active.length === 0} onClick={() => onAct(acts.stop, active)} />
+        <Delete count={chosen.length} disabled={isIdle} onConfirm={() => onAct(acts.delete, chosen)} />
       </div>
-      {failures && <Failures {...failures} />}
     </div>
   );
 }
@@ -107,7 +92,8 @@ function Delete({ count, disabled, onConfirm }: DeleteProps) {
   );
 }
 
-function Failures({ verb, failed, of }: { verb: string; failed: readonly Failed[]; of: number }) {
+/** With which agents the last action failed. */
+export function FailedAgents({ failures: { verb, failed, of } }: { readonly failures: Failures }) {
   const shown = failed.slice(0, shownFailures).map(({ agent, error }) => `${titleOf(agent)} (${error.message})`);
   const more = failed.length - shown.length;
   return (

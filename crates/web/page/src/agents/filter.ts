@@ -12,6 +12,11 @@ export interface Filter {
 
 export const everything: Filter = { words: "", state: "", type: "", folder: "" };
 
+/** Whether the filter hides something. */
+export function isFiltering(filter: Filter): boolean {
+  return Object.values(filter).some((wanted) => wanted !== "");
+}
+
 /** The properties that have a chip, each with its word for everything. */
 export const chips = { state: "Status", type: "Type", folder: "Working directory" } as const;
 export type Chip = keyof typeof chips;

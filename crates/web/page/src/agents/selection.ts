@@ -6,8 +6,10 @@ export interface Selection {
   readonly ids: ReadonlySet<string> | undefined;
   /** Selects one agent, or all from the last selected one to this. The function is always the same. */
   readonly toggle: (id: string, withRange: boolean) => void;
-  /** Selects exactly these. */
-  readonly set: (ids: readonly string[]) => void;
+  /** Begins another selection, without any agent. */
+  readonly begin: () => void;
+  /** Takes these out of the selection, which ends with its last agent. */
+  readonly remove: (ids: readonly string[]) => void;
   readonly end: () => void;
 }
 
@@ -32,7 +34,18 @@ export function useSelection(shown: readonly string[]): Selection {
       return after;
     });
   }, []);
-  const set = useCallback((chosen: readonly string[]) => setIds(new Set(chosen)), []);
-  const end = useCallback(() => setIds(undefined), []);
-  return { ids, toggle, set, end };
+  const become = useCallback((now: ReadonlySet<string> | undefined) => {
+    // A range does not begin in an earlier selection.
+    last.current = undefined;
+    setIds(now);
+  }, []);
+  const begin = useCallback(() => become(new Set()), [become]);
+  const end = useCallback(() => become(undefined), [become]);
+  const remove = useCallback((done: readonly string[]) => {
+    setIds((before) => {
+      const left = [...(before ?? [])].filter((id) => !done.includes(id));
+      return left.length > 0 || (before && before.size === 0) ? new Set(left) : undefined;
+    });
+  }, []);
+  return { ids, toggle, begin, remove, end };
 }

@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
-import { type ReactNode, type Ref, useEffect, useRef, useState } from "react";
+import { type ReactNode, type Ref, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 
 import { AgentShelf } from "../agents/AgentShelf.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
@@ -38,9 +38,13 @@ export function App() {
     go(id);
     setDrawer(false);
   };
-  // Sends what was not delivered before the page was loaded, whichever agent it shows.
-  useOutbox();
+  // Sends what was not delivered before the page was loaded or the session ended, whichever agent it shows.
+  const outbox = useOutbox();
+  useEffect(() => outbox.sendAll(), [outbox]);
   const [title, setTitle] = useState<string>();
+  // Only the palette needs it, when it is opened.
+  const shown = useRef<Agent>(undefined);
+  const onAgent = useCallback((agent: Agent | undefined) => void (shown.current = agent), []);
   useTab(title, agents.filter(needsYou).length);
   const [phase, onCaughtUp] = useLink();
   const onNotify = useNotices(agents, open);
@@ -60,7 +64,7 @@ export function App() {
         onHome={() => open(null)}
         menu={small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
       >
-        <Commands agents={agents} agentId={agentId} onOpen={open} />
+        <Commands agents={agents} agentId={agentId} shown={shown} onOpen={open} />
       </Bar>
       {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
       <aside id="agents" className="side" inert={small && !drawer}>
@@ -78,7 +82,7 @@ export function App() {
         <Banner key={agentId} {...{ phase, agentId, onCaughtUp }} />
         <LinkProvider value={phase}>
           {agentId ? (
-            <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} />
+            <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} onAgent={onAgent} />
           ) : (
             <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
           )}
@@ -91,13 +95,14 @@ export function App() {
 interface CommandsProps {
   readonly agents: readonly Agent[];
   readonly agentId: string | null;
+  readonly shown: RefObject<Agent | undefined>;
   readonly onOpen: (id: string | null) => void;
 }
 
-function Commands(props: CommandsProps) {
+function Commands({ shown, ...props }: CommandsProps) {
   const client = useTokenrail();
   const [, onTheme] = useTheme();
-  return <Palette commandsNow={() => commandsOf({ client, onTheme, ...props })} />;
+  return <Palette commandsNow={() => commandsOf({ client, onTheme, shown: shown.current, ...props })} />;
 }
 
 function NewAgent({ onNew }: { readonly onNew: () => void }) {

@@ -2,6 +2,7 @@ import { useState } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
 import { pathOf } from "./address.ts";
+import { forgetTexts } from "./tab-texts.ts";
 import { logOut } from "./token.ts";
 
 interface Props {
@@ -11,14 +12,15 @@ interface Props {
 
 /**
  * Ends the session of this browser. All its tabs share the session, so each of them asks for a login as soon as the
- * server refuses one of its requests.
+ * server refuses one of its requests. This tab also forgets what was not sent.
  */
 export function LogOutButton({ onDone = leave }: Props) {
   const [failure, setFailure] = useState<string>();
   const end = async () => {
     setFailure(undefined);
-    if (await logOut()) onDone();
-    else setFailure("Cannot log out: the server cannot be reached.");
+    if (!(await logOut())) return setFailure("Cannot log out: the server cannot be reached.");
+    forgetTexts();
+    onDone();
   };
   return (
     <>

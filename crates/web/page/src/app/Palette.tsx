@@ -67,9 +67,11 @@ function Choice({ ref: dialog, commands, close, onClosed }: ChoiceProps) {
   useEffect(() => dialog.current?.showModal(), [dialog]);
   const run = async (command: Command) => {
     setFailure(undefined);
+    const opened = dialog.current;
     try {
       await command.run();
-      close();
+      // The palette may have been closed and opened again meanwhile.
+      opened?.close();
     } catch (error) {
       setFailure(error as Error);
     }

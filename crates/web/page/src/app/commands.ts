@@ -22,13 +22,15 @@ interface Context {
   readonly client: Client;
   readonly agents: readonly Agent[];
   readonly agentId: string | null;
+  /** The agent on screen. It need not be in the list: it may be archived, or too old. */
+  readonly shown?: Agent | undefined;
   readonly onOpen: (id: string | null) => void;
   readonly onTheme: (theme: Theme) => void;
 }
 
 /** All commands: first the actions, then the agents, newest first. */
-export function commandsOf({ client, agents, agentId, onOpen, onTheme }: Context): Command[] {
-  const current = agents.find(({ id }) => id === agentId);
+export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: Context): Command[] {
+  const current = shown?.id === agentId ? shown : agents.find(({ id }) => id === agentId);
   const next = nextThatNeedsYou(agents, agentId);
   const commands: (Command | undefined | false)[] = [
     next && { id: "next", label: "Next agent that needs you", hint: titleOf(next), run: () => onOpen(next.id) },
@@ -43,7 +45,7 @@ export function commandsOf({ client, agents, agentId, onOpen, onTheme }: Context
         ...{ id: "export", label: "Export this agent", hint: "download a file" },
         run: async () => save(await client.exportAgent(current.id), `tokenrail-${current.id}.json`),
       },
-    ...(current ? editsOf(client, current) : []),
+    ...(current && !current.deletedAt ? editsOf(client, current) : []),
     ...themes.map((theme) => ({
       ...{ id: `theme-${theme}`, label: `Theme: ${theme}`, hint: "colours" },
       run: () => onTheme(theme),

@@ -11,6 +11,8 @@ export function useShortcut(key: string, action: () => void, active = true): voi
     const listen = (event: KeyboardEvent) => {
       if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey) return;
       if ((key !== "Escape" && isWriting(event.target)) || event.defaultPrevented) return;
+      // A dialog hides what the key would change. Only the dialog of the keys opens and closes with the same key.
+      if (key !== "?" && document.querySelector("dialog[open]")) return;
       // If a control has the focus, this key presses the control.
       if (key === " " && isPressing(event.target)) return;
       event.preventDefault();

@@ -1,12 +1,14 @@
 import type { Agent } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
 import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
+import { joined, useText } from "./draft.ts";
+import { inShort } from "./given.ts";
 import { type Unsent, useOutbox, useUnsent } from "./outbox.ts";
 import { Queue } from "./Queue.tsx";
 
@@ -18,7 +20,9 @@ interface Props {
 /** The form for the next message. While the agent is busy, the message is queued. */
 export function Composer({ agent, send }: Props) {
   const unsent = useUnsent(agent.id);
-  const { text, setText, submit, busy, failure, setFailure } = useDraft(send, unsent !== undefined);
+  const { text, change, submit, busy, failure, setFailure } = useDraft(agent.id, send, unsent !== undefined);
+  const form = useRef<HTMLFormElement>(null);
+  const { field, write } = useCaret();
   const refusal = whyNot(agent);
   if (refusal)
     return (
@@ -26,10 +30,23 @@ export function Composer({ agent, send }: Props) {
         {refusal}
       </p>
     );
-  const edit = (content: string) => setText((now) => [content, now].filter(Boolean).join("\n"));
+  const edit = (content: string) => {
+    change((now) => joined(content, now));
+    write();
+  };
   return (
-    <form className="composer" onSubmit={submit} aria-label="Follow-up" data-testid="composer">
-      {agent.queued > 0 && <Queue agent={agent} onEdit={edit} onFailure={setFailure} />}
+    <form
+      ref={form}
+      className="composer"
+      onSubmit={submit}
+      aria-label="Follow-up"
+      data-testid="composer"
+      // It gets the focus when the focused line of the queue goes away.
+      tabIndex={-1}
+    >
+      {agent.queued > 0 && (
+        <Queue agent={agent} onEdit={edit} onWithdrawn={() => form.current?.focus()} onFailure={setFailure} />
+      )}
       {unsent && (
         <Kept
           agentId={agent.id}
@@ -40,6 +57,7 @@ export function Composer({ agent, send }: Props) {
       {failure && <Failure error={failure} />}
       <div className="composer-box">
         <textarea
+          ref={field}
           id="composer-text"
           rows={1}
           value={text}
@@ -47,7 +65,7 @@ export function Composer({ agent, send }: Props) {
           placeholder={
             isActive(agent.status) ? "Write the next message; it is sent when this turn ends" : "Continue the conversation"
           }
-          onChange={(event) => setText(event.target.value)}
+          onChange={({ target }) => change(() => target.value)}
           onKeyDown={submitOnEnter}
         />
         {isActive(agent.status) && <Stop agent={agent} onFailure={setFailure} />}
@@ -66,8 +84,8 @@ export function Composer({ agent, send }: Props) {
 }
 
 /** The text that the user writes, and how it is sent. Nothing is sent while an earlier message is kept. */
-function useDraft(send: Props["send"], isBlocked: boolean) {
-  const [text, setText] = useState("");
+function useDraft(agentId: string, send: Props["send"], isBlocked: boolean) {
+  const [text, change] = useText(agentId);
   const [failure, setFailure] = useFailure();
   const [busy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
@@ -75,17 +93,33 @@ function useDraft(send: Props["send"], isBlocked: boolean) {
     if (!text.trim() || busy || isBlocked) return;
     setBusy(true);
     setFailure(undefined);
+    // What the user writes meanwhile is another message.
+    change(() => "");
     try {
       await send(text);
-      // What the user has written meanwhile stays.
-      setText((now) => (now === text ? "" : now));
     } catch (error) {
+      change((now) => joined(text, now));
       setFailure(error as Error);
     } finally {
       setBusy(false);
     }
   };
-  return { text, setText, submit, busy, failure, setFailure };
+  return { text, change, submit, busy, failure, setFailure };
+}
+
+/**
+ * The field, and a function that puts the caret at the end of it. Without a focused field, the next keys would be shortcuts,
+ * or answers.
+ */
+function useCaret() {
+  const field = useRef<HTMLTextAreaElement>(null);
+  const [times, setTimes] = useState(0);
+  useLayoutEffect(() => {
+    if (times === 0) return;
+    field.current?.focus();
+    field.current?.setSelectionRange(field.current.value.length, field.current.value.length);
+  }, [times]);
+  return { field, write: () => setTimes((now) => now + 1) };
 }
 
 interface StopProps extends Pick<Props, "agent"> {
@@ -135,7 +169,7 @@ function Kept({ agentId, message: { content, refusal, isSending = false }, onEdi
       )}
       <div className="queue-line">
         <span title={content}>{content}</span>
-        <button type="button" className="link" disabled={isSending} onClick={edit}>
+        <button type="button" className="link" aria-label={`Edit: ${inShort(content)}`} disabled={isSending} onClick={edit}>
           Edit
         </button>
       </div>

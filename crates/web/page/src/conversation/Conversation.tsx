@@ -44,12 +44,15 @@ interface Props {
   readonly onOpen: (id: string | null) => void;
   /** Called with the title of the agent, and with undefined when the conversation is closed. */
   readonly onTitle: (title: string | undefined) => void;
+  /** Called with the agent when something about it changes, and with undefined when the conversation is closed. */
+  readonly onAgent: (agent: Agent | undefined) => void;
 }
 
-export function Conversation({ agentId, onOpen, onTitle }: Props) {
+export function Conversation({ agentId, onOpen, onTitle, onAgent }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
-  useTitle(agent && titleOf(agent), onTitle);
+  useTold(agent && titleOf(agent), onTitle);
+  useTold(agent, onAgent);
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} onHome={() => onOpen(null)} />;
   return (
     <AgentId value={agentId}>
@@ -267,9 +270,10 @@ function promptBefore(rows: readonly Row[], row: Row): string | undefined {
   return undefined;
 }
 
-function useTitle(title: string | undefined, onTitle: Props["onTitle"]): void {
+/** Tells a value to the page, and undefined at the end. */
+function useTold<T>(value: T | undefined, tell: (value: T | undefined) => void): void {
   useEffect(() => {
-    onTitle(title);
-    return () => onTitle(undefined);
-  }, [title, onTitle]);
+    tell(value);
+    return () => tell(undefined);
+  }, [value, tell]);
 }

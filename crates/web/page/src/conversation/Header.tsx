@@ -81,6 +81,8 @@ export function Header(props: Props) {
         {isSmall && (
           <Sheet ref={sheet} name="Details">
             {actions}
+            {/* While the sheet is open, it covers the header. */}
+            {failure && <Failure error={failure} />}
             {facts}
           </Sheet>
         )}

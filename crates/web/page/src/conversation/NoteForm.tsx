@@ -1,8 +1,11 @@
 import { type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
 
 import { submitOnEnter } from "../ui/keys.ts";
+import { useKept, useKeptValue } from "./kept.tsx";
 
 interface Props {
+  /** Identifies the form when its row is rendered again. */
+  readonly id: string;
   /** The label of the option that rejects. */
   readonly label: string;
   readonly disabled: boolean;
@@ -10,9 +13,11 @@ interface Props {
 }
 
 /** Rejects with a note to the agent. The field is closed at first, because most rejections need no note. */
-export function NoteForm({ label, disabled, onReject }: Props) {
-  const [open, setOpen] = useState(false);
-  const [note, setNote] = useState("");
+export function NoteForm({ id, label, disabled, onReject }: Props) {
+  const [open, setOpen] = useKept(`${id} note open`, false);
+  const [note, setNote] = useKeptValue(`${id} note`, "");
+  // A field that comes back because the user scrolls must not take the focus.
+  const [isNew, setNew] = useState(false);
   const control = useRef<HTMLButtonElement>(null);
   const field = useId();
   const close = () => {
@@ -37,7 +42,11 @@ export function NoteForm({ label, disabled, onReject }: Props) {
         data-testid="with-note"
         aria-expanded={open}
         disabled={disabled}
-        onClick={() => (open ? close() : setOpen(true))}
+        onClick={() => {
+          if (open) return close();
+          setNew(true);
+          setOpen(true);
+        }}
       >
         {label} with a note…
       </button>
@@ -51,7 +60,7 @@ export function NoteForm({ label, disabled, onReject }: Props) {
             value={note}
             disabled={disabled}
             placeholder="What to do instead"
-            autoFocus
+            autoFocus={isNew}
             onChange={(event) => setNote(event.target.value)}
             onKeyDown={onKeyDown}
           />

@@ -1,5 +1,5 @@
 import type { PermissionAnswer, QuestionMessage } from "@tokenrail/client";
-import { useRef, useState } from "react";
+import { useRef } from "react";
 
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
@@ -8,7 +8,7 @@ import { useAnswering } from "./answering.ts";
 import { isAllowed, isRefusal, labelOf, settledBy, surveyOf } from "./answers.ts";
 import { Countdown } from "./Countdown.tsx";
 import { unhidden } from "./given.ts";
-import { useKept } from "./kept.tsx";
+import { useKept, useKeptValue } from "./kept.tsx";
 import { NoteForm } from "./NoteForm.tsx";
 import { QuestionInput } from "./QuestionInput.tsx";
 import type { QuestionRow } from "./row.ts";
@@ -19,7 +19,7 @@ import { kindOf } from "./tools/kind.ts";
 /** A permission request: what the agent wants to do, and a button for each answer. */
 export function QuestionCard({ row }: { readonly row: QuestionRow }) {
   const { question } = row;
-  const { choose, chosen, error, canAnswer } = useChoice(question);
+  const { choose, chosen, error, canAnswer } = useChoice(row);
   const card = useRef<HTMLElement>(null);
   const survey = surveyOf(question);
   useAnswerKeys(card, canAnswer);
@@ -36,7 +36,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       ) : (
         <Approval row={row} chosen={chosen} choose={canAnswer ? choose : undefined} />
       )}
-      {canAnswer && <Note question={question} chosen={chosen} choose={choose} />}
+      {canAnswer && <Note id={row.key} question={question} chosen={chosen} choose={choose} />}
       {canAnswer && <Countdown question={question} />}
       {question.state !== "open" && <p className="hint">{settledBy(question)}</p>}
       {error && (
@@ -49,10 +49,10 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
 }
 
 /** The answer that was chosen and is being sent. */
-function useChoice(question: QuestionMessage) {
+function useChoice({ key, question }: QuestionRow) {
   const answer = useAnswering();
-  const [chosen, setChosen] = useState<PermissionAnswer>();
-  const [error, setError] = useState<Error>();
+  const [chosen, setChosen] = useKeptValue<PermissionAnswer | undefined>(`${key} chosen`, undefined);
+  const [error, setError] = useKeptValue<Error | undefined>(`${key} error`, undefined);
   const choose = (reply: PermissionAnswer) => {
     setChosen(reply);
     setError(undefined);
@@ -111,17 +111,19 @@ function Approval({ row: { key, question }, chosen, choose }: ApprovalProps) {
 }
 
 interface NoteProps {
+  readonly id: string;
   readonly question: QuestionMessage;
   readonly chosen: PermissionAnswer | undefined;
   readonly choose: (answer: PermissionAnswer) => void;
 }
 
 /** Rejects with a note, if the request accepts one. */
-function Note({ question, chosen, choose }: NoteProps) {
+function Note({ id, question, chosen, choose }: NoteProps) {
   const refusal = question.options.find(isRefusal);
   if (!refusal || !question.accepts.note) return null;
   return (
     <NoteForm
+      id={id}
       label={labelOf(refusal, question)}
       disabled={chosen !== undefined}
       onReject={(note) => choose({ optionId: refusal.optionId, note })}

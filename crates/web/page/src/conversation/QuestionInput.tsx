@@ -85,12 +85,12 @@ function Fields({ given }: { readonly given: readonly Given[] }) {
 
 type Readable = Extract<ToolKind, { kind: "edit" | "plan" }>;
 
-/** The kind of a call that is easier to read than its fields, without hidden characters. */
+/** The kind of a call that is easier to read than its fields, without hidden characters. A change without lines is not. */
 function readable(kind: ToolKind): Readable | undefined {
   if (kind.kind === "plan" && kind.text.length <= longestPlan) return { ...kind, text: unhidden(kind.text) };
   if (kind.kind !== "edit") return undefined;
   const changes = kind.changes.map(({ before, after }) => ({ before: unhidden(before), after: unhidden(after) }));
-  return changes.every((change) => diffOf(change)) ? { ...kind, changes } : undefined;
+  return changes.every((change) => diffOf(change)?.lines.length) ? { ...kind, changes } : undefined;
 }
 
 /** The fields that are not visible otherwise. */
@@ -101,7 +101,8 @@ function givenBeside(kind: Readable | undefined, input: unknown): Given[] {
   }
   const main = mainOf(input);
   const given = othersIn(input, main);
-  return main ? [{ ...main, name: main.names.join(" → ") || "input" }, ...given] : given;
+  // An empty text would look as if nothing happened, although it may empty a file.
+  return main ? [{ ...main, text: main.text || '""', name: main.names.join(" → ") || "input" }, ...given] : given;
 }
 
 function isAtEnd({ scrollHeight, scrollTop, clientHeight }: HTMLElement): boolean {

@@ -2,12 +2,16 @@ import type { Agent, Turn } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
+import { isUnreachable } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
+import { inShort } from "./given.ts";
 import { useQueue } from "./queue.ts";
 
 interface Actions {
   /** Receives the text of a message that was withdrawn in order to change it. */
   readonly onEdit: (content: string) => void;
+  /** Called when a message was withdrawn for good. */
+  readonly onWithdrawn: () => void;
   readonly onFailure: (failure: Error | undefined) => void;
 }
 
@@ -35,7 +39,7 @@ interface WaitingProps extends Actions {
 }
 
 /** One message that waits. It can be taken back until its turn begins. */
-function Waiting({ turn, onEdit, onFailure }: WaitingProps) {
+function Waiting({ turn, onEdit, onWithdrawn, onFailure }: WaitingProps) {
   const client = useTokenrail();
   const [busy, setBusy] = useState(false);
   const attempt = async (action: () => Promise<void>) => {
@@ -48,20 +52,43 @@ function Waiting({ turn, onEdit, onFailure }: WaitingProps) {
       setBusy(false);
     }
   };
-  const withdraw = () => client.withdraw(turn.agentId, turn.number);
+  const withdraw = async () => {
+    await client.withdraw(turn.agentId, turn.number);
+    onWithdrawn();
+  };
   const edit = async () => {
     // A list shortens long prompts.
     const { prompt } = turn.truncated ? await client.turn(turn.agentId, turn.number) : turn;
-    await withdraw();
+    try {
+      await client.withdraw(turn.agentId, turn.number);
+    } catch (error) {
+      // It may be withdrawn nevertheless. Its text must not be lost then.
+      if (isUnreachable(error)) onEdit(prompt);
+      throw error;
+    }
     onEdit(prompt);
   };
   return (
     <li className="queue-line">
       <span title={turn.prompt}>{turn.prompt}</span>
-      <button type="button" className="link" disabled={busy} data-testid="edit-queued" onClick={() => void attempt(edit)}>
+      <button
+        type="button"
+        className="link"
+        aria-label={`Edit: ${inShort(turn.prompt)}`}
+        disabled={busy}
+        data-testid="edit-queued"
+        onClick={() => void attempt(edit)}
+      >
         Edit
       </button>
-      <button type="button" className="link" disabled={busy} data-testid="withdraw" onClick={() => void attempt(withdraw)}>
+      <button
+        type="button"
+        className="link"
+        aria-label={`Withdraw: ${inShort(turn.prompt)}`}
+        disabled={busy}
+        data-testid="withdraw"
+        onClick={() => void attempt(withdraw)}
+      >
         Withdraw
       </button>
     </li>

@@ -4,6 +4,7 @@ import { type FormEvent, useState } from "react";
 import { Icon } from "../ui/Icon.tsx";
 import { answerOf, type Survey } from "./answers.ts";
 import { unhidden } from "./given.ts";
+import { useKeptValue } from "./kept.tsx";
 
 interface Props {
   readonly id: string;
@@ -16,14 +17,19 @@ interface Props {
 /** The place of the user's own answer among the picked ones. No option of a question has this id. */
 const other = "";
 
+const nothing: readonly string[] = [];
+
 /** A question of the agent, with the answers to choose from. */
 export function SurveyForm({ id, survey, chosen, choose }: Props) {
   const { choices, takesSeveral, takesText, wantsSeveral, refusals } = survey;
-  const [picked, setPicked] = useState<readonly string[]>([]);
-  const [text, setText] = useState("");
+  const [picked, setPicked] = useKeptValue(`${id} picked`, nothing);
+  const [text, setText] = useKeptValue(`${id} text`, "");
+  // A field that comes back because the user scrolls must not take the focus.
+  const [isNew, setNew] = useState(false);
   const hasOther = picked.includes(other);
   const isComplete = picked.length > 0 && (!hasOther || text.trim() !== "");
   const pick = (answer: string) => {
+    setNew(answer === other);
     if (!takesSeveral) return setPicked([answer]);
     setPicked(picked.includes(answer) ? picked.filter((each) => each !== answer) : [...picked, answer]);
   };
@@ -67,7 +73,7 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
             aria-label="Your own answer"
             placeholder="Your own answer"
             autoComplete="off"
-            autoFocus
+            autoFocus={isNew}
             value={text}
             onChange={(event) => setText(event.target.value)}
           />

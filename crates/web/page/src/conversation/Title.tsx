@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { type FormEvent, useRef, useState } from "react";
+import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { asName, longestName } from "../agents/edits.ts";
 import { titleOf } from "../agents/title.ts";
@@ -15,14 +15,32 @@ interface Props {
 export function Title({ agent, onFailure }: Props) {
   const [isEditing, setEditing] = useState(false);
   const isDeleted = agent.deletedAt !== undefined;
+  const button = useRef<HTMLButtonElement>(null);
+  const returns = useRef(false);
   useRenaming(() => setEditing(!isDeleted));
-  if (isEditing) return <Rename agent={agent} onFailure={onFailure} onEnd={() => setEditing(false)} />;
+  useLayoutEffect(() => {
+    if (isEditing || !returns.current) return;
+    returns.current = false;
+    button.current?.focus();
+  }, [isEditing]);
+  const end = (hadFocus: boolean) => {
+    returns.current = hadFocus;
+    setEditing(false);
+  };
+  if (isEditing) return <Rename agent={agent} onFailure={onFailure} onEnd={end} />;
   return (
     <h2 className="head-title" title={agent.prompt} dir="auto">
       {isDeleted ? (
         titleOf(agent)
       ) : (
-        <button type="button" className="title-button" data-testid="rename" onClick={() => setEditing(true)}>
+        <button
+          ref={button}
+          type="button"
+          className="title-button"
+          aria-description="Renames the agent"
+          data-testid="rename"
+          onClick={() => setEditing(true)}
+        >
           {titleOf(agent)}
         </button>
       )}
@@ -30,22 +48,36 @@ export function Title({ agent, onFailure }: Props) {
   );
 }
 
-/** Enter and leaving the field save the name. Escape keeps the old one. */
-function Rename({ agent, onFailure, onEnd }: Props & { readonly onEnd: () => void }) {
+interface RenameProps extends Props {
+  /** `hadFocus`: whether the field had the focus until the end. */
+  readonly onEnd: (hadFocus: boolean) => void;
+}
+
+/** Enter and leaving the field save the name. Escape keeps the old one. A name that could not be saved stays in the field. */
+function Rename({ agent, onFailure, onEnd }: RenameProps) {
   const client = useTokenrail();
   const [name, setName] = useState(agent.name ?? "");
   const [busy, setBusy] = useState(false);
   // The field also loses the focus because of Enter and Escape.
   const isOver = useRef(false);
+  const field = useRef<HTMLInputElement>(null);
+  const end = () => onEnd(document.activeElement === field.current);
   const save = async () => {
     if (isOver.current) return;
     isOver.current = true;
     onFailure(undefined);
     if (asName(name) !== (agent.name ?? null)) {
       setBusy(true);
-      await client.edit(agent.id, { name: asName(name) }).catch(onFailure);
+      try {
+        await client.edit(agent.id, { name: asName(name) });
+      } catch (error) {
+        onFailure(error as Error);
+        setBusy(false);
+        isOver.current = false;
+        return;
+      }
     }
-    onEnd();
+    end();
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -54,6 +86,7 @@ function Rename({ agent, onFailure, onEnd }: Props & { readonly onEnd: () => voi
   return (
     <form className="head-title" onSubmit={submit}>
       <input
+        ref={field}
         type="text"
         className="title-input"
         aria-label="Name of the agent"
@@ -70,7 +103,7 @@ function Rename({ agent, onFailure, onEnd }: Props & { readonly onEnd: () => voi
           if (event.key !== "Escape") return;
           event.preventDefault();
           isOver.current = true;
-          onEnd();
+          end();
         }}
       />
     </form>

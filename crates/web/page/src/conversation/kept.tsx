@@ -1,17 +1,17 @@
-// The list renders only visible rows. So the rows that the user has opened are remembered outside of the rows.
+// The list renders only visible rows. So what the user has opened, chosen or written in a row is remembered outside of it.
 import { createContext, type ReactNode, useCallback, useContext, useState, useSyncExternalStore } from "react";
 
-class Switches {
-  readonly #on = new Map<string, boolean>();
+class Values {
+  readonly #values = new Map<string, unknown>();
   readonly #listeners = new Set<() => void>();
 
-  get(key: string): boolean | undefined {
-    return this.#on.get(key);
+  get(key: string): unknown {
+    return this.#values.get(key);
   }
 
-  set(key: string, value: boolean): void {
-    if (this.#on.get(key) === value) return;
-    this.#on.set(key, value);
+  set(key: string, value: unknown): void {
+    if (this.#values.get(key) === value) return;
+    this.#values.set(key, value);
     for (const listener of [...this.#listeners]) listener();
   }
 
@@ -21,18 +21,23 @@ class Switches {
   };
 }
 
-const Kept = createContext(new Switches());
+const Kept = createContext(new Values());
 
 export function KeepOpen({ children }: { readonly children: ReactNode }) {
-  const [kept] = useState(() => new Switches());
+  const [kept] = useState(() => new Values());
   return <Kept value={kept}>{children}</Kept>;
 }
 
 /** A switch whose state is kept while the conversation is shown. */
 export function useKept(key: string, initial: boolean): [boolean, (value: boolean) => void] {
+  return useKeptValue(key, initial);
+}
+
+/** A value that is kept while the conversation is shown. Each key has values of one type. */
+export function useKeptValue<T>(key: string, initial: T): [T, (value: T) => void] {
   const kept = useContext(Kept);
-  const set = useCallback((value: boolean) => kept.set(key, value), [kept, key]);
-  const value = useSyncExternalStore(kept.subscribe, () => kept.get(key));
+  const set = useCallback((value: T) => kept.set(key, value), [kept, key]);
+  const value = useSyncExternalStore(kept.subscribe, () => kept.get(key)) as T | undefined;
   return [value ?? initial, set];
 }
 

@@ -3,7 +3,8 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { useCallback, useSyncExternalStore } from "react";
 
 import { base } from "../app/address.ts";
-import { isUnreachable } from "../app/failure.ts";
+import { isLoggedOut, isUnreachable } from "../app/failure.ts";
+import { unsentKey } from "../app/tab-texts.ts";
 import { fieldsOf } from "./given.ts";
 
 /** If the connection seems open but a message did not arrive, it is sent again after this time. */
@@ -26,7 +27,8 @@ export interface Unsent {
 
 /**
  * Sends messages. A message that cannot be delivered is kept, at most one for each agent, and sent again when the
- * connection is back, whatever the page shows then. The tab keeps it too, for the time after a reload or a login.
+ * connection is back, whatever the page shows then. So is one that is refused because the session has ended, after the next
+ * login. The tab keeps it too, for the time after a reload.
  */
 export class Outbox {
   readonly #client: Client;
@@ -35,7 +37,7 @@ export class Outbox {
 
   constructor(client: Client) {
     this.#client = client;
-    client.connection.subscribe(() => this.#sendAll());
+    client.connection.subscribe(() => this.sendAll());
     if (this.#unsent.size > 0) this.#retryLater();
   }
 
@@ -55,7 +57,7 @@ export class Outbox {
       await this.#deliver(agentId, message);
     } catch (error) {
       // Only one message is kept, so another one fails.
-      if (!isUnreachable(error) || this.get(agentId)) throw error;
+      if (!(isUnreachable(error) || isLoggedOut(error)) || this.get(agentId)) throw error;
       this.#keep(agentId, message);
       this.#retryLater();
     }
@@ -69,7 +71,8 @@ export class Outbox {
     return message.content;
   }
 
-  #sendAll(): void {
+  /** Sends what is kept, if the server can be reached. Called after a login too. */
+  sendAll(): void {
     if (this.#client.connection.state !== "open") return;
     for (const [agentId, message] of [...this.#unsent])
       if (!message.refusal && !message.isSending) void this.#again(agentId, message);
@@ -79,13 +82,16 @@ export class Outbox {
     if (Date.now() - message.at > keyMs) return this.#keep(agentId, { ...message, refusal: tooOld() });
     this.#keep(agentId, { ...message, isSending: true });
     let left: Unsent | undefined;
+    let isOut = false;
     try {
       await this.#deliver(agentId, message);
     } catch (error) {
-      left = isUnreachable(error) ? message : { ...message, refusal: error as Error };
+      isOut = isLoggedOut(error);
+      left = isOut || isUnreachable(error) ? message : { ...message, refusal: error as Error };
     }
     this.#keep(agentId, left);
-    if (left === message) this.#retryLater();
+    // Without a session, another attempt would fail too.
+    if (left === message && !isOut) this.#retryLater();
   }
 
   async #deliver(agentId: string, { content, key }: Unsent): Promise<void> {
@@ -93,7 +99,7 @@ export class Outbox {
   }
 
   #retryLater(): void {
-    setTimeout(() => this.#sendAll(), againMs);
+    setTimeout(() => this.sendAll(), againMs);
   }
 
   #keep(agentId: string, message: Unsent | undefined): void {
@@ -109,7 +115,7 @@ function tooOld(): Error {
 }
 
 /** The tab's messages. A path below which another server is reached has its own. */
-const keptKey = `tokenrail-unsent${base}`;
+const keptKey = `${unsentKey}${base}`;
 
 function unsentOfTab(): Map<string, Unsent> {
   try {

@@ -94,6 +94,8 @@ function partRows(message: AssistantMessage): Row[] {
 function partRow(message: AssistantMessage, part: Part, streaming: boolean): Row | undefined {
   const key = `${message.id}:${part.index}`;
   const before = rowsOfParts.get(part);
+  // The call is a part of the part. Its sub-agent may say more, and the other calls of the message stay as they are.
+  if (before?.kind === "tool" && part.type === "tool") return before;
   const common = { key, sequence: message.changed, time: message.createdAt };
   let row: Row | undefined;
   if (part.type === "tool") row = toolRow(part.call, message, key);

@@ -6,9 +6,10 @@ import type { NoticeRow, Row, ToolRow } from "./row.ts";
 export function withServerCalls(rows: Row[]): Row[] {
   if (!rows.some((row) => isBlock(row) && (resultIn(row) || isSearch(row)))) return rows;
   const results = new Map<string, Result>();
+  const calls = new Set(rows.flatMap((row) => (row.kind === "tool" ? [row.callId] : [])));
   for (const row of rows) {
     const result = isBlock(row) ? resultIn(row) : undefined;
-    if (result && rows.some((call) => call.kind === "tool" && call.callId === result.callId)) results.set(result.callId, result);
+    if (result && calls.has(result.callId)) results.set(result.callId, result);
   }
   return rows.flatMap((row): Row[] => {
     if (row.kind === "tool") {

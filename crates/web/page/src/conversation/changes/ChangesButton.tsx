@@ -1,21 +1,22 @@
+import { memo, type Ref } from "react";
+
 import { Counts } from "./Counts.tsx";
-import { shownFromCalls, shownFromGit, totalsOf } from "./files.ts";
 import type { KnownChanges } from "./useChanges.ts";
 
 interface Props {
+  readonly ref: Ref<HTMLButtonElement>;
   readonly known: KnownChanges;
   readonly isOpen: boolean;
   readonly onClick: () => void;
 }
 
 /** How much has changed. Opens the list. Absent while nothing has changed. */
-export function ChangesButton({ known: { git, called }, isOpen, onClick }: Props) {
-  const fromGit = git?.source === "git" && git.files.length > 0;
-  const totals = totalsOf(fromGit ? shownFromGit(git.files) : shownFromCalls(called));
+export const ChangesButton = memo(function ChangesButton({ ref, known: { totals }, isOpen, onClick }: Props) {
   if (totals.files === 0 && !isOpen) return null;
   return (
     <button
       type="button"
+      ref={ref}
       className="button changes-button"
       aria-expanded={isOpen}
       title="Files that the agent has changed (F)"
@@ -26,4 +27,4 @@ export function ChangesButton({ known: { git, called }, isOpen, onClick }: Props
       <Counts totals={totals} />
     </button>
   );
-}
+});

@@ -1,48 +1,53 @@
-import type { Agent } from "@tokenrail/client";
-import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
+import { memo, type ReactNode, type RefObject, useEffect, useId, useRef, useState } from "react";
 
 import { phone, useMedia } from "../../app/media.ts";
 import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/Icon.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
-import { useKept } from "../kept.tsx";
-import { type Layout, useLayout } from "../tools/layout.ts";
+import { type Layout, useIsWide, useLayout } from "../tools/layout.ts";
 import { Counts } from "./Counts.tsx";
 import { CopyPatch } from "./CopyPatch.tsx";
 import { FileEntry } from "./FileEntry.tsx";
-import { shownFromCalls, shownFromGit, totalsOf } from "./files.ts";
+import type { ShownFile } from "./files.ts";
 import type { KnownChanges } from "./useChanges.ts";
 
 /** All files are in the list if there are no more than this. The user can request the rest. */
 const shownFiles = 300;
 
 interface Props {
-  readonly agent: Agent;
+  readonly agentId: string;
   readonly known: KnownChanges;
+  /** Called when the list has closed. */
   readonly onClose: () => void;
 }
 
 /** The files that the agent has changed: beside the conversation, or as a sheet on a small screen. */
-export function ChangesPanel(props: Props) {
+export const ChangesPanel = memo(function ChangesPanel(props: Props) {
   const isSmall = useMedia(phone);
   const title = useId();
-  const content = <Content {...props} title={title} />;
+  const dialog = useRef<HTMLDialogElement>(null);
   if (isSmall)
     return (
-      <Sheet title={title} onClose={props.onClose}>
-        {content}
+      <Sheet ref={dialog} title={title} onClose={props.onClose}>
+        <Content {...props} title={title} onClose={() => dialog.current?.close()} />
       </Sheet>
     );
   return (
     <aside className="changes" aria-labelledby={title} data-testid="changes">
-      {content}
+      <Content {...props} title={title} />
     </aside>
   );
+});
+
+interface SheetProps {
+  readonly ref: RefObject<HTMLDialogElement | null>;
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
 }
 
-function Sheet({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+function Sheet({ ref: dialog, title, onClose, children }: SheetProps) {
+  useEffect(() => dialog.current?.showModal(), [dialog]);
   return (
     <dialog
       ref={dialog}
@@ -57,23 +62,25 @@ function Sheet({ title, onClose, children }: { title: string; onClose: () => voi
   );
 }
 
-function Content({ agent, known, onClose, title }: Props & { readonly title: string }) {
-  const { git, called } = known;
-  const hasBoth = git?.source === "git" && called.length > 0;
-  const [wantsCalls, setWantsCalls] = useKept("changes from calls", false);
-  const [layout, setLayout] = useLayout();
-  const fromGit = git?.source === "git" && !(wantsCalls && hasBoth);
-  // An unchanged file is not rendered again with each token.
-  const files = useMemo(
-    () => (git?.source === "git" && fromGit ? shownFromGit(git.files) : shownFromCalls(called)),
-    [git, called, fromGit],
-  );
+function Content({ agentId, known, onClose, title }: Props & { readonly title: string }) {
+  const { called, choose, files, isFromGit, totals } = known;
+  const head = useRef<HTMLDivElement>(null);
+  const canSplit = useIsWide(head);
+  const [chosen, setLayout] = useLayout();
+  const layout = canSplit ? chosen : "unified";
   return (
     <>
-      <div className="changes-head">
+      <div className="changes-head" ref={head}>
         <h2 id={title}>Changes</h2>
-        <Counts totals={totalsOf(files)} />
-        <button type="button" className="icon-button" aria-label="Refresh" title="Refresh" onClick={known.refresh}>
+        <Counts totals={totals} />
+        <button
+          type="button"
+          className="icon-button"
+          aria-label="Refresh"
+          title="Refresh"
+          aria-busy={known.isAsking}
+          onClick={known.refresh}
+        >
           <Icon name="replay" />
         </button>
         <button type="button" className="icon-button" aria-label="Close the changes" title="Close (F)" onClick={onClose}>
@@ -81,26 +88,28 @@ function Content({ agent, known, onClose, title }: Props & { readonly title: str
         </button>
       </div>
       <div className="changes-tools">
-        {hasBoth && (
+        {choose && (
           <Choice
             name="Source"
             options={["From git", "From calls"]}
-            chosen={fromGit ? 0 : 1}
-            onChoose={(at) => setWantsCalls(at === 1)}
+            chosen={isFromGit ? 0 : 1}
+            onChoose={(at) => choose(at === 1 ? "calls" : "git")}
           />
         )}
-        <Choice
-          name="Layout"
-          options={["Unified", "Split"]}
-          chosen={layout === "split" ? 1 : 0}
-          onChoose={(at) => setLayout(at === 1 ? "split" : "unified")}
-        />
-        {files.length > 0 && <CopyPatch agentId={agent.id} called={fromGit ? undefined : called} />}
+        {canSplit && (
+          <Choice
+            name="Layout"
+            options={["Unified", "Split"]}
+            chosen={layout === "split" ? 1 : 0}
+            onChoose={(at) => setLayout(at === 1 ? "split" : "unified")}
+          />
+        )}
+        {files.length > 0 && <CopyPatch agentId={agentId} called={isFromGit ? undefined : called} />}
       </div>
       {known.error && <Trouble error={known.error} onRetry={known.refresh} />}
-      <p className="hint">{explained(known, fromGit)}</p>
-      <Files agentId={agent.id} files={files} layout={layout} version={known.version} />
-      {git?.source === "git" && fromGit && git.truncated && (
+      <p className="hint">{explained(known)}</p>
+      <Files agentId={agentId} files={files} layout={layout} version={known.version} />
+      {totals.isMore && (
         <p className="hint">There are more files. The server lists only the first {counted(files.length, "file")}.</p>
       )}
     </>
@@ -108,8 +117,8 @@ function Content({ agent, known, onClose, title }: Props & { readonly title: str
 }
 
 /** Where the list comes from, and what it does not show. */
-function explained({ git, called }: KnownChanges, fromGit: boolean): string {
-  if (git?.source === "git" && fromGit) {
+function explained({ git, called, isFromGit }: KnownChanges): string {
+  if (git?.source === "git" && isFromGit) {
     const since = `since commit ${git.base.slice(0, 8)}, where HEAD was when turn ${git.turn} started`;
     if (git.files.length === 0) return `Nothing has changed ${since}.`;
     return `All changes in the repository ${since}. They include changes by others.`;
@@ -120,7 +129,7 @@ function explained({ git, called }: KnownChanges, fromGit: boolean): string {
 
 interface FilesProps {
   readonly agentId: string;
-  readonly files: ReturnType<typeof shownFromGit>;
+  readonly files: readonly ShownFile[];
   readonly layout: Layout;
   readonly version: number;
 }

@@ -1,11 +1,12 @@
 import { count, counted } from "../../ui/format.ts";
 import type { Totals } from "./files.ts";
 
-/** 4 files +120 −33 */
+/** 4 files +120 −33, or 2,000+ files +8,000 −12 if there are more */
 export function Counts({ totals }: { readonly totals: Totals }) {
   return (
     <span className="counts">
-      {counted(totals.files, "file")} <LineCounts added={totals.added} removed={totals.removed} />
+      {totals.isMore ? `${count(totals.files)}+ files` : counted(totals.files, "file")}{" "}
+      <LineCounts added={totals.added} removed={totals.removed} />
     </span>
   );
 }

@@ -53,7 +53,7 @@ export const FileEntry = memo(function FileEntry({ agentId, file, layout, versio
         </span>
       </button>
       {open && (file.steps ? (
-        <Hunks id={file.key} hunks={file.steps.flatMap(hunksOfStep)} layout={layout} />
+        <Hunks id={file.key} path={path} hunks={file.steps.flatMap(hunksOfStep)} layout={layout} />
       ) : (
         <GitDiff agentId={agentId} file={file} layout={layout} version={version} />
       ))}
@@ -83,12 +83,26 @@ function GitDiff({ agentId, file, layout, version }: Props) {
   if (!loaded) return <p className="hint">Loading…</p>;
   if (loaded.error) return <Trouble error={loaded.error} />;
   if (loaded.truncated) return <p className="hint">The diff of this file is too large to show.</p>;
-  return <Hunks id={file.key} hunks={loaded.hunks ?? []} layout={layout} />;
+  return <Hunks id={file.key} path={path} hunks={loaded.hunks ?? []} layout={layout} />;
 }
 
-function Hunks({ id, hunks, layout }: { readonly id: string; readonly hunks: readonly Hunk[]; readonly layout: Layout }) {
+interface HunksProps {
+  readonly id: string;
+  readonly path: string;
+  readonly hunks: readonly Hunk[];
+  readonly layout: Layout;
+}
+
+function Hunks({ id, path, hunks, layout }: HunksProps) {
   if (hunks.length === 0) return <p className="hint">No lines to show.</p>;
   return hunks.map(({ diff, hasNumbers }, at) => (
-    <DiffView key={at} id={`${id} ${at}`} diff={diff} hasNumbers={hasNumbers} layout={layout} />
+    <DiffView
+      key={at}
+      id={`${id} ${at}`}
+      diff={diff}
+      hasNumbers={hasNumbers}
+      layout={layout}
+      label={`Changes of ${path}, ${at + 1} of ${hunks.length}`}
+    />
   ));
 }

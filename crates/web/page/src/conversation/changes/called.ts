@@ -1,44 +1,57 @@
 // The files that an agent has changed, from its own tool calls. Works for every agent, also without a repository.
 import { diffOf } from "../tools/diff.ts";
-import { type Change, kindOf } from "../tools/kind.ts";
+import { type Change, isLooking, kindOf, type NamedChange, namedChangesIn, type ToolKind } from "../tools/kind.ts";
 import { fieldsOf } from "../given.ts";
 import type { Row, ToolRow } from "../row.ts";
-import { type FilePatch, filesOfPatch } from "./patch.ts";
+import { addedBy, changedBy, type FilePatch, filesOfPatch } from "./patch.ts";
 
 /** One step of the way from the old file to the new one. */
 export type Step =
-  | { readonly kind: "edit"; readonly change: Change; readonly isWhole: boolean }
+  | { readonly kind: "edit"; readonly change: Change; readonly isWhole: boolean; readonly isEverywhere: boolean }
   | { readonly kind: "patch"; readonly patch: FilePatch };
 
 export interface CalledFile {
   readonly path: string;
   readonly status: "added" | "modified" | "deleted" | "renamed";
   readonly oldPath?: string | undefined;
-  /** Absent if a change is too large to be compared. */
+  /** Absent if a change is not known, or too large to be compared. */
   readonly added?: number | undefined;
   readonly removed?: number | undefined;
   readonly steps: readonly Step[];
+  /** The content after the last step, if it is known. */
+  readonly content?: string | undefined;
+  /** Whether a call did not say how it has changed the file, so that a step is missing. */
+  readonly isPart: boolean;
 }
 
 /** The calls that have changed files, in order, with those of sub-agents. */
 export function changingCalls(rows: readonly Row[]): ToolRow[] {
   const calls: ToolRow[] = [];
   for (const row of rows) {
-    if (row.kind === "group") calls.push(...changingCalls(row.calls));
-    if (row.kind !== "tool") continue;
-    if (row.state === "done" && isChanging(row)) calls.push(row);
-    if (row.inner.length > 0) calls.push(...changingCalls(row.inner));
+    if (row.kind === "group") for (const call of changingCalls(row.calls)) calls.push(call);
+    if (row.kind === "tool") for (const call of changingCallsIn(row)) calls.push(call);
+  }
+  return calls;
+}
+
+const callsOfRows = new WeakMap<ToolRow, readonly ToolRow[]>();
+
+/** A row remains the same object until it changes, so this is computed once for each. */
+function changingCallsIn(row: ToolRow): readonly ToolRow[] {
+  let calls = callsOfRows.get(row);
+  if (!calls) {
+    const own = row.state === "done" && isChanging(row) ? [row] : [];
+    calls = [...own, ...changingCalls(row.inner)];
+    callsOfRows.set(row, calls);
   }
   return calls;
 }
 
 function isChanging({ name, input }: ToolRow): boolean {
   const { kind } = kindOf(name, input);
-  return kind === "edit" || kind === "patch";
+  if (kind === "edit") return !isLooking(name);
+  return kind === "patch" || namedChangesIn(input).length > 0;
 }
-
-/** Names of tools that do something else with a path and a content. */
-const looking = /^(read|grep|glob|ls|search|todo)/i;
 
 /** The files of these calls, sorted by path. `cwd` is left out of the paths. */
 export function filesOfCalls(calls: readonly ToolRow[], cwd: string): CalledFile[] {
@@ -46,12 +59,25 @@ export function filesOfCalls(calls: readonly ToolRow[], cwd: string): CalledFile
   const shorten = (path: string) => (path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);
   for (const { name, input } of calls) {
     const kind = kindOf(name, input);
-    if (kind.kind === "patch") for (const patch of filesOfPatch(kind.text)) addPatch(files, patch, shorten);
-    if (kind.kind !== "edit" || looking.test(name)) continue;
+    if (kind.kind === "patch") for (const patch of patchesOf(kind)) addPatch(files, patch, shorten);
+    for (const change of namedChangesIn(input)) addNamed(fileAt(files, shorten(change.path)), change);
+    if (kind.kind !== "edit" || isLooking(name)) continue;
     const file = fileAt(files, shorten(kind.path));
     for (const change of kind.changes) addChange(file, change, kind.isWhole, fieldsOf(input).replace_all === true);
   }
   return [...files.values()].map(finished).sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+const patchesOfKinds = new WeakMap<ToolKind, readonly FilePatch[]>();
+
+/** The same objects for the same call, so that a patch is read only once. */
+function patchesOf(kind: Extract<ToolKind, { kind: "patch" }>): readonly FilePatch[] {
+  let patches = patchesOfKinds.get(kind);
+  if (!patches) {
+    patches = filesOfPatch(kind.text);
+    patchesOfKinds.set(kind, patches);
+  }
+  return patches;
 }
 
 interface Building {
@@ -61,12 +87,13 @@ interface Building {
   /** The content, if a call has written all of it. */
   content?: string | undefined;
   steps: Step[];
+  isPart: boolean;
 }
 
 function fileAt(files: Map<string, Building>, path: string): Building {
   const known = files.get(path);
   if (known) return known;
-  const file: Building = { path, status: "modified", steps: [] };
+  const file: Building = { path, status: "modified", steps: [], isPart: false };
   files.set(path, file);
   return file;
 }
@@ -74,20 +101,34 @@ function fileAt(files: Map<string, Building>, path: string): Building {
 function addChange(file: Building, change: Change, isWhole: boolean, isAll: boolean): void {
   if (isWhole) {
     // Whether the file existed before the first write is not known, but it is usually a new one.
-    if (file.steps.length === 0) file.status = "added";
+    if (isNew(file)) file.status = "added";
+    if (file.status === "deleted") file.status = "modified";
     const before = file.content;
     if (before === change.after) return;
     file.content = change.after;
-    file.steps.push({ kind: "edit", change: before === undefined ? change : replaced(before, change), isWhole: true });
+    file.steps.push({ kind: "edit", change: before === undefined ? change : replaced(before, change), isWhole: true, isEverywhere: false });
     return;
   }
+  const isFirst = change.before === "" && (isNew(file) || file.status === "deleted");
   if (file.status === "deleted") file.status = "modified";
-  if (change.before === "" && file.steps.length === 0) file.status = "added";
+  else if (isFirst) file.status = "added";
   const parts = change.before ? file.content?.split(change.before) : undefined;
   if (parts && parts.length > 1)
     file.content = isAll ? parts.join(change.after) : [parts[0], parts.slice(1).join(change.before)].join(change.after);
-  else file.content = undefined;
-  file.steps.push({ kind: "edit", change, isWhole: false });
+  else file.content = isFirst ? change.after : undefined;
+  file.steps.push({ kind: "edit", change, isWhole: false, isEverywhere: isAll });
+}
+
+function addNamed(file: Building, { status }: NamedChange): void {
+  if (isNew(file) || status === "deleted") file.status = status;
+  else if (file.status === "deleted") file.status = "modified";
+  file.isPart = true;
+  file.content = undefined;
+}
+
+/** Whether nothing is known about the file yet. */
+function isNew({ steps, isPart }: Building): boolean {
+  return steps.length === 0 && !isPart;
 }
 
 const rewrites = new WeakMap<Change, Change>();
@@ -114,35 +155,45 @@ function addPatch(files: Map<string, Building>, patch: FilePatch, shorten: (path
   if (oldPath !== undefined && file.status !== "added") {
     file.status = "renamed";
     file.oldPath ??= oldPath;
-  } else if (file.steps.length === 0 || patch.status === "deleted") file.status = patch.status;
-  file.content = undefined;
+  } else if (isNew(file) || patch.status === "deleted") file.status = patch.status;
+  else if (file.status === "deleted") file.status = "modified";
+  if (patch.status === "added") file.content = addedBy(patch);
+  else if (patch.status === "deleted") file.content = undefined;
+  else file.content = file.content === undefined ? undefined : changedBy(patch, file.content);
   file.steps.push({ kind: "patch", patch });
 }
 
-function finished({ path, status, oldPath, steps }: Building): CalledFile {
+function finished({ path, status, oldPath, steps, content, isPart }: Building): CalledFile {
   let [added, removed] = [0, 0];
-  let isCounted = true;
+  let isCounted = !isPart;
   for (const step of steps) {
     const counts = step.kind === "patch" ? step.patch : diffOf(step.change);
     if (!counts) isCounted = false;
     added += counts?.added ?? 0;
     removed += counts?.removed ?? 0;
   }
-  return { path, status, oldPath, steps, ...(isCounted && { added, removed }) };
+  return { path, status, oldPath, steps, content, isPart, ...(isCounted && { added, removed }) };
 }
 
-/** The steps in the form that `apply_patch` of Codex reads. It needs no line numbers, which the calls do not have. */
-export function patchOfCalls(files: readonly CalledFile[]): string {
-  return ["*** Begin Patch", ...files.flatMap(patchOfFile), "*** End Patch", ""].join("\n");
+/**
+ * The steps in the form that `apply_patch` of Codex reads. It needs no line numbers, which the calls do not have. A file
+ * whose steps this form cannot express is left out; `isPart` then says so.
+ */
+export function patchOfCalls(files: readonly CalledFile[]): { text: string; isPart: boolean } {
+  const parts = files.map(patchOfFile);
+  const text = ["*** Begin Patch", ...parts.flatMap((part) => part ?? []), "*** End Patch", ""].join("\n");
+  return { text, isPart: parts.includes(undefined) };
 }
 
-function patchOfFile({ path, status, oldPath, steps }: CalledFile): string[] {
+function patchOfFile({ path, status, oldPath, steps, content, isPart }: CalledFile): string[] | undefined {
   if (status === "deleted") return [`*** Delete File: ${path}`];
-  if (status === "added") {
-    const [only] = steps;
-    const change = steps.length === 1 && only?.kind === "edit" ? only.change : undefined;
-    if (change && change.before === "") return [`*** Add File: ${path}`, ...marked("+", change.after)];
+  if (content !== undefined) {
+    const added = [`*** Add File: ${path}`, ...marked("+", content)];
+    return status === "added" ? added : [`*** Delete File: ${oldPath ?? path}`, ...added];
   }
+  // An update needs a file that exists, all of the steps, and one place for each of them.
+  const isWritten = steps.some((step) => step.kind === "edit" && (step.isWhole || step.isEverywhere));
+  if (status === "added" || isPart || isWritten) return undefined;
   const moved = oldPath === undefined ? [] : [`*** Move to: ${path}`];
   return [`*** Update File: ${oldPath ?? path}`, ...moved, ...steps.flatMap(linesOf)];
 }

@@ -28,9 +28,11 @@ export interface Totals {
   readonly files: number;
   readonly added: number;
   readonly removed: number;
+  /** Whether there are more files, which the list does not have. */
+  readonly isMore: boolean;
 }
 
-export function totalsOf(files: readonly Pick<ShownFile, "added" | "removed">[]): Totals {
+export function totalsOf(files: readonly Pick<ShownFile, "added" | "removed">[], isMore: boolean): Totals {
   const sum = (name: "added" | "removed") => files.reduce((total, file) => total + (file[name] ?? 0), 0);
-  return { files: files.length, added: sum("added"), removed: sum("removed") };
+  return { files: files.length, added: sum("added"), removed: sum("removed"), isMore };
 }

@@ -1,5 +1,5 @@
 // Reads patches: unified diffs, and the form of Codex's `apply_patch`.
-import type { Diff, Line } from "../tools/diff.ts";
+import { type Diff, type Line, textOfLine } from "../tools/diff.ts";
 
 /** The part of a patch about one file. */
 export interface FilePatch {
@@ -114,4 +114,23 @@ export function hunksOf({ lines }: FilePatch): Hunk[] {
     diff: { lines: list, added: number(list, "+"), removed: number(list, "-") },
     hasNumbers,
   }));
+}
+
+/** The content of a file that a patch adds. */
+export function addedBy({ lines }: FilePatch): string {
+  return lines.flatMap((line) => (line.startsWith("+") ? `${line.slice(1)}\n` : [])).join("");
+}
+
+/** The content after a patch. Undefined if the place of a change is not clear. */
+export function changedBy(patch: FilePatch, content: string): string | undefined {
+  // Each line has a line break before it, so that a place begins at the beginning of a line.
+  let text = `\n${content}`;
+  for (const { diff } of hunksOf(patch)) {
+    const without = (mark: string) =>
+      diff.lines.map((line) => (line.mark === mark ? "" : `${textOfLine(line)}\n`)).join("");
+    const parts = text.split(`\n${without("+")}`);
+    if (!without("+") || parts.length !== 2) return undefined;
+    text = parts.join(`\n${without("-")}`);
+  }
+  return text.slice(1);
 }

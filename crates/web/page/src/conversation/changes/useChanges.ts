@@ -1,45 +1,79 @@
 import { type Agent, type Changes, TokenrailError } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
 import { isActive } from "../../agents/StatusBadge.tsx";
 import { soon } from "../../ui/soon.ts";
+import { useKept } from "../kept.tsx";
 import type { Row } from "../row.ts";
 import { type CalledFile, changingCalls, filesOfCalls } from "./called.ts";
+import { type ShownFile, shownFromCalls, shownFromGit, type Totals, totalsOf } from "./files.ts";
+import { Paced } from "./paced.ts";
 
-/** The changes of an agent: as git sees them, and as the agent's calls say. */
-export interface KnownChanges {
+/** The changes of an agent. The object is the same until something in it changes. */
+export interface KnownChanges extends Asked {
+  /** As the agent's calls say. */
+  readonly called: readonly CalledFile[];
+  /** The files that are shown: as git sees them, or as the calls say. */
+  readonly files: readonly ShownFile[];
+  readonly totals: Totals;
+  readonly isFromGit: boolean;
+  /** Chooses the source of the files. Absent if there is only one. */
+  readonly choose: ((source: "git" | "calls") => void) | undefined;
+}
+
+/** What git says. */
+interface Asked {
   /** Absent until the server has answered. */
   readonly git: Changes | undefined;
-  readonly called: readonly CalledFile[];
   /** Increases when git is asked again, so that what depends on it is loaded again. */
   readonly version: number;
   readonly error: Error | undefined;
+  readonly isAsking: boolean;
   readonly refresh: () => void;
 }
 
 /** Calls that end within this time cause one request. */
 const gatherMs = 700;
 
+const noRows: readonly Row[] = [];
+
 /**
  * Git is asked at the beginning and when a turn ends; while `isOpen`, also when a call ends. While nothing happens, it is
- * not asked.
+ * not asked. A replay (not `live`) has no changes, because the files are those of now.
  */
-export function useChanges(agent: Agent, rows: readonly Row[], isOpen: boolean): KnownChanges {
-  const calls = useStable(useMemo(() => changingCalls(rows), [rows]));
+export function useChanges(agent: Agent, rows: readonly Row[], isOpen: boolean, live: boolean): KnownChanges {
+  const used = live ? rows : noRows;
+  const calls = useStable(useMemo(() => changingCalls(used), [used]));
   const called = useMemo(() => filesOfCalls(calls, agent.cwd), [calls, agent.cwd]);
-  const ended = useMemo(() => (isOpen ? endedCalls(rows) : 0), [rows, isOpen]);
+  const ended = useMemo(() => (isOpen ? endedCalls(used) : 0), [used, isOpen]);
+  // A copy has no folder here.
+  const asked = useGit(agent, ended, live && !agent.readOnly);
+  const { git } = asked;
+  const fromGit = git?.source === "git" ? git : undefined;
+  // If git sees nothing, the calls may have changed files that it ignores, or that are elsewhere.
+  const [wantsCalls, setWantsCalls] = useKept("changes from calls", fromGit?.files.length === 0);
+  const hasBoth = fromGit !== undefined && called.length > 0;
+  const isFromGit = fromGit !== undefined && !(wantsCalls && hasBoth);
+  const files = useMemo(() => (isFromGit ? shownFromGit(fromGit.files) : shownFromCalls(called)), [fromGit, called, isFromGit]);
+  const isMore = isFromGit && fromGit.truncated;
+  const totals = useMemo(() => totalsOf(files, isMore), [files, isMore]);
+  return useMemo(() => {
+    const choose = hasBoth ? (source: "git" | "calls") => setWantsCalls(source === "calls") : undefined;
+    return { ...asked, called, files, totals, isFromGit, choose };
+  }, [asked, called, files, totals, isFromGit, hasBoth, setWantsCalls]);
+}
+
+function useGit(agent: Agent, ended: number, canAsk: boolean): Asked {
   const client = useTokenrail();
   const [known, setKnown] = useState<{ git?: Changes; error?: Error; version: number }>({ version: 0 });
-  const [asked, setAsked] = useState(0);
-  const isFirst = useRef(true);
-  const active = isActive(agent.status);
-  // A copy has no folder here.
-  const canAsk = !agent.readOnly;
+  const [isAsking, setAsking] = useState(false);
+  const paced = useRef<Paced>(undefined);
   useEffect(() => {
     if (!canAsk) return;
     const leaving = new AbortController();
     const load = async () => {
+      setAsking(true);
       try {
         const git = await client.changes(agent.id, { signal: leaving.signal });
         setKnown(({ version }) => ({ git, version: version + 1 }));
@@ -49,28 +83,38 @@ export function useChanges(agent: Agent, rows: readonly Row[], isOpen: boolean):
         const isOld = error instanceof TokenrailError && error.code === "not_found";
         setKnown((before) => (isOld ? before : { ...before, error: error as Error }));
       }
+      setAsking(false);
     };
+    const asking = new Paced(load, gatherMs);
+    paced.current = asking;
     // The conversation is painted first.
-    const cancel = isFirst.current ? soon(() => void load()) : after(gatherMs, () => void load());
-    isFirst.current = false;
+    const cancel = soon(() => asking.askNow());
     return () => {
       cancel();
+      asking.stop();
       leaving.abort();
     };
-  }, [client, agent.id, agent.turn, active, ended, asked, canAsk]);
-  return {
-    git: canAsk ? known.git : undefined,
-    called,
-    version: known.version,
-    error: known.error,
-    refresh: () => setAsked((times) => times + 1),
-  };
+  }, [client, agent.id, canAsk]);
+  useChanged(`${agent.turn} ${isActive(agent.status)}`, () => paced.current?.ask());
+  useChanged(ended, () => ended > 0 && paced.current?.ask());
+  const refresh = useCallback(() => paced.current?.askNow(), []);
+  return useMemo(
+    () => ({ git: canAsk ? known.git : undefined, version: known.version, error: known.error, isAsking, refresh }),
+    [canAsk, known, isAsking, refresh],
+  );
 }
 
-function after(milliseconds: number, then: () => void): () => void {
-  const timer = setTimeout(then, milliseconds);
-  return () => clearTimeout(timer);
+/** Calls `act` when the value is no longer the one of the first time. */
+function useChanged(value: string | number, act: () => void): void {
+  const last = useRef(value);
+  useEffect(() => {
+    if (last.current === value) return;
+    last.current = value;
+    act();
+  });
 }
+
+const endedOf = new WeakMap<Row, number>();
 
 /** The calls that have ended, with those of sub-agents. Any of them may have changed files. */
 function endedCalls(rows: readonly Row[]): number {
@@ -78,8 +122,12 @@ function endedCalls(rows: readonly Row[]): number {
   for (const row of rows) {
     if (row.kind === "group") count += row.calls.length;
     if (row.kind !== "tool") continue;
-    if (row.state === "done" || row.state === "failed") count++;
-    count += endedCalls(row.inner);
+    let ended = endedOf.get(row);
+    if (ended === undefined) {
+      ended = (row.state === "done" || row.state === "failed" ? 1 : 0) + endedCalls(row.inner);
+      endedOf.set(row, ended);
+    }
+    count += ended;
   }
   return count;
 }

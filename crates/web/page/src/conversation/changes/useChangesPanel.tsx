@@ -1,5 +1,5 @@
 import type { Agent } from "@tokenrail/client";
-import { useState } from "react";
+import { useCallback, useRef, useState } from "react";
 
 import { useShortcut } from "../../app/shortcuts.tsx";
 import type { Row } from "../row.ts";
@@ -10,12 +10,18 @@ import { useChanges } from "./useChanges.ts";
 /** The list of changed files, and the button that opens it. A replay has none, because the files are those of now. */
 export function useChangesPanel(agent: Agent, rows: readonly Row[], live: boolean) {
   const [isOpen, setOpen] = useState(false);
-  const known = useChanges(agent, rows, isOpen && live);
-  const toggle = () => setOpen(!isOpen);
+  const known = useChanges(agent, rows, isOpen && live, live);
+  const button = useRef<HTMLButtonElement>(null);
+  const toggle = useCallback(() => setOpen((open) => !open), []);
+  const close = useCallback(() => {
+    setOpen(false);
+    button.current?.focus();
+  }, []);
   useShortcut("f", toggle, live);
+  useShortcut("Escape", close, live && isOpen);
   if (!live) return { button: undefined, panel: undefined };
   return {
-    button: <ChangesButton known={known} isOpen={isOpen} onClick={toggle} />,
-    panel: isOpen && <ChangesPanel agent={agent} known={known} onClose={() => setOpen(false)} />,
+    button: <ChangesButton ref={button} known={known} isOpen={isOpen} onClick={toggle} />,
+    panel: isOpen && <ChangesPanel agentId={agent.id} known={known} onClose={close} />,
   };
 }

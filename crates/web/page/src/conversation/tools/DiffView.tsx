@@ -16,15 +16,17 @@ interface Props {
   readonly hasNumbers: boolean;
   /** The layout, if it is chosen elsewhere. Without it, the diff has a switch of its own. */
   readonly layout?: Layout | undefined;
+  /** Distinguishes the diff from others on the screen. */
+  readonly label?: string | undefined;
 }
 
 /** One change of a file, as removed and added lines. Unchanged lines are folded. */
-export function DiffView({ id, diff: { lines }, hasNumbers, layout }: Props) {
+export function DiffView({ id, diff: { lines }, hasNumbers, layout, label }: Props) {
   const [all, setAll] = useKept(`${id} all`, false);
   const shown = all ? lines.map(() => true) : shownAtFirst(lines);
   const hidden = shown.filter((is) => !is).length;
   return (
-    <Frame lines={lines} shown={shown} hasNumbers={hasNumbers} layout={layout}>
+    <Frame lines={lines} shown={shown} hasNumbers={hasNumbers} layout={layout} label={label}>
       {(hidden > 0 || (all && shownAtFirst(lines).includes(false))) && (
         <button type="button" className="more" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show less" : `Show all: ${counted(hidden, "more line")}`}
@@ -34,10 +36,13 @@ export function DiffView({ id, diff: { lines }, hasNumbers, layout }: Props) {
   );
 }
 
-/** A change with all its lines, for a user who must decide about it. */
+/**
+ * A change with all its lines, for a user who must decide about it. The lines are never side by side: a layout that
+ * changes after the user has seen the end could hide lines again.
+ */
 export function WholeDiff({ change, hasNumbers }: { readonly change: Change; readonly hasNumbers: boolean }) {
   const lines = diffOf(change)?.lines ?? [];
-  return <Frame lines={lines} shown={lines.map(() => true)} hasNumbers={hasNumbers} isWhole />;
+  return <Frame lines={lines} shown={lines.map(() => true)} hasNumbers={hasNumbers} layout="unified" isWhole />;
 }
 
 /** The lines that are shown before the user requests all. */
@@ -53,11 +58,12 @@ interface FrameProps {
   /** Whether something around it scrolls. */
   readonly isWhole?: boolean;
   readonly layout?: Layout | undefined;
+  readonly label?: string | undefined;
   readonly children?: ReactNode;
 }
 
 /** The lines in the chosen layout, and a switch if there is room for both layouts. */
-function Frame({ lines, shown, hasNumbers, isWhole = false, layout: given, children }: FrameProps) {
+function Frame({ lines, shown, hasNumbers, isWhole = false, layout: given, label = "Changes", children }: FrameProps) {
   const frame = useRef<HTMLDivElement>(null);
   const [layout] = useLayout();
   // A file that is written has no old text, so there is nothing to compare.
@@ -66,7 +72,7 @@ function Frame({ lines, shown, hasNumbers, isWhole = false, layout: given, child
   return (
     <div className="diff-frame" ref={frame}>
       {canSplit && <LayoutSwitch />}
-      <pre className="diff" tabIndex={isWhole ? undefined : 0} role="group" aria-label="Changes" data-layout={isSplit ? "split" : "unified"}>
+      <pre className="diff" tabIndex={isWhole ? undefined : 0} role="group" aria-label={label} data-layout={isSplit ? "split" : "unified"}>
         {isSplit ? <Pairs lines={lines} shown={shown} hasNumbers={hasNumbers} /> : <Lines lines={lines} shown={shown} hasNumbers={hasNumbers} />}
       </pre>
       {children}

@@ -57,7 +57,8 @@ function compared({ before, after }: Change): Diff | undefined {
       const mark = added ? "+" : removed ? "-" : " ";
       if (mark !== "+") old++;
       if (mark !== "-") now++;
-      lines.push({ mark, pieces: [{ text, isChanged: false }], number: mark === "-" ? old : now });
+      const place = mark === " " ? { number: now, oldNumber: old } : { number: mark === "-" ? old : now };
+      lines.push({ mark, pieces: [{ text, isChanged: false }], ...place });
     }
   const numberOf = (mark: string) => lines.filter((line) => line.mark === mark).length;
   const [plus, minus] = [numberOf("+"), numberOf("-")];

@@ -93,7 +93,7 @@ function kindOfNew(name: string, input: unknown): ToolKind {
   const fields = fieldsOf(input);
   const todos = todosIn(input);
   if (todos) return { kind: "todos", todos };
-  const simple = name.toLowerCase().replace(/[^a-z]/g, "");
+  const simple = simpleOf(name);
   if (simple === "exitplanmode" && typeof fields.plan === "string") return { kind: "plan", text: fields.plan };
   const patch = patchIn(input);
   if (patch) return { kind: "patch", text: patch };
@@ -151,11 +151,59 @@ function patchIn(input: unknown): string | undefined {
   for (const text of [fields.input, fields.patch, fields.patchText, fields.diff])
     if (typeof text === "string" && patchStart.test(text)) return text;
   if (!Array.isArray(fields.changes) || fields.changes.length === 0) return undefined;
-  const parts = fields.changes.map((change) => {
-    const { path, diff } = fieldsOf(change);
-    return typeof path === "string" && typeof diff === "string" ? `*** ${path}\n${diff.replace(/\n$/, "")}` : undefined;
-  });
+  const parts = fields.changes.map(patchOfFile);
   return parts.every((part) => part !== undefined) ? parts.join("\n") : undefined;
+}
+
+function patchOfFile(change: unknown): string | undefined {
+  const { path, diff } = fieldsOf(change);
+  if (typeof path !== "string" || typeof diff !== "string") return undefined;
+  const text = diff.replace(/\n$/, "");
+  const { type, moved } = changeKindIn(change);
+  // Of a file that is added or deleted, the lines may be there without marks.
+  const marked = (mark: string) => (!text || /^(@@ |--- )/.test(text) || text.startsWith(mark) ? text : text.replace(/^/gm, mark));
+  if (type === "add") return `*** Add File: ${path}\n${marked("+")}`;
+  if (type === "delete") return `*** Delete File: ${path}\n${marked("-")}`;
+  return [`*** ${path}`, ...(moved === undefined ? [] : [`*** Move to: ${moved}`]), text].join("\n");
+}
+
+/** A file that a call has changed, if the call does not say how. */
+export interface NamedChange {
+  readonly path: string;
+  readonly status: "added" | "modified" | "deleted";
+}
+
+const namedStatuses: ReadonlyMap<unknown, NamedChange["status"]> = new Map([
+  ["add", "added"],
+  ["update", "modified"],
+  ["delete", "deleted"],
+]);
+
+/** The files of a call that has their names but not all of their lines, such as those of Codex. */
+export function namedChangesIn(input: unknown): NamedChange[] {
+  const { changes } = fieldsOf(input);
+  if (!Array.isArray(changes) || patchIn(input) !== undefined) return [];
+  const named = changes.map((change): NamedChange | undefined => {
+    const { path } = fieldsOf(change);
+    const status = namedStatuses.get(changeKindIn(change).type);
+    return typeof path === "string" && status ? { path, status } : undefined;
+  });
+  return named.every((change) => change !== undefined) ? named : [];
+}
+
+function changeKindIn(change: unknown): { type: unknown; moved: string | undefined } {
+  const { kind } = fieldsOf(change);
+  const { type, move_path: moved } = typeof kind === "string" ? { type: kind } : fieldsOf(kind);
+  return { type, moved: typeof moved === "string" ? moved : undefined };
+}
+
+/** Whether a tool with this name only looks, whatever its input looks like. */
+export function isLooking(name: string): boolean {
+  return Object.hasOwn(looks, simpleOf(name));
+}
+
+function simpleOf(name: string): string {
+  return name.toLowerCase().replace(/[^a-z]/g, "");
 }
 
 function lookedAt(input: unknown): string {

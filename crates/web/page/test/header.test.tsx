@@ -1,0 +1,29 @@
+import { TokenrailProvider } from "@tokenrail/client/react";
+import { act, fireEvent, render, screen, within } from "@testing-library/react";
+import { expect, test, vi } from "vitest";
+
+import { Header } from "../src/conversation/Header.tsx";
+import { FakeClient } from "./fake-client.ts";
+
+test("on a phone, the open sheet says why an action failed", async () => {
+  const media = vi.spyOn(window, "matchMedia").mockReturnValue({
+    ...{ matches: true, addEventListener: () => {}, removeEventListener: () => {} },
+  } as unknown as MediaQueryList);
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  const edit = vi.fn(() => Promise.reject(new Error("the database is busy")));
+  const fake = Object.assign(new FakeClient(), { edit });
+  const nothing = () => undefined;
+  const props = { items: [], head: 0, plain: false, notices: false, onPlain: nothing, onNotices: nothing, onSearch: nothing };
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Header agent={fake.agentNow} {...props} onOpen={nothing} />
+    </TokenrailProvider>,
+  );
+  fireEvent.click(screen.getByTestId("details"));
+  const sheet = within(screen.getByTestId("sheet"));
+  await act(async () => void fireEvent.click(sheet.getByTestId("toggle-archive")));
+  expect(sheet.getByRole("alert").textContent).toContain("The database is busy.");
+  media.mockRestore();
+});
