@@ -23,7 +23,7 @@ pub enum Refusal {
     CursorAhead { head: Sequence },
     #[error("the agent has been deleted")]
     Deleted,
-    #[error("the agent is a read-only copy")]
+    #[error("the agent is a read-only copy, so it accepts no messages; launch a new agent")]
     ReadOnly,
     #[error("the agent has no finished turn yet; try again after its first turn has ended")]
     Active,

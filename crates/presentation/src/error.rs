@@ -128,7 +128,10 @@ impl Problem {
 
     pub(crate) fn unauthenticated() -> Self {
         // The text is the same for a missing, wrong or used token or ticket, so that it does not reveal which it is.
-        Self::new(Code::Unauthenticated, "send a valid token: Authorization: Bearer <token>")
+        Self::new(
+            Code::Unauthenticated,
+            "send a valid token (tokenrail token prints it): Authorization: Bearer <token>",
+        )
     }
 
     /// What is wrong, in one line.
@@ -257,7 +260,9 @@ impl From<StoreError> for Problem {
         let (code, detail) = match error {
             StoreError::UnknownAgent(_) => return Self::new(Code::NotFound, "no such agent"),
             StoreError::Busy => (Code::StoreBusy, "the database is busy; try again later"),
-            StoreError::Full => (Code::StorageFull, "the disk of the server is full"),
+            StoreError::Full => {
+                (Code::StorageFull, "the disk of the server is full; free space on it, then try again")
+            }
             StoreError::OutcomeUnknown(_) => {
                 let detail = "it is unknown whether the request was saved; if it had an Idempotency-Key, send it \
                               again with the same key, otherwise check first whether it took effect";

@@ -70,7 +70,7 @@ codes! {
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
         "The turn cannot be withdrawn, because it is no longer queued: it runs, or it has ended. To stop a running turn, cancel the agent.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent already has `limits.queued_turns` queued turns. Turns that were withdrawn or cancelled while they were queued are counted separately until the running turn ends: more than that number of them fill the queue too.";
+        "The agent already has `limits.queued_turns` queued turns. Or, since the running turn began, more than that number of queued turns were withdrawn or cancelled; they take up space until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"

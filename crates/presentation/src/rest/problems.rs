@@ -18,7 +18,7 @@ fn page(code: Code) -> String {
     let retry = if code.retryable() {
         "The same request may succeed later."
     } else {
-        "The same request will not succeed later."
+        "The same request will fail again until its cause is removed."
     };
     let when = with_code(code.when());
     format!(

@@ -3,7 +3,7 @@
 
 use clap::Command;
 
-const LISTEN: &str = "Address to listen on [default: `server.listen`, 127.0.0.1:7117]";
+const LISTEN: &str = "Address to listen on [default: `server.listen`, else 127.0.0.1:7117]";
 const CONNECT: &str = "Address of the server to connect to [default: the server that uses the data folder]";
 const EITHER: &str = "Overrides `server.listen` (the address that `up`, `serve` and `demo` listen on) and, for \
                       other commands, names the server to connect to";
