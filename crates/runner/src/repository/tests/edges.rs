@@ -166,3 +166,25 @@ async fn a_submodule_is_compared_by_its_commit() {
     let inner = files.iter().find(|file| file.path == "inner/").unwrap();
     assert_eq!((&inner.status, inner.extent), (&FileStatus::Untracked, Extent::Uncounted));
 }
+
+#[tokio::test]
+async fn the_format_of_ids_is_read_from_its_own_setting() {
+    let Some(lab) = Lab::new() else { return };
+    lab.git(&["config", "remote.origin.url", "https://localhost/sha256-tools.git"]);
+    lab.git(&["config", "branch.sha256.objectFormat", "sha256"]);
+    let base = lab.head().await;
+    assert_eq!(base.as_str(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+    lab.write("a", "1\n");
+    lab.git(&["add", "a"]);
+    assert_eq!(lab.changes(&base).await.files, [lines("a", FileStatus::Added, 1, 0)]);
+}
+
+#[tokio::test]
+async fn a_branch_beyond_the_part_of_a_file_that_is_read_is_unknown() {
+    let Some(lab) = Lab::new() else { return };
+    let packed = fs::File::create(lab.root().join(".git/packed-refs")).unwrap();
+    packed.set_len(33 << 20).unwrap();
+    assert_eq!(lab.reader.head(&lab.root()).await, None);
+    packed.set_len(0).unwrap();
+    assert!(lab.reader.head(&lab.root()).await.is_some(), "the empty tree");
+}
