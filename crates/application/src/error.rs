@@ -69,7 +69,9 @@ pub enum Refusal {
 pub enum NoChanges {
     #[error("the agent is a copy: its folder is not on this server")]
     Copy,
-    #[error("the folder was not in a git repository when the turn started")]
+    #[error(
+        "no commit is known from the start of the turn: it has not started, or its folder was in no git repository that could be read"
+    )]
     NoCommit,
     #[error("the agent's folder is no longer in a git repository")]
     NoRepository,

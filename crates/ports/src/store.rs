@@ -210,6 +210,8 @@ pub struct TurnRange {
     pub after: TurnNumber,
     /// Only those with a lower number.
     pub before: Option<TurnNumber>,
+    /// Only those with a commit ([`Turn::base`]).
+    pub with_base: bool,
     /// The highest number first.
     pub newest_first: bool,
     pub limit: usize,

@@ -37,6 +37,7 @@
 //! | `framer`, `sse` | bytes in, lines or server-sent events out |
 //! | `error_status`, `causes` | what an HTTP status says about an error; an error with its causes as one line |
 //! | `deadline`, `time_slice` | waits for a deadline that may be absent; how soon a thread gets the processor |
+//! | `out_of_memory` | which processes the kernel ends first without memory |
 //!
 //! Beside an agent that is a program runs one more process: its supervisor. The supervisor's child sets itself up and
 //! then becomes the agent. If the agent speaks a protocol, this child becomes [`converse()`] instead, which starts the
@@ -58,6 +59,7 @@ mod error_status;
 mod framer;
 mod leftover_runs;
 mod model;
+mod out_of_memory;
 mod process;
 mod proxy;
 mod replay;

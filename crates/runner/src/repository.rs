@@ -10,53 +10,62 @@
 //! | [`place`] | finds the repository of a folder |
 //! | [`head`] | reads the commit that HEAD names, without a process |
 //! | [`shadow`] | the server's own git folder for one request |
-//! | [`git`] | runs git, with a bounded output and a bounded time |
-//! | [`listing`] | what git says about files that it tracks |
+//! | [`index`] | checks the copy of the index before git reads it |
+//! | [`request`] | the time of a request, and its place among others |
+//! | [`git`] | runs git, with a bounded output, memory and time |
+//! | [`listing`] | the list of the files that differ |
 //! | [`untracked`] | files that it does not track: their lines and their part of a patch |
-//! | [`patch`] | cuts a patch between two files; quotes paths |
+//! | [`patch`] | cuts a patch between two files, or chooses one; quotes paths |
 
 mod git;
 mod head;
+mod index;
 mod listing;
 mod patch;
 mod place;
+mod request;
 mod shadow;
 #[cfg(test)]
 mod tests;
 mod untracked;
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::CommitId;
 use tokenrail_ports::{Changes, ChangesError, FileChoice, IRepository, Patch};
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::Semaphore;
 
 use self::git::{Git, find_git};
+use self::listing::Listing;
 use self::place::Place;
+use self::request::Request;
 use self::shadow::Shadow;
 use self::untracked::Untracked;
-use crate::run_folder::blocking;
 
 /// The limits of reading repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepositoryLimits {
     /// Requests that run git at the same time. Further requests wait, up to `timeout_ms`.
     pub at_once: usize,
-    /// How long a request may take. After that, git is killed.
+    /// How long a request may take, without the wait for others. After that, git is killed.
     pub timeout_ms: u64,
+    /// The memory of git.
+    pub memory_bytes: u64,
+    /// Reads of HEAD at the same time. Further ones wait, up to `head_timeout_ms`.
+    pub heads_at_once: usize,
     /// How long reading HEAD at the start of a turn may take. Without an answer, the turn starts without a commit.
     pub head_timeout_ms: u64,
     /// The number of files in a list.
     pub files: usize,
     /// The size of a patch.
     pub patch_bytes: usize,
-    /// The largest index that is copied.
+    /// The largest index that is copied, with the shared index that it may name.
     pub index_bytes: u64,
     /// The largest file that git does not track and whose lines are counted and shown.
     pub untracked_file_bytes: u64,
@@ -69,6 +78,8 @@ impl Default for RepositoryLimits {
         Self {
             at_once: 2,
             timeout_ms: 10_000,
+            memory_bytes: 1 << 30,
+            heads_at_once: 8,
             head_timeout_ms: 500,
             files: 2000,
             patch_bytes: 4 << 20,
@@ -86,7 +97,8 @@ pub struct Repositories {
     /// Repositories that contain this folder are not those of the folders in it.
     ceiling: PathBuf,
     limits: RepositoryLimits,
-    places: Semaphore,
+    places: Arc<Semaphore>,
+    heads: Arc<Semaphore>,
     requests: AtomicU64,
 }
 
@@ -106,73 +118,103 @@ impl Repositories {
             scratch,
             ceiling: data_dir.to_owned(),
             limits,
-            places: Semaphore::new(limits.at_once),
+            places: Arc::new(Semaphore::new(limits.at_once)),
+            heads: Arc::new(Semaphore::new(limits.heads_at_once)),
             requests: AtomicU64::new(0),
         }
     }
 
-    fn deadline(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.limits.timeout_ms)
-    }
-
     /// Waits until git may run.
-    async fn admitted(&self, deadline: Instant) -> Result<SemaphorePermit<'_>, ChangesError> {
-        match timeout_at(deadline, self.places.acquire()).await {
-            Ok(Ok(place)) => Ok(place),
-            Ok(Err(_)) | Err(_) => Err(ChangesError::Busy),
-        }
+    async fn admitted(&self) -> Result<Request, ChangesError> {
+        Request::admitted(&self.places, Duration::from_millis(self.limits.timeout_ms)).await
     }
 
-    /// Prepares git for the repository of the folder, and checks that it has the commit.
-    async fn open(&self, folder: &Path, base: &CommitId, deadline: Instant) -> Result<Opened, ChangesError> {
-        let program = find_git().ok_or(ChangesError::NoGit)?;
+    /// Prepares git for the repository of the folder.
+    async fn open(&self, folder: &Path, base: &CommitId, request: &Request) -> Result<Opened, ChangesError> {
         let (folder, ceiling) = (folder.to_owned(), self.ceiling.clone());
-        let find = blocking(move || Ok(Place::of(&folder, &ceiling)));
-        let place = in_time(deadline, find).await?.ok_or(ChangesError::NoRepository)?;
+        let find = move || Ok((find_git(), Place::of(&folder, &ceiling)));
+        let (program, place) = request.blocking(find).await?;
+        let (program, place) =
+            (program.ok_or(ChangesError::NoGit)?, place.ok_or(ChangesError::NoRepository)?);
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
         let scratch = self.scratch.join(format!("{}-{number}", std::process::id()));
         let (of, long_ids, index_bytes) = (place.clone(), base.as_str().len() == 64, self.limits.index_bytes);
-        let make = blocking(move || Shadow::make(&scratch, &of, long_ids, index_bytes));
-        let shadow = in_time(deadline, make).await?;
-        let mut git = Git::new(program, shadow.path(), &place, deadline);
-        git.take_settings(&place.common).await?;
-        if !git.has(base).await? {
-            return Err(ChangesError::CommitGone(base.clone()));
+        let own = request.clone();
+        let make = move || Shadow::make(&scratch, &of, long_ids, index_bytes, own);
+        let shadow = request.blocking(make).await?;
+        let git = Git::new(program, shadow.path(), &place, self.limits.memory_bytes, request.clone());
+        Ok(Opened { git, place, shadow })
+    }
+
+    async fn list(
+        &self,
+        opened: &mut Opened,
+        base: &CommitId,
+        request: &Request,
+    ) -> Result<Changes, ChangesError> {
+        let git = opened.ready(base).await?;
+        let mut list = Listing::of(&git.compare(base).await?, self.limits.files);
+        let untracked = git.untracked(None).await?;
+        if !untracked.complete {
+            list.cut();
         }
-        Ok(Opened { git, place, _shadow: shadow })
+        let untracked = Untracked::new(&opened.place, &untracked, None, self.limits, request.clone());
+        Ok(request.blocking(move || untracked.add_to_list(list)).await?.into_changes())
+    }
+
+    async fn diff(
+        &self,
+        opened: &mut Opened,
+        base: &CommitId,
+        file: Option<&FileChoice>,
+        request: &Request,
+    ) -> Result<Patch, ChangesError> {
+        let git = opened.ready(base).await?;
+        let mut patch = patch::complete_files(git.patch(base, file, self.limits.patch_bytes).await?);
+        if let Some(file) = file {
+            patch = patch::only(patch, file);
+        }
+        let untracked = git.untracked(file).await?;
+        patch.truncated |= !untracked.complete;
+        let untracked = Untracked::new(&opened.place, &untracked, file, self.limits, request.clone());
+        request.blocking(move || untracked.add_to(patch)).await
     }
 }
 
-/// A repository, ready for one request.
+/// A repository during one request.
 struct Opened {
     git: Git,
     place: Place,
-    _shadow: Shadow,
+    shadow: Shadow,
+}
+
+impl Opened {
+    /// Git with the repository's settings, after a check that the repository has the commit.
+    async fn ready(&mut self, base: &CommitId) -> Result<&Git, ChangesError> {
+        self.git.take_settings(&self.place.common).await?;
+        if !self.git.has(base).await? {
+            return Err(ChangesError::CommitGone(base.clone()));
+        }
+        Ok(&self.git)
+    }
 }
 
 #[async_trait]
 impl IRepository for Repositories {
     async fn head(&self, folder: &Path) -> Option<CommitId> {
+        let time = Duration::from_millis(self.limits.head_timeout_ms);
+        let request = Request::admitted(&self.heads, time).await.ok()?;
         let (folder, ceiling) = (folder.to_owned(), self.ceiling.clone());
-        let read = blocking(move || Ok(Place::of(&folder, &ceiling).and_then(|place| head::of(&place))));
-        timeout(Duration::from_millis(self.limits.head_timeout_ms), read).await.ok()?.ok()?
+        let read = move || Ok(Place::of(&folder, &ceiling).and_then(|place| head::of(&place)));
+        request.blocking(read).await.ok()?
     }
 
     async fn changes(&self, folder: &Path, base: &CommitId) -> Result<Changes, ChangesError> {
-        let deadline = self.deadline();
-        let _place = self.admitted(deadline).await?;
-        let Opened { git, place, _shadow } = self.open(folder, base, deadline).await?;
-        let tracked = git.compare(base).await?;
-        let mut changes = listing::changes(&tracked, self.limits.files);
-        let left = self.limits.files - changes.files.len();
-        let untracked = git.untracked(None).await?;
-        changes.truncated |= !untracked.complete;
-        let untracked = Untracked::new(&place, &untracked, self.limits, deadline);
-        let (more, cut) = in_time(deadline, blocking(move || untracked.changes(left))).await?;
-        changes.files.extend(more);
-        changes.truncated |= cut;
-        changes.files.sort_by(|a, b| a.path.cmp(&b.path));
-        Ok(changes)
+        let request = self.admitted().await?;
+        let mut opened = self.open(folder, base, &request).await?;
+        let changes = self.list(&mut opened, base, &request).await;
+        opened.shadow.remove().await;
+        changes
     }
 
     async fn patch(
@@ -181,19 +223,10 @@ impl IRepository for Repositories {
         base: &CommitId,
         file: Option<FileChoice>,
     ) -> Result<Patch, ChangesError> {
-        let deadline = self.deadline();
-        let _place = self.admitted(deadline).await?;
-        let Opened { git, place, _shadow } = self.open(folder, base, deadline).await?;
-        let tracked = git.patch(base, file.as_ref(), self.limits.patch_bytes).await?;
-        let mut patch = patch::complete_files(tracked);
-        let untracked = git.untracked(file.as_ref()).await?;
-        patch.truncated |= !untracked.complete;
-        let untracked = Untracked::new(&place, &untracked, self.limits, deadline);
-        in_time(deadline, blocking(move || untracked.add_to(patch))).await
+        let request = self.admitted().await?;
+        let mut opened = self.open(folder, base, &request).await?;
+        let patch = self.diff(&mut opened, base, file.as_ref(), &request).await;
+        opened.shadow.remove().await;
+        patch
     }
-}
-
-/// Waits for file work, which goes on if it takes too long.
-async fn in_time<T>(deadline: Instant, work: impl Future<Output = io::Result<T>>) -> Result<T, ChangesError> {
-    timeout_at(deadline, work).await.map_err(|_| ChangesError::TimedOut)?.map_err(ChangesError::Failed)
 }

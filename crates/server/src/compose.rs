@@ -222,6 +222,7 @@ pub(crate) fn repository_limits(limits: &LimitsConfig) -> RepositoryLimits {
     RepositoryLimits {
         at_once: limits.changes_at_once,
         timeout_ms: in_ms(limits.changes_timeout_s),
+        memory_bytes: limits.changes_memory_bytes,
         files: limits.changes_files,
         patch_bytes: limits.patch_bytes,
         ..RepositoryLimits::default()

@@ -18,14 +18,14 @@ fn commit(digit: &str) -> CommitId {
 }
 
 fn harness(repository: impl IRepository + 'static) -> Harness {
-    harness_with(repository, vec![Vec::new(); 3])
+    harness_with(repository, vec![Vec::new(); 3], &Limits::default())
 }
 
-fn harness_with(repository: impl IRepository + 'static, scripts: Vec<Vec<Step>>) -> Harness {
+fn harness_with(repository: impl IRepository + 'static, scripts: Vec<Vec<Step>>, limits: &Limits) -> Harness {
     let (store, workspace) = (Arc::new(MemoryStore::new(1)), Arc::new(NotedWorkspace::default()));
     let runner = Arc::new(ScriptedRunner::new(scripts));
     let outside = Outside { repository: Arc::new(repository), ..outside(&store, &runner, &workspace) };
-    let service = AgentService::new(outside, Limits::default(), Handle::current());
+    let service = AgentService::new(outside, *limits, Handle::current());
     Harness { service, store, runner, workspace }
 }
 
@@ -68,12 +68,31 @@ async fn a_turn_that_the_agent_begins_by_itself_has_no_commit() {
     let mut repository = MockIRepository::new();
     repository.expect_head().returning(|_| Some(commit("1")));
     let lines = ["say a", "close a", "next", "say b", "close b"].map(str::to_owned);
-    let h = harness_with(repository, vec![vec![Step::Lines(lines.into())]]);
+    let h = harness_with(repository, vec![vec![Step::Lines(lines.into())]], &Limits::default());
     let id = h.launch("one").await;
     h.watch(id).await;
     let turns = h.service.turns(id, TurnNumber(0), 9).await.unwrap();
     let bases: Vec<_> = turns.into_iter().map(|turn| turn.base).collect();
     assert_eq!(bases, [Some(commit("1")), None]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_commit_is_found_behind_more_turns_than_a_list_has() {
+    let mut repository = MockIRepository::new();
+    let mut heads = vec![None, None, Some(commit("1"))].into_iter();
+    repository.expect_head().returning(move |_| heads.next().flatten());
+    repository.expect_changes().returning(|_, _| Ok(Changes::default()));
+    let mut limits = Limits::default();
+    limits.lists.list_items = 1;
+    let h = harness_with(repository, vec![Vec::new(); 3], &limits);
+    let id = h.launch("one").await;
+    h.watch(id).await;
+    for prompt in ["two", "three"] {
+        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+        h.watch(id).await;
+    }
+    let found = h.service.changes(id, None).await.unwrap();
+    assert_eq!((found.turn, found.base), (TurnNumber(3), commit("1")));
 }
 
 #[tokio::test(start_paused = true)]

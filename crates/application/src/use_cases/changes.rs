@@ -56,7 +56,7 @@ impl AgentService {
             Some(number) => {
                 TurnRange { after: TurnNumber(number.0.saturating_sub(1)), limit: 1, ..TurnRange::default() }
             }
-            None => TurnRange { limit: self.core.limits.lists.list_items, ..TurnRange::default() },
+            None => TurnRange { with_base: true, limit: 1, ..TurnRange::default() },
         };
         let page = self.list_turns(id, range, false).await?;
         let turns = page.items.into_iter().map(|listed| listed.turn);

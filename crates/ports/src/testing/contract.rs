@@ -71,6 +71,7 @@ macro_rules! store_contract {
             the_error_and_usage_of_a_listed_agent_are_cut_too
             a_list_has_a_bound_in_bytes
             turns_of_an_agent_are_listed_from_either_end
+            the_first_turn_with_a_commit_is_found
             a_listed_turn_says_how_it_has_ended
             turns_of_all_agents_are_listed_as_they_were_saved
         }

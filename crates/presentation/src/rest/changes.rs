@@ -31,8 +31,10 @@ pub(crate) async fn changes(ById { api, id, request }: ById) -> Result<HttpRespo
 #[utoipa::path(get, path = "/api/agents/{id}/changes/patch", tag = "changes",
     params(("id" = String, Path),
         ("turn" = Option<u32>, Query, description = "Default: the first turn that started in a repository"),
-        ("path" = Option<String>, Query, pattern = "^[^\\u0000]+$", description = "Only this file, by its `path` in the list"),
-        ("oldPath" = Option<String>, Query, pattern = "^[^\\u0000]+$", description = "The `oldPath` of this file, if it has one")),
+        ("path" = Option<String>, Query, pattern = "^(?:(?:\\.{0,2}[^/.\\u0000]|\\.{3})[^/\\u0000]*/)*(?:\\.{0,2}[^/.\\u0000]|\\.{3})[^/\\u0000]*/?$",
+            description = "Only this file, by its `path` in the list"),
+        ("oldPath" = Option<String>, Query, pattern = "^(?:(?:\\.{0,2}[^/.\\u0000]|\\.{3})[^/\\u0000]*/)*(?:\\.{0,2}[^/.\\u0000]|\\.{3})[^/\\u0000]*/?$",
+            description = "The `oldPath` of this file, if it has one")),
     responses((status = 200, content_type = "text/x-diff", body = String,
         description = "With `Tokenrail-Truncated: true` if files are left out because of `limits.patch_bytes`",
         headers(("Tokenrail-Truncated" = String)))))]
@@ -51,9 +53,16 @@ pub(crate) async fn patch(ById { api, id, request }: ById) -> Result<HttpRespons
 
 fn path(query: &Query, name: &'static str) -> Result<Option<String>, Problem> {
     match query.get(name) {
-        Some(path) if path.is_empty() || path.contains('\0') => {
-            Err(Problem::parameter(name, "must be the path of a file"))
-        }
+        Some(path) if !is_below_root(path) => Err(Problem::parameter(
+            name,
+            "must be the path of a file below the root of the repository, without parts `.` and `..`",
+        )),
         path => Ok(path.map(str::to_owned)),
     }
+}
+
+/// Whether git can have listed this path. A repository within the repository has a slash at its end.
+fn is_below_root(path: &str) -> bool {
+    let parts = path.strip_suffix('/').unwrap_or(path);
+    !path.contains('\0') && parts.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }

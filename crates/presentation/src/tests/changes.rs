@@ -45,6 +45,8 @@ async fn the_changes_since_the_first_turn_are_listed() {
     assert_eq!(harness.get(&format!("/api/agents/{id}/changes?turn=1")).await.json(), expected);
     let later = harness.get(&format!("/api/agents/{id}/changes?turn=2")).await.json();
     assert_eq!((&later["source"], &later["reason"]), (&json!("none"), &json!("no_commit")));
+    let detail = later["detail"].as_str().unwrap();
+    assert!(detail.contains("it has not started, or "), "{detail}");
     assert_eq!(harness.get(&format!("/api/agents/{id}/changes?turn=x")).await.problem(), "validation_failed");
 }
 
@@ -56,8 +58,26 @@ async fn a_patch_says_whether_it_is_complete() {
     assert_eq!((answer.status.as_u16(), &*answer.text), (200, "diff --git a/x b/x\n"));
     assert_eq!(answer.header("content-type"), "text/x-diff; charset=utf-8");
     assert_eq!(answer.header("tokenrail-truncated"), "true");
-    let wrong = harness.get(&format!("/api/agents/{id}/changes/patch?path=")).await;
-    assert_eq!((wrong.status.as_u16(), wrong.problem()), (422, "validation_failed".into()));
+}
+
+#[actix_web::test]
+async fn a_path_outside_of_the_repository_is_an_error_of_the_client() {
+    let harness = Harness::in_repository(repository());
+    let id = harness.launch_to_end("say hello").await;
+    let patch = async |query: &str| harness.get(&format!("/api/agents/{id}/changes/patch?{query}")).await;
+    for wrong in ["", ".", "..", "../x", "a/../../x", "/etc/passwd", "./a", "a//b", "/", "a%00b"] {
+        for query in [format!("path={wrong}"), format!("path=x&oldPath={wrong}")] {
+            let answer = patch(&query).await;
+            assert_eq!(
+                (answer.status.as_u16(), answer.problem()),
+                (422, "validation_failed".into()),
+                "{query}"
+            );
+        }
+    }
+    for path in ["a", "a/b", "...", "..a/.b", "inner/", "a%EF%BF%BDb"] {
+        assert_eq!(patch(&format!("path={path}")).await.status, 200, "{path}");
+    }
 }
 
 #[actix_web::test]

@@ -6,21 +6,34 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process_group, prlimit};
 use tokenrail_domain::CommitId;
 use tokenrail_ports::{ChangesError, FileChoice};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, copy, sink};
 use tokio::process::{Child, Command};
-use tokio::time::{Instant, timeout_at};
 
+use super::patch::pathspecs;
 use super::place::Place;
+use super::request::Request;
+use crate::out_of_memory;
 
 /// The most that is read of a list of files.
 const LIST_BYTES: usize = 8 << 20;
-/// The most that is read of the settings, and of an error.
+/// The most that is kept of the settings, and of an error.
 const TEXT_BYTES: usize = 4 << 10;
-/// Larger files are compared as binary, because git reads others into memory.
-const BIG_FILE: &str = "core.bigFileThreshold=16m";
+/// The settings of the server.
+const FIXED: [&str; 6] = [
+    "core.quotePath=false",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    // Git would warn of each file whose ends of lines it would change.
+    "core.safecrlf=false",
+    // With more threads, git can begin anywhere in the index, and the paths there were not checked.
+    "index.threads=1",
+    // Larger files are compared as binary, because git reads others into memory.
+    "core.bigFileThreshold=16m",
+];
 /// How many files git compares with each other to find those that were renamed.
 const RENAMES: &str = "-l400";
 
@@ -29,7 +42,7 @@ const SETTINGS: [&str; 5] =
     ["core.autocrlf", "core.eol", "core.filemode", "core.ignorecase", "core.symlinks"];
 
 /// The program, if it is installed. Folders that are not absolute do not count: git runs in a folder that an agent may
-/// write to.
+/// write to. Blocks.
 pub(super) fn find_git() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let is_program = |path: &PathBuf| {
@@ -47,7 +60,8 @@ pub(super) struct Git {
     root: PathBuf,
     objects: PathBuf,
     settings: Vec<String>,
-    deadline: Instant,
+    memory_bytes: u64,
+    request: Request,
 }
 
 /// What git has printed.
@@ -56,19 +70,27 @@ pub(super) struct Output {
     pub(super) bytes: Vec<u8>,
     /// Whether this is all of it.
     pub(super) complete: bool,
-    success: bool,
+    /// `None` if a signal has ended git.
+    code: Option<i32>,
     error: String,
 }
 
 impl Git {
-    pub(super) fn new(program: PathBuf, shadow: &Path, place: &Place, deadline: Instant) -> Self {
+    pub(super) fn new(
+        program: PathBuf,
+        shadow: &Path,
+        place: &Place,
+        memory_bytes: u64,
+        request: Request,
+    ) -> Self {
         Self {
             program,
             shadow: shadow.to_owned(),
             root: place.root.clone(),
             objects: place.common.join("objects"),
             settings: Vec::new(),
-            deadline,
+            memory_bytes,
+            request,
         }
     }
 
@@ -92,7 +114,11 @@ impl Git {
     pub(super) async fn has(&self, base: &CommitId) -> Result<bool, ChangesError> {
         let command = self.command(["cat-file", "-e", base.as_str()].map(OsStr::new));
         let found = self.run(command, TEXT_BYTES).await?;
-        Ok(found.success)
+        // With this code, git says that the object is missing. After any other failure, it may be there.
+        if found.code == Some(1) {
+            return Ok(false);
+        }
+        found.succeeded().map(|_| true)
     }
 
     /// The tracked files that differ, and how many lines of them.
@@ -100,6 +126,7 @@ impl Git {
         self.diff(base, &["--raw", "--numstat", "-z", "--no-abbrev"], None, LIST_BYTES).await
     }
 
+    /// The differences of all tracked files. With `file`, those of this one, and maybe of others.
     pub(super) async fn patch(
         &self,
         base: &CommitId,
@@ -127,24 +154,24 @@ impl Git {
             RENAMES,
         ];
         let args = fixed.iter().chain(form).copied().chain([base.as_str(), "--"]);
-        let paths = file.into_iter().flat_map(|file| file.old_path.iter().chain([&file.path]));
-        let command = self.command(args.chain(paths.map(String::as_str)).map(OsStr::new));
+        let paths = file.into_iter().flat_map(pathspecs);
+        let command = self.command(args.chain(paths).map(OsStr::new));
         self.run(command, bytes).await?.succeeded()
     }
 
-    /// The paths of the files that are neither tracked nor ignored, each with a zero byte after it.
+    /// The paths of the files that are neither tracked nor ignored, each with a zero byte after it. With `file`, others
+    /// may be among them.
     pub(super) async fn untracked(&self, file: Option<&FileChoice>) -> Result<Output, ChangesError> {
         let args = ["ls-files", "--others", "--exclude-standard", "-z", "--"];
-        let path = file.map(|file| file.path.as_str());
-        let command = self.command(args.into_iter().chain(path).map(OsStr::new));
+        let paths = file.into_iter().flat_map(pathspecs);
+        let command = self.command(args.into_iter().chain(paths).map(OsStr::new));
         self.run(command, LIST_BYTES).await?.succeeded()
     }
 
     fn command<'a>(&self, args: impl IntoIterator<Item = &'a OsStr>) -> Command {
         let mut command = Command::new(&self.program);
-        let fixed = ["core.quotePath=false", "core.fsmonitor=false", "core.hooksPath=/dev/null", BIG_FILE];
         command.args(["--no-pager", "--literal-pathspecs", "--no-replace-objects"]);
-        for setting in fixed.into_iter().chain(self.settings.iter().map(String::as_str)) {
+        for setting in FIXED.into_iter().chain(self.settings.iter().map(String::as_str)) {
             command.args(["-c", setting]);
         }
         let with_value = |name: &str, value: &Path| (OsString::from(name), value.as_os_str().to_owned());
@@ -174,17 +201,18 @@ impl Git {
         command
     }
 
-    async fn run(&self, mut command: Command, bytes: usize) -> Result<Output, ChangesError> {
-        let child = command.spawn().map_err(ChangesError::Failed)?;
-        let mut running = Running::new(child);
-        let output = timeout_at(self.deadline, running.output(bytes)).await;
-        output.map_err(|_| ChangesError::TimedOut)?.map_err(ChangesError::Failed)
+    async fn run(&self, command: Command, bytes: usize) -> Result<Output, ChangesError> {
+        let memory_bytes = self.memory_bytes;
+        // The call blocks until the program has been loaded. On a thread that serves connections, all of them would
+        // wait with it.
+        let mut running = self.request.blocking(move || Running::start(command, memory_bytes)).await?;
+        self.request.in_time(running.output(bytes)).await
     }
 }
 
 impl Output {
     fn succeeded(self) -> Result<Self, ChangesError> {
-        if self.success || !self.complete {
+        if self.code == Some(0) || !self.complete {
             return Ok(self);
         }
         Err(ChangesError::Failed(io::Error::other(self.error)))
@@ -198,9 +226,17 @@ struct Running {
 }
 
 impl Running {
-    fn new(child: Child) -> Self {
+    /// Blocks.
+    fn start(mut command: Command, memory_bytes: u64) -> io::Result<Self> {
+        let child = command.spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-        Self { child, group }
+        // From here on, an error kills it.
+        let running = Self { child, group };
+        if let Some(process) = group {
+            bound_memory(process, memory_bytes)?;
+            out_of_memory::end_first(&process.as_raw_pid().to_string());
+        }
+        Ok(running)
     }
 
     async fn output(&mut self, limit: usize) -> io::Result<Output> {
@@ -214,14 +250,14 @@ impl Running {
             }
             printed
         };
-        let (bytes, error) = tokio::join!(printed, beginning(stderr, TEXT_BYTES));
+        let (bytes, error) = tokio::join!(printed, beginning_of_all(stderr, TEXT_BYTES));
         let (mut bytes, error) = (bytes?, error?);
         let complete = bytes.len() <= limit;
         bytes.truncate(limit);
-        let success = self.child.wait().await?.success();
+        let code = self.child.wait().await?.code();
         self.group = None;
         let error = String::from_utf8_lossy(&error).trim().to_owned();
-        Ok(Output { bytes, complete, success, error })
+        Ok(Output { bytes, complete, code, error })
     }
 
     fn kill(&self) {
@@ -238,9 +274,26 @@ impl Drop for Running {
     }
 }
 
-/// Reads up to `limit` bytes, and closes the pipe.
+/// Reads up to `limit` bytes.
 async fn beginning(pipe: impl AsyncRead + Unpin, limit: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     pipe.take(limit as u64).read_to_end(&mut bytes).await?;
     Ok(bytes)
+}
+
+/// Reads a pipe to its end, and returns the first `limit` bytes. If the pipe were closed, the next warning would end git.
+async fn beginning_of_all(mut pipe: impl AsyncRead + Unpin, limit: usize) -> io::Result<Vec<u8>> {
+    let bytes = beginning(&mut pipe, limit).await?;
+    copy(&mut pipe, &mut sink()).await?;
+    Ok(bytes)
+}
+
+/// Bounds the memory in which git keeps what it reads. Files that it maps do not count: the kernel can drop them.
+fn bound_memory(process: Pid, bytes: u64) -> io::Result<()> {
+    let most = getrlimit(Resource::Data).maximum.map_or(bytes, |inherited| inherited.min(bytes));
+    match prlimit(Some(process), Resource::Data, Rlimit { current: Some(most), maximum: Some(most) }) {
+        // It may have ended already.
+        Ok(_) | Err(Errno::SRCH) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }

@@ -41,29 +41,56 @@ fn is_branch(name: &str) -> bool {
     name.starts_with("refs/") && name.split('/').all(|part| !part.is_empty() && !part.starts_with('.'))
 }
 
-/// The commit of a branch without a file of its own.
+/// The commit of a branch without a file of its own. `None` if the file is too large to be read to its end.
 fn packed(place: &Place, name: &str) -> Option<CommitId> {
     let file = match open_file(&place.common.join("packed-refs")) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return empty(place),
         Err(_) => return None,
     };
-    for line in BufReader::new(file.take(FILE_BYTES)).split(b'\n') {
-        let line = line.ok()?;
-        let Some((id, found)) = str::from_utf8(&line).ok().and_then(|line| line.split_once(' ')) else {
-            continue;
-        };
-        if found.trim_end() == name {
+    let is_complete = file.metadata().ok()?.len() <= FILE_BYTES;
+    let mut branches = BufReader::new(file.take(FILE_BYTES));
+    let mut line = Vec::new();
+    while branches.read_until(b'\n', &mut line).ok()? != 0 {
+        // Without its end, it may be the beginning of another name.
+        let text = line.strip_suffix(b"\n").and_then(|line| str::from_utf8(line).ok());
+        if let Some((id, found)) = text.and_then(|line| line.split_once(' '))
+            && found.trim_end() == name
+        {
             return CommitId::new(id);
         }
+        line.clear();
     }
-    empty(place)
+    if is_complete { empty(place) } else { None }
 }
 
 fn empty(place: &Place) -> Option<CommitId> {
-    let mut settings = String::new();
-    open_file(&place.common.join("config")).ok()?.take(FILE_BYTES).read_to_string(&mut settings).ok()?;
-    // The only setting with this value is the format of the ids.
-    let long = settings.to_ascii_lowercase().contains("sha256");
+    let file = open_file(&place.common.join("config")).ok()?;
+    if FILE_BYTES < file.metadata().ok()?.len() {
+        return None;
+    }
+    let mut settings = Vec::new();
+    file.take(FILE_BYTES).read_to_end(&mut settings).ok()?;
+    let long = has_long_ids(&String::from_utf8_lossy(&settings));
     CommitId::new(if long { EMPTY_SHA256 } else { EMPTY_SHA1 })
+}
+
+/// Whether `extensions.objectFormat` is `sha256`. Other settings, such as the URL of a remote, may have this word too.
+fn has_long_ids(settings: &str) -> bool {
+    let (mut inside, mut long) = (false, false);
+    for line in settings.lines().map(str::trim) {
+        let mut setting = line;
+        if let Some((section, rest)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
+            inside = section.trim().eq_ignore_ascii_case("extensions");
+            setting = rest.trim();
+        }
+        if let Some((name, value)) = setting.split_once('=')
+            && inside
+            && name.trim().eq_ignore_ascii_case("objectformat")
+        {
+            let value = value.split(['#', ';']).next().unwrap_or_default();
+            long = value.trim().trim_matches('"') == "sha256";
+        }
+    }
+    long
 }

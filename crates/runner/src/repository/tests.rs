@@ -1,6 +1,8 @@
 //! The promises of the port, with real repositories.
 
+mod bounds;
 mod edges;
+mod indexes;
 mod safety;
 
 use std::collections::BTreeMap;

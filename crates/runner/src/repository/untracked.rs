@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use memchr::memchr_iter;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2, readlinkat};
-use tokenrail_ports::{ChangedFile, Extent, FileStatus, Patch};
-use tokio::time::Instant;
+use tokenrail_ports::{Extent, FileChoice, Patch};
 
 use super::RepositoryLimits;
 use super::git::Output;
-use super::patch::quoted;
+use super::listing::Listing;
+use super::patch::{header, quoted};
 use super::place::Place;
+use super::request::Request;
 
 /// How much of a file git looks at to tell whether it is text.
 const TEXT_SAMPLE: usize = 8000;
@@ -24,7 +25,7 @@ pub(super) struct Untracked {
     root: PathBuf,
     paths: Vec<Vec<u8>>,
     limits: RepositoryLimits,
-    deadline: Instant,
+    request: Request,
 }
 
 /// An untracked file, as a patch shows it.
@@ -34,27 +35,37 @@ struct Content {
 }
 
 impl Untracked {
-    /// The files in the output of `git ls-files -z`.
-    pub(super) fn new(place: &Place, output: &Output, limits: RepositoryLimits, deadline: Instant) -> Self {
+    /// The files in the output of `git ls-files -z`, or only this one.
+    pub(super) fn new(
+        place: &Place,
+        output: &Output,
+        file: Option<&FileChoice>,
+        limits: RepositoryLimits,
+        request: Request,
+    ) -> Self {
         let end = output.bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
         let paths = output.bytes[..end].split(|byte| *byte == 0).filter(|path| !path.is_empty());
-        Self { root: place.root.clone(), paths: paths.map(<[u8]>::to_vec).collect(), limits, deadline }
+        let is_wanted = |path: &&[u8]| file.is_none_or(|file| file.path == String::from_utf8_lossy(path));
+        let paths = paths.filter(is_wanted).map(<[u8]>::to_vec).collect();
+        Self { root: place.root.clone(), paths, limits, request }
     }
 
-    /// At most `files` of them, and whether there are more. Blocks.
-    pub(super) fn changes(&self, files: usize) -> io::Result<(Vec<ChangedFile>, bool)> {
+    /// Adds them to a list, as far as it has places. Blocks.
+    pub(super) fn add_to_list(&self, mut list: Listing) -> io::Result<Listing> {
         let root = self.open_root()?;
         let mut left = self.limits.untracked_bytes;
-        let shown = self.paths.iter().take(files).map(|path| ChangedFile {
-            path: String::from_utf8_lossy(path).into_owned(),
-            status: FileStatus::Untracked,
-            extent: match self.read(&root, path, &mut left) {
+        for path in &self.paths {
+            if !list.wants(path) {
+                continue;
+            }
+            let extent = match self.read(&root, path, &mut left) {
                 Some(Content { bytes, .. }) if is_binary(&bytes) => Extent::Binary,
                 Some(Content { bytes, .. }) => Extent::Lines { added: count_lines(&bytes), removed: 0 },
                 None => Extent::Uncounted,
-            },
-        });
-        Ok((shown.collect(), files < self.paths.len()))
+            };
+            list.add_untracked(path, extent);
+        }
+        Ok(list)
     }
 
     /// Adds them to a patch, as far as they fit. Blocks.
@@ -78,7 +89,7 @@ impl Untracked {
 
     /// The content of a file. `None` if it is none, if it is too large, or if enough was read.
     fn read(&self, root: &File, path: &[u8], left: &mut u64) -> Option<Content> {
-        if self.deadline <= Instant::now() {
+        if self.request.is_late() {
             return None;
         }
         let content =
@@ -138,8 +149,8 @@ fn count_lines(bytes: &[u8]) -> u64 {
 /// A new file as a patch shows it.
 fn written(path: &[u8], content: &Content) -> Vec<u8> {
     let Content { mode, bytes } = content;
-    let (old, new) = (quoted("a/", path), quoted("b/", path));
-    let mut out = [b"diff --git ", &*old, b" ", &new, b"\nnew file mode ", mode.as_bytes(), b"\n"].concat();
+    let new = quoted("b/", path);
+    let mut out = [&*header(path, path), b"new file mode ", mode.as_bytes(), b"\n"].concat();
     if is_binary(bytes) {
         out.extend([b"Binary files /dev/null and ", &*new, b" differ\n"].concat());
         return out;

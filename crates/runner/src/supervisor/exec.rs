@@ -13,6 +13,7 @@ use rustix::process::{
 };
 
 use crate::become_program::{become_program, not_started};
+use crate::out_of_memory;
 use crate::run_folder::{ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
 
 /// Which program runs `converse` for an agent that speaks a protocol.
@@ -22,10 +23,6 @@ pub(super) enum Speaker {
     /// The server's program, which the order names. This program cannot run `converse`.
     OfTheOrder,
 }
-
-/// The `oom_score_adj` of an agent, at most 1000. The higher it is, the sooner the kernel kills the process if memory
-/// runs out.
-const OOM_SCORE: i32 = 500;
 
 /// Becomes the agent that the run folder orders. Returns only if that fails, with the reason in the run folder.
 ///
@@ -57,21 +54,10 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     folder.forget_order()?;
     // A core file would put the agent's keys on the disk.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    end_first_without_memory();
+    out_of_memory::end_first("self");
     give_way(order.agent_nice);
     enter(Path::new(&order.cwd))?;
     Ok(order)
-}
-
-/// If the machine runs out of memory, the kernel should kill an agent rather than its server or any other process. The
-/// agent's child processes inherit the score.
-fn end_first_without_memory() {
-    let score = "/proc/self/oom_score_adj";
-    let inherited = fs::read_to_string(score).ok().and_then(|score| score.trim().parse::<i32>().ok());
-    if inherited.is_some_and(|inherited| inherited < OOM_SCORE) {
-        // If this fails, the kernel chooses as usual.
-        let _ = fs::write(score, OOM_SCORE.to_string());
-    }
 }
 
 /// Lowers the agent's priority: if the processor is busy, the server goes before the work of agents. The agent's child

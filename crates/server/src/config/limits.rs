@@ -292,6 +292,8 @@ limits! { defaults:
     patch_bytes: usize = defaults.repository.patch_bytes,
     /// How long git may take to compare the files of a repository.
     changes_timeout_s: u64 = defaults.repository.timeout_ms / 1000,
+    /// Bytes of memory that git may use, without the files that it maps.
+    changes_memory_bytes: u64 = defaults.repository.memory_bytes,
     /// Repositories that git reads at the same time. Further requests wait, then get 503 `capacity_exhausted`.
     changes_at_once: usize = defaults.repository.at_once,
     /// Threads for the server's tasks, at most one per processor.

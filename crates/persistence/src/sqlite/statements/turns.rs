@@ -84,10 +84,11 @@ pub(crate) fn list(
     range: &TurnRange,
     bounds: ListBounds,
 ) -> Result<ListPage<ListedTurn>, StoreError> {
-    let TurnRange { after, before, newest_first, limit } = *range;
+    let TurnRange { after, before, with_base, newest_first, limit } = *range;
+    let based = if with_base { "AND turns.base_commit IS NOT NULL" } else { "" };
     let order = if newest_first { "DESC" } else { "ASC" };
     let which = format!(
-        "agents.id = ?2 AND turns.number > ?3 AND (?4 IS NULL OR turns.number < ?4)
+        "agents.id = ?2 AND turns.number > ?3 AND (?4 IS NULL OR turns.number < ?4) {based}
         ORDER BY turns.number {order} LIMIT ?5"
     );
     let (id, before) = (id.to_string(), before.map(|before| before.0));

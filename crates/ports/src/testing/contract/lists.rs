@@ -1,7 +1,7 @@
 //! Lists of agents and of turns.
 
 use tokenrail_domain::{
-    Agent, AgentError, AgentStatus, ErrorClass, EventBody, ListedAgent, LongField, Timestamp, Turn,
+    Agent, AgentError, AgentStatus, CommitId, ErrorClass, EventBody, ListedAgent, LongField, Timestamp, Turn,
     TurnNumber, TurnOutcome, Usage,
 };
 
@@ -194,6 +194,27 @@ pub async fn turns_of_an_agent_are_listed_from_either_end<S: IJournal + IAgentRe
     let before = Some(TurnNumber(4));
     assert_eq!(list(TurnRange { newest_first: true, before, after: TurnNumber(1), ..all }).await, [3, 2]);
     assert_eq!(list(TurnRange { after: TurnNumber(u32::MAX), ..all }).await, Vec::<u32>::new());
+    assert_eq!(list(TurnRange { with_base: true, ..all }).await, Vec::<u32>::new());
+}
+
+pub async fn the_first_turn_with_a_commit_is_found<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, turn, mut scribe) = launched(store, 1).await;
+    saved(store, scribe.start(&turn)).await;
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let base = CommitId::new("0123456789abcdef0123456789abcdef01234567");
+    for number in [2, 3].map(TurnNumber) {
+        store.enqueue(queued_turn(agent.id, TurnNumber(0), "x"), 16, None).await.unwrap();
+        let turn = Turn { base: base.clone(), ..queued_turn(agent.id, number, "x") };
+        saved(store, scribe.start(&turn)).await;
+        saved(store, scribe.end(TurnOutcome::Completed)).await;
+    }
+    let range = TurnRange { with_base: true, limit: 1, ..TurnRange::default() };
+    let page = store.list_turns(agent.id, range, WHOLE_LIST).await.unwrap();
+    let turn = &page.items[0].turn;
+    assert_eq!((turn.number, &turn.base, page.more), (TurnNumber(2), &base, true));
+    let range = TurnRange { after: TurnNumber(2), limit: 9, ..range };
+    let page = store.list_turns(agent.id, range, WHOLE_LIST).await.unwrap();
+    assert_eq!(page.items.iter().map(|listed| listed.turn.number.0).collect::<Vec<_>>(), [3]);
 }
 
 /// The last reason counts, if it was reported near the end.

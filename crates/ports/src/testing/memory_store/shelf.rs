@@ -173,8 +173,12 @@ impl Shelf {
     }
 
     pub(super) fn list_turns(&self, range: &TurnRange, bounds: ListBounds) -> Vec<ListedTurn> {
-        let TurnRange { after, before, newest_first, limit: _ } = *range;
-        let wanted = |turn: &&Turn| after < turn.number && before.is_none_or(|before| turn.number < before);
+        let TurnRange { after, before, with_base, newest_first, limit: _ } = *range;
+        let wanted = |turn: &&Turn| {
+            after < turn.number
+                && before.is_none_or(|before| turn.number < before)
+                && (!with_base || turn.base.is_some())
+        };
         let mut turns: Vec<ListedTurn> =
             self.turns.values().filter(wanted).map(|turn| self.listed(turn, bounds)).collect();
         if newest_first {

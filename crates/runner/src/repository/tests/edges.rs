@@ -5,9 +5,9 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use tokenrail_domain::CommitId;
-use tokenrail_ports::{ChangesError, Extent, FileStatus, IRepository as _};
+use tokenrail_ports::{ChangesError, Extent, FileChoice, FileStatus, IRepository as _};
 
-use super::{Lab, git_in, lines};
+use super::{Lab, git_in, lines, text};
 
 #[tokio::test]
 async fn a_folder_below_the_root_belongs_to_the_whole_repository() {
@@ -165,4 +165,110 @@ async fn a_submodule_is_compared_by_its_commit() {
     let files = lab.changes(&base).await.files;
     let inner = files.iter().find(|file| file.path == "inner/").unwrap();
     assert_eq!((&inner.status, inner.extent), (&FileStatus::Untracked, Extent::Uncounted));
+}
+
+#[tokio::test]
+async fn a_file_that_was_only_removed_from_the_index_is_modified() {
+    let Some(lab) = Lab::with_commit() else { return };
+    let base = lab.head().await;
+    lab.git(&["rm", "-q", "--cached", "gone.txt", "a.txt"]);
+    lab.write("a.txt", "1\n2\n3\n4\n");
+    let expected =
+        [lines("a.txt", FileStatus::Modified, 4, 3), lines("gone.txt", FileStatus::Modified, 1, 1)];
+    assert_eq!(lab.changes(&base).await.files, expected);
+    let limits = super::RepositoryLimits { files: 2, ..super::RepositoryLimits::default() };
+    let reader = super::Repositories::new(&lab.folder.path().join("other data"), limits);
+    let full = reader.changes(&lab.root(), &base).await.unwrap();
+    assert_eq!(
+        (full.files.as_slice(), full.truncated),
+        (expected.as_slice(), false),
+        "a full list knows it too"
+    );
+}
+
+/// The headers of the files in the patch of one path.
+async fn patch_of(lab: &Lab, base: &CommitId, path: &str, old_path: Option<&str>) -> Vec<String> {
+    let file = FileChoice { path: path.into(), old_path: old_path.map(str::to_owned) };
+    let found = lab.reader.patch(&lab.root(), base, Some(file)).await.unwrap();
+    assert!(!found.truncated);
+    let shown = String::from_utf8_lossy(&found.text);
+    shown.lines().filter(|line| line.starts_with("diff --git ")).map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_folder_is_not_a_file_of_a_patch() {
+    let Some(lab) = Lab::with_commit() else { return };
+    lab.write("deep/tracked", "1\n");
+    lab.commit();
+    let base = lab.head().await;
+    lab.write("deep/tracked", "2\n");
+    lab.write("deep/new", "1\n");
+    assert_eq!(patch_of(&lab, &base, "deep", None).await, [""; 0]);
+    assert_eq!(
+        patch_of(&lab, &base, "deep/tracked", None).await,
+        ["diff --git a/deep/tracked b/deep/tracked"]
+    );
+    assert_eq!(patch_of(&lab, &base, "deep/new", None).await, ["diff --git a/deep/new b/deep/new"]);
+    lab.git(&["mv", "old.txt", "new.txt"]);
+    lab.write("new.txt", "nothing of the old file\n");
+    let both = ["diff --git a/new.txt b/new.txt", "diff --git a/old.txt b/old.txt"];
+    assert_eq!(patch_of(&lab, &base, "new.txt", Some("old.txt")).await, both, "no longer renamed");
+}
+
+#[tokio::test]
+async fn every_listed_path_has_a_patch() {
+    let Some(lab) = Lab::with_commit() else { return };
+    let base = lab.head().await;
+    for name in ["tab\t", "new\nline", "\r\u{7}\u{8}\u{b}\u{c}\u{7f}", "\"quoted\"", "back\\slash", "ü"] {
+        lab.write(name, "1\n");
+    }
+    for name in [b"not\xffutf8", b"not\xfeutf8"] {
+        fs::write(lab.root().join(OsStr::from_bytes(name)), "1\n").unwrap();
+    }
+    for kind in ["untracked", "tracked"] {
+        let files = lab.changes(&base).await.files;
+        assert_eq!(files.len(), 8, "two have the same path: {files:?}");
+        for file in files {
+            let expected = if file.path.contains('\u{fffd}') { 2 } else { 1 };
+            assert_eq!(patch_of(&lab, &base, &file.path, None).await.len(), expected, "{kind} {}", file.path);
+        }
+        lab.git(&["add", "-A"]);
+    }
+}
+
+#[tokio::test]
+async fn the_format_of_ids_is_read_from_its_own_setting() {
+    let Some(lab) = Lab::new() else { return };
+    lab.git(&["config", "remote.origin.url", "https://localhost/sha256-tools.git"]);
+    lab.git(&["config", "branch.sha256.objectFormat", "sha256"]);
+    let base = lab.head().await;
+    assert_eq!(base.as_str(), "4b825dc642cb6eb9a060e54bf8d69288fbee4904");
+    lab.write("a", "1\n");
+    lab.git(&["add", "a"]);
+    assert_eq!(lab.changes(&base).await.files, [lines("a", FileStatus::Added, 1, 0)]);
+}
+
+#[tokio::test]
+async fn a_branch_beyond_the_part_of_a_file_that_is_read_is_unknown() {
+    let Some(lab) = Lab::new() else { return };
+    let packed = fs::File::create(lab.root().join(".git/packed-refs")).unwrap();
+    packed.set_len(33 << 20).unwrap();
+    assert_eq!(lab.reader.head(&lab.root()).await, None);
+    packed.set_len(0).unwrap();
+    assert!(lab.reader.head(&lab.root()).await.is_some(), "the empty tree");
+}
+
+#[tokio::test]
+async fn warnings_of_git_do_not_end_it() {
+    let Some(lab) = Lab::with_commit() else { return };
+    let base = lab.head().await;
+    lab.git(&["config", "core.autocrlf", "input"]);
+    for number in 0..100 {
+        lab.write(&format!("a file with a long name, so that its warning is long too: {number}"), "a\r\n");
+    }
+    // Git warns of each of these lines.
+    lab.write(".gitattributes", &"!negative text\n".repeat(200));
+    lab.git(&["add", "-N", "."]);
+    assert_eq!(lab.changes(&base).await.files.len(), 101);
+    assert_eq!(text(&lab.patch(&base).await).matches("diff --git").count(), 101);
 }
