@@ -203,6 +203,7 @@ impl AgentTask {
         };
         tokio::select! {
             biased;
+            // For a process: `ProcessRunner::start` in `process/runner.rs` of the runner crate.
             started = kind.runner.start(&order) => {
                 Ok(started.map_err(|error| Verdict::failed(error.to_agent_error())))
             }

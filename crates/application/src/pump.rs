@@ -68,7 +68,7 @@ pub(crate) struct Pump {
     times: TurnTimes,
 }
 
-/// A saved batch, and the changes that take effect only once it is saved.
+/// A batch that has just been saved, and what is to be told now.
 struct SavedBatch {
     append: Append,
     /// How much of this run is in the journal now.
@@ -281,7 +281,7 @@ impl Pump {
         // These three do nothing: they are bugs that only the simulation plants.
         planted::only_if_planted(Bug::ToldBeforeSaved, || self.tell_settled(mem::take(&mut settled)));
         planted::only_if_planted(Bug::NeedsBeforeSaved, || {
-            self.answers.requests.apply(mem::take(&mut changes))
+            self.answers.requests.apply(mem::take(&mut changes));
         });
         planted::only_if_planted(Bug::AnnounceBeforeCommit, || announce(&self.core, &self.tail, &append));
         let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_disk.since));

@@ -6,10 +6,11 @@
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
 //! 4. `converse/exchange.rs` reads it (`read_answers`). `converse/questions.rs` settles the request. One line about that
-//!    goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs` copies into the spool, and the decision goes to the program in the words of its protocol
-//!    (`answer` in `converse/claude.rs`, `acp.rs` or `codex.rs`).
-//! 5. The line comes back like all output: `process/run.rs` of the runner crate, `own_lines.rs` of the parser crate, and
-//!    `recorder.rs` (`hear`).
+//!    goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs` copies into the spool. The
+//!    decision goes to the program in the words of its protocol (`answer` in `converse/claude.rs`, `acp.rs` or
+//!    `codex.rs`).
+//! 5. The line comes back like all output: `process/run.rs` (`next`), `pump.rs` (`lines`), `recorder.rs` (`line`), the
+//!    parser and its `own_lines.rs` (`read`), `recorder.rs` (`hear`), `questions.rs` of this crate (`settle`).
 //! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`
 //!    (`tell_settled`) replies to this file.
 

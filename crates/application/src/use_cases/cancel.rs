@@ -14,7 +14,8 @@
 //! 6. The supervisor ends all other processes (`supervisor/sweep.rs`), and records the end (`tell`).
 //! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`wait_or_force_end`, at the time
 //!    `force_at`). If the supervisor is dead, it kills what is left of the run (`lost`).
-//! 8. The run returns its end, and `pump/finish.rs` saves it. `verdict.rs` decides about the outcome: a successful result
+//! 8. `process/run.rs` (`next`, `ended`) finds the record of the end and returns it. The loop in `pump.rs` calls
+//!    `pump/finish.rs` (`finish`), which saves it. `verdict.rs` decides about the outcome: a successful result
 //!    of the agent still counts. Then the run folder is removed (`leave`).
 //! 9. A process that is idle between two turns never reaches the pump: `dismiss`, at the end of `do_cancel`, lets
 //!    `process/resting.rs` stop it by steps 4 to 7 and remove its run folder.

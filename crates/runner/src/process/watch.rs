@@ -243,8 +243,8 @@ impl Runs {
 }
 
 impl FolderWatch {
-    /// Waits until something has changed since the last call. The thread then calls [`Runs::wake`]. `ProcessRun::changed`
-    /// waits here. Changes are not counted: check, then wait, then check again.
+    /// Waits until something has changed since the last call: [`Runs::wake`], on the watcher's thread, ends the wait.
+    /// `ProcessRun::wait_or_force_end` waits here. Changes are not counted: check, then wait, then check again.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;
     }
