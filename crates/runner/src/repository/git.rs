@@ -13,7 +13,6 @@ use tokenrail_ports::{ChangesError, FileChoice};
 use tokio::io::{AsyncRead, AsyncReadExt as _, copy, sink};
 use tokio::process::{Child, Command};
 
-use super::patch::pathspecs;
 use super::place::Place;
 use super::request::Request;
 use crate::out_of_memory;
@@ -296,4 +295,12 @@ fn bound_memory(process: Pid, bytes: u64) -> io::Result<()> {
         Ok(_) | Err(Errno::SRCH) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// What to ask git for. Git takes the path of a folder for all files in it, so `patch::only` must choose from the answer.
+/// The path of a file whose name is not text is not known, so git is asked for all files.
+fn pathspecs(file: &FileChoice) -> impl Iterator<Item = &str> {
+    let paths = file.old_path.iter().chain([&file.path]).map(String::as_str);
+    let are_known = paths.clone().all(|path| !path.contains(char::REPLACEMENT_CHARACTER));
+    paths.filter(move |_| are_known)
 }

@@ -20,14 +20,6 @@ pub(super) fn complete_files(output: Output) -> Patch {
     Patch { text, truncated: !complete }
 }
 
-/// What to ask git for. Git takes the path of a folder for all files in it, so [`only`] must choose from the answer. The
-/// path of a file whose name is not text is not known, so git is asked for all files.
-pub(super) fn pathspecs(file: &FileChoice) -> impl Iterator<Item = &str> {
-    let paths = file.old_path.iter().chain([&file.path]).map(String::as_str);
-    let are_known = paths.clone().all(|path| !path.contains(char::REPLACEMENT_CHARACTER));
-    paths.filter(move |_| are_known)
-}
-
 /// The part of a patch that is about one file.
 pub(super) fn only(mut patch: Patch, file: &FileChoice) -> Patch {
     let names = [Some(&file.path), file.old_path.as_ref()];
