@@ -10,7 +10,7 @@ pub struct AgentEdit {
     pub archived: Option<bool>,
 }
 
-/// What becomes of an agent's name.
+/// The new name of an agent, or that it has none any more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NewName {
     Removed,

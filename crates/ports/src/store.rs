@@ -109,8 +109,8 @@ pub trait IAgentRepository: Send + Sync {
     /// marked.
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32>;
 
-    /// Changes the name of an agent that is not deleted, or its place in lists. `updated_at` stays: it is the time of what
-    /// the agent does.
+    /// Changes the name of an agent that is not deleted, or its place in lists. Does not change `updated_at`, which says
+    /// when the agent last did something.
     async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited>;
 
     /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if

@@ -29,7 +29,7 @@ fn saved(h: &Harness, id: AgentId) -> Agent {
     h.store.saved_agent(id).unwrap()
 }
 
-/// Waits for the next edit that is told.
+/// Waits for the next event that reports an edit, and returns its agent.
 async fn next_edit(reader: &mut LifecycleReader) -> AgentId {
     let waiting = async {
         loop {

@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether a request is approved that is settled like this, and the reason that clients are told.
+    /// Settles a request like this. Returns whether clients see it as approved, and which reason they see.
     fn settled(how: &Value) -> (bool, String) {
         let question = json!({
             "requestId": "1-1", "toolName": "AskUserQuestion", "input": {},

@@ -18,7 +18,7 @@ pub(super) struct Listing {
 impl Listing {
     /// The tracked files in the output. Something that is not understood is skipped.
     pub(super) fn of(output: &Output, limit: usize) -> Self {
-        // Half a path at the end of what was cut off is not a file.
+        // If the output was cut off, it may end in the middle of a path. That part is ignored.
         let end = output.bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
         let mut parts = output.bytes[..end].split(|byte| *byte == 0);
         let mut list = Self { found: BTreeMap::new(), limit, truncated: !output.complete };

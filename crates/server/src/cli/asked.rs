@@ -8,7 +8,7 @@ use super::screen::{Screen, Style};
 
 /// How many lines of the old text and of the new text of an edit are shown.
 const EDIT_LINES: usize = 12;
-/// How much is shown of what the tool is to do.
+/// How much of the most important field of the input is shown: a command, for example.
 const TOLD_LINES: usize = 12;
 const TOLD_CHARS: usize = 2000;
 /// How many characters of the other fields of the tool's input are shown.

@@ -21,8 +21,8 @@ const deletion = ["apply_patch", { input: "*** Begin Patch\n*** Delete File: x\n
 
 test.each([
   ["a patch that adds it", [["apply_patch", { input: "*** Begin Patch\n*** Add File: x\n+new\n*** End Patch" }]]],
-  ["a write", [["Write", { file_path: "/work/x", content: "new\n" }]]],
-  ["an edit of nothing", [["Edit", { file_path: "/work/x", old_string: "", new_string: "new\n" }]]],
+  ["a write", [["Write", { file_path: "/project/x", content: "new\n" }]]],
+  ["an edit of nothing", [["Edit", { file_path: "/project/x", old_string: "", new_string: "new\n" }]]],
 ] as const)("a file that is deleted and created again by %s exists, and its patch says so", (_, calls) => {
   const files = filesAfter(deletion, ...calls);
   expect(statuses(files)).toEqual(["modified x"]);
@@ -53,7 +53,7 @@ test("a replacement everywhere is left out of the patch, because its places are 
 });
 
 test("a file is listed if a call says only that it has changed it", () => {
-  const changes = ["add", "update", "delete"].map((kind) => ({ path: `/work/${kind}.md`, kind }));
+  const changes = ["add", "update", "delete"].map((kind) => ({ path: `/project/${kind}.md`, kind }));
   const files = filesAfter(["file_change", { changes }]);
   expect(statuses(files)).toEqual(["added add.md", "deleted delete.md", "modified update.md"]);
   expect(files.map(({ added }) => added)).toEqual([undefined, undefined, undefined]);

@@ -28,15 +28,15 @@ function facts(files: readonly CalledFile[]): string[] {
 const edited = (id: string, input: object, told: Told, name = "Edit") => told.call(id, name, input).gave(id, "ok");
 
 test.each([
-  ["Claude", "Edit", { file_path: "/work/a.rs", old_string: "one\ntwo\n", new_string: "one\n2\n" }, "modified a.rs +1 -1"],
-  ["opencode", "edit", { filePath: "/work/a.rs", oldString: "one\ntwo\n", newString: "one\n2\n" }, "modified a.rs +1 -1"],
+  ["Claude", "Edit", { file_path: "/project/a.rs", old_string: "one\ntwo\n", new_string: "one\n2\n" }, "modified a.rs +1 -1"],
+  ["opencode", "edit", { filePath: "/project/a.rs", oldString: "one\ntwo\n", newString: "one\n2\n" }, "modified a.rs +1 -1"],
   [
     ...(["Claude", "MultiEdit"] as const),
-    { file_path: "/work/a.rs", edits: [{ old_string: "one", new_string: "1" }, { old_string: "two", new_string: "" }] },
+    { file_path: "/project/a.rs", edits: [{ old_string: "one", new_string: "1" }, { old_string: "two", new_string: "" }] },
     "modified a.rs +1 -2",
   ],
-  ["Claude", "Write", { file_path: "/work/a.rs", content: "one\ntwo\n" }, "added a.rs +2 -0"],
-  ["ACP", "Edit a.rs", { path: "/work/a.rs", oldText: "one", newText: "two" }, "modified a.rs +1 -1"],
+  ["Claude", "Write", { file_path: "/project/a.rs", content: "one\ntwo\n" }, "added a.rs +2 -0"],
+  ["ACP", "Edit a.rs", { path: "/project/a.rs", oldText: "one", newText: "two" }, "modified a.rs +1 -1"],
   [
     ...(["Codex", "apply_patch"] as const),
     "*** Begin Patch\n*** Update File: a.rs\n@@ fn main\n one\n-two\n+2\n+3\n*** End Patch",
@@ -44,7 +44,7 @@ test.each([
   ],
   [
     ...(["Codex", "fileChange"] as const),
-    { changes: [{ path: "/work/a.rs", kind: "update", diff: "@@ -1,2 +1,2 @@\n one\n-two\n+2\n" }] },
+    { changes: [{ path: "/project/a.rs", kind: "update", diff: "@@ -1,2 +1,2 @@\n one\n-two\n+2\n" }] },
     "modified a.rs +1 -1",
   ],
   ["any", "patch", { diff: "--- a/a.rs\n+++ b/a.rs\n@@ -1 +1 @@\n-one\n+1\n" }, "modified a.rs +1 -1"],
@@ -54,10 +54,10 @@ test.each([
 
 test("the changes of one file are one entry, in the order of the calls", () => {
   const told = new Told();
-  edited("1", { file_path: "/work/b.md", content: "one\n" }, told, "Write");
+  edited("1", { file_path: "/project/b.md", content: "one\n" }, told, "Write");
   edited("2", { file_path: "b.md", old_string: "one", new_string: "1" }, told);
   edited("3", { file_path: "/elsewhere/a.md", old_string: "x", new_string: "y" }, told);
-  edited("4", { file_path: "/work/b.md", content: "1\ntwo\n" }, told, "Write");
+  edited("4", { file_path: "/project/b.md", content: "1\ntwo\n" }, told, "Write");
   const files = filesAfter(told);
   // The last call writes the whole file again, and adds one line to it.
   expect(facts(files)).toEqual(["modified /elsewhere/a.md +1 -1", "added b.md +3 -1"]);
@@ -130,8 +130,8 @@ test("a diff of git has the numbers of its lines", () => {
 
 test("the patch of calls has the form that apply_patch reads", () => {
   const told = new Told();
-  edited("1", { file_path: "/work/new.md", content: "one\n" }, told, "Write");
-  edited("2", { file_path: "/work/old.md", old_string: "a\nb", new_string: "c" }, told);
+  edited("1", { file_path: "/project/new.md", content: "one\n" }, told, "Write");
+  edited("2", { file_path: "/project/old.md", old_string: "a\nb", new_string: "c" }, told);
   expect(patchOfCalls(filesAfter(told))).toEqual({
     text: "*** Begin Patch\n*** Add File: new.md\n+one\n*** Update File: old.md\n@@\n-a\n-b\n+c\n*** End Patch\n",
     isPart: false,

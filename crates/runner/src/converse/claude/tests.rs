@@ -239,7 +239,7 @@ fn what_the_user_is_to_choose_is_asked_question_by_question_and_told_together() 
     );
 }
 
-/// What the program is told if the first question of the survey is answered with `red`, and its second one with this.
+/// Answers the first question of the survey with `red` and the second with `choice`. Returns what the program receives.
 fn colours(choice: &Choice) -> String {
     let (mut conversation, out) = survey();
     let mut later = Outbox::default();
