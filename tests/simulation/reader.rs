@@ -291,6 +291,10 @@ impl Agents {
         self.0.lock().unwrap()[slot]
     }
 
+    pub(crate) fn known(&self) -> Vec<AgentId> {
+        self.0.lock().unwrap().iter().flatten().copied().collect()
+    }
+
     pub(crate) fn set(&self, slot: usize, agent: AgentId) {
         self.0.lock().unwrap()[slot] = Some(agent);
     }

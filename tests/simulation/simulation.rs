@@ -143,6 +143,11 @@ fn one_life(cast: &mut Cast) -> LifeEnd {
                 LifeEnd::Halted
             }),
         };
+        // A crash between a commit and its return leaves the ledgers behind the disk. If the server has nothing more to
+        // save for an agent, nothing else would bring its ledger up to date before the end, at a later time.
+        for agent in cast.agents.known() {
+            world.sync(agent);
+        }
         world.end_life();
         // The service holds the world: this ends the cycle.
         *world.service() = None;
