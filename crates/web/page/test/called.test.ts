@@ -9,7 +9,7 @@ import { Told } from "./events.ts";
 function filesAfter(...calls: readonly (readonly [name: string, input: object])[]): CalledFile[] {
   const told = new Told();
   calls.forEach(([name, input], at) => told.call(`${at}`, name, input).gave(`${at}`, "ok"));
-  return filesOfCalls(changingCalls(rowsOf(applyEvents(emptyTranscript, told.events).items)), "/work");
+  return filesOfCalls(changingCalls(rowsOf(applyEvents(emptyTranscript, told.events).items)), "/project");
 }
 
 const statuses = (files: readonly CalledFile[]) => files.map(({ path, status }) => `${status} ${path}`);

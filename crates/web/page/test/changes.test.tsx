@@ -14,7 +14,7 @@ import { FakeClient } from "./fake-client.ts";
 
 const rowsAfter = (told: Told) => rowsOf(applyEvents(emptyTranscript, told.events).items);
 
-function filesAfter(told: Told, cwd = "/work"): CalledFile[] {
+function filesAfter(told: Told, cwd = "/project"): CalledFile[] {
   return filesOfCalls(changingCalls(rowsAfter(told)), cwd);
 }
 
