@@ -16,6 +16,7 @@ mod page;
 
 pub use append::{
     AppendDecision, JournalState, NewEvents, TurnPhase, begins_again, is_queue_full, is_well_formed,
+    needs_user,
 };
 pub use history::{are_consecutive, may_finish_import, may_replace};
 pub use page::{EventPage, Flow};

@@ -17,7 +17,8 @@ pub use agent_filter::{AgentFilter, ArchivedFilter};
 #[async_trait]
 pub trait IJournal: Send + Sync {
     /// Saves consecutive events of one turn, with the changes that they cause, in one transaction. The transaction also
-    /// contains the appends that follow ([`Append::then`]). Either all of it is saved, or nothing.
+    /// contains the appends that follow ([`Append::then`]). Either all of it is saved, or nothing. A permission request
+    /// also puts an archived agent back into the lists ([`needs_user`](crate::rules::needs_user)).
     ///
     /// On `Ok` the events are durable, and every later read returns them. On an error the caller must not show them to
     /// anyone. Saving an identical append again returns `Ok` and changes nothing. In this way, a caller finds out what

@@ -1,8 +1,10 @@
 //! What a user does with agents: launch, follow up, wait in the queue, cancel, retry.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
-use super::{Browser, Look, address, agent_in, assert_as_stored, ended, says, tab_on};
+use super::{Browser, Look, Tab, address, agent_in, assert_as_stored, ended, says, tab_on};
 use crate::harness::{TestServer, no_process_is_left, numbers};
 
 #[tokio::test]
@@ -26,14 +28,20 @@ async fn an_agent_is_launched_and_asked_again() {
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["turn"], 2);
 }
 
-#[tokio::test]
-async fn what_is_asked_meanwhile_waits_in_the_queue() {
+/// A server with an agent that has said two numbers and goes on when the file exists, and a tab that shows it.
+async fn held_in_tab() -> (TestServer, Browser, String, Tab, PathBuf) {
     let server = TestServer::start();
     let browser = Browser::start();
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 9, "gate": gate, "gate_after": 2 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&says(&numbers(2))).await;
+    (server, browser, id, tab, gate)
+}
+
+#[tokio::test]
+async fn what_is_asked_meanwhile_waits_in_the_queue() {
+    let (server, _browser, id, tab, gate) = held_in_tab().await;
     tab.fill("#composer-text", &json!({ "deltas": 6 }).to_string()).await;
     tab.press("Enter").await;
     tab.until(
@@ -48,12 +56,7 @@ async fn what_is_asked_meanwhile_waits_in_the_queue() {
 
 #[tokio::test]
 async fn a_queued_message_can_be_withdrawn_and_edited() {
-    let server = TestServer::start();
-    let browser = Browser::start();
-    let gate = server.folder.path().join("gate");
-    let id = server.launch(&json!({ "deltas": 9, "gate": gate, "gate_after": 2 })).await;
-    let tab = tab_on(&browser, &server, &id).await;
-    tab.until(&says(&numbers(2))).await;
+    let (server, _browser, id, tab, gate) = held_in_tab().await;
     for (count, deltas) in [(1, 5), (2, 7)] {
         tab.fill("#composer-text", &json!({ "deltas": deltas }).to_string()).await;
         tab.press("Enter").await;

@@ -12,7 +12,6 @@ use crate::core::Core;
 use crate::open_requests::RequestChange;
 use crate::planted::{self, Bug, is_planted};
 use crate::questions::{Answered, Answering};
-use crate::service::AgentService;
 
 /// The answers to the agent's permission requests.
 pub(super) struct Answers {
@@ -90,14 +89,7 @@ impl Pump {
     /// open.
     pub(super) fn find_known_questions(&mut self) {
         if self.recorder.has_caught_up() && planted::unless(Bug::NeedsNotReadAgain) {
-            let known = self.recorder.questions().take_known();
-            let has_known = !known.is_empty();
-            let RequestsOfRun { core, agent } = &self.answers.requests;
-            self.answers.requests.apply(known);
-            // The server may have ended before it put an archived agent back.
-            if has_known && 0 < core.open_requests.needs(*agent).open_questions {
-                AgentService { core: Arc::clone(core) }.unarchive_in_background(*agent);
-            }
+            self.answers.requests.apply(self.recorder.questions().take_known());
         }
     }
 
@@ -113,11 +105,14 @@ impl Pump {
             _ => core.open_requests.apply(*agent, changes),
         };
         // The announcement of a new status includes the needs.
-        if has_changed && steps().all(|step| *step == TurnStep::Continue) {
-            self.answers.requests.tell();
+        if steps().any(|step| *step != TurnStep::Continue) {
+            return;
         }
-        if has_changed && asks {
-            AgentService { core: Arc::clone(core) }.unarchive_in_background(*agent);
+        if asks {
+            // The store has put an archived agent back into the lists.
+            core.tell_edited(*agent, AgentStatus::Running, core.now());
+        } else if has_changed {
+            self.answers.requests.tell();
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokenrail_domain::{AgentEdit, AgentId, AgentStatus, EventBody, Notice, PermissionReply, Timestamp};
+use tokenrail_domain::{AgentId, AgentStatus, EventBody, Notice, PermissionReply, Timestamp};
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
 use tokenrail_ports::{PermissionAnswer, StoreError};
 use tokio::sync::Notify;
@@ -37,15 +37,6 @@ const PATIENCE: Duration = Duration::from_mins(1);
 async fn until(holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    timeout(PATIENCE, waiting).await.expect("it comes to that");
-}
-
-async fn until_async(holds: impl AsyncFn() -> bool) {
-    let waiting = async {
-        while !holds().await {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -142,20 +133,6 @@ async fn an_adopted_agent_says_again_what_it_needs() {
     second.service.answer(id, answer).await.unwrap();
     second.watch(id).await;
     assert_eq!(told(&mut reader), [(Running, 0), (Completed, 0)]);
-}
-
-#[tokio::test(start_paused = true)]
-async fn an_archived_agent_that_waits_is_back_in_the_lists_after_a_restart() {
-    let asked = ["ask 1-1 yes no"];
-    let h = harness(ScriptedRunner::new([vec![lines(&asked), Step::Hang]]));
-    let id = h.launch("go").await;
-    until_open(&h, id, 1).await;
-    // The server has ended between the request and the change of the list.
-    h.service.edit(id, AgentEdit { archived: Some(true), ..AgentEdit::default() }).await.unwrap();
-    let second = next_life(&h, vec![lines(&asked), Step::Hang]).await;
-    second.service.recover().await.unwrap();
-    until_open(&second, id, 1).await;
-    until_async(async || !second.service.get(id).await.unwrap().archived).await;
 }
 
 /// The agent asked and was answered while no server ran, or before the server had read that.

@@ -52,16 +52,13 @@ impl AgentService {
         if agent.copy.is_some() {
             return Err(NoChanges::Copy.into());
         }
-        let range = match turn {
-            Some(number) => {
-                TurnRange { after: TurnNumber(number.0.saturating_sub(1)), limit: 1, ..TurnRange::default() }
-            }
-            None => TurnRange { with_base: true, limit: 1, ..TurnRange::default() },
+        let found = if let Some(number) = turn {
+            self.turn(id, number).await?
+        } else {
+            let first = TurnRange { with_base: true, limit: 1, ..TurnRange::default() };
+            self.list_turns(id, first, false).await?.items.pop().map(|listed| listed.turn)
         };
-        let page = self.list_turns(id, range, false).await?;
-        let turns = page.items.into_iter().map(|listed| listed.turn);
-        let asked = turns.filter(|found| turn.is_none_or(|number| found.number == number));
-        let found = asked.into_iter().find_map(|turn| Some((turn.number, turn.base?)));
+        let found = found.and_then(|turn| Some((turn.number, turn.base?)));
         let (number, base) = found.ok_or(NoChanges::NoCommit)?;
         Ok((agent, number, base))
     }

@@ -28,34 +28,4 @@ impl AgentService {
             Edited::UnknownAgent => Err(Refusal::NotFound(id)),
         }
     }
-
-    /// Puts an archived agent back into the lists, because it needs its user. Retries while the store fails.
-    pub(crate) fn unarchive_in_background(&self, id: AgentId) {
-        let service = self.clone();
-        let unarchive = async move { service.unarchive_patiently(id).await };
-        self.core.tracker.spawn_on(unarchive, &self.core.runtime);
-    }
-
-    async fn unarchive_patiently(&self, id: AgentId) {
-        let mut pause = self.core.limits.saving.retry_pause;
-        while let Err(refusal) = self.unarchive(id).await {
-            let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
-            tracing::warn!(
-                agent = %id, again, error = &refusal as &dyn std::error::Error,
-                "cannot put an archived agent that asks for permission back into the lists"
-            );
-            match self.core.pause(pause).await {
-                Some(longer) if again => pause = longer,
-                _ => return,
-            }
-        }
-    }
-
-    async fn unarchive(&self, id: AgentId) -> Result<(), Refusal> {
-        let agent = self.get(id).await?;
-        if agent.archived && agent.deleted_at.is_none() {
-            self.do_edit(id, AgentEdit { archived: Some(false), ..AgentEdit::default() }).await?;
-        }
-        Ok(())
-    }
 }

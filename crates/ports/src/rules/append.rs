@@ -1,6 +1,6 @@
 //! The rules of an append.
 
-use tokenrail_domain::{AgentStatus, Event, EventBody, Sequence, TurnNumber, TurnResult, TurnState};
+use tokenrail_domain::{AgentStatus, Event, EventBody, Notice, Sequence, TurnNumber, TurnResult, TurnState};
 
 use crate::{Append, TurnStep};
 
@@ -24,6 +24,13 @@ pub fn is_well_formed(append: &Append) -> bool {
         && consecutive
         && starts_right
         && result_of(append).is_some() == (append.step == TurnStep::End)
+}
+
+/// Whether an append contains a permission request. The agent then needs its user, so a store that writes the append also
+/// puts an archived agent back into the lists.
+pub fn needs_user(append: &Append) -> bool {
+    let asks = |event: &Event| matches!(&event.body, EventBody::Notice(notice) if notice.subtype == Notice::PERMISSION_REQUEST);
+    append.events.iter().any(asks)
 }
 
 fn result_of(append: &Append) -> Option<&TurnResult> {

@@ -61,6 +61,7 @@ macro_rules! store_contract {
             an_edit_outlives_the_turns_of_the_agent
             a_deleted_agent_is_not_edited
             a_message_brings_an_archived_agent_back
+            a_permission_request_brings_an_archived_agent_back
             lists_leave_archived_agents_out_or_show_only_them
             pinned_agents_are_listed
         }

@@ -32,6 +32,9 @@ const MOVE_HEAD: &str = "
         spool_offset = :spool_offset, updated_at = :updated_at
     WHERE agent = :agent";
 
+/// Puts an archived agent back into the lists.
+pub(super) const UNARCHIVE: &str = "UPDATE agents SET archived = 0 WHERE key = :agent AND archived = 1";
+
 const SET_SESSION: &str = "UPDATE agents SET session_id = :session WHERE key = :agent";
 
 const START_TURN: &str = "
@@ -203,6 +206,9 @@ fn write(
     if let Some(session) = &append.session {
         db.prepare_cached(SET_SESSION)?
             .execute(named_params! { ":agent": agent, ":session": session.as_str() })?;
+    }
+    if rules::needs_user(append) {
+        db.prepare_cached(UNARCHIVE)?.execute(named_params! { ":agent": agent })?;
     }
     if let TurnStep::Start(turn) = &append.step {
         start(db, agent, append, turn, first)?;

@@ -6,7 +6,7 @@ use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError, rules};
 
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
-use crate::sqlite::statements::append::wait_again;
+use crate::sqlite::statements::append::{UNARCHIVE, wait_again};
 use crate::sqlite::statements::columns::agent_id_of;
 use crate::sqlite::statements::journal::agent_key;
 use crate::sqlite::statements::keys;
@@ -41,8 +41,6 @@ const QUEUE: &str = "
         (SELECT coalesce(max(number), 0) FROM turns WHERE agent = agents.key)
     FROM agents
     WHERE id = :id AND deleted_at IS NULL";
-
-const UNARCHIVE: &str = "UPDATE agents SET archived = 0 WHERE key = :agent AND archived = 1";
 
 const TOUCH: &str = "UPDATE heads SET updated_at = :at WHERE agent = :agent";
 

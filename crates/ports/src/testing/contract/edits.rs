@@ -3,7 +3,7 @@
 use tokenrail_domain::{Agent, AgentEdit, AgentId, NewName, Timestamp, TurnNumber, TurnOutcome};
 
 use super::{agent_now, launched, running, saved};
-use crate::testing::samples::{WHOLE_LIST, launch, queued_turn};
+use crate::testing::samples::{WHOLE_LIST, launch, notice, question, queued_turn};
 use crate::{AgentFilter, ArchivedFilter, Edited, Enqueued, IAgentRepository, IJournal};
 
 fn named(name: &str) -> AgentEdit {
@@ -78,6 +78,20 @@ pub async fn a_message_brings_an_archived_agent_back<S: IJournal + IAgentReposit
     assert_eq!((now.archived, now.pinned), (false, true));
     let second = enqueue().await;
     assert_eq!(second, Enqueued::New { turn: TurnNumber(3), queued: 2, unarchived: false });
+}
+
+pub async fn a_permission_request_brings_an_archived_agent_back<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, mut scribe) = running(store, 1).await;
+    changed(store, agent.id, AgentEdit { archived: Some(true), ..pinned(true) }).await;
+    saved(store, scribe.say(vec![notice("status")])).await;
+    assert!(agent_now(store, agent.id).await.archived, "the agent needs nobody");
+    let asks = scribe.say(vec![question("1-1", None)]);
+    saved(store, asks.clone()).await;
+    let now = agent_now(store, agent.id).await;
+    assert_eq!((now.archived, now.pinned), (false, true));
+    changed(store, agent.id, archived(true)).await;
+    saved(store, asks).await;
+    assert!(agent_now(store, agent.id).await.archived, "it was saved before, so nothing has changed");
 }
 
 /// The numbers of the listed sample agents.

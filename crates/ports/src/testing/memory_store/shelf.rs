@@ -80,6 +80,7 @@ impl Shelf {
         }
         JournalState { status: self.agent.status, head: self.agent.head, turn: self.agent.turn, .. } = after;
         self.agent.updated_at = last.at;
+        self.agent.archived &= !rules::needs_user(append);
         self.agent.session = append.session.clone().map(SessionId::into_string).or(self.agent.session.take());
         self.agent.queued = self.count_queued();
         if result.is_some() {

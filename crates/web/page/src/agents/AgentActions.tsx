@@ -4,6 +4,7 @@ import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 
 import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { SheetDialog } from "../ui/SheetDialog.tsx";
 import { asName, longestName } from "./edits.ts";
 import { Failure } from "./LaunchForm.tsx";
 import { titleOf } from "./title.ts";
@@ -39,15 +40,7 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
     edit({ name: asName(name) });
   };
   return (
-    <dialog
-      ref={dialog}
-      className="dialog sheet agent-actions"
-      aria-labelledby={title}
-      data-testid="agent-actions-dialog"
-      onClose={onClose}
-      // A click on the backdrop hits the dialog itself.
-      onClick={(event) => event.target === dialog.current && close()}
-    >
+    <SheetDialog ref={dialog} className="agent-actions" title={title} testId="agent-actions-dialog" onClose={onClose}>
       <div className="sheet-inner">
         <div className="sheet-head">
           <h2 id={title}>{titleOf(agent)}</h2>
@@ -91,7 +84,7 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
         </div>
         {failure && <Failure error={failure} />}
       </div>
-    </dialog>
+    </SheetDialog>
   );
 }
 

@@ -1,6 +1,7 @@
 import { type ReactNode, type RefObject, useId } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
+import { SheetDialog } from "../ui/SheetDialog.tsx";
 
 interface Props {
   readonly ref: RefObject<HTMLDialogElement | null>;
@@ -23,14 +24,7 @@ export function Sheet({ ref, name, children }: Props) {
       >
         <Icon name="more" />
       </button>
-      <dialog
-        ref={ref}
-        className="dialog sheet"
-        aria-labelledby={title}
-        data-testid="sheet"
-        // A click on the backdrop hits the dialog itself.
-        onClick={(event) => event.target === ref.current && ref.current.close()}
-      >
+      <SheetDialog ref={ref} title={title} testId="sheet">
         <div className="sheet-inner">
           <div className="sheet-head">
             <h2 id={title}>{name}</h2>
@@ -40,7 +34,7 @@ export function Sheet({ ref, name, children }: Props) {
           </div>
           {children}
         </div>
-      </dialog>
+      </SheetDialog>
     </>
   );
 }

@@ -3,6 +3,7 @@ import { memo, type ReactNode, type RefObject, useEffect, useId, useRef, useStat
 import { phone, useMedia } from "../../app/media.ts";
 import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/Icon.tsx";
+import { SheetDialog } from "../../ui/SheetDialog.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
 import { type Layout, useIsWide, useLayout } from "../tools/layout.ts";
 import { Counts } from "./Counts.tsx";
@@ -49,16 +50,9 @@ interface SheetProps {
 function Sheet({ ref: dialog, title, onClose, children }: SheetProps) {
   useEffect(() => dialog.current?.showModal(), [dialog]);
   return (
-    <dialog
-      ref={dialog}
-      className="dialog sheet changes"
-      aria-labelledby={title}
-      data-testid="changes"
-      onClose={onClose}
-      onClick={(event) => event.target === dialog.current && dialog.current.close()}
-    >
+    <SheetDialog ref={dialog} className="changes" title={title} testId="changes" onClose={onClose}>
       {children}
-    </dialog>
+    </SheetDialog>
   );
 }
 
