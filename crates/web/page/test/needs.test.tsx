@@ -141,6 +141,15 @@ test("each request is notified once, while the page is hidden, and only after th
   expect(onOpen).toHaveBeenCalledWith("b");
 });
 
+test("the notification of a question says so, and that of a permission names the tool", async () => {
+  Browser.permission = "granted";
+  hidden = true;
+  const asked = (requestId: string, toolName: string) => ({ agentId: "b", requestId, toolName });
+  const { become } = notice(() => [asked("1-1", "AskUserQuestion"), asked("1-2", "Bash"), asked("1-3", "")]);
+  await become([agent("b", "2026-11-22T06:43:00.000Z")]);
+  expect(shown.map(({ body }) => body)).toEqual(["The agent has a question for you.", "Allow Bash?", "Allow a tool?"]);
+});
+
 test("a browser that knows no notifications is not asked for them", async () => {
   vi.stubGlobal("Notification", undefined);
   const { client, become } = notice(() => []);

@@ -3,6 +3,7 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { base } from "../app/address.ts";
+import { asksUser } from "../conversation/asking.ts";
 import { unhidden } from "../conversation/given.ts";
 import { needsYou } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
@@ -52,11 +53,16 @@ function remember(known: Set<string>, key: string): void {
   if (known.size > rememberedRequests && oldest !== undefined) known.delete(oldest);
 }
 
+/** A list leaves out a long input, so the text of a question is not always known. */
+function bodyOf({ toolName }: OpenQuestion): string {
+  return asksUser(toolName) ? "The agent has a question for you." : `Allow ${unhidden(toolName) || "a tool"}?`;
+}
+
 function notify(question: OpenQuestion, tag: string, agents: readonly Agent[], onOpen: (id: string) => void): void {
   const agent = agents.find(({ id }) => id === question.agentId);
   try {
     const notice = new Notification(`${agent ? titleOf(agent) : "An agent"} needs you`, {
-      body: `Allow ${unhidden(question.toolName) || "a tool"}?`,
+      body: bodyOf(question),
       icon: `${base}/icon-waiting.svg`,
       // If several tabs show the page, the browser shows one notification.
       tag,

@@ -10,7 +10,7 @@ import { type Theme, themes } from "./kept-theme.ts";
 export interface Command {
   readonly id: string;
   readonly label: string;
-  /** A few words beside the label. The user can search for them too. */
+  /** A few words beside the label that say more. The user can search for them too. */
   readonly hint: string;
   readonly run: () => unknown;
 }
@@ -34,10 +34,10 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
   const next = nextThatNeedsYou(agents, agentId);
   const commands: (Command | undefined | false)[] = [
     next && { id: "next", label: "Next agent that needs you", hint: titleOf(next), run: () => onOpen(next.id) },
-    { id: "new", label: "New agent", hint: "launch", run: () => onOpen(null) },
+    { id: "new", label: "New agent", hint: "launch one", run: () => onOpen(null) },
     current &&
       isActive(current.status) && {
-        ...{ id: "cancel", label: "Stop the running turn", hint: "cancel, also queued messages" },
+        ...{ id: "cancel", label: "Stop the running turn", hint: "cancels the queued messages too" },
         run: () => client.cancel(current.id),
       },
     current &&
@@ -61,10 +61,11 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
 /** What changes the name of an agent, or its place in the list. */
 function editsOf(client: Client, { id, pinned, archived }: Agent): Command[] {
   const [pin, archive] = [pinned ? "Unpin" : "Pin", archived ? "Unarchive" : "Archive"];
+  const shelf = archived ? "show it in the list again" : "hide it in the list";
   return [
-    { id: "rename", label: "Rename this agent", hint: "name, title", run: askToRename },
-    { id: "pin", label: `${pin} this agent`, hint: "list", run: () => client.edit(id, { pinned: !pinned }) },
-    { id: "archive", label: `${archive} this agent`, hint: "list", run: () => client.edit(id, { archived: !archived }) },
+    { id: "rename", label: "Rename this agent", hint: "change its title", run: askToRename },
+    { id: "pin", label: `${pin} this agent`, hint: "its place in the list", run: () => client.edit(id, { pinned: !pinned }) },
+    { id: "archive", label: `${archive} this agent`, hint: shelf, run: () => client.edit(id, { archived: !archived }) },
   ];
 }
 

@@ -1,11 +1,9 @@
 // The options of a permission request, in words for the user.
 import type { PermissionAnswer, QuestionMessage, QuestionOption } from "@tokenrail/client";
 
+import { asksUser } from "./asking.ts";
 import { fieldsOf, unhidden } from "./given.ts";
 import { kindOf } from "./tools/kind.ts";
-
-/** The tool by which an agent lets the user choose. Its name is set by the server. */
-const survey = "AskUserQuestion";
 
 export interface Choice {
   readonly option: QuestionOption;
@@ -28,7 +26,7 @@ export interface Survey {
 
 /** `undefined` if the request is about something else, or if its options are not exactly the answers. */
 export function surveyOf({ toolName, input, options, accepts }: QuestionMessage): Survey | undefined {
-  if (toolName !== survey) return undefined;
+  if (!asksUser(toolName)) return undefined;
   const { question, header, options: answers, multiSelect } = fieldsOf(input);
   const allowed = options.filter(({ kind }) => kind === "allow_once");
   if (typeof question !== "string" || !Array.isArray(answers) || answers.length !== allowed.length) return undefined;

@@ -111,7 +111,7 @@ export class Outbox {
 }
 
 function tooOld(): Error {
-  return new Error("this message is more than a day old, so it was not sent automatically; choose Edit to send it now");
+  return new Error("this message is more than a day old, so it was not sent automatically; choose Edit, and then send it");
 }
 
 /** The tab's messages. A path below which another server is reached has its own. */
