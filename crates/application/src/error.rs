@@ -67,7 +67,9 @@ pub enum Refusal {
 /// Why git does not know what an agent has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoChanges {
-    #[error("the agent is a copy: its folder is not on this server")]
+    #[error(
+        "the agent is a copy (imported or a replay), so git cannot tell what it has changed; see the list \"From calls\" on the page"
+    )]
     Copy,
     #[error(
         "no commit is known from the start of the turn: it has not started, or its folder was in no git repository that could be read"

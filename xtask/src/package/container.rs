@@ -38,7 +38,7 @@ fn fill(release: &Release, folder: &Folder) -> Result<(), Failure> {
     }
     let certificates = CERTIFICATES.into_iter().map(Path::new).find(|path| path.is_file());
     let certificates = certificates.ok_or_else(|| {
-        Failure::new("no certificates of authorities; on Debian and Ubuntu: apt-get install ca-certificates")
+        Failure::new("no root certificates of the public authorities; on Debian and Ubuntu: apt-get install ca-certificates")
     })?;
     folder.copy("ca-certificates.crt", certificates)?;
     // A folder is only in the image if it has a file.

@@ -26,8 +26,8 @@ pub(crate) fn check_host(
     let detail = match host {
         Some(host) => format!(
             "the host {host:?} is not allowed: behind a proxy, set server.public_url to the address that \
-             browsers use; otherwise add the host, with its port, to server.allowed_hosts (with Vite's proxy, \
-             set changeOrigin: true instead)"
+             browsers use; otherwise add the host, exactly as it is written here, to server.allowed_hosts (with \
+             Vite's proxy, set changeOrigin: true instead)"
         ),
         None => "send exactly one Host header that names this server, or a host in server.allowed_hosts"
             .to_owned(),
