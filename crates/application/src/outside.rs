@@ -29,7 +29,7 @@ pub struct Outside {
 
 impl Outside {
     /// Ends the process of an agent that is idle until its next turn. The next step of a cancel between two turns is
-    /// `Resting::dismiss` (`process/resting.rs` in the runner crate).
+    /// `IdleProcesses::dismiss` (`process/idle_processes.rs` in the runner crate).
     pub(crate) async fn dismiss(&self, agent: &Agent) {
         if let Some(kind) = self.types.get(&agent.kind) {
             kind.runner.dismiss(agent.id).await;

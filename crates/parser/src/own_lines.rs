@@ -50,7 +50,7 @@ impl OwnLines {
                 said.push(Said::Settled { question, reply: resolution.reply() });
             }
             OwnLine::SessionLost { .. } => said.push(told(SESSION_LOST, text)),
-            OwnLine::Rests {}
+            OwnLine::Idle {}
             | OwnLine::Further { .. }
             | OwnLine::Sent { .. }
             | OwnLine::Agent { .. }

@@ -32,8 +32,9 @@ pub enum OwnLine {
     PermissionRequest(PermissionQuestion),
     /// The permission request is no longer open.
     PermissionResolved(Resolution),
-    /// The turn has ended, and the process is idle until the next turn. As bytes: [`OwnLine::RESTS`].
-    Rests {},
+    /// The turn has ended, and the process is idle until the next turn. As bytes: [`OwnLine::IDLE`].
+    #[serde(rename = "rests")]
+    Idle {},
     /// Tokenrail asked the agent for the next turn.
     Further { turn: u64 },
     /// The name of the agent that runs the next turn. The agent printed it in an earlier turn, and the lines of that
@@ -193,8 +194,8 @@ impl Serialize for OwnFailure {
 impl OwnLine {
     /// The beginning of each of these lines. No line of an agent begins with it.
     pub const PREFIX: &str = "{\"tokenrail\":\"";
-    /// [`OwnLine::Rests`] as bytes.
-    pub const RESTS: &[u8] = b"{\"tokenrail\":\"rests\"}";
+    /// [`OwnLine::Idle`] as bytes.
+    pub const IDLE: &[u8] = b"{\"tokenrail\":\"rests\"}";
 
     /// Reads a line without its line end. `None` if it is not one of these lines, or is malformed.
     pub fn read(line: &str) -> Option<Self> {
@@ -256,7 +257,7 @@ mod tests {
                 OwnLine::PermissionRequest(older),
                 r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}"#,
             ),
-            (OwnLine::Rests {}, r#""rests"}"#),
+            (OwnLine::Idle {}, r#""rests"}"#),
             (OwnLine::Further { turn: 4 }, r#""further","turn":4}"#),
             (OwnLine::Agent { name: "x".to_owned() }, r#""agent","name":"x"}"#),
             (OwnLine::Cancel {}, r#""cancel"}"#),
@@ -276,7 +277,7 @@ mod tests {
             let read = OwnLine::read(&written).unwrap();
             assert_eq!(serde_json::to_string(&read).unwrap(), written);
         }
-        assert_eq!(serde_json::to_vec(&OwnLine::Rests {}).unwrap(), OwnLine::RESTS);
+        assert_eq!(serde_json::to_vec(&OwnLine::Idle {}).unwrap(), OwnLine::IDLE);
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub trait IAgentRunner: Send + Sync {
         false
     }
 
-    /// Ends the idle process of an agent, if there is one ([`RunEnd::rests`]), and waits for its end. Does not touch a
+    /// Ends the idle process of an agent, if there is one ([`RunEnd::idle`]), and waits for its end. Does not touch a
     /// process that runs a turn.
     async fn dismiss(&self, agent: AgentId) {
         // Most kinds of agents end with their turn.
@@ -46,7 +46,7 @@ pub trait IAgentRunner: Send + Sync {
 #[async_trait]
 pub trait IAgentRun: Send {
     /// Waits for more output. After [`RunOutput::Ended`], call it again only after [`IAgentRun::cancel`] of a run that
-    /// [rests](RunEnd::rests).
+    /// [became idle](RunEnd::idle).
     ///
     /// The future can be dropped at any await without losing output.
     async fn next(&mut self) -> Result<RunOutput, RunnerError>;
@@ -74,7 +74,7 @@ pub trait IAgentRun: Send {
     }
 
     /// Leaves the run after all its output is in the journal. Removes what the run kept on disk. If its process is idle
-    /// ([`RunEnd::rests`]), the process and its files stay for the agent's next turn.
+    /// ([`RunEnd::idle`]), the process and its files stay for the agent's next turn.
     async fn leave(&mut self);
 }
 
@@ -147,7 +147,7 @@ pub enum RunOutput {
     /// More of a line that has not ended yet. `offset` is the number of bytes of output so far. An agent that prints is
     /// not silent, and its output counts against the limit, whether or not the line ever ends.
     Progress { offset: u64 },
-    /// The agent has ended, and there are no more lines. No process of it is left unless it is [idle](RunEnd::rests).
+    /// The agent has ended, and there are no more lines. Either no process of it is left, or one is [idle](RunEnd::idle).
     Ended(RunEnd),
 }
 
@@ -186,7 +186,7 @@ pub struct RunEnd {
     pub disk_full: Option<String>,
     /// The agent has ended its turn, and its process is idle until the next one. The process prints nothing more for
     /// this turn. After a cancel it continues to its actual end.
-    pub rests: bool,
+    pub idle: bool,
 }
 
 /// How the agent's process ended. This is no verdict on the turn: real agents exit with 0 after a failure.

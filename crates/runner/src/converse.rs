@@ -14,7 +14,7 @@
 //! | [`raw_object`] | the messages of a program, of which only a few fields are used |
 //! | [`questions`] | the open permission requests, their options and deadlines |
 //! | [`answers`] | what the server sends to a running conversation |
-//! | [`rest`] | between two turns: how long the program stays idle, and which turn follows |
+//! | [`idle`] | between two turns: how long the program stays idle, and which turn follows |
 //! | [`printed`] | prints the program's output, and this process's own lines between its lines |
 //! | [`program`] | the program, and its standard streams |
 //! | [`force`] | ends a program that does not end by itself |
@@ -32,12 +32,12 @@ mod conversation;
 mod exchange;
 mod exec;
 mod force;
+mod idle;
 mod printed;
 mod program;
 mod protocols;
 mod questions;
 mod raw_object;
-mod rest;
 mod rpc;
 
 use std::ffi::OsString;

@@ -8,7 +8,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`runner`] | starts a turn, takes over a run, reports whether the program can be started |
-//! | [`resting`] | keeps a program between two turns |
+//! | [`idle_processes`] | keeps a program between two turns |
 //! | [`further_turn`] | gives an idle program its next turn |
 //! | [`start_supervisor`], [`supervisor_program`] | starts the supervisor of a run; which program that is |
 //! | [`run`] | one run: reads its output, cancels it, answers it |
@@ -18,8 +18,8 @@
 
 mod config;
 mod further_turn;
+mod idle_processes;
 mod program;
-mod resting;
 mod run;
 mod run_end;
 mod runner;

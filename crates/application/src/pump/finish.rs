@@ -20,7 +20,7 @@ impl Pump {
     /// Saves the output, and returns how the run ended. An idle process is kept for the next turn, unless this turn is
     /// being stopped: then the process is ended first.
     async fn end_of_run(&mut self, end: RunEnd) -> Result<RunEnd, SaveError> {
-        let must_go = end.rests && self.is_stopping();
+        let must_go = end.idle && self.is_stopping();
         // Set before the flush: if the flush finds no space, `end_without_room` must not wait for an ended run.
         self.ended = (!must_go).then(|| end.clone());
         // Saved before the wait for an idle process, so that readers see the output without delay.
@@ -94,7 +94,7 @@ impl Pump {
     /// Leaves a run whose end is saved. The queue lock decides about a cancel at this moment: a cancel before it ends
     /// the process here, and a later cancel finds the idle process at the runner.
     async fn leave(&mut self, end: &RunEnd) {
-        if end.rests {
+        if end.idle {
             let control = Arc::clone(&self.control);
             let queue = control.queue.lock().await;
             if !self.is_stopping() {

@@ -104,7 +104,7 @@ impl Pump {
     /// Asks the agent to stop. If that fails, the agent is asked again later, [`stop_tries`] times in all.
     ///
     /// The next step is `cancel` of the runner's run: for a process, `ProcessRun::cancel` (`process/run.rs` in the
-    /// runner crate). A `RestableRun` passes the call on to it.
+    /// runner crate). A `ReusableRun` passes the call on to it.
     ///
     /// [`stop_tries`]: crate::CommandLimits::stop_tries
     pub(super) async fn ask_to_stop(&mut self) {

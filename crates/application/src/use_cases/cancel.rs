@@ -1,6 +1,6 @@
 //! Cancels turns. A cancel is saved before it is carried out, so that after a crash the next start finishes it.
 //!
-//! The steps, in order. The files of steps 4 to 7, and `process/resting.rs`, are in the runner crate:
+//! The steps, in order. The files of steps 4 to 7, and `process/idle_processes.rs`, are in the runner crate:
 //!
 //! 1. This file saves the first reason of a stop with the turn ([`IAgentRepository::cancel`],
 //!    [`IAgentRepository::stop_turn`]) and notifies the agent's task (`Control::cancel` in `core.rs`).
@@ -18,7 +18,7 @@
 //!    `pump/finish.rs` (`finish`), which saves it. `verdict.rs` decides about the outcome: a successful result
 //!    of the agent still counts. Then the run folder is removed (`leave`).
 //! 9. A process that is idle between two turns never reaches the pump: `dismiss`, at the end of `do_cancel`, lets
-//!    `process/resting.rs` stop it by steps 4 to 7 and remove its run folder.
+//!    `process/idle_processes.rs` stop it by steps 4 to 7 and remove its run folder.
 //!
 //! `agent_task/unfollowed.rs` cancels an agent without followers by the same steps: queue lock, save, notify, dismiss.
 //! It is written separately because no client waits for it: it waits for the lock without a limit, retries, and treats

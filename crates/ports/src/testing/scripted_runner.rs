@@ -29,7 +29,7 @@ pub enum Step {
     /// It prints nothing more until it is cancelled.
     Hang,
     /// It ends its turn, and its process is idle. After a cancel, the process ends.
-    Rest,
+    Idle,
     /// It makes the read panic, as a bug would.
     Panic,
     /// It ends. A script without an end exits with 0.
@@ -270,10 +270,10 @@ impl IAgentRun for ScriptedRun {
                     self.stop.notified().await;
                     self.steps.pop_front();
                 }
-                Some(Step::Rest) if !self.cancelled => {
-                    return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
+                Some(Step::Idle) if !self.cancelled => {
+                    return Ok(RunOutput::Ended(RunEnd { idle: true, ..RunEnd::default() }));
                 }
-                Some(Step::Rest) => {
+                Some(Step::Idle) => {
                     self.steps.pop_front();
                 }
                 Some(Step::Panic) => panic!("told to"),

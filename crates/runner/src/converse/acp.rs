@@ -57,7 +57,7 @@ enum Stage {
     Prompted,
     Cancelled,
     /// The prompt was answered, and the agent is idle.
-    Resting,
+    Idle,
 }
 
 impl AcpConversation {
@@ -92,7 +92,7 @@ impl AcpConversation {
             "session/new" | "session/load" | "session/resume" => {
                 self.session_begun(method, &line.result(), out);
             }
-            "session/prompt" => self.rest(out),
+            "session/prompt" => self.become_idle(out),
             // The model is set, or the session is completely loaded.
             _ => self.prompt(out),
         }
@@ -116,7 +116,9 @@ impl AcpConversation {
             // Only the answer matters, not its content.
             "session/set_mode" => self.prompt(out),
             // The turn has failed. The session has not, unless the agent no longer has a login.
-            "session/prompt" if self.is_only_here() && error_of(error).0 != LOGIN_REQUIRED => self.rest(out),
+            "session/prompt" if self.is_only_here() && error_of(error).0 != LOGIN_REQUIRED => {
+                self.become_idle(out);
+            }
             _ => out.over = true,
         }
     }
@@ -126,15 +128,15 @@ impl AcpConversation {
         !self.can_load && !self.can_resume
     }
 
-    fn rest(&mut self, out: &mut Outbox) {
-        self.stage = Stage::Resting;
-        out.rests = true;
+    fn become_idle(&mut self, out: &mut Outbox) {
+        self.stage = Stage::Idle;
+        out.idle = true;
     }
 
     /// Handles unsolicited output. No run reads the output of an idle agent, so the conversation ends before the agent
     /// begins anything more. But if the session would be lost, which is worse, the conversation continues.
     fn spoken(&self, out: &mut Outbox) {
-        out.over |= self.stage == Stage::Resting && !self.is_only_here();
+        out.over |= self.stage == Stage::Idle && !self.is_only_here();
     }
 
     fn prompt(&mut self, out: &mut Outbox) {
@@ -147,7 +149,7 @@ impl AcpConversation {
         match method {
             "session/request_permission" => {
                 self.spoken(out);
-                let is_cancelled = matches!(self.stage, Stage::Cancelled | Stage::Resting);
+                let is_cancelled = matches!(self.stage, Stage::Cancelled | Stage::Idle);
                 self.permissions.asked(id, &line.params(), is_cancelled, out);
             }
             "fs/read_text_file" => self.files.read(id, &line.params(), out),
@@ -157,7 +159,7 @@ impl AcpConversation {
     }
 
     fn told(&mut self, method: &str, line: &Incoming<'_>, out: &mut Outbox) {
-        if method == "session/update" && self.stage == Stage::Resting {
+        if method == "session/update" && self.stage == Stage::Idle {
             let told: Told<'_> = line.params();
             if told.is_speech() {
                 self.spoken(out);

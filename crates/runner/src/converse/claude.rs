@@ -29,7 +29,7 @@ pub(super) struct ClaudeConversation {
     /// The open requests of `AskUserQuestion`, by the key of the question that is open.
     surveys: BTreeMap<String, Survey>,
     /// The turn has ended, and the program is idle.
-    rests: bool,
+    idle: bool,
     /// The program has, or had, work in the background. It reports that work without being asked.
     in_background: bool,
 }
@@ -101,7 +101,7 @@ enum Decision<'a> {
 
 impl ClaudeConversation {
     pub(super) fn new(prompt: String) -> Self {
-        Self { prompt, asked: BTreeMap::new(), surveys: BTreeMap::new(), rests: false, in_background: false }
+        Self { prompt, asked: BTreeMap::new(), surveys: BTreeMap::new(), idle: false, in_background: false }
     }
 
     /// Handles the result of a turn. If the program has failed, or will continue by itself, the conversation is over:
@@ -110,10 +110,10 @@ impl ClaudeConversation {
         let failed = line.is_error.is_some_and(|failed| failed.get() != "false");
         let succeeded = !failed && text(line.subtype).as_deref() == Some("success");
         // A program that is idle reports the result of something that it was not asked to do.
-        if !succeeded || self.in_background || self.rests {
+        if !succeeded || self.in_background || self.idle {
             out.over = true;
         } else {
-            (self.rests, out.rests) = (true, true);
+            (self.idle, out.idle) = (true, true);
         }
     }
 
@@ -135,7 +135,7 @@ impl ClaudeConversation {
     /// Handles output of the program. If the program is idle, no run reads that output, so the conversation ends
     /// before the program begins anything more.
     fn spoken(&mut self, out: &mut Outbox) {
-        out.over |= self.rests;
+        out.over |= self.idle;
     }
 
     fn control_request(&mut self, id: String, request: &ControlRequest<'_>, out: &mut Outbox) {
@@ -258,7 +258,7 @@ impl Conversation for ClaudeConversation {
     }
 
     fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
-        self.rests = false;
+        self.idle = false;
         self.prompt = prompt;
         self.open(out);
     }

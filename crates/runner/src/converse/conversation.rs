@@ -21,7 +21,7 @@ pub(super) trait Conversation {
     /// Asks the program to end its turn. Its permission requests are settled before this call.
     fn cancel(&mut self, out: &mut Outbox);
 
-    /// Begins a further turn. Called only if the conversation has set [`Outbox::rests`].
+    /// Begins a further turn. Called only if the conversation has set [`Outbox::idle`].
     fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
         let _ = prompt;
         out.over = true;
@@ -68,15 +68,15 @@ pub(super) struct Outbox {
     /// The keys of permission requests that the program has withdrawn.
     pub(super) withdrawn: Vec<String>,
     /// The turn has ended, and the program can take another one.
-    pub(super) rests: bool,
+    pub(super) idle: bool,
     /// The conversation has ended: there is nothing more to say.
     pub(super) over: bool,
 }
 
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { to_program, own, asked, withdrawn, rests, over } = self;
-        !over && !rests && to_program.is_empty() && own.is_empty() && asked.is_empty() && withdrawn.is_empty()
+        let Self { to_program, own, asked, withdrawn, idle, over } = self;
+        !over && !idle && to_program.is_empty() && own.is_empty() && asked.is_empty() && withdrawn.is_empty()
     }
 
     /// Adds a message for the program.

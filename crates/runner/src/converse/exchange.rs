@@ -17,11 +17,11 @@ use tokio::time::Instant;
 use super::answers::Answers;
 use super::conversation::{Conversation, Outbox};
 use super::force::Force;
+use super::idle::{AfterTurn, IdleTime};
 use super::printed::Printer;
 use super::program::{Deed, Output, Program};
 use super::protocols::conversation_in;
 use super::questions::{Questions, Settled};
-use super::rest::{AfterTurn, Rest};
 use crate::deadline::passed;
 use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
@@ -41,13 +41,13 @@ pub(super) fn run(
     program: &[OsString],
 ) -> io::Result<u8> {
     let limits = opening.limits;
-    let rest = Rest::new(folder.clone(), opening.turn, limits.rest_ms);
+    let idle = IdleTime::new(folder.clone(), opening.turn, limits.rest_ms);
     // This opens the agent's folder. It must happen before the program starts, because the program could replace the
     // folder.
     let mut conversation = conversation_in(protocol, opening);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut exchange = Exchange::start(folder, limits, questions, rest, program)?;
+        let mut exchange = Exchange::start(folder, limits, questions, idle, program)?;
         exchange.run(&mut *conversation).await
     })
 }
@@ -62,7 +62,7 @@ struct Exchange<'a> {
     printer: Printer<File>,
     answers: Answers,
     questions: Questions<'a>,
-    rest: Rest,
+    idle: IdleTime,
     /// The server has announced a further turn.
     has_further: bool,
     interrupt: SignalStream,
@@ -78,7 +78,7 @@ enum Happening {
     Interrupt,
     Terminate,
     QuestionDue,
-    RestOver,
+    IdleOver,
     ForceDue,
 }
 
@@ -87,7 +87,7 @@ impl<'a> Exchange<'a> {
         folder: &RunFolder,
         limits: ConverseLimits,
         questions: Questions<'a>,
-        rest: Rest,
+        idle: IdleTime,
         program: &[OsString],
     ) -> io::Result<Self> {
         let (interrupt, terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
@@ -101,7 +101,7 @@ impl<'a> Exchange<'a> {
             printer,
             answers: Answers::open(folder)?,
             questions,
-            rest,
+            idle,
             has_further: false,
             interrupt,
             terminate,
@@ -131,7 +131,7 @@ impl<'a> Exchange<'a> {
                         self.settle(settled, conversation)?;
                     }
                 }
-                Happening::RestOver => self.end(),
+                Happening::IdleOver => self.end(),
                 Happening::ForceDue => {
                     if let Some(signal) = self.force.next_signal() {
                         self.program.signal(signal);
@@ -155,7 +155,7 @@ impl<'a> Exchange<'a> {
 
     async fn next(&mut self) -> io::Result<Happening> {
         let (question_due, force_due) = (self.questions.next_deadline(), self.force.due());
-        let rest_over = self.rest.until();
+        let idle_until = self.idle.until();
         let Self { program, answers, interrupt, terminate, .. } = self;
         tokio::select! {
             deed = program.deed() => deed.map(Happening::Program),
@@ -163,7 +163,7 @@ impl<'a> Exchange<'a> {
             _ = interrupt.recv() => Ok(Happening::Interrupt),
             _ = terminate.recv() => Ok(Happening::Terminate),
             () = passed(question_due) => Ok(Happening::QuestionDue),
-            () = passed(rest_over) => Ok(Happening::RestOver),
+            () = passed(idle_until) => Ok(Happening::IdleOver),
             () = passed(force_due) => Ok(Happening::ForceDue),
         }
     }
@@ -204,7 +204,7 @@ impl<'a> Exchange<'a> {
         }
         self.printer.program(&bytes[written..])?;
         // Lines that arrive together with the result belong to the same turn.
-        self.begin_rest_if_due()
+        self.begin_idle_if_due()
     }
 
     fn read_answers(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
@@ -224,7 +224,7 @@ impl<'a> Exchange<'a> {
     /// Cancels the turn as the protocol defines it. A program that is idle ends instead.
     fn cancel(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
         self.questions.cancel_turn();
-        if self.rest.is_resting() {
+        if self.idle.is_idle() {
             self.end();
             return Ok(());
         }
@@ -251,7 +251,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn apply(&mut self, out: Outbox, conversation: &mut dyn Conversation) -> io::Result<()> {
-        let Outbox { to_program, own, asked, withdrawn, rests, over } = out;
+        let Outbox { to_program, own, asked, withdrawn, idle, over } = out;
         for line in &own {
             self.printer.own(line)?;
         }
@@ -276,8 +276,8 @@ impl<'a> Exchange<'a> {
         }
         if over {
             self.end();
-        } else if rests && !self.over {
-            self.rest.note_turn_ended();
+        } else if idle && !self.over {
+            self.idle.note_turn_ended();
         }
         Ok(())
     }
@@ -287,18 +287,18 @@ impl<'a> Exchange<'a> {
     /// idle, it gets a grace period, because nobody reads its output any more.
     fn end(&mut self) {
         self.over = true;
-        if self.rest.end() && self.force.due().is_none() {
+        if self.idle.end() && self.force.due().is_none() {
             self.force.begin();
         }
     }
 
     /// The turn has ended. Unless it is being cancelled, the program becomes idle and waits for a further turn.
-    fn begin_rest_if_due(&mut self) -> io::Result<()> {
+    fn begin_idle_if_due(&mut self) -> io::Result<()> {
         // In the middle of a line the program has more to say. While it waits for an answer, it is still working.
         let has_said_all = self.printer.is_between_lines() && self.questions.next_deadline().is_none();
-        let may_rest = has_said_all && !self.questions.is_cancelled() && self.program.can_be_told();
-        match self.rest.begin_if_due(Instant::now(), may_rest) {
-            Some(AfterTurn::Idle) => self.printer.own(&OwnLine::Rests {}),
+        let may_be_idle = has_said_all && !self.questions.is_cancelled() && self.program.can_be_told();
+        match self.idle.begin_if_due(Instant::now(), may_be_idle) {
+            Some(AfterTurn::Idle) => self.printer.own(&OwnLine::Idle {}),
             Some(AfterTurn::MustEnd) => {
                 self.end();
                 Ok(())
@@ -317,7 +317,7 @@ impl<'a> Exchange<'a> {
             return Ok(());
         }
         self.has_further = false;
-        let Some(further) = self.rest.take_further()? else { return Ok(()) };
+        let Some(further) = self.idle.take_further()? else { return Ok(()) };
         self.printer.own(&OwnLine::Further { turn: further.turn })?;
         self.questions.begin_turn(further.turn);
         self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))

@@ -41,7 +41,7 @@ pub struct ConverseConfig {
     /// Whether the program may request files in its working directory.
     pub files: bool,
     /// How long the process stays idle after a turn, to run the agent's next turn. 0: each turn has its own process.
-    /// Not every protocol allows it: see [`Protocol::can_rest`].
+    /// Not every protocol allows it: see [`Protocol::can_be_idle`].
     pub rest_ms: u64,
 }
 

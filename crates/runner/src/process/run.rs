@@ -8,9 +8,9 @@
 //! | [`spool`] | reading: `look`; a full disk: `empty_spool`; the end: `remove` |
 //! | [`tell`] | the FIFOs of the run folder: `ask_to_stop` (supervisor), `tell` (`converse` process) |
 //! | `further_turn.rs` | a further turn in the same process: `ask`, `when_asked` |
-//! | `resting.rs` | an idle process: `dismiss`, `stop_and_remove` |
+//! | `idle_processes.rs` | an idle process: `dismiss`, `stop_and_remove` |
 //!
-//! `resting.rs` also wraps a run whose process may stay idle: see `RestableRun` there. The pump of the application calls
+//! `idle_processes.rs` also wraps a run whose process may stay idle: see `ReusableRun` there. The pump of the application calls
 //! `next` for each further piece of output.
 
 mod spool;
@@ -62,7 +62,7 @@ pub(super) struct ProcessRun {
 
 /// Whether the process stays idle for a further turn after this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rest {
+enum BecomesIdle {
     Never,
     NotYet,
     /// The turn has ended, and this is the length of its output in bytes.
@@ -132,8 +132,8 @@ impl ProcessRun {
     }
 
     /// Notices the end of the turn even if the process stays idle.
-    pub(super) fn that_may_rest(self) -> Self {
-        Self { part: SpoolPart { rest: Rest::NotYet, ..self.part }, ..self }
+    pub(super) fn that_may_become_idle(self) -> Self {
+        Self { part: SpoolPart { idle: BecomesIdle::NotYet, ..self.part }, ..self }
     }
 
     /// Sets how many bytes were saved before the server was restarted.
@@ -172,9 +172,9 @@ impl ProcessRun {
 
     /// The length of the turn's output in bytes, if the turn has ended and the process is idle. A process that is being
     /// stopped is not idle.
-    pub(super) fn rests_at(&self) -> Option<u64> {
-        match self.part.rest {
-            Rest::At(bytes) if !self.cancelled => Some(bytes),
+    pub(super) fn idle_at(&self) -> Option<u64> {
+        match self.part.idle {
+            BecomesIdle::At(bytes) if !self.cancelled => Some(bytes),
             _ => None,
         }
     }
@@ -183,11 +183,11 @@ impl ProcessRun {
     fn lines(&mut self) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         while lines.len() < self.limits.output_lines
-            && self.rests_at().is_none()
+            && self.idle_at().is_none()
             && let Some(line) = self.part.framer.next_line()
         {
-            if self.part.rest != Rest::Never && is_line(&line, OwnLine::RESTS) {
-                self.part.rest = Rest::At(line.end_offset);
+            if self.part.idle != BecomesIdle::Never && is_line(&line, OwnLine::IDLE) {
+                self.part.idle = BecomesIdle::At(line.end_offset);
             }
             lines.push(line);
         }
@@ -251,8 +251,8 @@ impl IAgentRun for ProcessRun {
             if !lines.is_empty() {
                 return Ok(RunOutput::Lines(lines));
             }
-            if self.rests_at().is_some() {
-                return Ok(RunOutput::Ended(RunEnd { rests: true, ..RunEnd::default() }));
+            if self.idle_at().is_some() {
+                return Ok(RunOutput::Ended(RunEnd { idle: true, ..RunEnd::default() }));
             }
             let alive = matches!(self.supervisor, KnownSupervisor::Alive(..));
             if self.part.next_look == NextLook::WhenWoken && alive && self.end.is_none() {

@@ -36,7 +36,7 @@ pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
         .into_iter()
         .flatten()
         .reduce(|first, more| AgentError { text: format!("{}; {}", first.text, more.text), ..first });
-    RunEnd { status, stderr, reaped, error, disk_full, rests: false }
+    RunEnd { status, stderr, reaped, error, disk_full, idle: false }
 }
 
 fn not_started(failure: &ExecFailure) -> AgentError {

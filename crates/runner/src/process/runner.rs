@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::resting::{Home, RestableRun, Resting};
+use super::idle_processes::{Home, IdleProcesses, ReusableRun};
 use super::run::ProcessRun;
 use super::start_supervisor::{Introduction, introduced, start_supervisor};
 use super::watch::{FolderWatch, RunWatcher};
@@ -25,7 +25,7 @@ use crate::run_folder::{
 };
 
 /// A timer cannot represent much longer times.
-const LONGEST_REST: Duration = Duration::from_hours(10 * 365 * 24);
+const LONGEST_IDLE: Duration = Duration::from_hours(10 * 365 * 24);
 
 /// If the program did not print a version, the next probe after this time asks again.
 const ASK_AGAIN: Duration = Duration::from_mins(10);
@@ -43,7 +43,7 @@ pub struct ProcessRunner {
     /// Waits for the supervisors, so that they do not stay as zombies. The server does not wait for this tracker when
     /// it stops, because supervisors outlive it.
     supervisors: TaskTracker,
-    resting: Resting,
+    idle: IdleProcesses,
     probed: Mutex<Option<(Probe, Instant)>>,
 }
 
@@ -52,7 +52,7 @@ impl ProcessRunner {
     pub fn new(config: ProcessConfig, watcher: RunWatcher) -> Result<Self, RunnerError> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.runs)?;
         Ok(Self {
-            resting: Resting::new(config.limits.resting_agents, rest_patience(&config)),
+            idle: IdleProcesses::new(config.limits.resting_agents, idle_patience(&config)),
             config: Arc::new(config),
             watcher,
             supervisors: TaskTracker::new(),
@@ -95,15 +95,15 @@ impl ProcessRunner {
         if rest_ms(&self.config) == 0 {
             return None;
         }
-        let (resting, watcher) = (self.resting.clone(), self.watcher.clone());
-        Some(Home { keeps: true, resting, watcher, agent: order.agent, kind: order.into() })
+        let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
+        Some(Home { keeps: true, idle, watcher, agent: order.agent, kind: order.into() })
     }
 
     /// The home of a process that was started before the server was restarted, perhaps with another configuration. It
     /// may become idle even if the configuration no longer allows that. Then it is ended.
     fn home_of_adopted(&self, order: &TurnOrder) -> Home {
-        let (resting, watcher) = (self.resting.clone(), self.watcher.clone());
-        Home { keeps: false, resting, watcher, agent: order.agent, kind: order.into() }
+        let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
+        Home { keeps: false, idle, watcher, agent: order.agent, kind: order.into() }
     }
 
     /// Adopts a turn that runs in the process of an earlier turn.
@@ -120,7 +120,7 @@ impl ProcessRunner {
         let run =
             self.open(folder, watch, supervisor)?.beginning_at(further.behind, 0).with_committed(committed);
         Ok(match run.when_asked(&further).await? {
-            Some(run) => Adoption::Run(restable(run, Some(self.home_of_adopted(order)))),
+            Some(run) => Adoption::Run(reusable(run, Some(self.home_of_adopted(order)))),
             None => Adoption::Gone,
         })
     }
@@ -129,10 +129,10 @@ impl ProcessRunner {
 #[async_trait]
 impl IAgentRunner for ProcessRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
-        if let Some(run) = self.resting.take(order).await
+        if let Some(run) = self.idle.take(order).await
             && let Some(run) = run.ask(order.run, order.prompt.clone()).await?
         {
-            return Ok(restable(run, self.home(order)));
+            return Ok(reusable(run, self.home(order)));
         }
         let (folder, watch) = self.prepare(order).await?;
         let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
@@ -140,7 +140,7 @@ impl IAgentRunner for ProcessRunner {
         match started.await {
             Ok(supervisor) => {
                 let run = self.open(folder, watch, supervisor)?;
-                Ok(restable(run, self.home(order)))
+                Ok(reusable(run, self.home(order)))
             }
             Err(error) => {
                 // A supervisor that is only slow ends by itself without its folder.
@@ -173,7 +173,7 @@ impl IAgentRunner for ProcessRunner {
         let is_interactive = blocking(move || answers.try_exists()).await?;
         let home = is_interactive.then(|| self.home_of_adopted(order));
         let run = self.open(folder, watch, supervisor)?.with_committed(committed);
-        Ok(Adoption::Run(restable(run, home)))
+        Ok(Adoption::Run(reusable(run, home)))
     }
 
     async fn probe(&self) -> Probe {
@@ -190,11 +190,11 @@ impl IAgentRunner for ProcessRunner {
     }
 
     async fn dismiss(&self, agent: AgentId) {
-        self.resting.dismiss(agent).await;
+        self.idle.dismiss(agent).await;
     }
 
     async fn dismiss_all(&self) {
-        self.resting.dismiss_all().await;
+        self.idle.dismiss_all().await;
     }
 }
 
@@ -229,9 +229,9 @@ impl ProcessRunner {
 }
 
 /// A run whose process is kept in `home` after its turn, if there is one.
-fn restable(run: ProcessRun, home: Option<Home>) -> Box<dyn IAgentRun> {
+fn reusable(run: ProcessRun, home: Option<Home>) -> Box<dyn IAgentRun> {
     match home {
-        Some(home) => Box::new(RestableRun::new(run, home)),
+        Some(home) => Box::new(ReusableRun::new(run, home)),
         None => Box::new(run),
     }
 }
@@ -273,11 +273,11 @@ fn rest_ms(config: &ProcessConfig) -> u64 {
 }
 
 /// The longest time that a process may stay idle, including the graces in which it should end by itself.
-fn rest_patience(config: &ProcessConfig) -> Duration {
+fn idle_patience(config: &ProcessConfig) -> Duration {
     let ProcessLimits { exit_grace_ms, .. } = config.limits;
     // The program is asked to end, then gets SIGTERM, then SIGKILL: one grace each.
     let graces = exit_grace_ms.saturating_mul(3);
-    Duration::from_millis(rest_ms(config).saturating_add(graces)).min(LONGEST_REST)
+    Duration::from_millis(rest_ms(config).saturating_add(graces)).min(LONGEST_IDLE)
 }
 
 /// The standard input of the program, or of the `converse` process.

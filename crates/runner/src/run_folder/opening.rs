@@ -26,7 +26,7 @@ impl Protocol {
     }
 
     /// Whether a program can run another turn after one has ended, and so can be idle between them.
-    pub fn can_rest(self) -> bool {
+    pub fn can_be_idle(self) -> bool {
         matches!(self, Self::Acp | Self::Claude)
     }
 

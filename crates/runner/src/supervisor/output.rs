@@ -39,7 +39,7 @@ const STACK_BYTES: usize = 128 << 10;
 const FLOOD_GAP: Duration = Duration::from_millis(1);
 /// How long the thread pauses in a flood, while the pipe collects output. Without the pause, each line would wake the
 /// thread and then the server. On a busy machine that took most of the agent's share of the processor.
-const FLOOD_REST: Duration = Duration::from_micros(250);
+const FLOOD_PAUSE: Duration = Duration::from_micros(250);
 
 /// What the copier must do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
@@ -171,7 +171,7 @@ impl<W: Write> Copier<W> {
             match self.copy_some(READ_BYTES)? {
                 Some(0) => return Ok(()),
                 // No pause for large pieces: they have been collected already.
-                Some(read) if pace.is_flood(Instant::now()) && read < READ_BYTES / 2 => self.rest(),
+                Some(read) if pace.is_flood(Instant::now()) && read < READ_BYTES / 2 => self.pause_in_flood(),
                 Some(_) | None => {}
             }
         }
@@ -196,9 +196,9 @@ impl<W: Write> Copier<W> {
     }
 
     /// Pauses for a moment, unless the order changes.
-    fn rest(&self) {
+    fn pause_in_flood(&self) {
         let awaited = PollFd::new(&self.shared.changed, PollFlags::IN);
-        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(FLOOD_REST.subsec_nanos()) };
+        let pause = Timespec { tv_sec: 0, tv_nsec: i64::from(FLOOD_PAUSE.subsec_nanos()) };
         // A signal only shortens the pause.
         let _ = poll(&mut [awaited], Some(&pause));
     }

@@ -3,10 +3,10 @@
 mod adoption;
 mod contract;
 mod ends;
+mod idle;
+mod idle_acp;
 mod launch;
 mod leftovers;
 mod limits;
 mod output;
-mod resting;
-mod resting_acp;
 mod support;

@@ -21,7 +21,7 @@
 //! | `agent_…`, `stderr_bytes`, `exit_patience_s` | `ProcessLimits` | `supervisor/` |
 //! | `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `converse/` |
 //! | `changes_…`: the field without `changes_`; `patch_bytes` | `RepositoryLimits` | `repository/` |
-//! | `resting_agents`, `spawn_timeout_s` | `ProcessLimits` | `process/resting.rs`, `process/runner.rs` |
+//! | `resting_agents`, `spawn_timeout_s` | `ProcessLimits` | `process/idle_processes.rs`, `process/runner.rs` |
 //! | `run_gather_us`: `pause`, `run_poll_ms`: `poll` | `WatchLimits` | `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
 //! | `flood_…`: `large_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |

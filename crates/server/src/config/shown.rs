@@ -101,7 +101,7 @@ fn of_process(process: &ProcessBlock) -> Table {
             ("permission_timeout_s", Some((*permission_timeout_s as i64).into())),
             ("permission_default", Some(unanswered.into())),
             ("files", is_acp.then(|| (*files).into())),
-            ("rest_s", protocol.can_rest().then(|| (*rest_s as i64).into())),
+            ("rest_s", protocol.can_be_idle().then(|| (*rest_s as i64).into())),
         ]));
     }
     shown

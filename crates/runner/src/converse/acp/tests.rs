@@ -128,9 +128,9 @@ fn a_turn_is_a_session_and_a_prompt_until_its_answer() {
         [.., OwnLine::Sent { id: 3, method: Cow::Borrowed("session/prompt") }]
     ));
     talk.line(&json!({ "method": "session/update", "params": {} }));
-    assert!(!talk.out.over && !talk.out.rests);
+    assert!(!talk.out.over && !talk.out.idle);
     talk.line(&json!({ "id": 3, "result": { "stopReason": "end_turn" } }));
-    assert!(talk.out.rests);
+    assert!(talk.out.idle);
 }
 
 #[test]

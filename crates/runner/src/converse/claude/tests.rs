@@ -56,18 +56,18 @@ const SUCCESS: &str = r#"{"is_error":false,"type":"result","subtype":"success"}"
 #[test]
 fn a_program_that_has_done_what_it_was_asked_rests_and_takes_more() {
     let (mut conversation, out) = heard(&[SUCCESS]);
-    assert!(out.rests && !out.over);
+    assert!(out.idle && !out.over);
     let mut out = Outbox::default();
     conversation.further_turn("And now?".to_owned(), &mut out);
     conversation.line(br#"{"type":"system","subtype":"init"}"#, &mut out);
     assert!(said(&out)[0].contains(r#""content":"And now?""#));
-    assert!(!out.over && !out.rests);
+    assert!(!out.over && !out.idle);
     conversation.line(SUCCESS.as_bytes(), &mut out);
-    assert!(out.rests);
+    assert!(out.idle);
 }
 
 #[test]
-fn a_program_that_has_failed_or_goes_on_by_itself_does_not_rest() {
+fn a_program_that_has_failed_or_goes_on_by_itself_does_not_become_idle() {
     let task = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b"}]}"#;
     let none = r#"{"type":"system","subtype":"background_tasks_changed","tasks":[]}"#;
     let started = r#"{"type":"system","subtype":"task_started","task_id":"b","is_backgrounded":true}"#;
@@ -83,10 +83,10 @@ fn a_program_that_has_failed_or_goes_on_by_itself_does_not_rest() {
         &[task, none, SUCCESS],
     ] {
         let (_, out) = heard(lines);
-        assert!(out.over && !out.rests, "{lines:?}");
+        assert!(out.over && !out.idle, "{lines:?}");
     }
     let slow = r#"{"type":"system","subtype":"task_started","task_id":"b","is_backgrounded":false}"#;
-    assert!(heard(&[slow, SUCCESS]).1.rests, "that is a tool which takes its time");
+    assert!(heard(&[slow, SUCCESS]).1.idle, "that is a tool which takes its time");
 }
 
 #[test]

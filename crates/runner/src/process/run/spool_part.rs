@@ -1,6 +1,6 @@
 //! A spool may serve several runs: the first turn of a process, and each further one.
 
-use super::{NextLook, Rest};
+use super::{BecomesIdle, NextLook};
 use crate::{FramerLimits, LineFramer};
 
 /// The part of a spool that belongs to one run, and how far it has been read. Everything else in a
@@ -18,7 +18,7 @@ pub(super) struct SpoolPart {
     pub(super) next_look: NextLook,
     /// The framer has returned everything, including the unfinished last line.
     pub(super) finished: bool,
-    pub(super) rest: Rest,
+    pub(super) idle: BecomesIdle,
 }
 
 impl SpoolPart {
@@ -32,7 +32,7 @@ impl SpoolPart {
             framer: LineFramer::new(framer),
             next_look: NextLook::Now,
             finished: false,
-            rest: Rest::Never,
+            idle: BecomesIdle::Never,
         }
     }
 

@@ -135,7 +135,7 @@ fn converse(protocol: Protocol) -> ConverseBlock {
         permission_timeout_s: 600,
         permission_default: Unanswered::Reject,
         files: true,
-        rest_s: if protocol.can_rest() { 60 } else { 0 },
+        rest_s: if protocol.can_be_idle() { 60 } else { 0 },
     }
 }
 

@@ -84,7 +84,7 @@ impl ConverseKeys {
                 format!("files: not used with format = {:?}, only with \"acp\"", format.name),
             ));
         }
-        if self.rest_s.is_some() && !usual.protocol.can_rest() {
+        if self.rest_s.is_some() && !usual.protocol.can_be_idle() {
             return Err((
                 "rest_s",
                 format!(

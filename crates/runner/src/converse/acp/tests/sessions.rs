@@ -36,7 +36,7 @@ fn chunk() -> Value {
 fn a_further_prompt_goes_to_the_same_session() {
     let (mut talk, prompt) = prompted(&forgetful());
     talk.answer(&prompt, &json!({ "stopReason": "end_turn" }));
-    assert!(talk.out.rests && !talk.out.over);
+    assert!(talk.out.idle && !talk.out.over);
     talk.conversation.further_turn("And now?".to_owned(), &mut talk.out);
     let further = talk.only();
     assert_eq!(further["method"], "session/prompt");
@@ -62,17 +62,17 @@ fn a_further_turn_says_which_agent_it_is_before_it_is_asked() {
 
 #[test]
 fn an_agent_that_has_failed_rests_only_where_no_other_process_could_go_on() {
-    for (agent, code, rests) in
+    for (agent, code, idle) in
         [(forgetful(), -32603, true), (forgetful(), LOGIN_REQUIRED, false), (loads(), -32603, false)]
     {
         let (mut talk, prompt) = prompted(&agent);
         talk.refuse(&prompt, code, "Overloaded");
-        assert_eq!((talk.out.rests, talk.out.over), (rests, !rests), "{agent} {code}");
+        assert_eq!((talk.out.idle, talk.out.over), (idle, !idle), "{agent} {code}");
     }
 }
 
 #[test]
-fn an_agent_that_speaks_unasked_does_not_rest_unless_its_session_would_be_lost() {
+fn an_agent_that_speaks_unasked_does_not_become_idle_unless_its_session_would_be_lost() {
     let usage =
         json!({ "method": "session/update", "params": { "update": { "sessionUpdate": "usage_update" } } });
     for (agent, ends) in [(forgetful(), false), (loads(), true)] {

@@ -9,7 +9,7 @@ use crate::run_folder::{FurtherTurn, RunFolder};
 
 /// Whether the program is idle, and until when.
 #[derive(Debug)]
-pub(super) struct Rest {
+pub(super) struct IdleTime {
     folder: RunFolder,
     /// The turn that runs, or ran last.
     turn: u64,
@@ -23,7 +23,7 @@ enum State {
     AtWork,
     /// Its turn has ended, but some of its output may not be read yet.
     Done,
-    Resting {
+    Idle {
         until: Instant,
     },
 }
@@ -37,7 +37,7 @@ pub(super) enum AfterTurn {
     MustEnd,
 }
 
-impl Rest {
+impl IdleTime {
     pub(super) fn new(folder: RunFolder, turn: u64, most_ms: u64) -> Self {
         let most = (0 < most_ms).then_some(Duration::from_millis(most_ms));
         Self { folder, turn, most, state: State::AtWork }
@@ -49,29 +49,29 @@ impl Rest {
     }
 
     /// Makes the program idle if its turn has ended and that was not asked before. `None` otherwise.
-    pub(super) fn begin_if_due(&mut self, now: Instant, may_rest: bool) -> Option<AfterTurn> {
+    pub(super) fn begin_if_due(&mut self, now: Instant, may_be_idle: bool) -> Option<AfterTurn> {
         if self.state != State::Done {
             return None;
         }
-        let until = self.most.filter(|_| may_rest).and_then(|most| now.checked_add(most));
-        self.state = until.map_or(State::AtWork, |until| State::Resting { until });
+        let until = self.most.filter(|_| may_be_idle).and_then(|most| now.checked_add(most));
+        self.state = until.map_or(State::AtWork, |until| State::Idle { until });
         Some(if until.is_some() { AfterTurn::Idle } else { AfterTurn::MustEnd })
     }
 
     /// Ends the idle time. Returns whether the program was idle.
     pub(super) fn end(&mut self) -> bool {
-        let rested = self.is_resting();
+        let was_idle = self.is_idle();
         self.state = State::AtWork;
-        rested
+        was_idle
     }
 
-    pub(super) fn is_resting(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.until().is_some()
     }
 
     pub(super) fn until(&self) -> Option<Instant> {
         match self.state {
-            State::Resting { until } => Some(until),
+            State::Idle { until } => Some(until),
             State::AtWork | State::Done => None,
         }
     }
@@ -82,7 +82,7 @@ impl Rest {
     /// # Errors
     /// If the further turn cannot be read.
     pub(super) fn take_further(&mut self) -> io::Result<Option<FurtherTurn>> {
-        if !self.is_resting() {
+        if !self.is_idle() {
             return Ok(None);
         }
         let further: Option<FurtherTurn> = self.folder.read(RunFolder::FURTHER)?;
@@ -98,49 +98,49 @@ impl Rest {
 mod tests {
     use super::*;
 
-    fn rest(most_ms: u64) -> (tempfile::TempDir, Rest) {
+    fn idle(most_ms: u64) -> (tempfile::TempDir, IdleTime) {
         let folder = tempfile::tempdir().unwrap();
-        let rest = Rest::new(RunFolder::at(folder.path()), 3, most_ms);
-        (folder, rest)
+        let idle = IdleTime::new(RunFolder::at(folder.path()), 3, most_ms);
+        (folder, idle)
     }
 
-    fn write(rest: &Rest, turn: u64) {
+    fn write(idle: &IdleTime, turn: u64) {
         let further = FurtherTurn { turn, prompt: "And now?".to_owned(), behind: 7, stderr_begins: 0 };
-        rest.folder.write(RunFolder::FURTHER, &further).unwrap();
+        idle.folder.write(RunFolder::FURTHER, &further).unwrap();
     }
 
-    fn taken(rest: &mut Rest) -> Option<u64> {
-        rest.take_further().unwrap().map(|further| further.turn)
+    fn taken(idle: &mut IdleTime) -> Option<u64> {
+        idle.take_further().unwrap().map(|further| further.turn)
     }
 
-    fn begin(rest: &mut Rest) -> Option<AfterTurn> {
-        rest.note_turn_ended();
-        rest.begin_if_due(Instant::now(), true)
-    }
-
-    #[test]
-    fn a_turn_is_taken_once_and_only_by_a_program_that_rests() {
-        let (_folder, mut rest) = rest(1000);
-        write(&rest, 4);
-        assert_eq!(taken(&mut rest), None, "its turn has not ended");
-        assert_eq!(begin(&mut rest), Some(AfterTurn::Idle));
-        assert_eq!(taken(&mut rest), Some(4));
-        assert!(!rest.is_resting());
-        assert_eq!(rest.begin_if_due(Instant::now(), true), None, "it is at work");
-        assert_eq!(begin(&mut rest), Some(AfterTurn::Idle));
-        assert_eq!(taken(&mut rest), None, "it was asked that already");
-        write(&rest, 5);
-        assert!(rest.end() && !rest.end());
-        assert_eq!(taken(&mut rest), None, "it rests no more");
+    fn begin(idle: &mut IdleTime) -> Option<AfterTurn> {
+        idle.note_turn_ended();
+        idle.begin_if_due(Instant::now(), true)
     }
 
     #[test]
-    fn a_program_that_is_not_to_rest_does_not() {
-        let (_folder, mut never) = rest(0);
+    fn a_turn_is_taken_once_and_only_by_an_idle_program() {
+        let (_folder, mut idle) = idle(1000);
+        write(&idle, 4);
+        assert_eq!(taken(&mut idle), None, "its turn has not ended");
+        assert_eq!(begin(&mut idle), Some(AfterTurn::Idle));
+        assert_eq!(taken(&mut idle), Some(4));
+        assert!(!idle.is_idle());
+        assert_eq!(idle.begin_if_due(Instant::now(), true), None, "it is at work");
+        assert_eq!(begin(&mut idle), Some(AfterTurn::Idle));
+        assert_eq!(taken(&mut idle), None, "it was asked that already");
+        write(&idle, 5);
+        assert!(idle.end() && !idle.end());
+        assert_eq!(taken(&mut idle), None, "it is not idle any more");
+    }
+
+    #[test]
+    fn a_program_that_is_not_to_be_idle_is_not() {
+        let (_folder, mut never) = idle(0);
         assert_eq!(begin(&mut never), Some(AfterTurn::MustEnd));
-        let (_folder, mut rest) = rest(1000);
-        rest.note_turn_ended();
-        assert_eq!(rest.begin_if_due(Instant::now(), false), Some(AfterTurn::MustEnd));
-        assert_eq!(rest.until(), None);
+        let (_folder, mut idle) = idle(1000);
+        idle.note_turn_ended();
+        assert_eq!(idle.begin_if_due(Instant::now(), false), Some(AfterTurn::MustEnd));
+        assert_eq!(idle.until(), None);
     }
 }

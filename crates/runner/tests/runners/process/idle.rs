@@ -57,7 +57,7 @@ fn prompts(bench: &Bench) -> Vec<String> {
 
 async fn said(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     let (lines, end) = rest(run).await;
-    assert!(end.rests, "{end:?}");
+    assert!(end.idle, "{end:?}");
     texts(&lines)
 }
 
@@ -188,7 +188,7 @@ async fn a_process_that_is_cancelled_while_it_rests_goes_on_to_its_end() {
     assert_eq!(said(&mut run).await, FIRST);
     run.cancel().await.unwrap();
     let (lines, end) = rest(&mut run).await;
-    assert_eq!((texts(&lines).len(), end.rests), (0, false));
+    assert_eq!((texts(&lines).len(), end.idle), (0, false));
     run.leave().await;
     bench.assert_nothing_left().await;
     assert!(!bench.run_folder().exists());
@@ -204,7 +204,7 @@ async fn a_program_that_does_not_end_when_it_has_waited_long_enough_is_ended() {
     for keeps in [true, false] {
         let runner = bench.runner();
         let mut run = runner.start(&bench.order).await.unwrap();
-        assert!(rest(&mut run).await.1.rests);
+        assert!(rest(&mut run).await.1.idle);
         if keeps {
             run.leave().await;
         }
@@ -242,7 +242,7 @@ async fn what_is_said_between_two_turns_is_of_neither() {
 }
 
 #[tokio::test]
-async fn a_program_that_is_within_a_line_with_its_result_does_not_rest() {
+async fn a_program_that_is_within_a_line_with_its_result_does_not_become_idle() {
     let bench = bench();
     bench.script(&format!(
         "read -r line; printf '%s\\n%s' '{RESULT}' 'a line that '; sleep 0.2; echo ends; cat > asked; exit 4"
@@ -324,7 +324,7 @@ async fn what_was_said_in_a_process_that_has_ended_meanwhile_is_read() {
     let mut bench = bench();
     let folder = told_alone(&mut bench).await;
     until("it was asked", || prompts(&bench).len() == 2).await;
-    until("it rests again", || {
+    until("it is idle again", || {
         fs::read_to_string(folder.join("stdout")).unwrap().matches("rests").count() == 2
     })
     .await;
@@ -388,7 +388,7 @@ async fn whoever_does_not_hear_is_ended_and_another_one_asked() {
 }
 
 #[tokio::test]
-async fn a_program_without_anybody_who_speaks_with_it_cannot_rest() {
+async fn a_program_without_anybody_who_speaks_with_it_cannot_be_idle() {
     let bench =
         Bench::new(r#"echo '{"tokenrail":"rests"}'; until [ -e go ]; do sleep 0.01; done; echo more"#);
     let mut run = bench.start().await;

@@ -19,7 +19,7 @@ case "$line" in
 esac
 done"#;
 
-const RESTS: &str = r#"{"tokenrail":"rests"}"#;
+const IDLE: &str = r#"{"tokenrail":"rests"}"#;
 
 fn bench() -> Bench {
     let mut bench = Bench::new(SCRIPT);
@@ -54,9 +54,9 @@ fn asked(bench: &Bench) -> Vec<(String, String)> {
 
 async fn said(run: &mut Box<dyn IAgentRun>) -> Vec<String> {
     let (lines, end) = rest(run).await;
-    assert!(end.rests, "{end:?}");
+    assert!(end.idle, "{end:?}");
     let texts = texts(&lines);
-    assert_eq!(texts.last().unwrap(), RESTS);
+    assert_eq!(texts.last().unwrap(), IDLE);
     texts
 }
 
@@ -80,7 +80,7 @@ async fn a_turn_follows_in_the_process_and_the_session_of_the_one_before() {
         r#"{"tokenrail":"agent","name":"an-agent"}"#,
         r#"{"tokenrail":"sent","id":4,"method":"session/prompt"}"#,
         r#"{"jsonrpc":"2.0","id":4,"result":{"stopReason":"end_turn"}}"#,
-        RESTS,
+        IDLE,
     ];
     assert_eq!(said(&mut run).await, second);
     run.leave().await;

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, no_process_is_left, write_script};
-use crate::resting::{opens_while_down, send, turns, until_none_is_left};
+use crate::idle::{opens_while_down, send, turns, until_none_is_left};
 
 /// Prints its process id, the number of prompts in its session, and the prompt. The first word of the prompt says what
 /// it does. Its first argument says what it can do with an earlier session.

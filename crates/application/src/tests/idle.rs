@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 
 /// Prints one word, and idles after the gate was opened.
-fn rests(gate: &Arc<Notify>) -> ScriptedRunner {
-    ScriptedRunner::new([vec![Step::line("close a"), Step::Gate(Arc::clone(gate)), Step::Rest]])
+fn becomes_idle(gate: &Arc<Notify>) -> ScriptedRunner {
+    ScriptedRunner::new([vec![Step::line("close a"), Step::Gate(Arc::clone(gate)), Step::Idle]])
 }
 
 async fn until_nothing_runs(h: &Harness) {
@@ -22,9 +22,9 @@ async fn until_nothing_runs(h: &Harness) {
 }
 
 /// A service with an agent whose process idles after its first turn.
-async fn rested() -> (Harness, AgentId) {
+async fn idle_after_its_turn() -> (Harness, AgentId) {
     let gate = Arc::new(Notify::new());
-    let h = harness(rests(&gate));
+    let h = harness(becomes_idle(&gate));
     let id = h.launch("hi").await;
     gate.notify_one();
     (h, id)
@@ -32,7 +32,7 @@ async fn rested() -> (Harness, AgentId) {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_process_rests_has_ended() {
-    let (h, id) = rested().await;
+    let (h, id) = idle_after_its_turn().await;
     assert_eq!(words(&h.watch(id).await), ["user hi", "result completed -"]);
     until_nothing_runs(&h).await;
     assert_eq!((h.runner.cancels(), h.runner.discards()), (0, 1));
@@ -42,7 +42,7 @@ async fn a_turn_whose_process_rests_has_ended() {
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_comes_while_the_end_is_saved_leaves_nothing_that_rests() {
     let gate = Arc::new(Notify::new());
-    let h = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(rests(&gate)), tiny_limits());
+    let h = harness_with(Arc::new(MemoryStore::new(7)), Arc::new(becomes_idle(&gate)), tiny_limits());
     let id = h.launch("hi").await;
     h.wait_for(id, |_| true).await;
     for _ in 0..20 {
@@ -60,7 +60,7 @@ async fn a_cancel_that_comes_while_the_end_is_saved_leaves_nothing_that_rests() 
 #[tokio::test(start_paused = true)]
 async fn a_process_that_could_not_be_stopped_before_is_stopped_when_it_rests() {
     let gate = Arc::new(Notify::new());
-    let h = harness(rests(&gate));
+    let h = harness(becomes_idle(&gate));
     let id = h.launch("hi").await;
     h.wait_for(id, |_| true).await;
     h.runner.fail_messages(2);
@@ -72,7 +72,7 @@ async fn a_process_that_could_not_be_stopped_before_is_stopped_when_it_rests() {
 
 #[tokio::test(start_paused = true)]
 async fn who_cancels_or_deletes_an_agent_leaves_nothing_that_rests() {
-    let (h, id) = rested().await;
+    let (h, id) = idle_after_its_turn().await;
     h.watch(id).await;
     until_nothing_runs(&h).await;
     h.service.cancel(id).await.unwrap();

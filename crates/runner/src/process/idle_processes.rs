@@ -26,7 +26,7 @@ const STOP_PAUSE: Duration = Duration::from_millis(200);
 /// An idle process only saves the time of another start. So a restarted server does not adopt idle processes: it ends
 /// them.
 #[derive(Clone)]
-pub(super) struct Resting {
+pub(super) struct IdleProcesses {
     most: usize,
     /// How long a process may stay idle before the server ends it. It should have ended by itself earlier.
     patience: Duration,
@@ -68,7 +68,7 @@ impl From<&TurnOrder> for Kind {
 }
 
 /// A run whose process may stay idle until the next turn of its agent.
-pub(super) struct RestableRun {
+pub(super) struct ReusableRun {
     run: ProcessRun,
     home: Home,
 }
@@ -77,23 +77,23 @@ pub(super) struct RestableRun {
 pub(super) struct Home {
     /// False if the process may have been started with another configuration, or was cancelled: it ends with its turn.
     pub(super) keeps: bool,
-    pub(super) resting: Resting,
+    pub(super) idle: IdleProcesses,
     pub(super) watcher: RunWatcher,
     pub(super) agent: AgentId,
     pub(super) kind: Kind,
 }
 
-impl RestableRun {
+impl ReusableRun {
     pub(super) fn new(run: ProcessRun, home: Home) -> Self {
-        Self { run: run.that_may_rest(), home }
+        Self { run: run.that_may_become_idle(), home }
     }
 
     /// Leaves a turn that has ended. An idle process is kept for the next turn; otherwise the run folder is removed.
     async fn keep_or_remove(&mut self) -> io::Result<()> {
         let Self { run, home } = self;
-        let Some(rests_at) = run.rests_at() else { return run.remove().await };
+        let Some(idle_at) = run.idle_at() else { return run.remove().await };
         let next = match run.reopen(home.watcher.clone()).await {
-            Ok(next) => next.beginning_at(run.begins() + rests_at, 0),
+            Ok(next) => next.beginning_at(run.begins() + idle_at, 0),
             Err(error) => {
                 // Nothing can watch the process, so it is not kept.
                 run.dismiss().await;
@@ -101,13 +101,13 @@ impl RestableRun {
             }
         };
         let is_worth_it = home.keeps && !next.keeps_spool() && !next.fills_disk();
-        home.resting.keep(home.agent, home.kind.clone(), next, is_worth_it);
+        home.idle.keep(home.agent, home.kind.clone(), next, is_worth_it);
         Ok(())
     }
 }
 
 #[async_trait]
-impl IAgentRun for RestableRun {
+impl IAgentRun for ReusableRun {
     async fn next(&mut self) -> Result<RunOutput, RunnerError> {
         self.run.next().await
     }
@@ -133,7 +133,7 @@ impl IAgentRun for RestableRun {
     }
 }
 
-impl Resting {
+impl IdleProcesses {
     pub(super) fn new(most: usize, patience: Duration) -> Self {
         Self { most, patience, tasks: TaskTracker::new(), agents: Arc::default() }
     }
@@ -150,10 +150,10 @@ impl Resting {
         let mut agents = self.lock();
         agents.came += 1;
         let came = agents.came;
-        let (resting, is_gone) = (self.clone(), gone.clone().drop_guard());
+        let (idle, is_gone) = (self.clone(), gone.clone().drop_guard());
         self.tasks.spawn(async move {
-            Rester(Some(run)).wait(claimed, resting.patience).await;
-            resting.forget(agent, came);
+            IdleTask(Some(run)).wait(claimed, idle.patience).await;
+            idle.forget(agent, came);
             drop(is_gone);
         });
         let claim = Some(claim).filter(|_| is_worth_it);
@@ -245,9 +245,9 @@ impl Entry {
 }
 
 /// The task of an idle process. If the task is dropped, as when the server stops, the process is asked to end.
-struct Rester(Option<ProcessRun>);
+struct IdleTask(Option<ProcessRun>);
 
-impl Rester {
+impl IdleTask {
     async fn wait(mut self, mut claimed: oneshot::Receiver<oneshot::Sender<ProcessRun>>, patience: Duration) {
         let Some(run) = &mut self.0 else { return };
         let until = sleep(patience);
@@ -275,7 +275,7 @@ impl Rester {
     }
 }
 
-impl Drop for Rester {
+impl Drop for IdleTask {
     fn drop(&mut self) {
         if let Some(run) = &self.0 {
             run.ask_to_stop_now();
