@@ -54,7 +54,7 @@ impl Answerer {
                 world.fail(format!("Q4: {answer:?} was answered after {:?}: {told:?}", began.elapsed()));
             }
             if matches!(told, Err(Refusal::OptionUnknown { .. })) {
-                self.check_known(service, world, agent, &answer.question);
+                self.check_known(service, world, agent, &answer.request_id);
             }
             self.check(world, agent, &answer, told).await;
         }
@@ -77,7 +77,7 @@ impl Answerer {
             _ => Some(self.dice.pick(&OPTIONS)),
         };
         let reply = PermissionReply::of(option.map(str::to_owned));
-        Some(PermissionAnswer { question: String::clone(question), reply })
+        Some(PermissionAnswer { request_id: String::clone(question), reply })
     }
 
     /// The run knows this permission request. If it was sent before the server was restarted, clients are told so too.
@@ -100,22 +100,22 @@ impl Answerer {
         answer: &PermissionAnswer,
         told: Result<AnswerOutcome, Refusal>,
     ) {
-        let PermissionAnswer { question, reply } = answer;
+        let PermissionAnswer { request_id, reply } = answer;
         let option = reply.first_option();
         world.sync(agent);
         let saved =
-            world.lock().ledgers.get(&agent).and_then(|ledger| ledger.questions.get(question).cloned());
+            world.lock().ledgers.get(&agent).and_then(|ledger| ledger.questions.get(request_id).cloned());
         let life = world.lock().life;
         match told {
             Ok(AnswerOutcome::Settled) => {
                 world.reach("an answer settled a question");
-                if self.seen.get(question).is_some_and(|seen| *seen < life) {
+                if self.seen.get(request_id).is_some_and(|seen| *seen < life) {
                     world.reach("a question of before a crash was answered");
                 }
                 if saved != Some(QuestionSoFar::Settled(option.map(str::to_owned))) {
                     world.fail(format!("Q1: {answer:?} is told to have settled it, and it is {saved:?}"));
                 }
-                let first = world.lock().settled.insert((agent, question.clone()));
+                let first = world.lock().settled.insert((agent, request_id.clone()));
                 if !first {
                     world.fail(format!("Q2: {answer:?} is told to have settled what another one has"));
                 }
@@ -127,15 +127,15 @@ impl Answerer {
                     world.fail(format!("Q3: {answer:?} is told not to have been offered"));
                 }
             }
-            Err(Refusal::QuestionUnknown(_)) => {
+            Err(Refusal::RequestUnknown(_)) => {
                 world.fail(format!("Q3: {answer:?} is told never to have been asked, and it is {saved:?}"));
             }
-            Err(Refusal::QuestionSettled(_)) => {
+            Err(Refusal::RequestSettled(_)) => {
                 world.reach("an answer came too late");
-                if world.asks(agent, question) {
+                if world.asks(agent, request_id) {
                     // The agent may be about to be stopped.
                     sleep(STOPPING).await;
-                    if world.asks(agent, question) {
+                    if world.asks(agent, request_id) {
                         world.fail(format!("Q3: {answer:?} is told to come too late, and the agent waits"));
                     }
                 }

@@ -61,7 +61,7 @@ pub(crate) fn needs(service: &AgentService, world: &World) -> Result<(), String>
         let ledgers = &world.lock().ledgers;
         ledgers.get(&question.agent).is_some_and(|ledger| ledger.questions.contains_key(&question.request_id))
     };
-    for question in service.open_questions(None, usize::MAX).items {
+    for question in service.list_open_requests(None, usize::MAX).items {
         if is_saved(&question) {
             continue;
         }

@@ -293,8 +293,8 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::TypeMissing
         | Refusal::CwdNotAllowed(_)
         | Refusal::CursorAhead { .. }
-        | Refusal::QuestionUnknown(_)
-        | Refusal::QuestionSettled(_)
+        | Refusal::RequestUnknown(_)
+        | Refusal::RequestSettled(_)
         | Refusal::TurnUnknown(_)
         | Refusal::TurnStarted(_)
         | Refusal::OptionUnknown { .. }

@@ -242,7 +242,7 @@ impl IAgentRun for SimRun {
         let mut state = self.world.lock();
         let now = state.now_ms();
         if let Some(process) = state.processes.get_mut(&self.key) {
-            process.answer(now, &answer.question, answer.reply.first_option());
+            process.answer(now, &answer.request_id, answer.reply.first_option());
         }
         if self.stopped {
             state.fail("Q5: an agent was given an answer after it was asked to stop");

@@ -276,7 +276,7 @@ async fn settle(service: &AgentService, world: &World) {
     if released.is_err() || stats.active_agents != 0 {
         world.fail(format!("liveness: the server still holds {stats:?}"));
     }
-    if let Some(question) = service.open_questions(None, 1).items.first() {
+    if let Some(question) = service.list_open_requests(None, 1).items.first() {
         world.fail(format!("N2: nothing runs, and {question:?} is told to be open"));
     }
     if stats.invariant_violations != 0 {

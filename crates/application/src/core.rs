@@ -20,7 +20,7 @@ use crate::limits::Limits;
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
 use crate::planted::{self, Bug};
-use crate::questions::Answering;
+use crate::requests_of_run::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
 use crate::token_bucket::TokenBucket;

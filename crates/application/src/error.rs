@@ -41,9 +41,9 @@ pub enum Refusal {
     #[error("the idempotency key was already used with a different request; use a new key")]
     KeyReused,
     #[error("the agent has no permission request {0}")]
-    QuestionUnknown(String),
+    RequestUnknown(String),
     #[error("the permission request {0} is no longer open")]
-    QuestionSettled(String),
+    RequestSettled(String),
     #[error("not an option of this permission request; its options: {known}")]
     OptionUnknown { known: String },
     #[error("the agent has no turn {0}")]

@@ -18,7 +18,7 @@
 //! | `agent_task` | one task for each agent that has something to run, turn after turn |
 //! | `pump` | one run: reads its output, saves it, announces what is saved, and stops it |
 //! | `recorder` | gives each parsed event its number and its place in a message |
-//! | `questions` | the permission requests of one run, and the answers to them |
+//! | `requests_of_run` | the permission requests of one run, and the answers to them |
 //! | `timers`, `verdict` | which timeout of a turn expires next; how a turn ended |
 //! | `full_since` | how long the disk has been full |
 //!
@@ -76,9 +76,9 @@ mod open_requests;
 mod outside;
 mod planted;
 mod pump;
-mod questions;
 mod recorder;
 mod renderings;
+mod requests_of_run;
 mod service;
 mod stats;
 mod stretches;

@@ -7,7 +7,7 @@
 //! | this one | the loop: `run`, `carry`, `lines`, `progress`; a batch: `put_off`, `take`, `begin_save`, `after_save` |
 //! | [`finish`] | the end of a run: `finish`, `end_without_room`, `flush`, `leave` |
 //! | [`stop`] | `stop_as_told`, `stop`, `carry_out`, `flood`, `ask_to_stop`, `until_gone`, `abort` |
-//! | [`answers`] | permission requests: `answer`, `find_known_questions`, `update_needs`, `tell_settled` |
+//! | [`answers`] | permission requests: `answer`, `find_known_requests`, `update_needs`, `tell_settled` |
 //! | [`own_turns`] | a turn that the agent begins by itself: `begin_own_turns` |
 //! | [`full_disk`] | space for the journal: `may_give_back`, `give_back` |
 //! | [`waits`] | none: the futures that the loop waits for |
@@ -29,7 +29,7 @@ use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreErr
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::answers::{Answers, RequestsOfRun};
+use self::answers::{Answers, OpenRequestsOfRun};
 use self::full_disk::FullDisk;
 use self::stop::{Signal, Stopping, close_signal, due, stop_signal};
 use self::waits::{Waits, expiry};
@@ -99,7 +99,7 @@ impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
         let PumpStart { core, control, tail, recorder, run, turn, channels, ran_ms } = start;
         let TurnChannels { cancel, answers } = channels;
-        let answers = Answers::new(answers, RequestsOfRun { core: Arc::clone(&core), agent: turn.agent });
+        let answers = Answers::new(answers, OpenRequestsOfRun { core: Arc::clone(&core), agent: turn.agent });
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.run.turn_timeout);
         Self {
@@ -211,7 +211,7 @@ impl Pump {
             self.check_bounds(line.end_offset, now).await;
         }
         self.times.note_closed(self.recorder.close().is_some(), Instant::now());
-        self.find_known_questions();
+        self.find_known_requests();
         Ok(())
     }
 
@@ -276,12 +276,12 @@ impl Pump {
     /// Begins to save everything that was taken from the recorder. No other batch may be in flight.
     fn begin_save(&mut self, append: Append) {
         let mark = self.recorder.mark();
-        let questions = self.recorder.questions();
-        let (mut settled, mut changes) = (questions.take_settled(), questions.take_changes());
+        let requests = self.recorder.requests();
+        let (mut settled, mut changes) = (requests.take_settled(), requests.take_changes());
         // These three do nothing: they are bugs that only the simulation plants.
         planted::only_if_planted(Bug::ToldBeforeSaved, || self.tell_settled(mem::take(&mut settled)));
         planted::only_if_planted(Bug::NeedsBeforeSaved, || {
-            self.answers.requests.apply(mem::take(&mut changes));
+            self.answers.open.apply(mem::take(&mut changes));
         });
         planted::only_if_planted(Bug::AnnounceBeforeCommit, || announce(&self.core, &self.tail, &append));
         let (core, full_since) = (Arc::clone(&self.core), Arc::clone(&self.full_disk.since));

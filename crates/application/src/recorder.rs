@@ -31,7 +31,7 @@ use self::offsets::Offsets;
 use self::pending::Pending;
 use self::turn::RecordedTurn;
 use crate::planted::{self, Bug, is_planted};
-use crate::questions::Questions;
+use crate::requests_of_run::RunRequests;
 
 /// How many bytes of an overlong line its error shows.
 const SHOWN_BYTES: usize = 200;
@@ -51,7 +51,7 @@ pub(crate) struct Recorder {
     pending: Pending,
     offsets: Offsets,
     session: Option<SessionId>,
-    questions: Questions,
+    requests: RunRequests,
 }
 
 /// The part of a line after the start of another turn. It belongs to that turn.
@@ -87,7 +87,7 @@ impl Recorder {
             pending: Pending::default(),
             offsets: Offsets::new(committed),
             session: None,
-            questions: Questions::default(),
+            requests: RunRequests::default(),
         }
     }
 
@@ -143,10 +143,10 @@ impl Recorder {
                 Said::OwnTurn => self.turn.close = None,
                 // Even if the line is not new: a permission request stays open when the server restarts.
                 Said::Asked(request) if is_new || planted::unless(Bug::QuestionsNotReadAgain) => {
-                    self.questions.ask(request, is_new, now);
+                    self.requests.ask(request, is_new, now);
                 }
                 // `Pump::begin_save` takes what is settled, and `after_save` reports it.
-                Said::Settled { question, reply } => self.questions.settle(question, reply, is_new),
+                Said::Settled { request_id, reply } => self.requests.settle(request_id, reply, is_new),
                 Said::Session(session) => self.hear_session(&session, is_new, end_offset, now),
                 Said::Event(body) if is_new => self.record(body, end_offset, now),
                 Said::End { message, outcome, rest } if is_new => {
@@ -214,8 +214,8 @@ impl Recorder {
         self.offsets.has_caught_up() || is_planted(Bug::AnswersBeforeReplay)
     }
 
-    pub(crate) fn questions(&mut self) -> &mut Questions {
-        &mut self.questions
+    pub(crate) fn requests(&mut self) -> &mut RunRequests {
+        &mut self.requests
     }
 
     /// The agent's own result of the turn. `None` until the agent reports one.

@@ -14,7 +14,7 @@ mod needs;
 mod outage;
 mod pacing;
 mod panics;
-mod questions;
+mod permissions;
 mod recovery;
 mod refusals;
 mod turns;

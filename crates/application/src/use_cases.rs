@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | a new agent | `launch`, `create`, `converse`, `replay`, `import` |
 //! | an agent that exists | `send`, `answer`, `cancel`, `edit`, `delete` |
-//! | reading | `read`, `turns`, `message_status`, `questions`, `follow`, `types`, `changes` |
+//! | reading | `read`, `turns`, `message_status`, `open_requests`, `follow`, `types`, `changes` |
 //! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
 //!
 //! `keys` is shared: it makes sure that a repeated command is done once.
@@ -22,7 +22,7 @@ mod import;
 mod keys;
 mod launch;
 mod message_status;
-mod questions;
+mod open_requests;
 mod read;
 mod recover;
 mod reparse;

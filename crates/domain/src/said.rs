@@ -20,7 +20,7 @@ pub enum Said {
     /// The agent sent a permission request and waits for the reply. A separate event tells clients about it.
     Asked(Box<PermissionRequest>),
     /// A permission request is no longer open.
-    Settled { question: String, reply: PermissionReply },
+    Settled { request_id: String, reply: PermissionReply },
     /// After a [`Said::Close`], the agent started another turn without a prompt from Tokenrail. Message ordinals start
     /// again at 0.
     OwnTurn,

@@ -113,7 +113,7 @@ impl IMessageParser for AcpParser {
             (Some("session/update"), _) => self.update(&fields::read(message.params), said),
             (Some("session/request_permission"), Some(_)) => {
                 let params: Params<'_> = fields::read(message.params);
-                self.tool(From::Question, params.tool_call, said);
+                self.tool(From::Permission, params.tool_call, said);
             }
             (Some("fs/read_text_file" | "fs/write_text_file" | "$/cancel_request"), _) => {}
             (Some(method), _) => said.push(notice(method, JsonText::new_unchecked(text))),

@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 
 use tokenrail_domain::{AgentError, EventBody, JsonText, Notice, PermissionOption, PermissionRequest, Said};
-use tokenrail_ports::{Choosable, OwnFailure, OwnLine, PermissionQuestion};
+use tokenrail_ports::{Choosable, OwnFailure, OwnLine, PermissionRequestLine};
 
 use crate::{errors, line};
 
@@ -44,10 +44,10 @@ impl OwnLines {
                 said.push(Said::Asked(Box::new(asked(request))));
             }
             OwnLine::PermissionResolved(resolution) => {
-                let question = resolution.request_id.clone();
-                self.open.remove(&question);
+                let request_id = resolution.request_id.clone();
+                self.open.remove(&request_id);
                 said.push(told(Notice::PERMISSION_RESOLVED, text));
-                said.push(Said::Settled { question, reply: resolution.reply() });
+                said.push(Said::Settled { request_id, reply: resolution.reply() });
             }
             OwnLine::SessionLost { .. } => said.push(told(SESSION_LOST, text)),
             OwnLine::Idle {}
@@ -68,8 +68,8 @@ impl OwnLines {
     }
 }
 
-fn asked(question: &PermissionQuestion) -> PermissionRequest {
-    let PermissionQuestion {
+fn asked(request: &PermissionRequestLine) -> PermissionRequest {
+    let PermissionRequestLine {
         request_id,
         tool_call_id,
         tool_name,
@@ -79,7 +79,7 @@ fn asked(question: &PermissionQuestion) -> PermissionRequest {
         expires_at,
         default_option_id,
         accepts,
-    } = question;
+    } = request;
     PermissionRequest {
         id: request_id.clone(),
         call: tool_call_id.clone(),

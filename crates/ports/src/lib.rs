@@ -36,7 +36,9 @@ pub use append::{Append, TurnStep};
 pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
-pub use own_line::{Choosable, OptionKind, OwnFailure, OwnLine, PermissionQuestion, Resolution, ResolvedBy};
+pub use own_line::{
+    Choosable, OptionKind, OwnFailure, OwnLine, PermissionRequestLine, Resolution, ResolvedBy,
+};
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use repository::{
     ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,

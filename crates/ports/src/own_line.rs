@@ -29,7 +29,7 @@ pub enum OwnLine {
     /// The agent requests a permission.
     // Serde cannot deserialize a tagged enum that contains a `RawValue`.
     #[serde(skip_deserializing)]
-    PermissionRequest(PermissionQuestion),
+    PermissionRequest(PermissionRequestLine),
     /// The permission request is no longer open.
     PermissionResolved(Resolution),
     /// The turn has ended, and the process is idle until the next turn. As bytes: [`OwnLine::IDLE`].
@@ -57,7 +57,7 @@ pub enum OwnLine {
 /// A permission request.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct PermissionQuestion {
+pub struct PermissionRequestLine {
     pub request_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
@@ -229,7 +229,7 @@ mod tests {
             is_final: true,
             ..OwnFailure::new(ErrorClass::RateLimit, "upstream_refused", "no".to_owned())
         };
-        let question = PermissionQuestion {
+        let request = PermissionRequestLine {
             request_id: "1-1".to_owned(),
             tool_call_id: Some("t".to_owned()),
             tool_name: "Write".to_owned(),
@@ -240,17 +240,17 @@ mod tests {
             default_option_id: Some("n".to_owned()),
             accepts: Accepts { note: true, text: false, several: true },
         };
-        let older = PermissionQuestion {
+        let older = PermissionRequestLine {
             asked_at: None,
             expires_at: None,
             default_option_id: None,
             accepts: Accepts::default(),
-            ..question.clone()
+            ..request.clone()
         };
         for (line, written) in [
             (OwnLine::Sent { id: 1, method: "a/b".into() }, r#""sent","id":1,"method":"a/b"}"#),
             (
-                OwnLine::PermissionRequest(question),
+                OwnLine::PermissionRequest(request),
                 r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}],"askedAt":"2026-11-21T22:10:00.000Z","expiresAt":"2026-11-21T22:20:00.014Z","defaultOptionId":"n","accepts":{"note":true,"several":true}}"#,
             ),
             (

@@ -127,7 +127,7 @@ impl PastTurn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionAnswer {
     /// The id of the permission request.
-    pub question: String,
+    pub request_id: String,
     pub reply: PermissionReply,
 }
 

@@ -32,7 +32,7 @@
 //! | `frames`, `blocks`, `json` | the formats that carry a vocabulary: WebSocket frames, event streams, JSON |
 //! | `websocket` | what all WebSockets share, and the path of their bytes to the socket |
 //! | `events`, `turn_events` | reads a range of an agent's events, or those of one turn |
-//! | `questions` | permission requests, as the notices in a journal contain them |
+//! | `permission_notices` | permission requests, as the notices in a journal contain them |
 //! | `record`, `lineage` | a turn as one document; the parent of each message |
 //! | `export`, `import` | an agent as one file |
 //! | `hex` | bytes as hexadecimal text |
@@ -63,8 +63,8 @@ mod listen;
 mod metrics;
 mod openapi;
 mod peer;
+mod permission_notices;
 mod query;
-mod questions;
 mod record;
 mod refusals;
 mod resource;

@@ -12,7 +12,7 @@
 //! | [`acp`], [`claude`], [`codex`] | the protocols, selected by [`protocols`] |
 //! | [`rpc`] | reads the fields of JSON messages |
 //! | [`raw_object`] | the messages of a program, of which only a few fields are used |
-//! | [`questions`] | the open permission requests, their options and deadlines |
+//! | [`pending_requests`] | the open permission requests, their options and deadlines |
 //! | [`answers`] | what the server sends to a running conversation |
 //! | [`idle`] | between two turns: how long the program stays idle, and which turn follows |
 //! | [`printed`] | prints the program's output, and this process's own lines between its lines |
@@ -33,10 +33,10 @@ mod exchange;
 mod exec;
 mod force;
 mod idle;
+mod pending_requests;
 mod printed;
 mod program;
 mod protocols;
-mod questions;
 mod raw_object;
 mod rpc;
 
@@ -48,7 +48,7 @@ use std::process::ExitCode;
 use tokenrail_ports::IClock;
 
 pub use self::exec::exec_for;
-use self::questions::Questions;
+use self::pending_requests::PendingRequests;
 use crate::run_folder::{Opening, Protocol, RunFolder};
 
 /// Runs the program through its turn, and through the further turns that it receives while it is idle.
@@ -75,6 +75,6 @@ fn run(protocol: Protocol, run_folder: &Path, program: &[OsString], clock: &dyn 
     let mut opening = Vec::new();
     io::stdin().lock().read_to_end(&mut opening)?;
     let opening: Opening = serde_json::from_slice(&opening)?;
-    let questions = Questions::new(&opening, clock);
-    exchange::run((protocol, opening), questions, &RunFolder::at(run_folder), program)
+    let requests = PendingRequests::new(&opening, clock);
+    exchange::run((protocol, opening), requests, &RunFolder::at(run_folder), program)
 }

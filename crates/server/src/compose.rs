@@ -171,7 +171,7 @@ fn process_runner(
         interrupt: *interrupt,
         converse: converse.map(|converse| ConverseConfig {
             protocol: converse.protocol,
-            question_timeout_ms: in_ms(converse.permission_timeout_s),
+            permission_timeout_ms: in_ms(converse.permission_timeout_s),
             unanswered: converse.permission_default,
             files: converse.files,
             rest_ms: in_ms(converse.rest_s),

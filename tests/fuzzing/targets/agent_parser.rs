@@ -85,7 +85,7 @@ fn size(said: &Said) -> usize {
             let options = request.options.iter().map(|option| option.id.len() + option.name.len());
             request.id.len() + request.tool.len() + request.input.as_str().len() + options.sum::<usize>()
         }
-        Said::Settled { question, reply } => {
+        Said::Settled { request_id: question, reply } => {
             let PermissionReply { options, text, note } = reply;
             let texts = options.iter().chain(text).chain(note);
             question.len() + texts.map(String::len).sum::<usize>()

@@ -11,23 +11,23 @@ use super::Pump;
 use crate::core::Core;
 use crate::open_requests::RequestChange;
 use crate::planted::{self, Bug, is_planted};
-use crate::questions::{Answered, Answering};
+use crate::requests_of_run::{Answered, Answering};
 
 /// The answers to the agent's permission requests.
 pub(super) struct Answers {
     pub(super) incoming: mpsc::Receiver<Answering>,
     /// The answers that were handed on to the agent. Their clients wait to learn whether they counted.
     given: Vec<Answering>,
-    pub(super) requests: RequestsOfRun,
+    pub(super) open: OpenRequestsOfRun,
 }
 
 /// The agent's permission requests among the open ones. A dropped pump leaves none there.
-pub(super) struct RequestsOfRun {
+pub(super) struct OpenRequestsOfRun {
     pub(super) core: Arc<Core>,
     pub(super) agent: AgentId,
 }
 
-impl Drop for RequestsOfRun {
+impl Drop for OpenRequestsOfRun {
     fn drop(&mut self) {
         // After a shutdown the agent keeps waiting, so nothing has changed for clients.
         if !self.core.closing.is_cancelled() && self.core.open_requests.clear(self.agent) {
@@ -36,7 +36,7 @@ impl Drop for RequestsOfRun {
     }
 }
 
-impl RequestsOfRun {
+impl OpenRequestsOfRun {
     fn tell(&self) {
         self.core.tell_status(self.agent, AgentStatus::Running, self.core.now());
     }
@@ -49,8 +49,8 @@ impl RequestsOfRun {
 }
 
 impl Answers {
-    pub(super) fn new(incoming: mpsc::Receiver<Answering>, requests: RequestsOfRun) -> Self {
-        Self { incoming, given: Vec::new(), requests }
+    pub(super) fn new(incoming: mpsc::Receiver<Answering>, open: OpenRequestsOfRun) -> Self {
+        Self { incoming, given: Vec::new(), open }
     }
 }
 
@@ -61,7 +61,7 @@ impl Pump {
         let objection = match self.stopping.why {
             // An agent that is being stopped must not receive any further permission.
             Some(_) if planted::unless(Bug::AnswersAfterStop) => Some(Answered::NotOpen),
-            _ => self.recorder.questions().objection(&answering.answer),
+            _ => self.recorder.requests().objection(&answering.answer),
         };
         if let Some(objection) = objection {
             // The client may have disconnected meanwhile.
@@ -87,17 +87,17 @@ impl Pump {
 
     /// After a restart, and once all output that the journal has is read again: the permission requests in it that are
     /// open.
-    pub(super) fn find_known_questions(&mut self) {
+    pub(super) fn find_known_requests(&mut self) {
         if self.recorder.has_caught_up() && planted::unless(Bug::NeedsNotReadAgain) {
-            self.answers.requests.apply(self.recorder.questions().take_known());
+            self.answers.open.apply(self.recorder.requests().take_known());
         }
     }
 
     /// Notes which permission requests are open now that an append is saved.
     pub(super) fn update_needs(&mut self, saved: &Append, changes: Vec<RequestChange>) {
-        self.find_known_questions();
+        self.find_known_requests();
         let steps = || saved.parts().map(|part| &part.step);
-        let RequestsOfRun { core, agent } = &self.answers.requests;
+        let OpenRequestsOfRun { core, agent } = &self.answers.open;
         let asks = changes.iter().any(|change| matches!(change, RequestChange::Asked { .. }));
         let has_changed = match steps().last() {
             // Nobody waits for the answers any more.
@@ -112,16 +112,16 @@ impl Pump {
             // The store has put an archived agent back into the lists.
             core.tell_edited(*agent, AgentStatus::Running, core.now());
         } else if has_changed {
-            self.answers.requests.tell();
+            self.answers.open.tell();
         }
     }
 
     /// Reports to the clients what came of their answers, as far as that is saved. They wait in `AgentService::answer`.
     pub(super) fn tell_settled(&mut self, settled: Vec<(String, PermissionReply)>) {
-        for (question, reply) in settled {
+        for (request_id, reply) in settled {
             let all = mem::take(&mut self.answers.given);
             let (settled, waiting): (Vec<_>, Vec<_>) =
-                all.into_iter().partition(|answering| is_answer_to(answering, &question));
+                all.into_iter().partition(|answering| is_answer_to(answering, &request_id));
             self.answers.given = waiting;
             tell_one(settled, &reply);
         }
@@ -140,6 +140,6 @@ fn tell_one(answers: Vec<Answering>, settled_by: &PermissionReply) {
     }
 }
 
-fn is_answer_to(answering: &Answering, question: &str) -> bool {
-    answering.answer.question == question || is_planted(Bug::AnswerOfAnother)
+fn is_answer_to(answering: &Answering, request_id: &str) -> bool {
+    answering.answer.request_id == request_id || is_planted(Bug::AnswerOfAnother)
 }

@@ -36,7 +36,7 @@ impl Recorder {
     /// were open at the mark are abandoned. Returns how many bytes of output are lost.
     pub(crate) fn abandon_since(&mut self, mark: &Mark, now: Timestamp) -> u64 {
         self.pending.clear();
-        self.questions.forget_unsaved();
+        self.requests.forget_unsaved();
         self.turn = mark.turn.clone();
         self.next = mark.next;
         self.assembler = Assembler::default();

@@ -174,7 +174,10 @@ fn question(word: &str, rest: &str, said: &mut Vec<Said>) {
     } else {
         said.push(about_question(Notice::PERMISSION_RESOLVED));
         let reply = PermissionReply::of(words.next());
-        said.push(Said::Settled { question, reply: PermissionReply { note: words.next(), ..reply } });
+        said.push(Said::Settled {
+            request_id: question,
+            reply: PermissionReply { note: words.next(), ..reply },
+        });
     }
 }
 

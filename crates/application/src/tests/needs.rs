@@ -79,10 +79,10 @@ async fn each_change_of_the_open_requests_is_told() {
     let mut reader = h.service.lifecycle_events();
     let id = h.launch("go").await;
     for question in ["1-1", "1-2"] {
-        until(|| h.service.open_questions(None, 1).items.iter().any(|open| open.request_id == question))
+        until(|| h.service.list_open_requests(None, 1).items.iter().any(|open| open.request_id == question))
             .await;
         assert_eq!(h.service.needs(id), needs(1));
-        let answer = PermissionAnswer { question: question.to_owned(), reply: PermissionReply::default() };
+        let answer = PermissionAnswer { request_id: question.to_owned(), reply: PermissionReply::default() };
         let _ = h.service.answer(id, answer).await;
     }
     h.watch(id).await;
@@ -129,7 +129,7 @@ async fn an_adopted_agent_says_again_what_it_needs() {
         "once, and what was settled before is not open for a moment"
     );
     let answer =
-        PermissionAnswer { question: "1-2".to_owned(), reply: PermissionReply::of(Some("yes".to_owned())) };
+        PermissionAnswer { request_id: "1-2".to_owned(), reply: PermissionReply::of(Some("yes".to_owned())) };
     second.service.answer(id, answer).await.unwrap();
     second.watch(id).await;
     assert_eq!(told(&mut reader), [(Running, 0), (Completed, 0)]);
@@ -147,7 +147,7 @@ async fn what_an_adopted_agent_has_settled_meanwhile_is_not_needed() {
     second.service.recover().await.unwrap();
     second.wait_for(id, |event| event.sequence.0 == 4).await;
     until_open(&second, id, 1).await;
-    let open = second.service.open_questions(None, 10).items;
+    let open = second.service.list_open_requests(None, 10).items;
     assert_eq!(open.iter().map(|open| open.request_id.as_str()).collect::<Vec<_>>(), ["1-2"]);
 }
 
@@ -168,7 +168,7 @@ async fn a_run_that_ends_leaves_nothing_open() {
                 .service
                 .answer(
                     id,
-                    PermissionAnswer { question: "1-1".to_owned(), reply: PermissionReply::default() },
+                    PermissionAnswer { request_id: "1-1".to_owned(), reply: PermissionReply::default() },
                 )
                 .await;
         }
@@ -187,7 +187,7 @@ async fn the_requests_of_all_agents_are_listed_page_by_page() {
     until_open(&h, second, 2).await;
     let (mut place, mut seen): (Option<RequestPlace>, Vec<_>) = (None, Vec::new());
     for left in [true, false] {
-        let page = h.service.open_questions(place.as_ref(), if left { 3 } else { 100 });
+        let page = h.service.list_open_requests(place.as_ref(), if left { 3 } else { 100 });
         assert_eq!(page.more, left);
         place = page.items.last().map(|open| open.place());
         seen.extend(page.items.iter().map(|open| (open.agent, open.request_id.clone())));

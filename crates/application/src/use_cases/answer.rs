@@ -5,12 +5,12 @@
 //! 1. This file sends the answer to the pump of the running turn (`Control::answers` in `core.rs`), and waits.
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
-//! 4. `converse/exchange.rs` reads it (`read_answers`). `converse/questions.rs` settles the request. One line about that
+//! 4. `converse/exchange.rs` reads it (`read_answers`). `converse/pending_requests.rs` settles the request. One line about that
 //!    goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs` copies into the spool. The
 //!    decision goes to the program in the words of its protocol (`answer` in `converse/claude.rs`, `acp.rs` or
 //!    `codex.rs`).
 //! 5. The line comes back like all output: `process/run.rs` (`next`), `pump.rs` (`lines`), `recorder.rs` (`line`), the
-//!    parser and its `own_lines.rs` (`read`), `recorder.rs` (`hear`), `questions.rs` of this crate (`settle`).
+//!    parser and its `own_lines.rs` (`read`), `recorder.rs` (`hear`), `requests_of_run.rs` of this crate (`settle`).
 //! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`
 //!    (`tell_settled`) replies to this file.
 
@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 use crate::error::{Refusal, ReplyText};
-use crate::questions::{Answered, Answering};
+use crate::requests_of_run::{Answered, Answering};
 use crate::service::AgentService;
 
 /// How often to check whether a running turn can be reached again after a restart.
@@ -42,7 +42,7 @@ impl AgentService {
     /// the same. Returns when the journal shows that the request is settled, or after `limits.answer_timeout_s`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`]; [`Refusal::QuestionUnknown`]; [`Refusal::QuestionSettled`] if another answer came
+    /// [`Refusal::NotFound`]; [`Refusal::RequestUnknown`]; [`Refusal::RequestSettled`] if another answer came
     /// first, the request timed out, or its turn has ended; [`Refusal::OptionUnknown`]; [`Refusal::ReplyNotAccepted`];
     /// [`Refusal::ReplyTooLong`];
     /// [`Refusal::AnswerNotDelivered`] if too many answers are on their way, the agent cannot receive it, or the turn
@@ -56,30 +56,30 @@ impl AgentService {
                 return Err(Refusal::ReplyTooLong { part, limit });
             }
         }
-        let question = answer.question.clone();
+        let request_id = answer.request_id.clone();
         let (reply, replied) = oneshot::channel();
         let until = Instant::now() + self.core.limits.commands.answer_timeout;
         let Some(answers) = self.answers_of(&agent, until).await? else {
-            return Err(not_open(question, agent.turn.next()));
+            return Err(not_open(request_id, agent.turn.next()));
         };
         // If many answers are on their way, this one waits for its turn.
         match timeout_at(until, answers.send(Answering { answer, reply })).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(self.run_ended(question, agent.turn)),
+            Ok(Err(_)) => return Err(self.run_ended(request_id, agent.turn)),
             Err(_) => return Err(Refusal::AnswerNotDelivered),
         }
         drop(answers);
         match timeout_at(until, replied).await {
             Ok(Ok(Answered::Settled)) => Ok(AnswerOutcome::Settled),
             Ok(Ok(Answered::NotDelivered)) => Err(Refusal::AnswerNotDelivered),
-            Ok(Ok(Answered::NotOpen)) => Err(Refusal::QuestionSettled(question)),
+            Ok(Ok(Answered::NotOpen)) => Err(Refusal::RequestSettled(request_id)),
             Ok(Ok(Answered::NoSuchOption { options })) => {
                 Err(Refusal::OptionUnknown { known: options.join(", ") })
             }
             Ok(Ok(Answered::NotAccepted(fault))) => Err(Refusal::ReplyNotAccepted(fault)),
             // Perhaps the next turn has begun meanwhile, and knows only its own permission requests.
-            Ok(Ok(Answered::Unknown)) => Err(not_open(question, self.get(id).await?.turn)),
-            Ok(Err(_)) => Err(self.run_ended(question, agent.turn)),
+            Ok(Ok(Answered::Unknown)) => Err(not_open(request_id, self.get(id).await?.turn)),
+            Ok(Err(_)) => Err(self.run_ended(request_id, agent.turn)),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
     }
@@ -109,23 +109,25 @@ impl AgentService {
 
     /// Either the run has ended before it could report the outcome of an answer, or the server shuts down and the
     /// agent keeps waiting.
-    fn run_ended(&self, question: String, turn: TurnNumber) -> Refusal {
+    fn run_ended(&self, request_id: String, turn: TurnNumber) -> Refusal {
         if self.core.closing.is_cancelled() {
             return Refusal::ShuttingDown;
         }
-        not_open(question, turn.next())
+        not_open(request_id, turn.next())
     }
 }
 
 /// The id of a permission request contains the turn in which it was sent. A request from before `turn` is no longer
 /// open.
-fn not_open(question: String, turn: TurnNumber) -> Refusal {
-    let asked_in = question.split_once('-').and_then(|(turn, number)| {
+fn not_open(request_id: String, turn: TurnNumber) -> Refusal {
+    let asked_in = request_id.split_once('-').and_then(|(turn, number)| {
         number.parse::<u64>().ok()?;
         turn.parse().ok().map(TurnNumber)
     });
     match asked_in {
-        Some(asked_in) if (TurnNumber::FIRST..turn).contains(&asked_in) => Refusal::QuestionSettled(question),
-        _ => Refusal::QuestionUnknown(question),
+        Some(asked_in) if (TurnNumber::FIRST..turn).contains(&asked_in) => {
+            Refusal::RequestSettled(request_id)
+        }
+        _ => Refusal::RequestUnknown(request_id),
     }
 }

@@ -39,7 +39,7 @@ pub(super) enum From {
     /// `tool_call_update`.
     Update,
     /// A permission request. It needs the input to be answered, so the input is complete.
-    Question,
+    Permission,
 }
 
 impl AcpParser {
@@ -65,7 +65,7 @@ impl AcpParser {
         let status = fields::text(update.status).unwrap_or_default();
         call.take(&update, from == From::Begin && status == "pending");
         let grows = from == From::Update && !is_nothing(update.input);
-        let is_known = matches!(&*status, "in_progress" | "completed" | "failed") || from == From::Question;
+        let is_known = matches!(&*status, "in_progress" | "completed" | "failed") || from == From::Permission;
         self.growing = (grows && !is_known).then(|| id.clone().into_owned());
         if is_known {
             self.say_call(&id, said);

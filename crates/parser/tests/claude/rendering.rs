@@ -57,8 +57,8 @@ impl Rendering {
                 let options: Vec<_> = request.options.iter().map(|option| option.id.as_str()).collect();
                 format!("asks {}: {}", request.id, options.join(", "))
             }
-            Said::Settled { question, reply } => {
-                format!("settled {question}: {}", reply.first_option().unwrap_or("by none"))
+            Said::Settled { request_id, reply } => {
+                format!("settled {request_id}: {}", reply.first_option().unwrap_or("by none"))
             }
             Said::OwnTurn => "next turn".to_owned(),
         }

@@ -103,7 +103,7 @@ pub fn notice(subtype: &str) -> EventBody {
 }
 
 /// A permission request that can be answered with `yes` or `no`.
-pub fn question(id: &str, call: Option<&str>) -> EventBody {
+pub fn permission_request(id: &str, call: Option<&str>) -> EventBody {
     let call = call.map_or_else(String::new, |call| format!(r#""toolCallId":"{call}","#));
     let options = r#"[{"optionId":"yes","name":"Yes","kind":"allow_once"},{"optionId":"no","name":"No","kind":"reject_once"}]"#;
     let data = format!(

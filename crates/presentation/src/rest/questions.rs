@@ -23,7 +23,7 @@ pub(crate) async fn questions(api: web::Data<Api>, request: HttpRequest) -> Resu
     let query = Query::of(&request)?;
     let limit = query.page_items(api.config().list_items)?;
     let after = query.get("after").map(dto::question::place).transpose()?;
-    let ListPage { items: questions, more } = api.service().open_questions(after.as_ref(), limit);
+    let ListPage { items: questions, more } = api.service().list_open_requests(after.as_ref(), limit);
     let mut response = HttpResponse::Ok();
     if let Some(last) = questions.last().filter(|_| more) {
         response.insert_header((header::LINK, dto::question::next_questions(last, limit)));

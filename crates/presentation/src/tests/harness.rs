@@ -305,7 +305,7 @@ impl IMessageParser for ScriptParser {
                     r#"{"requestId":"1-1","optionId":"yes","by":"user"}"#,
                 ));
                 Said::Settled {
-                    question: question.to_owned(),
+                    request_id: question.to_owned(),
                     reply: PermissionReply::of(Some(option.to_owned())),
                 }
             }

@@ -21,7 +21,7 @@ pub(crate) struct Answers {
 /// The outcome of an answer.
 pub(crate) struct Answered {
     pub(crate) agent: AgentId,
-    pub(crate) question: String,
+    pub(crate) request_id: String,
     pub(crate) came: Result<PermissionStateDto, Problem>,
 }
 
@@ -33,10 +33,10 @@ impl Answers {
     pub(crate) fn send(&mut self, api: &Api, agent: AgentId, answer: PermissionAnswer) {
         let service = api.service().clone();
         self.on_their_way.push(Box::pin(async move {
-            let question = answer.question.clone();
+            let request_id = answer.request_id.clone();
             let came = service.answer(agent, answer.clone()).await;
             let came = came.map(|outcome| PermissionStateDto::new(answer, outcome)).map_err(Problem::from);
-            Answered { agent, question, came }
+            Answered { agent, request_id, came }
         }));
     }
 

@@ -239,10 +239,10 @@ impl Connection {
     }
 
     fn answered(&mut self, answered: Answered) {
-        let Answered { agent, question, came } = answered;
+        let Answered { agent, request_id, came } = answered;
         match came {
             Ok(state) => self.send("permission", PermissionFrame { agent_id: agent.into(), state }),
-            Err(problem) => self.problem_with(&problem, Some(agent), Some(question)),
+            Err(problem) => self.problem_with(&problem, Some(agent), Some(request_id)),
         }
     }
 
@@ -303,7 +303,7 @@ impl Connection {
         self.problem_with(problem, agent, None);
     }
 
-    fn problem_with(&mut self, problem: &Problem, agent: Option<AgentId>, question: Option<String>) {
+    fn problem_with(&mut self, problem: &Problem, agent: Option<AgentId>, request_id: Option<String>) {
         let Problem { code, detail, errors, head, retry_after_s: _, allow: _ } = problem;
         let message = errors.first().map_or_else(|| detail.clone(), FieldProblem::sentence);
         let frame = ErrorFrame {
@@ -311,7 +311,7 @@ impl Connection {
             message: &message,
             retryable: code.retryable(),
             agent_id: agent.map(Into::into),
-            request_id: question,
+            request_id,
             head: *head,
         };
         self.send("error", frame);

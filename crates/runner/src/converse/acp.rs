@@ -191,8 +191,8 @@ impl Conversation for AcpConversation {
         }
     }
 
-    fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
-        self.permissions.settle(question, choice, out);
+    fn answer(&mut self, key: &str, choice: &Choice, out: &mut Outbox) {
+        self.permissions.settle(key, choice, out);
     }
 
     fn cancel(&mut self, out: &mut Outbox) {

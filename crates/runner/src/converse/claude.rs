@@ -12,7 +12,7 @@ use tokenrail_ports::{Choosable, OptionKind};
 
 use survey::Survey;
 
-use super::conversation::{Choice, Conversation, Outbox, Question};
+use super::conversation::{Choice, Conversation, NewRequest, Outbox};
 use super::raw_object::raw_objects;
 use super::rpc::{read, text};
 
@@ -159,7 +159,7 @@ impl ClaudeConversation {
             suggestions = request.permission_suggestions;
         }
         options.push(Choosable::new(REJECT, "Reject", OptionKind::RejectOnce));
-        out.asked.push(Question {
+        out.asked.push(NewRequest {
             key: id.clone(),
             tool_call_id: call,
             tool_name,
@@ -172,8 +172,8 @@ impl ClaudeConversation {
 
     /// Asks the next question, or sends all answers to the program.
     fn go_on(&mut self, survey: Survey, out: &mut Outbox) {
-        if let Some(question) = survey.next() {
-            out.asked.push(question);
+        if let Some(request) = survey.next() {
+            out.asked.push(request);
             self.surveys.insert(survey.key(), survey);
         } else if let Some(answered) = survey.answered() {
             let response = Decision::Allow { updated_input: &answered, updated_permissions: None };
@@ -225,11 +225,11 @@ impl Conversation for ClaudeConversation {
         }
     }
 
-    fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
-        if let Some(survey) = self.surveys.remove(question) {
+    fn answer(&mut self, key: &str, choice: &Choice, out: &mut Outbox) {
+        if let Some(survey) = self.surveys.remove(key) {
             return self.survey_answered(survey, choice, out);
         }
-        let Some(asked) = self.asked.remove(question) else { return };
+        let Some(asked) = self.asked.remove(key) else { return };
         let response = match choice {
             // The interrupt that follows withdraws the request.
             Choice::TurnCancelled => return,
@@ -250,7 +250,7 @@ impl Conversation for ClaudeConversation {
                 Decision::Deny { message: "The permission request was not answered.".into() }
             }
         };
-        decide(question, response, out);
+        decide(key, response, out);
     }
 
     fn cancel(&mut self, out: &mut Outbox) {

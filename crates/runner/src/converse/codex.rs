@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{Choosable, OptionKind};
 
-use super::conversation::{Choice, Conversation, Outbox, Question};
+use super::conversation::{Choice, Conversation, NewRequest, Outbox};
 use super::raw_object::raw_objects;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
@@ -153,7 +153,7 @@ impl CodexConversation {
         };
         let approval: Approval<'_> = line.params();
         let key = request.get().to_owned();
-        out.asked.push(Question {
+        out.asked.push(NewRequest {
             key: key.clone(),
             tool_call_id: text(approval.item_id),
             tool_name: tool_name.to_owned(),
@@ -206,8 +206,8 @@ impl Conversation for CodexConversation {
         }
     }
 
-    fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
-        let Some(id) = self.asked.remove(question) else { return };
+    fn answer(&mut self, key: &str, choice: &Choice, out: &mut Outbox) {
+        let Some(id) = self.asked.remove(key) else { return };
         let decision = match choice {
             Choice::Option(option) if option == "accept" => "accept",
             Choice::Option(option) if option == "acceptForSession" => "acceptForSession",

@@ -15,8 +15,8 @@ pub(super) trait Conversation {
     /// reads the same line and decides what it means.
     fn line(&mut self, line: &[u8], out: &mut Outbox);
 
-    /// Sends the outcome of a permission request to the program. `question` is the key of the request.
-    fn answer(&mut self, question: &str, choice: &Choice, out: &mut Outbox);
+    /// Sends the outcome of a permission request to the program. `key` is the key of the request.
+    fn answer(&mut self, key: &str, choice: &Choice, out: &mut Outbox);
 
     /// Asks the program to end its turn. Its permission requests are settled before this call.
     fn cancel(&mut self, out: &mut Outbox);
@@ -46,7 +46,7 @@ pub(super) enum Choice {
 
 /// A permission request of the program.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct NewRequest {
     /// Identifies the request within the conversation.
     pub(super) key: String,
     pub(super) tool_call_id: Option<String>,
@@ -64,7 +64,7 @@ pub(super) struct Outbox {
     pub(super) to_program: Vec<u8>,
     /// Lines for the spool.
     pub(super) own: Vec<OwnLine>,
-    pub(super) asked: Vec<Question>,
+    pub(super) asked: Vec<NewRequest>,
     /// The keys of permission requests that the program has withdrawn.
     pub(super) withdrawn: Vec<String>,
     /// The turn has ended, and the program can take another one.

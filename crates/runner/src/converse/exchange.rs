@@ -18,10 +18,10 @@ use super::answers::Answers;
 use super::conversation::{Conversation, Outbox};
 use super::force::Force;
 use super::idle::{AfterTurn, IdleTime};
+use super::pending_requests::{PendingRequests, Settled};
 use super::printed::Printer;
 use super::program::{Deed, Output, Program};
 use super::protocols::conversation_in;
-use super::questions::{Questions, Settled};
 use crate::deadline::passed;
 use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
@@ -36,7 +36,7 @@ const UNKNOWN: u8 = 1;
 /// Runs the program and returns its exit code.
 pub(super) fn run(
     (protocol, opening): (Protocol, Opening),
-    questions: Questions<'_>,
+    requests: PendingRequests<'_>,
     folder: &RunFolder,
     program: &[OsString],
 ) -> io::Result<u8> {
@@ -47,7 +47,7 @@ pub(super) fn run(
     let mut conversation = conversation_in(protocol, opening);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut exchange = Exchange::start(folder, limits, questions, idle, program)?;
+        let mut exchange = Exchange::start(folder, limits, requests, idle, program)?;
         exchange.run(&mut *conversation).await
     })
 }
@@ -61,7 +61,7 @@ struct Exchange<'a> {
     fed: u64,
     printer: Printer<File>,
     answers: Answers,
-    questions: Questions<'a>,
+    requests: PendingRequests<'a>,
     idle: IdleTime,
     /// The server has announced a further turn.
     has_further: bool,
@@ -77,7 +77,7 @@ enum Happening {
     Answers,
     Interrupt,
     Terminate,
-    QuestionDue,
+    RequestDue,
     IdleOver,
     ForceDue,
 }
@@ -86,7 +86,7 @@ impl<'a> Exchange<'a> {
     fn start(
         folder: &RunFolder,
         limits: ConverseLimits,
-        questions: Questions<'a>,
+        requests: PendingRequests<'a>,
         idle: IdleTime,
         program: &[OsString],
     ) -> io::Result<Self> {
@@ -100,7 +100,7 @@ impl<'a> Exchange<'a> {
             fed: 0,
             printer,
             answers: Answers::open(folder)?,
-            questions,
+            requests,
             idle,
             has_further: false,
             interrupt,
@@ -126,8 +126,8 @@ impl<'a> Exchange<'a> {
                     self.cancel(conversation)?;
                     self.program.signal(Signal::TERM);
                 }
-                Happening::QuestionDue => {
-                    while let Some(settled) = self.questions.take_expired(Instant::now()) {
+                Happening::RequestDue => {
+                    while let Some(settled) = self.requests.take_expired(Instant::now()) {
                         self.settle(settled, conversation)?;
                     }
                 }
@@ -154,7 +154,7 @@ impl<'a> Exchange<'a> {
     }
 
     async fn next(&mut self) -> io::Result<Happening> {
-        let (question_due, force_due) = (self.questions.next_deadline(), self.force.due());
+        let (request_due, force_due) = (self.requests.next_deadline(), self.force.due());
         let idle_until = self.idle.until();
         let Self { program, answers, interrupt, terminate, .. } = self;
         tokio::select! {
@@ -162,7 +162,7 @@ impl<'a> Exchange<'a> {
             ready = answers.readable() => ready.map(|()| Happening::Answers),
             _ = interrupt.recv() => Ok(Happening::Interrupt),
             _ = terminate.recv() => Ok(Happening::Terminate),
-            () = passed(question_due) => Ok(Happening::QuestionDue),
+            () = passed(request_due) => Ok(Happening::RequestDue),
             () = passed(idle_until) => Ok(Happening::IdleOver),
             () = passed(force_due) => Ok(Happening::ForceDue),
         }
@@ -211,7 +211,7 @@ impl<'a> Exchange<'a> {
         for message in self.answers.read()? {
             match message {
                 ConverseMessage::Answer(answer) => {
-                    if let Some(settled) = self.questions.answer(answer) {
+                    if let Some(settled) = self.requests.answer(answer) {
                         self.settle(settled, conversation)?;
                     }
                 }
@@ -223,12 +223,12 @@ impl<'a> Exchange<'a> {
 
     /// Cancels the turn as the protocol defines it. A program that is idle ends instead.
     fn cancel(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        self.questions.cancel_turn();
+        self.requests.cancel_turn();
         if self.idle.is_idle() {
             self.end();
             return Ok(());
         }
-        while let Some(settled) = self.questions.take_cancelled() {
+        while let Some(settled) = self.requests.take_cancelled() {
             self.settle(settled, conversation)?;
         }
         self.tell(conversation, |conversation, out| conversation.cancel(out))
@@ -255,15 +255,15 @@ impl<'a> Exchange<'a> {
         for line in &own {
             self.printer.own(line)?;
         }
-        for question in asked {
-            let (line, settled) = self.questions.ask(question, Instant::now());
+        for request in asked {
+            let (line, settled) = self.requests.ask(request, Instant::now());
             self.printer.own(&line)?;
             if let Some(settled) = settled {
                 self.settle(settled, conversation)?;
             }
         }
         for key in withdrawn {
-            if let Some(line) = self.questions.withdraw(&key) {
+            if let Some(line) = self.requests.withdraw(&key) {
                 self.printer.own(&line)?;
             }
         }
@@ -295,8 +295,8 @@ impl<'a> Exchange<'a> {
     /// The turn has ended. Unless it is being cancelled, the program becomes idle and waits for a further turn.
     fn begin_idle_if_due(&mut self) -> io::Result<()> {
         // In the middle of a line the program has more to say. While it waits for an answer, it is still working.
-        let has_said_all = self.printer.is_between_lines() && self.questions.next_deadline().is_none();
-        let may_be_idle = has_said_all && !self.questions.is_cancelled() && self.program.can_be_told();
+        let has_said_all = self.printer.is_between_lines() && self.requests.next_deadline().is_none();
+        let may_be_idle = has_said_all && !self.requests.is_cancelled() && self.program.can_be_told();
         match self.idle.begin_if_due(Instant::now(), may_be_idle) {
             Some(AfterTurn::Idle) => self.printer.own(&OwnLine::Idle {}),
             Some(AfterTurn::MustEnd) => {
@@ -319,7 +319,7 @@ impl<'a> Exchange<'a> {
         self.has_further = false;
         let Some(further) = self.idle.take_further()? else { return Ok(()) };
         self.printer.own(&OwnLine::Further { turn: further.turn })?;
-        self.questions.begin_turn(further.turn);
+        self.requests.begin_turn(further.turn);
         self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
 
@@ -340,7 +340,7 @@ impl<'a> Exchange<'a> {
     fn close_input(&mut self) -> io::Result<()> {
         self.program.close_input();
         self.end();
-        for line in self.questions.close() {
+        for line in self.requests.close() {
             self.printer.own(&line)?;
         }
         Ok(())

@@ -35,7 +35,7 @@ pub struct ProcessConfig {
 pub struct ConverseConfig {
     pub protocol: Protocol,
     /// How long a permission request of the program waits for its answer.
-    pub question_timeout_ms: u64,
+    pub permission_timeout_ms: u64,
     /// The answer if nobody answers in time.
     pub unanswered: Unanswered,
     /// Whether the program may request files in its working directory.

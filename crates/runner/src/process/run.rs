@@ -313,8 +313,10 @@ impl IAgentRun for ProcessRun {
     }
 
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
-        let PermissionAnswer { question, reply } = answer.clone();
-        self.tell(&ConverseMessage::Answer(Answer::new(question, reply))).await.map_err(RunnerError::Contact)
+        let PermissionAnswer { request_id, reply } = answer.clone();
+        self.tell(&ConverseMessage::Answer(Answer::new(request_id, reply)))
+            .await
+            .map_err(RunnerError::Contact)
     }
 
     async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {

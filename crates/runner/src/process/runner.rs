@@ -299,7 +299,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
             line_bytes,
             read_bytes,
             rest_ms: rest_ms(config),
-            question_timeout_ms: converse.question_timeout_ms,
+            permission_timeout_ms: converse.permission_timeout_ms,
             exit_grace_ms,
             open_questions,
             unread_bytes,

@@ -73,7 +73,8 @@ pub(crate) struct ConverseLimits {
     #[serde(default)]
     pub(crate) rest_ms: u64,
     /// How long a permission request waits for its answer.
-    pub(crate) question_timeout_ms: u64,
+    #[serde(rename = "question_timeout_ms")]
+    pub(crate) permission_timeout_ms: u64,
     /// How long the program may take to end after its turn.
     pub(crate) exit_grace_ms: u64,
     /// How many permission requests may be open. A further one is settled at once, as if nobody had answered.
@@ -86,17 +87,29 @@ pub(crate) struct ConverseLimits {
 
 #[cfg(test)]
 impl ConverseLimits {
-    /// Wide enough for every test, except the number of open questions.
+    /// Wide enough for every test, except the number of open permission requests.
     pub(crate) fn for_tests() -> Self {
         Self {
             line_bytes: 1 << 20,
             read_bytes: 1 << 16,
-            question_timeout_ms: 60_000,
+            permission_timeout_ms: 60_000,
             rest_ms: 0,
             exit_grace_ms: 1_000,
             open_questions: 2,
             unread_bytes: 1 << 20,
             file_bytes: 1 << 20,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The `converse` process may be of another release than the server.
+    #[test]
+    fn the_limits_are_written_with_the_names_of_earlier_releases() {
+        let written = serde_json::to_value(ConverseLimits::for_tests()).unwrap();
+        assert_eq!(written["question_timeout_ms"], 60_000, "{written}");
     }
 }

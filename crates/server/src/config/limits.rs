@@ -16,7 +16,7 @@
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs` |
 //! | `model_history_bytes` | `ReadingLimits` | `agent_task/past_turns.rs` |
-//! | `list_agents`: `list_items`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `turns.rs`, `questions.rs` |
+//! | `list_agents`: `list_items`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `turns.rs`, `open_requests.rs` |
 //! | `line_bytes`, `output_lines`, `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `process/run.rs`, `supervisor/` |
 //! | `agent_…`, `stderr_bytes`, `exit_patience_s` | `ProcessLimits` | `supervisor/` |
 //! | `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `converse/` |

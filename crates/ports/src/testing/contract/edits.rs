@@ -3,7 +3,7 @@
 use tokenrail_domain::{Agent, AgentEdit, AgentId, NewName, Timestamp, TurnNumber, TurnOutcome};
 
 use super::{agent_now, launched, running, saved};
-use crate::testing::samples::{WHOLE_LIST, launch, notice, question, queued_turn};
+use crate::testing::samples::{WHOLE_LIST, launch, notice, permission_request, queued_turn};
 use crate::{AgentFilter, ArchivedFilter, Edited, Enqueued, IAgentRepository, IJournal};
 
 fn named(name: &str) -> AgentEdit {
@@ -85,7 +85,7 @@ pub async fn a_permission_request_brings_an_archived_agent_back<S: IJournal + IA
     changed(store, agent.id, AgentEdit { archived: Some(true), ..pinned(true) }).await;
     saved(store, scribe.say(vec![notice("status")])).await;
     assert!(agent_now(store, agent.id).await.archived, "the agent needs nobody");
-    let asks = scribe.say(vec![question("1-1", None)]);
+    let asks = scribe.say(vec![permission_request("1-1", None)]);
     saved(store, asks.clone()).await;
     let now = agent_now(store, agent.id).await;
     assert_eq!((now.archived, now.pinned), (false, true));

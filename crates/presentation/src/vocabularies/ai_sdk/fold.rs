@@ -20,7 +20,7 @@ use tokenrail_domain::{
 use crate::error::Problem;
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{AgentErrorDto, IdText};
-use crate::questions::Approvals;
+use crate::permission_notices::Approvals;
 use crate::vocabularies::ai_sdk::dto::{Chunk, FinishReason, ForeignJson, PartId, StartDto};
 use calls::{CallState, Calls};
 use spoken::{Kind, Spoken};

@@ -14,7 +14,7 @@ use tokenrail_domain::{
 use self::message::{Kind, OpenMessage};
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{IsoTime, plain_text};
-use crate::questions::Approvals;
+use crate::permission_notices::Approvals;
 use crate::turn_events::failure;
 use crate::vocabularies::letta::dto::{
     LettaMessage, LettaSaid, LettaToolCall, LettaToolCalls, StopReasonDto, ToolReturn, UsageStatistics,

@@ -8,7 +8,7 @@ use tokenrail_domain::Accepts;
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::messages::{AskPermission, AskedToolCall};
-use crate::converse::conversation::{Choice, Outbox, Question};
+use crate::converse::conversation::{Choice, NewRequest, Outbox};
 use crate::converse::rpc::{Rpc, read, text};
 
 /// The open permission requests, by their keys. A key is the id of the request, exactly as received.
@@ -71,7 +71,7 @@ impl Permissions {
         let key = id.get().to_owned();
         self.0.insert(key.clone(), asked);
         let call: AskedToolCall<'_> = read(request.tool_call);
-        out.asked.push(Question {
+        out.asked.push(NewRequest {
             key,
             tool_call_id: text(call.tool_call_id),
             tool_name: name_of(&call),
@@ -82,8 +82,8 @@ impl Permissions {
         });
     }
 
-    pub(super) fn settle(&mut self, question: &str, choice: &Choice, out: &mut Outbox) {
-        let Some(Asked { id, reject }) = self.0.remove(question) else { return };
+    pub(super) fn settle(&mut self, key: &str, choice: &Choice, out: &mut Outbox) {
+        let Some(Asked { id, reject }) = self.0.remove(key) else { return };
         let option_id = match choice {
             Choice::Option(option) | Choice::OptionWithNote { option, .. } => Some(option),
             // In this protocol, an answer without an option means that the turn is cancelled.

@@ -20,7 +20,7 @@ fn opening() -> Opening {
         limits: ConverseLimits {
             line_bytes: 1 << 20,
             read_bytes: 1 << 10,
-            question_timeout_ms: 1000,
+            permission_timeout_ms: 1000,
             rest_ms: 0,
             exit_grace_ms: 1000,
             open_questions: 8,
@@ -232,14 +232,14 @@ fn a_question_is_answered_with_the_option_that_was_chosen() {
         (Choice::TurnCancelled, json!({ "outcome": "cancelled" })),
     ] {
         talk.ask(&json!("an id"), &yes_and_no());
-        let question = talk.out.asked.pop().unwrap();
-        assert_eq!((question.tool_name.as_str(), question.tool_call_id.as_deref()), ("execute", Some("c")));
-        assert_eq!(question.input.get(), r#"{"command":"ls"}"#);
-        talk.conversation.answer(&question.key, &choice, &mut talk.out);
+        let request = talk.out.asked.pop().unwrap();
+        assert_eq!((request.tool_name.as_str(), request.tool_call_id.as_deref()), ("execute", Some("c")));
+        assert_eq!(request.input.get(), r#"{"command":"ls"}"#);
+        talk.conversation.answer(&request.key, &choice, &mut talk.out);
         let answer = talk.only();
         assert_eq!((&answer["id"], &answer["result"]["outcome"]), (&json!("an id"), &outcome));
         // A second answer has no effect.
-        talk.conversation.answer(&question.key, &choice, &mut talk.out);
+        talk.conversation.answer(&request.key, &choice, &mut talk.out);
         assert_eq!(talk.said(), [Value::Null; 0]);
     }
 }
@@ -278,9 +278,9 @@ fn what_an_agent_keeps_to_itself_is_described_by_what_it_shows() {
     let call = json!({ "toolCallId": "c", "title": "Set it", "kind": "other", "rawInput": {}, "locations": [], "content": [7] });
     let params = json!({ "toolCall": call, "options": yes_and_no() });
     talk.line(&json!({ "id": 0, "method": "session/request_permission", "params": params }));
-    let question = talk.out.asked.pop().unwrap();
+    let request = talk.out.asked.pop().unwrap();
     assert_eq!(
-        (question.tool_name.as_str(), question.input.get()),
+        (request.tool_name.as_str(), request.input.get()),
         ("Set it", r#"{"title":"Set it","content":[7]}"#)
     );
 }

@@ -12,7 +12,7 @@ use tokenrail_domain::Accepts;
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::REJECT;
-use crate::converse::conversation::Question;
+use crate::converse::conversation::NewRequest;
 
 /// The name of the tool.
 pub(super) const TOOL: &str = "AskUserQuestion";
@@ -76,7 +76,7 @@ impl Survey {
     }
 
     /// The next question; `None` if all are answered.
-    pub(super) fn next(&self) -> Option<Question> {
+    pub(super) fn next(&self) -> Option<NewRequest> {
         let asked = self.asked.get(self.answers.len())?;
         let labels = (1..).zip(&asked.labels);
         let answers = labels.map(|(number, label)| {
@@ -84,7 +84,7 @@ impl Survey {
         });
         let options =
             answers.chain([Choosable::new(REJECT, "Decline to answer", OptionKind::RejectOnce)]).collect();
-        Some(Question {
+        Some(NewRequest {
             key: self.key(),
             tool_call_id: self.call.clone(),
             tool_name: TOOL.to_owned(),

@@ -105,10 +105,10 @@ fn a_program_that_speaks_while_it_rests_is_asked_nothing_more() {
 #[test]
 fn a_question_offers_what_the_program_understands() {
     let (_, out) = asked();
-    let question = &out.asked[0];
-    assert_eq!((question.tool_name.as_str(), question.tool_call_id.as_deref()), ("Write", Some("toolu_1")));
-    assert_eq!(question.input.get(), r#"{"file_path":"/x","content":"\ud83d"}"#, "as given");
-    let kinds: Vec<_> = question.options.iter().map(|option| option.kind).collect();
+    let request = &out.asked[0];
+    assert_eq!((request.tool_name.as_str(), request.tool_call_id.as_deref()), ("Write", Some("toolu_1")));
+    assert_eq!(request.input.get(), r#"{"file_path":"/x","content":"\ud83d"}"#, "as given");
+    let kinds: Vec<_> = request.options.iter().map(|option| option.kind).collect();
     assert_eq!(kinds, [OptionKind::AllowOnce, OptionKind::AllowAlways, OptionKind::RejectOnce]);
 }
 

@@ -98,8 +98,8 @@ fn questions_are_answered_in_the_programs_words() {
         let mut out = Outbox::default();
         let asked = r#"{"id":"a","method":"item/commandExecution/requestApproval","params":{"itemId":"call_1","command":"ls"}}"#;
         conversation.line(asked.as_bytes(), &mut out);
-        let question = &out.asked[0];
-        assert_eq!(question.tool_call_id.as_deref(), Some("call_1"));
+        let request = &out.asked[0];
+        assert_eq!(request.tool_call_id.as_deref(), Some("call_1"));
         let mut out = Outbox::default();
         conversation.answer("\"a\"", &choice, &mut out);
         assert_eq!(

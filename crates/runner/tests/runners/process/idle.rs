@@ -26,7 +26,7 @@ fn bench() -> Bench {
     let mut bench = Bench::new(SCRIPT);
     bench.config.converse = Some(ConverseConfig {
         protocol: Protocol::Claude,
-        question_timeout_ms: 60_000,
+        permission_timeout_ms: 60_000,
         unanswered: Unanswered::Reject,
         files: false,
         rest_ms: 60_000,

@@ -26,7 +26,7 @@ fn bench() -> Bench {
     bench.config.resume_args = Vec::new();
     bench.config.converse = Some(ConverseConfig {
         protocol: Protocol::Acp,
-        question_timeout_ms: 60_000,
+        permission_timeout_ms: 60_000,
         unanswered: Unanswered::Reject,
         files: false,
         rest_ms: 60_000,

@@ -4,7 +4,7 @@ use tokenrail_domain::Notice;
 
 use super::{AiSdk, AiSdkFold, CallState, SdkVersion};
 use crate::fold::Frames;
-use crate::questions::{Question, QuestionNotice, Settling};
+use crate::permission_notices::{AskedPermission, PermissionNotice, Settling};
 use crate::vocabularies::ai_sdk::dto::{Chunk, ForeignJson, NoticeDto, Yes};
 
 impl AiSdkFold {
@@ -12,24 +12,24 @@ impl AiSdkFold {
         let data = NoticeDto { subtype: &notice.subtype, data: ForeignJson(&notice.data) };
         out.frame(&Chunk::Notice { data, transient: Yes });
         if SdkVersion::V6 <= self.version {
-            match QuestionNotice::of(notice) {
-                Some(QuestionNotice::Asked(question)) => self.asked(&question, out),
-                Some(QuestionNotice::Settled(settling)) => self.settled(&settling, out),
+            match PermissionNotice::of(notice) {
+                Some(PermissionNotice::Asked(request)) => self.asked(&request, out),
+                Some(PermissionNotice::Settled(settling)) => self.settled(&settling, out),
                 None => {}
             }
         }
     }
 
     /// The SDK supports permission requests only for a tool call that has no result yet.
-    fn asked(&mut self, question: &Question, out: &mut impl Frames<AiSdk>) {
-        let Some(call) = &question.tool_call_id else { return };
+    fn asked(&mut self, request: &AskedPermission, out: &mut impl Frames<AiSdk>) {
+        let Some(call) = &request.tool_call_id else { return };
         if matches!(self.calls.state(call), Some(CallState::Done | CallState::Cut)) {
             return;
         }
         self.begin_step(out);
-        self.call_made((call, &question.tool_name), &question.input(), None, out);
-        self.approvals.ask(question, call);
-        out.frame(&Chunk::ToolApprovalRequest { approval_id: &question.request_id, tool_call_id: call });
+        self.call_made((call, &request.tool_name), &request.input(), None, out);
+        self.approvals.ask(request, call);
+        out.frame(&Chunk::ToolApprovalRequest { approval_id: &request.request_id, tool_call_id: call });
     }
 
     fn settled(&mut self, settling: &Settling, out: &mut impl Frames<AiSdk>) {

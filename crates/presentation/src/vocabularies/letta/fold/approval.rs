@@ -4,30 +4,30 @@
 use tokenrail_domain::{Event, Notice, event_id};
 
 use super::{LettaFold, LettaFrame};
-use crate::questions::{Question, QuestionNotice, Settling};
+use crate::permission_notices::{AskedPermission, PermissionNotice, Settling};
 use crate::vocabularies::letta::dto::{LettaApproval, LettaSaid, LettaToolCall, LettaToolCalls};
 
 impl LettaFold {
     pub(super) fn notice(&mut self, event: &Event, notice: &Notice, out: &mut Vec<LettaFrame>) {
-        let said = match QuestionNotice::of(notice) {
-            Some(QuestionNotice::Asked(question)) => Some(self.asked(event, question)),
-            Some(QuestionNotice::Settled(settling)) => self.settled(&settling),
+        let said = match PermissionNotice::of(notice) {
+            Some(PermissionNotice::Asked(request)) => Some(self.asked(event, request)),
+            Some(PermissionNotice::Settled(settling)) => self.settled(&settling),
             None => None,
         };
         out.extend(said.map(|said| LettaFrame::Message(Box::new(self.of_event(event, said)))));
     }
 
-    fn asked(&mut self, event: &Event, question: Question) -> LettaSaid {
-        let call = question.call().to_owned();
-        self.approvals.ask(&question, &call);
-        self.asked_in.insert(question.request_id.clone(), format!("message-{}", event_id(self.agent, event)));
+    fn asked(&mut self, event: &Event, request: AskedPermission) -> LettaSaid {
+        let call = request.call().to_owned();
+        self.approvals.ask(&request, &call);
+        self.asked_in.insert(request.request_id.clone(), format!("message-{}", event_id(self.agent, event)));
         let tool_call = LettaToolCall {
-            arguments: Some(question.input().as_str().to_owned()),
-            name: Some(question.tool_name),
+            arguments: Some(request.input().as_str().to_owned()),
+            name: Some(request.tool_name),
             tool_call_id: call,
         };
         let tool_calls = LettaToolCalls::Whole([tool_call.clone()]);
-        LettaSaid::ApprovalRequest { tool_call, tool_calls, request_id: question.request_id }
+        LettaSaid::ApprovalRequest { tool_call, tool_calls, request_id: request.request_id }
     }
 
     fn settled(&mut self, settling: &Settling) -> Option<LettaSaid> {

@@ -6,7 +6,7 @@ use tokenrail_domain::{AgentId, EventBody, PermissionReply, Sequence, Turn, even
 use super::journal::before;
 use crate::api::Api;
 use crate::error::Problem;
-use crate::questions::{Question, QuestionNotice};
+use crate::permission_notices::{AskedPermission, PermissionNotice};
 use crate::vocabularies::letta::dto::Approval;
 
 /// Answers the matching permission request. Returns its turn, and the last event that the client already has.
@@ -16,9 +16,9 @@ pub(super) async fn approved(
     approval: &Approval,
 ) -> Result<(Turn, Sequence), Problem> {
     let turn = newest(api, agent).await?;
-    let meant = question(api, &turn, approval).await?;
-    let (question, asked) = meant.ok_or_else(nothing_asked)?;
-    let option = question.option(approval.approve).map(str::to_owned);
+    let meant = asked(api, &turn, approval).await?;
+    let (request, asked) = meant.ok_or_else(nothing_asked)?;
+    let option = request.option(approval.approve).map(str::to_owned);
     if approval.approve && option.is_none() {
         return Err(Problem::field(
             "messages",
@@ -27,10 +27,10 @@ pub(super) async fn approved(
     }
     // Clients of Letta send a reason to any agent, so one that the request does not accept is no error.
     let reason = approval.reason.clone().filter(|reason| !reason.trim().is_empty());
-    let takes_note = !approval.approve && option.is_some() && question.accepts_note();
+    let takes_note = !approval.approve && option.is_some() && request.accepts_note();
     let note = reason.filter(|_| takes_note);
     let reply = PermissionReply { note, ..PermissionReply::of(option) };
-    let answer = PermissionAnswer { question: question.request_id, reply };
+    let answer = PermissionAnswer { request_id: request.request_id, reply };
     api.service().answer(agent, answer).await?;
     Ok((turn, asked))
 }
@@ -46,21 +46,21 @@ async fn newest(api: &Api, agent: AgentId) -> Result<Turn, Problem> {
 }
 
 /// Finds the newest permission request of a turn that matches the approval, and the number of its event.
-async fn question(
+async fn asked(
     api: &Api,
     turn: &Turn,
     approval: &Approval,
-) -> Result<Option<(Question, Sequence)>, Problem> {
+) -> Result<Option<(AskedPermission, Sequence)>, Problem> {
     let (mut since, mut meant) = (before(turn), None);
     loop {
         // A permission request is not a delta, so this page leaves out most deltas.
         let page = api.service().messages(turn.agent, since, None).await?;
         for event in page.events.iter().filter(|event| event.turn == turn.number) {
             let EventBody::Notice(notice) = &event.body else { continue };
-            let Some(QuestionNotice::Asked(question)) = QuestionNotice::of(notice) else { continue };
+            let Some(PermissionNotice::Asked(request)) = PermissionNotice::of(notice) else { continue };
             let id = format!("message-{}", event_id(turn.agent, event));
-            if approval.is_about(&id, question.call()) {
-                meant = Some((question, event.sequence));
+            if approval.is_about(&id, request.call()) {
+                meant = Some((request, event.sequence));
             }
         }
         if page.up_to <= since || page.head <= page.up_to {

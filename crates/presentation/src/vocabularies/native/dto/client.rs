@@ -114,11 +114,11 @@ fn message_status(payload: &[u8], depth: usize) -> Result<AskedStatus, Mistake> 
 fn permission(payload: &[u8], depth: usize) -> Result<ClientFrame, Mistake> {
     let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
     let agent = fields.agent();
-    let question = fields.required_text("requestId", |_| None);
+    let request_id = fields.required_text("requestId", |_| None);
     let reply = reply(&mut fields);
     fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
     let agent = agent.ok_or_else(|| Mistake::new(unknown_agent(), None))?;
-    Ok(ClientFrame::Permission { agent, answer: PermissionAnswer { question, reply } })
+    Ok(ClientFrame::Permission { agent, answer: PermissionAnswer { request_id, reply } })
 }
 
 fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {

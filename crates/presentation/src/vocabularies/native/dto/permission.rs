@@ -70,7 +70,7 @@ pub(crate) struct PermissionStateDto {
 
 impl PermissionStateDto {
     pub(crate) fn new(answer: PermissionAnswer, outcome: AnswerOutcome) -> Self {
-        let PermissionAnswer { question, reply } = answer;
+        let PermissionAnswer { request_id, reply } = answer;
         let state = match outcome {
             AnswerOutcome::HandedOn => "pending",
             AnswerOutcome::Settled if reply == PermissionReply::default() => "cancelled",
@@ -79,16 +79,16 @@ impl PermissionStateDto {
         let option_id = reply.first_option().map(str::to_owned);
         let option_ids = reply.several_options().map(<[String]>::to_vec);
         let PermissionReply { options: _, text, note } = reply;
-        Self { request_id: question, state, option_id, option_ids, text, note }
+        Self { request_id, state, option_id, option_ids, text, note }
     }
 }
 
-/// Reads an answer to the permission request `question`.
-pub(crate) fn permission(question: String, body: &[u8], depth: usize) -> Result<PermissionAnswer, Problem> {
+/// Reads an answer to the permission request `request_id`.
+pub(crate) fn permission(request_id: String, body: &[u8], depth: usize) -> Result<PermissionAnswer, Problem> {
     let mut fields = Fields::read(body, depth)?;
     let reply = reply(&mut fields);
     fields.finish()?;
-    Ok(PermissionAnswer { question, reply })
+    Ok(PermissionAnswer { request_id, reply })
 }
 
 /// Reads a reply. Whether the request accepts it is not known here.

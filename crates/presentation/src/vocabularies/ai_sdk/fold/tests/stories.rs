@@ -222,7 +222,7 @@ impl Story {
     }
 
     fn asked(&mut self, question: &str, call: Option<&str>) -> &mut Self {
-        self.say(samples::question(question, call))
+        self.say(samples::permission_request(question, call))
     }
 
     fn settled(&mut self, question: &str, option: Option<&str>, by: &str) -> &mut Self {

@@ -136,9 +136,9 @@ pub(super) fn story(case: &str) -> Story {
         "questions" => story
             .say(vec![
                 input(0, 0, "call_1", Some("Bash"), "{}"),
-                samples::question("q1", Some("call_1")),
+                samples::permission_request("q1", Some("call_1")),
                 samples::settled("q1", Some("yes"), "user"),
-                samples::question("q2", None),
+                samples::permission_request("q2", None),
                 samples::settled("q2", None, "timeout"),
                 samples::settled("q0", None, "agent"),
                 text_in(0, 1, "Well."),

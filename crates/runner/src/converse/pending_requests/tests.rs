@@ -10,7 +10,7 @@ use crate::run_folder::ConverseLimits;
 
 static CLOCK: LazyLock<StoppedClock> = LazyLock::new(|| StoppedClock::at(Timestamp(1_795_299_000_000)));
 
-fn questions(unanswered: Unanswered) -> Questions<'static> {
+fn requests(unanswered: Unanswered) -> PendingRequests<'static> {
     let opening = Opening {
         prompt: String::new(),
         session: None,
@@ -21,11 +21,11 @@ fn questions(unanswered: Unanswered) -> Questions<'static> {
         unanswered,
         files: false,
     };
-    Questions::new(&opening, &*CLOCK)
+    PendingRequests::new(&opening, &*CLOCK)
 }
 
-fn question(key: &str) -> Question {
-    Question {
+fn request(key: &str) -> NewRequest {
+    NewRequest {
         key: key.to_owned(),
         tool_call_id: None,
         tool_name: "Write".to_owned(),
@@ -49,22 +49,22 @@ fn answer(request: &str, option: Option<&str>) -> Answer {
 
 #[test]
 fn the_first_answer_that_fits_settles_a_question() {
-    let mut questions = questions(Unanswered::Reject);
-    let (asked, settled) = questions.ask(question("k"), Instant::now());
+    let mut requests = requests(Unanswered::Reject);
+    let (asked, settled) = requests.ask(request("k"), Instant::now());
     assert!(settled.is_none());
     assert!(
         line(&asked).starts_with(r#"{"tokenrail":"permission_request","requestId":"3-1","toolName":"Write""#)
     );
     for wrong in [answer("3-2", Some("yes")), answer("3-1", Some("maybe"))] {
-        assert!(questions.answer(wrong).is_none());
+        assert!(requests.answer(wrong).is_none());
     }
-    let settled = questions.answer(answer("3-1", Some("yes"))).unwrap();
+    let settled = requests.answer(answer("3-1", Some("yes"))).unwrap();
     assert_eq!((settled.key.as_str(), &settled.choice), ("k", &Choice::Option("yes".to_owned())));
     assert_eq!(
         line(&settled.line),
         r#"{"tokenrail":"permission_resolved","requestId":"3-1","optionId":"yes","by":"user"}"#
     );
-    assert!(questions.answer(answer("3-1", Some("no"))).is_none(), "it is settled");
+    assert!(requests.answer(answer("3-1", Some("no"))).is_none(), "it is settled");
 }
 
 #[test]
@@ -82,11 +82,11 @@ fn what_is_answered_beyond_one_option_is_in_the_spool_if_the_request_accepts_it(
         (reply(&[], Some("t"), None), r#""by":"user","text":"t"}"#),
     ] {
         for accepts in [Accepts::default(), all] {
-            let mut questions = questions(Unanswered::Reject);
-            let mut question = Question { accepts, ..question("k") };
-            question.options.push(Choosable::new("also", "Also", OptionKind::AllowOnce));
-            questions.ask(question, Instant::now());
-            let settled = questions.answer(Answer::new("3-1".to_owned(), reply.clone()));
+            let mut requests = requests(Unanswered::Reject);
+            let mut request = NewRequest { accepts, ..request("k") };
+            request.options.push(Choosable::new("also", "Also", OptionKind::AllowOnce));
+            requests.ask(request, Instant::now());
+            let settled = requests.answer(Answer::new("3-1".to_owned(), reply.clone()));
             assert_eq!(settled.is_some(), accepts == all, "{reply:?}");
             let Some(settled) = settled else { continue };
             assert!(line(&settled.line).ends_with(told), "{}", line(&settled.line));
@@ -98,74 +98,74 @@ fn what_is_answered_beyond_one_option_is_in_the_spool_if_the_request_accepts_it(
 #[test]
 fn a_question_that_nobody_answers_is_settled_as_configured() {
     for (unanswered, option) in [(Unanswered::Reject, "no"), (Unanswered::Allow, "yes")] {
-        let mut questions = questions(unanswered);
+        let mut requests = requests(unanswered);
         let now = Instant::now();
-        questions.ask(question("k"), now);
-        let due = questions.next_deadline().unwrap();
+        requests.ask(request("k"), now);
+        let due = requests.next_deadline().unwrap();
         assert_eq!(due, now + Duration::from_mins(1));
-        assert!(questions.take_expired(now).is_none());
-        let settled = questions.take_expired(due).unwrap();
+        assert!(requests.take_expired(now).is_none());
+        let settled = requests.take_expired(due).unwrap();
         assert_eq!(settled.choice, Choice::Option(option.to_owned()), "once, and not for ever");
         assert!(line(&settled.line).ends_with(r#""by":"timeout"}"#));
-        assert_eq!(questions.next_deadline(), None);
+        assert_eq!(requests.next_deadline(), None);
     }
 }
 
 #[test]
 fn a_question_says_until_when_it_waits_and_what_happens_then() {
     for (unanswered, option) in [(Unanswered::Reject, "no"), (Unanswered::Allow, "yes")] {
-        let (asked, _) = questions(unanswered).ask(question("k"), Instant::now());
+        let (asked, _) = requests(unanswered).ask(request("k"), Instant::now());
         let times = r#""askedAt":"2026-11-21T22:10:00.000Z","expiresAt":"2026-11-21T22:11:00.000Z""#;
         let end = format!(r#"],{times},"defaultOptionId":"{option}"}}"#);
         assert!(line(&asked).ends_with(&end), "{}", line(&asked));
     }
-    let none = Question { options: Vec::new(), ..question("k") };
-    let (asked, _) = questions(Unanswered::Allow).ask(none, Instant::now());
+    let none = NewRequest { options: Vec::new(), ..request("k") };
+    let (asked, _) = requests(Unanswered::Allow).ask(none, Instant::now());
     assert!(!line(&asked).contains("defaultOptionId"), "{}", line(&asked));
 }
 
 #[test]
 fn one_question_too_many_is_settled_at_once() {
-    let mut questions = questions(Unanswered::Reject);
+    let mut requests = requests(Unanswered::Reject);
     for key in ["a", "b"] {
-        assert!(questions.ask(question(key), Instant::now()).1.is_none());
+        assert!(requests.ask(request(key), Instant::now()).1.is_none());
     }
-    let (_, settled) = questions.ask(question("c"), Instant::now());
+    let (_, settled) = requests.ask(request("c"), Instant::now());
     assert_eq!(settled.unwrap().key, "c");
-    assert!(questions.answer(answer("3-1", None)).is_some(), "those before it stay open");
+    assert!(requests.answer(answer("3-1", None)).is_some(), "those before it stay open");
 }
 
 #[test]
 fn a_question_is_settled_by_a_cancel_or_taken_back() {
-    let mut questions = questions(Unanswered::Allow);
-    questions.ask(question("a"), Instant::now());
-    questions.ask(question("b"), Instant::now());
-    let taken_back = line(&questions.withdraw("b").unwrap());
+    let mut requests = requests(Unanswered::Allow);
+    requests.ask(request("a"), Instant::now());
+    requests.ask(request("b"), Instant::now());
+    let taken_back = line(&requests.withdraw("b").unwrap());
     assert_eq!(taken_back, r#"{"tokenrail":"permission_resolved","requestId":"3-2","by":"agent"}"#);
-    assert!(questions.withdraw("b").is_none());
-    let cancelled = questions.take_cancelled().unwrap();
+    assert!(requests.withdraw("b").is_none());
+    let cancelled = requests.take_cancelled().unwrap();
     assert_eq!((cancelled.key.as_str(), &cancelled.choice), ("a", &Choice::TurnCancelled));
-    assert!(questions.take_cancelled().is_none());
+    assert!(requests.take_cancelled().is_none());
 }
 
 #[test]
 fn after_a_cancel_nothing_is_open() {
-    let mut questions = questions(Unanswered::Allow);
-    questions.cancel_turn();
-    let settled = questions.ask(question("k"), Instant::now()).1.unwrap();
+    let mut requests = requests(Unanswered::Allow);
+    requests.cancel_turn();
+    let settled = requests.ask(request("k"), Instant::now()).1.unwrap();
     assert_eq!(settled.choice, Choice::TurnCancelled);
     assert!(line(&settled.line).ends_with(r#""by":"cancel"}"#));
-    assert!(questions.answer(answer("3-1", Some("yes"))).is_none());
+    assert!(requests.answer(answer("3-1", Some("yes"))).is_none());
 }
 
 #[test]
 fn where_nobody_can_be_answered_nothing_is_open() {
-    let mut questions = questions(Unanswered::Allow);
-    questions.ask(question("a"), Instant::now());
-    let closed = questions.close();
+    let mut requests = requests(Unanswered::Allow);
+    requests.ask(request("a"), Instant::now());
+    let closed = requests.close();
     assert_eq!(line(&closed[0]), r#"{"tokenrail":"permission_resolved","requestId":"3-1","by":"agent"}"#);
-    assert!(questions.answer(answer("3-1", Some("yes"))).is_none());
-    let settled = questions.ask(question("b"), Instant::now()).1.unwrap();
+    assert!(requests.answer(answer("3-1", Some("yes"))).is_none());
+    let settled = requests.ask(request("b"), Instant::now()).1.unwrap();
     assert_eq!(settled.choice, Choice::Dismissed);
 }
 
@@ -173,7 +173,7 @@ fn where_nobody_can_be_answered_nothing_is_open() {
 fn an_input_that_is_too_long_is_not_shown() {
     let long = format!("\"{}\"", "x".repeat(1 << 18));
     let input = RawValue::from_string(long).unwrap();
-    let asked = questions(Unanswered::Reject).ask(Question { input, ..question("k") }, Instant::now()).0;
+    let asked = requests(Unanswered::Reject).ask(NewRequest { input, ..request("k") }, Instant::now()).0;
     assert!(line(&asked).contains("(262146 bytes, too long to show)"), "{}", line(&asked));
 }
 
@@ -185,7 +185,7 @@ fn what_cannot_be_read_comes_as_a_string() {
         (r#"{"a":"🙂"}"#, r#"{"a":"🙂"}"#),
     ] {
         let input = RawValue::from_string(given.to_owned()).unwrap();
-        let asked = questions(Unanswered::Reject).ask(Question { input, ..question("k") }, Instant::now()).0;
+        let asked = requests(Unanswered::Reject).ask(NewRequest { input, ..request("k") }, Instant::now()).0;
         assert!(line(&asked).contains(&format!(r#""input":{told},"#)), "{}", line(&asked));
     }
 }

@@ -10,15 +10,15 @@ pub(crate) use approvals::Approvals;
 
 /// A notice about a permission request.
 #[derive(Debug)]
-pub(crate) enum QuestionNotice {
-    Asked(Question),
+pub(crate) enum PermissionNotice {
+    Asked(AskedPermission),
     Settled(Settling),
 }
 
 /// A permission request: the agent asks whether it may do something.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Question {
+pub(crate) struct AskedPermission {
     pub(crate) request_id: String,
     #[serde(default)]
     pub(crate) tool_call_id: Option<String>,
@@ -67,7 +67,7 @@ impl Settling {
     }
 }
 
-impl QuestionNotice {
+impl PermissionNotice {
     /// `None` if the notice is about something else, or its data is malformed.
     pub(crate) fn of(notice: &Notice) -> Option<Self> {
         let data = notice.data.as_str();
@@ -79,7 +79,7 @@ impl QuestionNotice {
     }
 }
 
-impl Question {
+impl AskedPermission {
     /// The input with which the agent wants to call the tool.
     pub(crate) fn input(&self) -> JsonText {
         JsonText::new_unchecked(self.input.get())

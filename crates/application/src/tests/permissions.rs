@@ -12,7 +12,10 @@ use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 use crate::{AnswerOutcome, Refusal, ReplyText};
 
 fn answer(question: &str, option: Option<&str>) -> PermissionAnswer {
-    PermissionAnswer { question: question.to_owned(), reply: PermissionReply::of(option.map(str::to_owned)) }
+    PermissionAnswer {
+        request_id: question.to_owned(),
+        reply: PermissionReply::of(option.map(str::to_owned)),
+    }
 }
 
 /// An agent that has sent a permission request. When it is answered, it prints `settled`.
@@ -67,10 +70,10 @@ async fn an_answer_that_came_too_late_is_told_so() {
     // Another client has denied it, or it timed out.
     let (h, id) = asking("settle 1-1 no").await;
     let late = h.service.answer(id, answer("1-1", Some("yes"))).await;
-    assert!(matches!(late, Err(Refusal::QuestionSettled(_))), "{late:?}");
+    assert!(matches!(late, Err(Refusal::RequestSettled(_))), "{late:?}");
     h.watch(id).await;
     let later = h.service.answer(id, answer("1-1", Some("no"))).await;
-    assert!(matches!(later, Err(Refusal::QuestionSettled(_))), "its turn has ended: {later:?}");
+    assert!(matches!(later, Err(Refusal::RequestSettled(_))), "its turn has ended: {later:?}");
     assert_eq!(h.runner.answers().len(), 1);
 }
 
@@ -79,7 +82,7 @@ async fn what_was_not_asked_and_not_offered_is_refused() {
     let (h, id) = asking("settle 1-1").await;
     for unknown in ["1-2", "2-1", "0-1", "x", "", "1-x"] {
         let refused = h.service.answer(id, answer(unknown, None)).await;
-        assert!(matches!(&refused, Err(Refusal::QuestionUnknown(_))), "{unknown}: {refused:?}");
+        assert!(matches!(&refused, Err(Refusal::RequestUnknown(_))), "{unknown}: {refused:?}");
     }
     let refused = h.service.answer(id, answer("1-1", Some("maybe"))).await;
     assert!(matches!(&refused, Err(Refusal::OptionUnknown { known }) if known == "yes, no"), "{refused:?}");
@@ -94,7 +97,7 @@ fn rich(options: &[&str], text: Option<&str>, note: Option<&str>) -> PermissionA
         text: text.map(str::to_owned),
         note: note.map(str::to_owned),
     };
-    PermissionAnswer { question: "1-1".to_owned(), reply }
+    PermissionAnswer { request_id: "1-1".to_owned(), reply }
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +140,7 @@ async fn an_answer_with_another_note_than_the_one_that_settled_the_request_is_to
     }
     both_answered.notify_one();
     let (other, this) = answers.await;
-    assert!(matches!(other, Err(Refusal::QuestionSettled(_))), "{other:?}");
+    assert!(matches!(other, Err(Refusal::RequestSettled(_))), "{other:?}");
     assert_eq!(this.unwrap(), AnswerOutcome::Settled);
 }
 
@@ -208,7 +211,7 @@ async fn of_several_same_answers_at_the_same_moment_one_counts() {
         let told = asked.join_all().await;
         let (counted, late): (Vec<_>, Vec<_>) = told.into_iter().partition(|(_, told)| told.is_ok());
         assert!(matches!(counted[..], [("yes", Ok(AnswerOutcome::Settled))]), "seed {seed}: {counted:?}");
-        assert!(late.iter().all(|(_, told)| matches!(told, Err(Refusal::QuestionSettled(_)))), "{late:?}");
+        assert!(late.iter().all(|(_, told)| matches!(told, Err(Refusal::RequestSettled(_)))), "{late:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Question, Settling};
+use super::{AskedPermission, Settling};
 
 /// The open permission requests that a client has received, by request id.
 #[derive(Debug, Default)]
@@ -24,10 +24,10 @@ pub(crate) struct Verdict {
 
 impl Approvals {
     /// Adds a permission request about `call`. It replaces an older one, because a client knows only one for each call.
-    pub(crate) fn ask(&mut self, question: &Question, call: &str) {
+    pub(crate) fn ask(&mut self, request: &AskedPermission, call: &str) {
         self.0.retain(|_, open| open.call != call);
-        let allowing = question.allowing().map(str::to_owned).collect();
-        self.0.insert(question.request_id.clone(), Approval { call: call.to_owned(), allowing });
+        let allowing = request.allowing().map(str::to_owned).collect();
+        self.0.insert(request.request_id.clone(), Approval { call: call.to_owned(), allowing });
     }
 
     /// Forgets the permission requests about calls that are not known.
@@ -54,7 +54,7 @@ mod tests {
 
     /// Settles a request like this. Returns whether clients see it as approved, and which reason they see.
     fn settled(how: &Value) -> (bool, String) {
-        let question = json!({
+        let request = json!({
             "requestId": "1-1", "toolName": "AskUserQuestion", "input": {},
             "options": [
                 {"optionId": "a", "kind": "allow_once"},
@@ -65,7 +65,7 @@ mod tests {
         let mut settling = json!({"requestId": "1-1", "by": "user"});
         settling.as_object_mut().unwrap().extend(how.as_object().unwrap().clone());
         let mut approvals = Approvals::default();
-        approvals.ask(&serde_json::from_value(question).unwrap(), "call");
+        approvals.ask(&serde_json::from_value(request).unwrap(), "call");
         let settling: Settling = serde_json::from_value(settling).unwrap();
         (approvals.settle(&settling).unwrap().approved, settling.reason().to_owned())
     }

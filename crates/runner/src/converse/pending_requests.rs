@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 use tokenrail_domain::{Accepts, PermissionReply, Timestamp};
-use tokenrail_ports::{Choosable, IClock, OptionKind, OwnLine, PermissionQuestion, Resolution, ResolvedBy};
+use tokenrail_ports::{
+    Choosable, IClock, OptionKind, OwnLine, PermissionRequestLine, Resolution, ResolvedBy,
+};
 use tokio::time::Instant;
 
-use super::conversation::{Choice, Question};
+use super::conversation::{Choice, NewRequest};
 use crate::run_folder::{Answer, Opening, Unanswered};
 
 /// The open permission requests, by their public ids.
-pub(super) struct Questions<'a> {
+pub(super) struct PendingRequests<'a> {
     /// Tells clients when a request was sent. Deadlines do not depend on it.
     clock: &'a dyn IClock,
     turn: u64,
@@ -45,14 +47,14 @@ pub(super) struct Settled {
     pub(super) line: OwnLine,
 }
 
-impl<'a> Questions<'a> {
+impl<'a> PendingRequests<'a> {
     pub(super) fn new(opening: &Opening, clock: &'a dyn IClock) -> Self {
         Self {
             clock,
             turn: opening.turn,
             asked: 0,
             open: BTreeMap::new(),
-            timeout: Duration::from_millis(opening.limits.question_timeout_ms),
+            timeout: Duration::from_millis(opening.limits.permission_timeout_ms),
             unanswered: opening.unanswered,
             open_max: opening.limits.open_questions,
             // The line of the request contains more than the input, and escaping may double the length of the input.
@@ -64,10 +66,10 @@ impl<'a> Questions<'a> {
 
     /// Opens a permission request, and returns its line for the spool. If too many are open, if the turn is being
     /// cancelled or if the program can receive no answers, it settles the request at once.
-    pub(super) fn ask(&mut self, question: Question, now: Instant) -> (OwnLine, Option<Settled>) {
+    pub(super) fn ask(&mut self, request: NewRequest, now: Instant) -> (OwnLine, Option<Settled>) {
         self.asked += 1;
         let request_id = format!("{}-{}", self.turn, self.asked);
-        let Question { key, tool_call_id, tool_name, input, options, accepts } = question;
+        let NewRequest { key, tool_call_id, tool_name, input, options, accepts } = request;
         let full = self.open_max <= self.open.len();
         let until = now.checked_add(self.timeout).unwrap_or(now);
         let asked_at = self.clock.now();
@@ -84,7 +86,7 @@ impl<'a> Questions<'a> {
         };
         let input = readable(input, self.input_bytes);
         (
-            OwnLine::PermissionRequest(PermissionQuestion {
+            OwnLine::PermissionRequest(PermissionRequestLine {
                 request_id,
                 tool_call_id,
                 tool_name,

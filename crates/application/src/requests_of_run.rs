@@ -12,7 +12,7 @@ use crate::open_requests::RequestChange;
 
 /// The permission requests of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Questions {
+pub(crate) struct RunRequests {
     asked: BTreeMap<String, State>,
     /// The requests that unsaved events have settled, each with the reply.
     settled: Vec<(String, PermissionReply)>,
@@ -56,7 +56,7 @@ pub(crate) enum Answered {
     NotAccepted(ReplyFault),
 }
 
-impl Questions {
+impl RunRequests {
     /// Opens a request. If that is not `fresh`, the journal has it already. `now` is used if the request does not
     /// say when it was sent.
     pub(crate) fn ask(&mut self, request: Box<PermissionRequest>, fresh: bool, now: Timestamp) {
@@ -71,20 +71,20 @@ impl Questions {
     /// Settles a request. If that is not `fresh`, the journal has it already, and no client waits for it.
     ///
     /// The next steps: `Pump::begin_save` takes the settled requests, and `after_save` reports them to the clients.
-    pub(crate) fn settle(&mut self, question: String, reply: PermissionReply, fresh: bool) {
-        self.asked.insert(question.clone(), State::Settled);
+    pub(crate) fn settle(&mut self, request_id: String, reply: PermissionReply, fresh: bool) {
+        self.asked.insert(request_id.clone(), State::Settled);
         if fresh {
-            self.changes.push(RequestChange::Settled { request_id: question.clone() });
-            self.settled.push((question, reply));
+            self.changes.push(RequestChange::Settled { request_id: request_id.clone() });
+            self.settled.push((request_id, reply));
         } else {
             // A long turn has many requests that are settled, and each has an input.
-            self.known.retain(|change| !change.opens(&question));
+            self.known.retain(|change| !change.opens(&request_id));
         }
     }
 
     /// Why an answer cannot be handed on. `None` if it can.
     pub(crate) fn objection(&self, answer: &PermissionAnswer) -> Option<Answered> {
-        match self.asked.get(&answer.question) {
+        match self.asked.get(&answer.request_id) {
             None => Some(Answered::Unknown),
             Some(State::Settled) => Some(Answered::NotOpen),
             Some(State::Open { options, accepts }) => {
@@ -146,15 +146,15 @@ mod tests {
     /// A long turn has many requests, and the server reads all of them again after a restart.
     #[test]
     fn of_the_requests_that_are_read_again_only_the_open_ones_are_kept() {
-        let mut questions = Questions::default();
+        let mut requests = RunRequests::default();
         for number in 0..100 {
             let id = number.to_string();
-            questions.ask(request(&id), false, Timestamp(1));
+            requests.ask(request(&id), false, Timestamp(1));
             if number != 7 {
-                questions.settle(id, PermissionReply::default(), false);
+                requests.settle(id, PermissionReply::default(), false);
             }
         }
-        let kept = questions.take_known();
+        let kept = requests.take_known();
         assert!(kept.len() == 1 && kept[0].opens("7"), "{kept:?}");
     }
 }

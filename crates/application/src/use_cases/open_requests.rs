@@ -17,15 +17,19 @@ impl AgentService {
 
     /// One page of the open permission requests of all agents, from the oldest to the newest, after a place: at most
     /// `limits.list_agents` and about `limits.list_bytes`.
-    pub fn open_questions(&self, after: Option<&RequestPlace>, limit: usize) -> ListPage<Arc<OpenRequest>> {
+    pub fn list_open_requests(
+        &self,
+        after: Option<&RequestPlace>,
+        limit: usize,
+    ) -> ListPage<Arc<OpenRequest>> {
         let limits = &self.core.limits.lists;
         let mut items = self.core.open_requests.after(after);
         let all = items.len();
         items.truncate(limit.min(limits.list_items));
         let mut bytes = 0;
-        let fits = |question: &Arc<OpenRequest>| {
+        let fits = |request: &Arc<OpenRequest>| {
             let is_first = bytes == 0;
-            bytes += question.bytes();
+            bytes += request.bytes();
             is_first || bytes <= limits.list_bytes
         };
         items.truncate(items.iter().map(fits).take_while(|fits| *fits).count());
