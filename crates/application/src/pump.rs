@@ -29,7 +29,7 @@ use tokenrail_ports::{Append, IAgentRun, OutputLine, RunEnd, RunOutput, StoreErr
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use self::answers::{Answers, OpenRequestsOfRun};
+use self::answers::{OpenRequestsOfRun, WaitingAnswers};
 use self::full_disk::FullDisk;
 use self::stop::{Signal, Stopping, close_signal, due, stop_signal};
 use self::waits::{Waits, expiry};
@@ -54,7 +54,7 @@ pub(crate) struct Pump {
     /// The turn that began this run.
     first_turn: Turn,
     cancel: CancellationToken,
-    answers: Answers,
+    answers: WaitingAnswers,
     stopping: Stopping,
     full_disk: FullDisk,
     /// The batch that is being saved.
@@ -99,7 +99,8 @@ impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
         let PumpStart { core, control, tail, recorder, run, turn, channels, ran_ms } = start;
         let TurnChannels { cancel, answers } = channels;
-        let answers = Answers::new(answers, OpenRequestsOfRun { core: Arc::clone(&core), agent: turn.agent });
+        let answers =
+            WaitingAnswers::new(answers, OpenRequestsOfRun { core: Arc::clone(&core), agent: turn.agent });
         let now = Instant::now();
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.run.turn_timeout);
         Self {

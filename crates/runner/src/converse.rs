@@ -13,7 +13,7 @@
 //! | [`rpc`] | reads the fields of JSON messages |
 //! | [`raw_object`] | the messages of a program, of which only a few fields are used |
 //! | [`pending_requests`] | the open permission requests, their options and deadlines |
-//! | [`answers`] | what the server sends to a running conversation |
+//! | [`inbox`] | what the server sends to a running conversation |
 //! | [`idle`] | between two turns: how long the program stays idle, and which turn follows |
 //! | [`printed`] | prints the program's output, and this process's own lines between its lines |
 //! | [`program`] | the program, and its standard streams |
@@ -25,7 +25,6 @@
 //! [`run_folder`](crate::run_folder), and its own lines in [`OwnLine`](tokenrail_ports::OwnLine).
 
 mod acp;
-mod answers;
 mod claude;
 mod codex;
 mod conversation;
@@ -33,6 +32,7 @@ mod exchange;
 mod exec;
 mod force;
 mod idle;
+mod inbox;
 mod pending_requests;
 mod printed;
 mod program;

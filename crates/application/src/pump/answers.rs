@@ -14,7 +14,7 @@ use crate::planted::{self, Bug, is_planted};
 use crate::requests_of_run::{Answered, Answering};
 
 /// The answers to the agent's permission requests.
-pub(super) struct Answers {
+pub(super) struct WaitingAnswers {
     pub(super) incoming: mpsc::Receiver<Answering>,
     /// The answers that were handed on to the agent. Their clients wait to learn whether they counted.
     given: Vec<Answering>,
@@ -48,7 +48,7 @@ impl OpenRequestsOfRun {
     }
 }
 
-impl Answers {
+impl WaitingAnswers {
     pub(super) fn new(incoming: mpsc::Receiver<Answering>, open: OpenRequestsOfRun) -> Self {
         Self { incoming, given: Vec::new(), open }
     }

@@ -5,7 +5,7 @@
 //! 1. This file sends the answer to the pump of the running turn (`Control::answers` in `core.rs`), and waits.
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
-//! 4. `converse/exchange.rs` reads it (`read_answers`). `converse/pending_requests.rs` settles the request. One line about that
+//! 4. `converse/exchange.rs` reads it (`read_messages`). `converse/pending_requests.rs` settles the request. One line about that
 //!    goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs` copies into the spool. The
 //!    decision goes to the program in the words of its protocol (`answer` in `converse/claude.rs`, `acp.rs` or
 //!    `codex.rs`).

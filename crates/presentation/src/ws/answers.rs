@@ -14,7 +14,7 @@ use crate::vocabularies::native::dto::permission::PermissionStateDto;
 
 /// Answers on their way to agents. They make progress while the connection does other things.
 #[derive(Default)]
-pub(crate) struct Answers {
+pub(crate) struct AnswersInFlight {
     on_their_way: FuturesUnordered<Pin<Box<dyn Future<Output = Answered>>>>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Answered {
     pub(crate) came: Result<PermissionStateDto, Problem>,
 }
 
-impl Answers {
+impl AnswersInFlight {
     pub(crate) fn len(&self) -> usize {
         self.on_their_way.len()
     }

@@ -24,7 +24,7 @@ use crate::vocabularies::native::dto::frames::{
 use crate::waits::{deadline, every};
 use crate::websocket::{Broken, Message, Messages};
 use crate::websocket::{because_of, close_code, close_reply};
-use crate::ws::answers::{Answered, Answers};
+use crate::ws::answers::{Answered, AnswersInFlight};
 use crate::ws::envelope::{envelope, lifecycle_frame};
 use crate::ws::follow::{Followed, follow};
 use crate::ws::message_status::message_status;
@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     messages: Messages,
     subscriptions: Subscriptions,
     /// Answers to permission requests that are on their way to agents.
-    answers: Answers,
+    answers: AnswersInFlight,
     lifecycle: LifecycleReader,
     closing: CancellationToken,
     heartbeat: Interval,
@@ -77,7 +77,7 @@ impl Connection {
         Self {
             messages,
             subscriptions: Subscriptions::default(),
-            answers: Answers::default(),
+            answers: AnswersInFlight::default(),
             lifecycle: api.service().lifecycle_events(),
             closing: api.service().closing(),
             heartbeat: every(config.heartbeat),

@@ -14,10 +14,10 @@ use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::Instant;
 
-use super::answers::Answers;
 use super::conversation::{Conversation, Outbox};
 use super::force::Force;
 use super::idle::{AfterTurn, IdleTime};
+use super::inbox::Inbox;
 use super::pending_requests::{PendingRequests, Settled};
 use super::printed::Printer;
 use super::program::{Deed, Output, Program};
@@ -60,7 +60,7 @@ struct Exchange<'a> {
     /// How many bytes the framer has received.
     fed: u64,
     printer: Printer<File>,
-    answers: Answers,
+    inbox: Inbox,
     requests: PendingRequests<'a>,
     idle: IdleTime,
     /// The server has announced a further turn.
@@ -74,7 +74,7 @@ struct Exchange<'a> {
 
 enum Happening {
     Program(Deed),
-    Answers,
+    Messages,
     Interrupt,
     Terminate,
     RequestDue,
@@ -99,7 +99,7 @@ impl<'a> Exchange<'a> {
             framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes: 0 }),
             fed: 0,
             printer,
-            answers: Answers::open(folder)?,
+            inbox: Inbox::open(folder)?,
             requests,
             idle,
             has_further: false,
@@ -120,7 +120,7 @@ impl<'a> Exchange<'a> {
                 Happening::Program(Deed::Taken(bytes)) => self.program.has_taken(bytes),
                 Happening::Program(Deed::InputClosed) => self.close_input()?,
                 Happening::Program(Deed::Exited(status)) => break status,
-                Happening::Answers => self.read_answers(conversation)?,
+                Happening::Messages => self.read_messages(conversation)?,
                 Happening::Interrupt => self.cancel(conversation)?,
                 Happening::Terminate => {
                     self.cancel(conversation)?;
@@ -156,10 +156,10 @@ impl<'a> Exchange<'a> {
     async fn next(&mut self) -> io::Result<Happening> {
         let (request_due, force_due) = (self.requests.next_deadline(), self.force.due());
         let idle_until = self.idle.until();
-        let Self { program, answers, interrupt, terminate, .. } = self;
+        let Self { program, inbox, interrupt, terminate, .. } = self;
         tokio::select! {
             deed = program.deed() => deed.map(Happening::Program),
-            ready = answers.readable() => ready.map(|()| Happening::Answers),
+            ready = inbox.readable() => ready.map(|()| Happening::Messages),
             _ = interrupt.recv() => Ok(Happening::Interrupt),
             _ = terminate.recv() => Ok(Happening::Terminate),
             () = passed(request_due) => Ok(Happening::RequestDue),
@@ -207,8 +207,8 @@ impl<'a> Exchange<'a> {
         self.begin_idle_if_due()
     }
 
-    fn read_answers(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        for message in self.answers.read()? {
+    fn read_messages(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
+        for message in self.inbox.read()? {
             match message {
                 ConverseMessage::Answer(answer) => {
                     if let Some(settled) = self.requests.answer(answer) {

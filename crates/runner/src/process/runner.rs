@@ -169,8 +169,8 @@ impl IAgentRunner for ProcessRunner {
         let supervisor = self.known_supervisor(&folder, &watch).await?;
         // Only a program that speaks a protocol can become idle. The run folder says whether it does: the configuration
         // may be another one since.
-        let answers = folder.answers();
-        let is_interactive = blocking(move || answers.try_exists()).await?;
+        let inbox = folder.inbox();
+        let is_interactive = blocking(move || inbox.try_exists()).await?;
         let home = is_interactive.then(|| self.home_of_adopted(order));
         let run = self.open(folder, watch, supervisor)?.with_committed(committed);
         Ok(Adoption::Run(reusable(run, home)))

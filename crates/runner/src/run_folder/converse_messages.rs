@@ -6,7 +6,7 @@ use tokenrail_domain::PermissionReply;
 /// The maximum of `limits.answer_text_bytes`.
 pub const ANSWER_TEXT_BYTES: usize = 64 << 10;
 /// The longest message. JSON may need six bytes for one byte of a text, and the rest is short.
-pub(crate) const ANSWER_BYTES: usize = 8 * ANSWER_TEXT_BYTES;
+pub(crate) const MESSAGE_BYTES: usize = 8 * ANSWER_TEXT_BYTES;
 
 /// An answer to a permission request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,7 +52,7 @@ pub(crate) struct FurtherTurn {
     pub(crate) stderr_begins: u64,
 }
 
-/// A message through the FIFO `answers`: one line of JSON.
+/// A message through the FIFO `answers` ([`RunFolder::inbox`](super::RunFolder::inbox)): one line of JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ConverseMessage {

@@ -5,7 +5,7 @@
 //! | `order.json` | runner | what to run; the exec stage removes it, because the environment may hold secrets |
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
 //! | `control` | runner | a FIFO: [`CancelLine`](super::CancelLine), and [`LOOK`](super::LOOK) |
-//! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each |
+//! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each ([`RunFolder::inbox`]) |
 //! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |
 //! | `stdout` | supervisor | the spool: everything that the agent prints |
@@ -83,7 +83,7 @@ impl RunFolder {
         private_file(&self.path.join(Self::SPOOL))?;
         mkfifoat(CWD, self.control(), Mode::RUSR | Mode::WUSR)?;
         if order.converse.is_some() {
-            mkfifoat(CWD, self.answers(), Mode::RUSR | Mode::WUSR)?;
+            mkfifoat(CWD, self.inbox(), Mode::RUSR | Mode::WUSR)?;
         }
         private_file(&self.reserve())?.write_all(&[b' '; EXIT_BYTES])?;
         self.write(Self::ORDER, order)
@@ -111,7 +111,9 @@ impl RunFolder {
             .and_then(|mut control| control.write_all(format!("{LOOK}\n").as_bytes()));
     }
 
-    pub(crate) fn answers(&self) -> PathBuf {
+    /// The FIFO to the `converse` process. Its file keeps the name from the time when it carried only answers, because
+    /// the `converse` processes of earlier releases open it by that name.
+    pub(crate) fn inbox(&self) -> PathBuf {
         self.path.join("answers")
     }
 

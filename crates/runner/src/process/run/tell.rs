@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::ProcessRun;
 use crate::process::ProcessLimits;
-use crate::run_folder::{ANSWER_BYTES, CancelLine, ConverseMessage};
+use crate::run_folder::{CancelLine, ConverseMessage, MESSAGE_BYTES};
 
 /// How much longer than the graces of its agent a supervisor may take.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
@@ -22,7 +22,7 @@ const ASK_PATIENCE: Duration = Duration::from_secs(1);
 const TELL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl ProcessRun {
-    /// Sends a message to the `converse` process, which reads it in `converse/answers.rs`.
+    /// Sends a message to the `converse` process, which reads it in `converse/inbox.rs`.
     ///
     /// # Errors
     /// If the message is too long, if nobody reads the FIFO ([`is_unread`]), or if the FIFO stays full.
@@ -32,12 +32,12 @@ impl ProcessRun {
         let mut line = vec![b'\n'];
         serde_json::to_writer(&mut line, message)?;
         line.push(b'\n');
-        if ANSWER_BYTES < line.len() {
+        if MESSAGE_BYTES < line.len() {
             return Err(ErrorKind::InvalidInput.into());
         }
-        let mut answers = pipe::OpenOptions::new().open_sender(self.folder.answers())?;
+        let mut inbox = pipe::OpenOptions::new().open_sender(self.folder.inbox())?;
         // The reader may have been stopped by a signal. The turn goes on without the message.
-        timeout(TELL_PATIENCE, answers.write_all(&line)).await??;
+        timeout(TELL_PATIENCE, inbox.write_all(&line)).await??;
         Ok(())
     }
 

@@ -4,22 +4,22 @@ use std::io::{self, ErrorKind};
 
 use tokio::net::unix::pipe;
 
-use crate::run_folder::{ANSWER_BYTES, ConverseMessage, RunFolder};
+use crate::run_folder::{ConverseMessage, MESSAGE_BYTES, RunFolder};
 
 /// How many bytes are read at once.
 const READ_BYTES: usize = 4 << 10;
 
 /// The pipe in the run folder to which the server writes: one JSON object per line.
-pub(super) struct Answers {
+pub(super) struct Inbox {
     /// Also open for writing, so that a read never reaches its end.
     pipe: pipe::Receiver,
     /// The beginning of a line that is not complete yet.
     partial: Vec<u8>,
 }
 
-impl Answers {
+impl Inbox {
     pub(super) fn open(folder: &RunFolder) -> io::Result<Self> {
-        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(folder.answers())?;
+        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(folder.inbox())?;
         Ok(Self { pipe, partial: Vec::new() })
     }
 
@@ -42,7 +42,7 @@ impl Answers {
             messages.extend(serde_json::from_slice::<ConverseMessage>(&line).ok());
         }
         // No valid line is longer than this.
-        self.partial.truncate(ANSWER_BYTES);
+        self.partial.truncate(MESSAGE_BYTES);
         Ok(messages)
     }
 }
