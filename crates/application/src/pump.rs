@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::{OpenRequestsOfRun, WaitingAnswers};
 use self::full_disk::FullDisk;
-use self::stop::{Signal, Stopping, close_signal, due, stop_signal};
+use self::stop::{Signal, Stopping, due, shutdown_signal, stop_signal};
 use self::waits::{Waits, expiry};
 use crate::announce::announce;
 use crate::core::{Control, Core, SaveError, TurnChannels};
@@ -119,7 +119,11 @@ impl Pump {
             full_disk: FullDisk::default(),
             step: TurnStep::Continue,
             ended: None,
-            times: TurnTimes { started: now.checked_sub(ran).unwrap_or(now), last_output: now, closed: None },
+            times: TurnTimes {
+                started: now.checked_sub(ran).unwrap_or(now),
+                last_output: now,
+                result_at: None,
+            },
         }
     }
 
@@ -143,7 +147,7 @@ impl Pump {
     }
 
     async fn carry(&mut self) -> Result<(), SaveError> {
-        let signals = [stop_signal(&self.core, &self.cancel), close_signal(&self.core)];
+        let signals = [stop_signal(&self.core, &self.cancel), shutdown_signal(&self.core)];
         let Waits { mut signals, mut timer } = Waits::new(signals);
         if let Some(reason) = self.first_turn.stop {
             // It was being stopped when the server was restarted.
@@ -172,7 +176,7 @@ impl Pump {
                 () = self.tail.audience.caught_up(), if put_off.is_some() => {}
                 () = due(put_off), if put_off.is_some() => {}
                 Some(signal) = signals.next() => match signal {
-                    Signal::Close => return Err(SaveError::Closing),
+                    Signal::Shutdown => return Err(SaveError::Closing),
                     Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
                     Signal::Stop => {}
                 },
@@ -211,7 +215,7 @@ impl Pump {
             }
             self.check_bounds(line.end_offset, now).await;
         }
-        self.times.note_closed(self.recorder.close().is_some(), Instant::now());
+        self.times.note_result(self.recorder.agent_result().is_some(), Instant::now());
         self.find_known_requests();
         Ok(())
     }

@@ -135,12 +135,12 @@ impl Recorder {
         let mut heard = said.drain(..);
         while let Some(said) = heard.next() {
             match said {
-                Said::Close(close) => self.turn.close = Some(*close),
+                Said::Close(close) => self.turn.agent_result = Some(*close),
                 Said::OwnTurn if is_new => {
                     self.rest.said.extend(heard);
                     return Recorded::OwnTurn;
                 }
-                Said::OwnTurn => self.turn.close = None,
+                Said::OwnTurn => self.turn.agent_result = None,
                 // Even if the line is not new: a permission request stays open when the server restarts.
                 Said::Asked(request) if is_new || planted::unless(Bug::QuestionsNotReadAgain) => {
                     self.requests.ask(request, is_new, now);
@@ -219,8 +219,8 @@ impl Recorder {
     }
 
     /// The agent's own result of the turn. `None` until the agent reports one.
-    pub(crate) fn close(&self) -> Option<&TurnClose> {
-        self.turn.close.as_ref()
+    pub(crate) fn agent_result(&self) -> Option<&TurnClose> {
+        self.turn.agent_result.as_ref()
     }
 
     pub(crate) fn has_open_message(&self) -> bool {

@@ -22,16 +22,16 @@ pub(crate) struct TurnTimes {
     pub(crate) started: Instant,
     pub(crate) last_output: Instant,
     /// When the agent reported its result.
-    pub(crate) closed: Option<Instant>,
+    pub(crate) result_at: Option<Instant>,
 }
 
 impl TurnTimes {
     /// Notes whether the agent has reported its result by `now`. The first instant stays.
-    pub(crate) fn note_closed(&mut self, is_closed: bool, now: Instant) {
-        if is_closed {
-            self.closed.get_or_insert(now);
+    pub(crate) fn note_result(&mut self, has_result: bool, now: Instant) {
+        if has_result {
+            self.result_at.get_or_insert(now);
         } else {
-            self.closed = None;
+            self.result_at = None;
         }
     }
 }
@@ -53,9 +53,9 @@ pub(crate) enum Expired {
 pub(crate) fn next_deadline(watched: &Watched, limits: &Limits) -> Option<(Instant, Expired)> {
     let turn = after(watched.times.started, limits.run.turn_timeout, Expired::Turn);
     let is_in_message = watched.message_open && !watched.activity.message_whole;
-    let other = match watched.times.closed {
-        Some(closed) if !watched.activity.background => {
-            after(closed, limits.run.result_grace, Expired::AfterResult)
+    let other = match watched.times.result_at {
+        Some(result_at) if !watched.activity.background => {
+            after(result_at, limits.run.result_grace, Expired::AfterResult)
         }
         _ if watched.activity.tool_running => None,
         None if is_in_message && limits.run.stream_timeout < limits.run.idle_timeout => {
@@ -104,7 +104,7 @@ mod tests {
     fn watched() -> Watched {
         let now = Instant::now();
         Watched {
-            times: TurnTimes { started: now, last_output: now + Duration::from_secs(30), closed: None },
+            times: TurnTimes { started: now, last_output: now + Duration::from_secs(30), result_at: None },
             message_open: false,
             activity: Activity::default(),
         }
@@ -137,7 +137,7 @@ mod tests {
         }
         assert_eq!(next_deadline(&watched(), &limits), None);
         let mut closed = watched();
-        closed.times.closed = Some(Instant::now());
+        closed.times.result_at = Some(Instant::now());
         assert_eq!(next_deadline(&closed, &limits), None);
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let background = Activity { background: true, ..Activity::default() };
         let with = |activity| {
             let mut watched = Watched { activity, ..watched() };
-            watched.times.closed = Some(watched.times.started + Duration::from_secs(40));
+            watched.times.result_at = Some(watched.times.started + Duration::from_secs(40));
             watched
         };
         check(with(Activity::default()), Expired::AfterResult, 50);

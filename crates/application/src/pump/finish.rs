@@ -14,7 +14,7 @@ impl Pump {
     pub(super) async fn finish(&mut self, end: RunEnd) -> Result<(), SaveError> {
         let end = self.end_of_run(end).await?;
         self.record_end(&end);
-        self.close(&end).await
+        self.save_end_and_leave(&end).await
     }
 
     /// Saves the output, and returns how the run ended. An idle process is kept for the next turn, unless this turn is
@@ -42,20 +42,20 @@ impl Pump {
             let data = format!("{{\"processes\":{}}}", end.reaped);
             self.recorder.notice("reaped", &data, now);
         }
-        let has_result = self.recorder.close().is_some();
+        let has_result = self.recorder.agent_result().is_some();
         if let Some(error) = &end.error
             && (has_result || is_cancelled && is_storage_full(error))
         {
             // The agent's result or the cancel decides the outcome. The error is recorded beside it.
             self.recorder.note(EventBody::Error(Box::new(error.clone())), now);
         }
-        let verdict = verdict(self.recorder.close(), self.stopping.why, end, &self.core.limits)
+        let verdict = verdict(self.recorder.agent_result(), self.stopping.why, end, &self.core.limits)
             .classed(|| self.recorder.parser().complaint(&end.stderr));
         self.recorder.conclude(verdict, now);
     }
 
     /// Saves the end of the turn, which is recorded already, and leaves the run.
-    async fn close(&mut self, end: &RunEnd) -> Result<(), SaveError> {
+    async fn save_end_and_leave(&mut self, end: &RunEnd) -> Result<(), SaveError> {
         self.step = TurnStep::End;
         self.flush().await?;
         self.leave(end).await;
@@ -78,7 +78,7 @@ impl Pump {
         tracing::warn!(agent = %self.agent, unsaved, "the disk is full: ending the turn without the output that could not be saved");
         let lost = end.error.as_ref().filter(|error| is_storage_full(error));
         self.recorder.conclude(Verdict::without_room(lost, unsaved), now);
-        self.close(&end).await
+        self.save_end_and_leave(&end).await
     }
 
     /// Waits until everything that is recorded is saved.

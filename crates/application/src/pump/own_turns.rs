@@ -40,12 +40,12 @@ impl Pump {
             self.begin_save(appends);
             self.wait_until_saved().await?;
         }
-        (self.times.started, self.times.closed) = (Instant::now(), None);
+        (self.times.started, self.times.result_at) = (Instant::now(), None);
         Ok(())
     }
 
     fn verdict_of_turn(&self) -> Verdict {
-        verdict(self.recorder.close(), self.stopping.why, &RunEnd::default(), &self.core.limits)
+        verdict(self.recorder.agent_result(), self.stopping.why, &RunEnd::default(), &self.core.limits)
     }
 
     /// A turn that the agent has begun by itself. It runs in the process of the turn before, and what stops that

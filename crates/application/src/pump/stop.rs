@@ -17,7 +17,7 @@ pub(super) enum Signal {
     /// The turn was cancelled, or the server shuts down and stops its agents.
     Stop,
     /// The server shuts down.
-    Close,
+    Shutdown,
 }
 
 /// Waits until the turn is cancelled, or until the server shuts down and stops its agents.
@@ -35,8 +35,8 @@ pub(super) fn stop_signal(core: &Core, cancel: &CancellationToken) -> BoxFuture<
 }
 
 /// Waits until the server shuts down.
-pub(super) fn close_signal(core: &Core) -> BoxFuture<'static, Signal> {
-    core.closing.clone().cancelled_owned().map(|()| Signal::Close).boxed()
+pub(super) fn shutdown_signal(core: &Core) -> BoxFuture<'static, Signal> {
+    core.closing.clone().cancelled_owned().map(|()| Signal::Shutdown).boxed()
 }
 
 /// The progress of stopping the run.

@@ -20,7 +20,7 @@ impl Recorder {
     /// to a message.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
-            turn: RecordedTurn { close: None, ..self.turn.clone() },
+            turn: RecordedTurn { agent_result: None, ..self.turn.clone() },
             next: self.pending.first().unwrap_or(self.next),
             open: self.assembler.open_messages().collect(),
             accounted: self.offsets.accounted,

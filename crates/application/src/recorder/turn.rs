@@ -10,12 +10,12 @@ pub(super) struct RecordedTurn {
     /// How many complete messages it has.
     pub(super) message_count: u32,
     /// The agent's own result. `None` until the agent reports one.
-    pub(super) close: Option<TurnClose>,
+    pub(super) agent_result: Option<TurnClose>,
 }
 
 impl RecordedTurn {
     pub(super) fn new(number: TurnNumber, started_at: Timestamp, message_count: u32) -> Self {
-        Self { number, started_at, message_count, close: None }
+        Self { number, started_at, message_count, agent_result: None }
     }
 
     /// The result that ends the turn. Consumes the agent's own result.
@@ -25,17 +25,17 @@ impl RecordedTurn {
         error: Option<AgentError>,
         now: Timestamp,
     ) -> TurnResult {
-        let close = self.close.take().unwrap_or_default();
+        let agent_result = self.agent_result.take().unwrap_or_default();
         TurnResult {
             outcome,
-            text: close.text,
+            text: agent_result.text,
             duration_ms: now.ms_since(self.started_at),
-            num_turns: close.num_turns,
-            cost_usd: close.cost_usd,
-            usage: close.usage,
+            num_turns: agent_result.num_turns,
+            cost_usd: agent_result.cost_usd,
+            usage: agent_result.usage,
             message_count: self.message_count,
             error,
-            origin: close.origin,
+            origin: agent_result.origin,
         }
     }
 }

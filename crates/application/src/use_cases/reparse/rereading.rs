@@ -160,7 +160,8 @@ impl Rereading {
     fn conclude(&mut self, stored: &Event) {
         // The exit status of a process is not stored. But a turn without a result of the agent completes in one way
         // only: by exit code 0. For any other end, or if the agent was stopped, a parser adds nothing.
-        let by_exit_code = self.end.outcome == TurnOutcome::Completed && self.recorder.close().is_none();
+        let by_exit_code =
+            self.end.outcome == TurnOutcome::Completed && self.recorder.agent_result().is_none();
         if by_exit_code && !std::mem::replace(&mut self.end.told, true) {
             self.recorder.output_ended(ExitStatus::Code(0), stored.at);
             if 0 < self.recorder.pending_events() {
@@ -171,7 +172,7 @@ impl Rereading {
         if std::mem::replace(&mut self.end.reached, true) {
             return;
         }
-        let told = self.recorder.close().and_then(|close| close.error.clone());
+        let told = self.recorder.agent_result().and_then(|result| result.error.clone());
         let error = match (&self.end.error, told) {
             // An error of the agent is taken from the new parse. An error of the server stays.
             (Some(AgentError { code: None, .. }), Some(told)) => Some(told),
