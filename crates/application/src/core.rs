@@ -183,7 +183,7 @@ impl Core {
     ///
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Busy`]: nothing was done.
-    pub(crate) async fn queue<'a>(&self, control: &'a Control) -> Result<QueueGuard<'a>, StoreError> {
+    pub(crate) async fn lock_queue<'a>(&self, control: &'a Control) -> Result<QueueGuard<'a>, StoreError> {
         match tokio::time::timeout(self.limits.commands.command_timeout, control.queue.lock()).await {
             Ok(queue) => Ok(queue),
             Err(_) if self.is_disk_full() => Err(StoreError::Full),

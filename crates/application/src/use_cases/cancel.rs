@@ -34,14 +34,15 @@ use crate::error::Refusal;
 use crate::planted::{Bug, is_planted};
 use crate::service::AgentService;
 
-/// The kind of turn that a stop was saved for.
+/// Who must learn of a stop that was saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Noted {
-    Nothing,
-    /// A waiting turn. The task is woken, and finds the stop when it takes the turn.
-    Waiting,
-    /// Perhaps the running turn. The task is woken, and the run is cancelled too.
-    Running,
+pub(super) enum Wake {
+    /// Nobody: no stop was saved.
+    Nobody,
+    /// The agent's task. It finds the stop when it takes the turn.
+    Task,
+    /// The task, and the run if there is one.
+    TaskAndRun,
 }
 
 impl AgentService {
@@ -107,12 +108,12 @@ impl AgentService {
         let save = async || {
             let open = agents.open_turns(id).await?;
             let Some(turn) = open.iter().find(|turn| turn.number == number) else {
-                return Ok(Noted::Nothing);
+                return Ok(Wake::Nobody);
             };
             agents.stop_turn(id, number, StopReason::Cancelled).await?;
-            Ok(if turn.state == TurnState::Running { Noted::Running } else { Noted::Waiting })
+            Ok(if turn.state == TurnState::Running { Wake::TaskAndRun } else { Wake::Task })
         };
-        self.with_queue(&agent, save).await?;
+        self.save_and_signal_stop(&agent, save).await?;
         Ok(())
     }
 
@@ -126,15 +127,15 @@ impl AgentService {
             };
             let waits = |state| state == Some(TurnState::Queued) || is_planted(Bug::WithdrawsWhatRuns);
             if !waits(state().await?) {
-                return Ok(Noted::Nothing);
+                return Ok(Wake::Nobody);
             }
             agents.stop_turn(id, number, StopReason::Cancelled).await?;
             // An agent without a task has no lock that keeps its turns in the queue, and its task may have begun
             // meanwhile.
             let has_begun = state().await? == Some(TurnState::Running);
-            Ok(if has_begun { Noted::Running } else { Noted::Waiting })
+            Ok(if has_begun { Wake::TaskAndRun } else { Wake::Task })
         };
-        if self.with_queue(&agent, save).await? == Noted::Nothing {
+        if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {
             return Err(match self.turn(id, number).await? {
                 Some(_) => Refusal::TurnStarted(number),
                 None => Refusal::TurnUnknown(number),
@@ -152,36 +153,36 @@ impl AgentService {
             let noted = agents.cancel(id, self.core.now()).await?;
             // The task may not know of a cancel that is saved already: the outcome of the first attempt may have been
             // unknown.
-            let tell = 0 < noted || self.core.control(id).is_some();
-            Ok(if tell { Noted::Running } else { Noted::Nothing })
+            let wakes = 0 < noted || self.core.control(id).is_some();
+            Ok(if wakes { Wake::TaskAndRun } else { Wake::Nobody })
         };
-        self.with_queue(&agent, save).await?;
+        self.save_and_signal_stop(&agent, save).await?;
         // A cancelled agent leaves no process, also between two turns.
         self.core.outside.dismiss(&agent).await;
         Ok(())
     }
 
     /// Saves a stop, makes sure that a task carries it out, and notifies the running turn. No turn leaves the queue
-    /// meanwhile, so each turn is found either waiting or running. Returns what was saved.
-    pub(super) async fn with_queue(
+    /// meanwhile, so each turn is found either waiting or running. Returns who was woken.
+    pub(super) async fn save_and_signal_stop(
         &self,
         agent: &Agent,
-        save: impl AsyncFnOnce() -> Result<Noted, StoreError>,
-    ) -> Result<Noted, Refusal> {
+        save: impl AsyncFnOnce() -> Result<Wake, StoreError>,
+    ) -> Result<Wake, Refusal> {
         let control = self.core.control(agent.id);
         let _queue = match &control {
-            Some(control) => Some(self.core.queue(control).await?),
+            Some(control) => Some(self.core.lock_queue(control).await?),
             None => None,
         };
-        let noted = save().await?;
-        if noted != Noted::Nothing {
+        let wake = save().await?;
+        if wake != Wake::Nobody {
             self.ensure_task(agent);
         }
-        if noted == Noted::Running
+        if wake == Wake::TaskAndRun
             && let Some(control) = self.core.control(agent.id)
         {
             control.cancel();
         }
-        Ok(noted)
+        Ok(wake)
     }
 }

@@ -4,7 +4,7 @@
 use tokenrail_domain::AgentId;
 use tokenrail_ports::StoreError;
 
-use super::cancel::Noted;
+use super::cancel::Wake;
 use crate::error::Refusal;
 use crate::lifecycle::LifecycleEvent;
 use crate::service::AgentService;
@@ -26,9 +26,9 @@ impl AgentService {
         let agents = &self.core.outside.agents;
         let save = async || {
             let deleted = agents.delete(id, now, purge).await?;
-            Ok(if deleted { Noted::Running } else { Noted::Nothing })
+            Ok(if deleted { Wake::TaskAndRun } else { Wake::Nobody })
         };
-        if self.with_queue(&agent, save).await? == Noted::Nothing {
+        if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {
             return Err(Refusal::NotFound(id));
         }
         if !self.until_stopped(id).await {

@@ -69,7 +69,7 @@ impl AgentService {
         let turn = Turn::queued(id, content, now);
         let control = self.core.control(id);
         let queue = match &control {
-            Some(control) => Some(self.core.queue(control).await?),
+            Some(control) => Some(self.core.lock_queue(control).await?),
             None => None,
         };
         let accepted =
