@@ -34,18 +34,19 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use self::panicked::Cleaned;
 use self::resume::SoFar;
 use crate::announce::save_and_announce;
-use crate::core::{Control, Core, SaveError, TurnChannels};
+use crate::core::{Core, SaveError};
 use crate::outside::AgentType;
 use crate::pump::{Pump, PumpStart};
 use crate::recorder::{Recorder, RecorderStart, session_invalid};
 use crate::tails::Tail;
+use crate::task_handle::{TaskHandle, TurnChannels};
 use crate::verdict::Verdict;
 
 /// Runs the agent's open turns until there is none.
 pub(crate) struct AgentTask {
     pub(crate) core: Arc<Core>,
     pub(crate) agent: AgentId,
-    pub(crate) control: Arc<Control>,
+    pub(crate) handle: Arc<TaskHandle>,
     pub(crate) tail: Arc<Tail>,
     /// Whether all open turns are cancelled after the last follower has left.
     pub(crate) cancel_on_disconnect: bool,
@@ -78,7 +79,7 @@ impl AgentTask {
 
     async fn run_turns(&self) {
         loop {
-            let pokes = self.control.pokes();
+            let pokes = self.handle.pokes();
             match self.run_next().await {
                 Ok(false) if self.core.retire(self.agent, &self.tail, pokes) => return,
                 Ok(_) => {}
@@ -107,7 +108,7 @@ impl AgentTask {
         if turn.state == TurnState::Running {
             // The turn runs already: it takes a place, but does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
-            self.control.waits_no_more();
+            self.handle.waits_no_more();
             match self.replay {
                 Some(replay) => self.play(replay).await?,
                 None => self.resume().await?,
@@ -137,30 +138,30 @@ impl AgentTask {
     /// Waits for a place among the running agents. Returns `None` if the queue has changed meanwhile.
     async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
         if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
-            self.control.waits_no_more();
+            self.handle.waits_no_more();
             return Ok(Some(place));
         }
         self.core.tell_status(self.agent, AgentStatus::Initializing, self.core.now());
-        self.control.waits(&self.core.waiting);
+        self.handle.waits(&self.core.waiting);
         let place = tokio::select! {
             biased;
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
             () = self.core.draining.cancelled() => Err(SaveError::Closing),
-            () = self.control.poked.notified() => Ok(None),
+            () = self.handle.poked.notified() => Ok(None),
             place = Arc::clone(&self.core.places).acquire_owned() => Ok(place.ok()),
         };
         if let Ok(Some(_)) = &place {
-            self.control.waits_no_more();
+            self.handle.waits_no_more();
         }
         place
     }
 
     /// Takes the first waiting turn out of the queue and runs it.
     async fn begin(&self) -> Result<(), SaveError> {
-        let queue = self.control.queue.lock().await;
-        let channels = self.control.begin();
+        let queue = self.handle.queue.lock().await;
+        let channels = self.handle.begin();
         let Some((agent, mut turn)) = self.next_to_start().await? else {
-            self.control.end();
+            self.handle.end();
             return Ok(());
         };
         // Before the agent starts, so that its first commit is a change of this turn.
@@ -175,7 +176,7 @@ impl AgentTask {
             Ok(run) => self.pump(recorder, run, turn, channels, 0).await,
             Err(verdict) => self.end(recorder, verdict).await,
         };
-        self.control.end();
+        self.handle.end();
         done
     }
 
@@ -265,9 +266,8 @@ impl AgentTask {
         channels: TurnChannels,
         ran_ms: u64,
     ) -> Result<(), SaveError> {
-        let (core, control, tail) =
-            (Arc::clone(&self.core), Arc::clone(&self.control), Arc::clone(&self.tail));
-        Pump::new(PumpStart { core, control, tail, recorder, run, turn, channels, ran_ms }).run().await
+        let (core, handle, tail) = (Arc::clone(&self.core), Arc::clone(&self.handle), Arc::clone(&self.tail));
+        Pump::new(PumpStart { core, handle, tail, recorder, run, turn, channels, ran_ms }).run().await
     }
 
     fn recorder(&self, agent: &Agent, turn: &Turn, so_far: SoFar) -> Recorder {

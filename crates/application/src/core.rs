@@ -1,14 +1,14 @@
-//! The state behind the service: [`Core`] has that of all agents, [`Control`] the handle of one agent's task.
+//! The state behind the service that all use cases and tasks share.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Timestamp};
 use tokenrail_ports::{Append, StoreError};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, OnceCell, Semaphore, mpsc};
+use tokio::sync::{Notify, OnceCell, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -20,11 +20,11 @@ use crate::limits::Limits;
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
 use crate::planted::{self, Bug};
-use crate::requests_of_run::Answering;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
+use crate::task_handle::{QueueGuard, TaskHandle};
 use crate::token_bucket::TokenBucket;
-use crate::waiting::{Waiting, WaitingRoom};
+use crate::waiting::WaitingRoom;
 
 /// What the use cases and the tasks share.
 pub(crate) struct Core {
@@ -57,90 +57,8 @@ pub(crate) struct Core {
     pub(crate) retired: Notify,
     /// Whether the last write of any agent failed because the disk is full.
     disk_full: AtomicBool,
-    /// The controls of the agents that have a task.
-    controls: Mutex<BTreeMap<AgentId, Arc<Control>>>,
-}
-
-/// The handle of one agent's task.
-#[derive(Default)]
-pub(crate) struct Control {
-    /// Held while a turn is added to the queue, started from it or removed from it. So a cancel finds each turn
-    /// either waiting or running.
-    pub(crate) queue: tokio::sync::Mutex<()>,
-    /// Notified when the queue has changed.
-    pub(crate) poked: Notify,
-    /// The channels to the running turn. `None` if none runs. They wake the task; the cancel itself is in the store.
-    current: Mutex<Option<Current>>,
-    /// Set while the agent waits for a place.
-    waiting: Mutex<Option<Waiting>>,
-    pokes: AtomicUsize,
-}
-
-/// Only the holder of this lock starts turns from an agent's queue, adds turns to it or removes them.
-pub(crate) type QueueGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
-
-/// How many permission answers for one agent may wait for its task.
-const ANSWERS: usize = 16;
-
-/// The sending ends of the channels to a running turn.
-struct Current {
-    cancel: CancellationToken,
-    answers: mpsc::Sender<Answering>,
-}
-
-/// The receiving ends, for the task that runs the turn.
-pub(crate) struct TurnChannels {
-    pub(crate) cancel: CancellationToken,
-    pub(crate) answers: mpsc::Receiver<Answering>,
-}
-
-impl Control {
-    /// Begins a turn, new or adopted. From here on, [`Control::cancel`] reaches it. An earlier cancel is only in the
-    /// store, so the caller must read the turn from the store afterwards.
-    pub(crate) fn begin(&self) -> TurnChannels {
-        let cancel = CancellationToken::new();
-        let (answers, incoming) = mpsc::channel(ANSWERS);
-        *self.current() = Some(Current { cancel: cancel.clone(), answers });
-        TurnChannels { cancel, answers: incoming }
-    }
-
-    pub(crate) fn end(&self) {
-        *self.current() = None;
-    }
-
-    /// Cancels the running turn, if there is one.
-    pub(crate) fn cancel(&self) {
-        if let Some(current) = &*self.current() {
-            current.cancel.cancel();
-        }
-    }
-
-    /// The channel for answers to the running turn. `None` if no turn runs.
-    pub(crate) fn answers(&self) -> Option<mpsc::Sender<Answering>> {
-        self.current().as_ref().map(|current| current.answers.clone())
-    }
-
-    fn current(&self) -> MutexGuard<'_, Option<Current>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn waits(&self, room: &WaitingRoom) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.get_or_insert_with(|| room.enter());
-    }
-
-    pub(crate) fn waits_no_more(&self) {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-
-    pub(crate) fn poke(&self) {
-        self.pokes.fetch_add(1, Ordering::SeqCst);
-        self.poked.notify_one();
-    }
-
-    pub(crate) fn pokes(&self) -> usize {
-        self.pokes.load(Ordering::SeqCst)
-    }
+    /// The handles of the agents' tasks, for each agent that has one.
+    handles: Mutex<BTreeMap<AgentId, Arc<TaskHandle>>>,
 }
 
 impl Core {
@@ -164,7 +82,7 @@ impl Core {
             compaction: Notify::new(),
             retired: Notify::new(),
             disk_full: AtomicBool::new(false),
-            controls: Mutex::default(),
+            handles: Mutex::default(),
         }
     }
 
@@ -172,9 +90,9 @@ impl Core {
         self.outside.clock.now()
     }
 
-    /// The control of an agent's task. `None` if the agent has no task.
-    pub(crate) fn control(&self, agent: AgentId) -> Option<Arc<Control>> {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned()
+    /// The handle of an agent's task. `None` if the agent has no task.
+    pub(crate) fn task_handle(&self, agent: AgentId) -> Option<Arc<TaskHandle>> {
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned()
     }
 
     /// Locks an agent's queue for a client's command. The agent's task may hold the lock while it saves, and it
@@ -183,39 +101,39 @@ impl Core {
     ///
     /// # Errors
     /// [`StoreError::Full`], [`StoreError::Busy`]: nothing was done.
-    pub(crate) async fn lock_queue<'a>(&self, control: &'a Control) -> Result<QueueGuard<'a>, StoreError> {
-        match tokio::time::timeout(self.limits.commands.command_timeout, control.queue.lock()).await {
+    pub(crate) async fn lock_queue<'a>(&self, handle: &'a TaskHandle) -> Result<QueueGuard<'a>, StoreError> {
+        match tokio::time::timeout(self.limits.commands.command_timeout, handle.queue.lock()).await {
             Ok(queue) => Ok(queue),
             Err(_) if self.is_disk_full() => Err(StoreError::Full),
             Err(_) => Err(StoreError::Busy),
         }
     }
 
-    /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new control if the
+    /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new handle if the
     /// agent has no task: the caller must spawn one (`tasks`). Until the task asks for a place, the agent already counts as waiting.
-    pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<Control>> {
-        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<TaskHandle>> {
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         tail.set_active(true);
-        if let Some(control) = controls.get(&agent) {
-            control.poke();
+        if let Some(handle) = handles.get(&agent) {
+            handle.poke();
             return None;
         }
-        let control = Arc::new(Control::default());
+        let handle = Arc::new(TaskHandle::default());
         // Otherwise, a further launch would be admitted until the task asks.
-        control.waits(&self.waiting);
-        controls.insert(agent, Arc::clone(&control));
-        Some(control)
+        handle.waits(&self.waiting);
+        handles.insert(agent, Arc::clone(&handle));
+        Some(handle)
     }
 
     /// Ends an agent's task, unless it was poked since `pokes` was read. Returns whether it ended.
     pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
-        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
-        let has_news = controls.get(&agent).is_some_and(|control| control.pokes() != pokes);
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        let has_news = handles.get(&agent).is_some_and(|handle| handle.pokes() != pokes);
         if has_news && planted::unless(Bug::RetireIgnoresNews) {
             return false;
         }
-        if let Some(control) = controls.remove(&agent) {
-            control.waits_no_more();
+        if let Some(handle) = handles.remove(&agent) {
+            handle.waits_no_more();
         }
         tail.set_active(false);
         self.retired.notify_one();
@@ -225,9 +143,9 @@ impl Core {
     /// Ends an agent's task even if it was poked. The agent's next task continues with the open turns.
     pub(crate) fn retire_now(&self, agent: AgentId, tail: &Tail) {
         // Locked until the tail is inactive: otherwise a new task could be active in between.
-        let mut controls = self.controls.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(control) = controls.remove(&agent) {
-            control.waits_no_more();
+        let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handle) = handles.remove(&agent) {
+            handle.waits_no_more();
         }
         tail.set_active(false);
         self.retired.notify_one();
@@ -243,7 +161,7 @@ impl Core {
     }
 
     pub(crate) fn active_agents(&self) -> usize {
-        self.controls.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.handles.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     /// The time that decides how old a key is. It starts at the time of the newest key and advances while the server

@@ -37,7 +37,7 @@
 //!
 //! | module | what it is for |
 //! | --- | --- |
-//! | `core` | the state behind the service, and the handle of each agent's task |
+//! | `core`, `task_handle` | the state behind the service, and the handle of each agent's task |
 //! | `waiting`, `token_bucket` | the limits of waiting and of frequent launches |
 //! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
 //! | `compactor`, `lookout` | packs the batches of ended turns; checks that every committed event was announced |
@@ -83,6 +83,7 @@ mod service;
 mod stats;
 mod stretches;
 mod tails;
+mod task_handle;
 mod tasks;
 mod timers;
 mod token_bucket;

@@ -34,11 +34,12 @@ use self::full_disk::FullDisk;
 use self::stop::{Signal, Stopping, due, shutdown_signal, stop_signal};
 use self::waits::{Waits, expiry};
 use crate::announce::announce;
-use crate::core::{Control, Core, SaveError, TurnChannels};
+use crate::core::{Core, SaveError};
 use crate::open_requests::RequestChange;
 use crate::planted::{self, Bug};
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::tails::Tail;
+use crate::task_handle::{TaskHandle, TurnChannels};
 use crate::timers::{TurnTimes, Watched, next_deadline};
 use crate::verdict::{Flood, Stop};
 
@@ -46,7 +47,7 @@ use crate::verdict::{Flood, Stop};
 /// So a batch is as small as one line if the agent prints little, and as large as the limits allow in a flood.
 pub(crate) struct Pump {
     core: Arc<Core>,
-    control: Arc<Control>,
+    handle: Arc<TaskHandle>,
     agent: AgentId,
     tail: Arc<Tail>,
     recorder: Recorder,
@@ -82,7 +83,7 @@ struct SavedBatch {
 /// What a pump is built from.
 pub(crate) struct PumpStart {
     pub(crate) core: Arc<Core>,
-    pub(crate) control: Arc<Control>,
+    pub(crate) handle: Arc<TaskHandle>,
     pub(crate) tail: Arc<Tail>,
     pub(crate) recorder: Recorder,
     pub(crate) run: Box<dyn IAgentRun>,
@@ -97,7 +98,7 @@ type InFlight = Pin<Box<dyn Future<Output = Result<SavedBatch, SaveError>> + Sen
 
 impl Pump {
     pub(crate) fn new(start: PumpStart) -> Self {
-        let PumpStart { core, control, tail, recorder, run, turn, channels, ran_ms } = start;
+        let PumpStart { core, handle, tail, recorder, run, turn, channels, ran_ms } = start;
         let TurnChannels { cancel, answers } = channels;
         let answers =
             WaitingAnswers::new(answers, OpenRequestsOfRun { core: Arc::clone(&core), agent: turn.agent });
@@ -105,7 +106,7 @@ impl Pump {
         let ran = std::time::Duration::from_millis(ran_ms).min(core.limits.run.turn_timeout);
         Self {
             core,
-            control,
+            handle,
             agent: turn.agent,
             tail,
             in_flight: None,

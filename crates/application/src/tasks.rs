@@ -21,14 +21,14 @@ impl AgentService {
     /// Makes sure that a task runs the agent's open turns.
     pub(crate) fn ensure_task(&self, agent: &Agent) {
         let tail = self.core.tails.of(agent.id);
-        if let Some(control) = self.core.poke_or_register(agent.id, &tail) {
+        if let Some(handle) = self.core.poke_or_register(agent.id, &tail) {
             let core = Arc::clone(&self.core);
             let cancel_on_disconnect = agent.cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
             let replay = match agent.copy {
                 Some(Copied::Replay(replay)) => Some(replay),
                 Some(Copied::File) | None => None,
             };
-            let task = AgentTask { core, agent: agent.id, control, tail, cancel_on_disconnect, replay };
+            let task = AgentTask { core, agent: agent.id, handle, tail, cancel_on_disconnect, replay };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }
     }

@@ -38,7 +38,7 @@ impl AgentTask {
     /// Ends the turn whose task panicked.
     pub(crate) async fn clean_up(&self) -> Cleaned {
         self.tell();
-        self.control.end();
+        self.handle.end();
         let mut broken = None;
         // If the run itself is the cause, the turn is ended without it.
         for with_run in [true, false, false] {
@@ -59,7 +59,7 @@ impl AgentTask {
     }
 
     async fn end_broken(&self, with_run: bool, broken: &mut Option<TurnNumber>) -> Result<Found, SaveError> {
-        let pokes = self.control.pokes();
+        let pokes = self.handle.pokes();
         let turn = match self.first_open_turn().await? {
             Some(turn) if *broken.get_or_insert(turn.number) == turn.number => turn,
             None if broken.is_none() => {

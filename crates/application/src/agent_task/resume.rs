@@ -4,7 +4,8 @@ use tokenrail_domain::{Assembler, Event, EventBody, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Adoption, ExitStatus, RunEnd};
 
 use super::{AgentTask, order};
-use crate::core::{SaveError, TurnChannels};
+use crate::core::SaveError;
+use crate::task_handle::TurnChannels;
 use crate::verdict::{Stop, verdict};
 
 /// What the journal has of a turn.
@@ -23,14 +24,14 @@ impl SoFar {
 impl AgentTask {
     /// Resumes the running turn. If the turn was being stopped, finishes the stop.
     pub(super) async fn resume(&self) -> Result<(), SaveError> {
-        let channels = self.control.begin();
+        let channels = self.handle.begin();
         let taken_up = self.take_up(channels).await;
-        self.control.end();
+        self.handle.end();
         taken_up
     }
 
     async fn take_up(&self, channels: TurnChannels) -> Result<(), SaveError> {
-        // Read only now: a cancel from before `Control::begin` is only in the store.
+        // Read only now: a cancel from before `TaskHandle::begin` is only in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let so_far = self.so_far(&turn).await?;

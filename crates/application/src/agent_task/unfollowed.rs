@@ -17,12 +17,12 @@ impl AgentTask {
     async fn cancel_unfollowed(&self) {
         let mut pause = self.core.limits.saving.retry_pause;
         while self.tail.followers() == 0 {
-            let queue = self.control.queue.lock().await;
+            let queue = self.handle.queue.lock().await;
             let cancelled = self.core.outside.agents.cancel(self.agent, self.core.now()).await;
             // The cancel may be saved even if the outcome is unknown. After any other error, nothing is stopped yet.
             if matches!(cancelled, Ok(_) | Err(StoreError::OutcomeUnknown(_))) {
-                self.control.cancel();
-                self.control.poke();
+                self.handle.cancel();
+                self.handle.poke();
             }
             drop(queue);
             let Err(error) = cancelled else {

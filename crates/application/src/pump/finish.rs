@@ -95,8 +95,8 @@ impl Pump {
     /// the process here, and a later cancel finds the idle process at the runner.
     async fn leave(&mut self, end: &RunEnd) {
         if end.idle {
-            let control = Arc::clone(&self.control);
-            let queue = control.queue.lock().await;
+            let handle = Arc::clone(&self.handle);
+            let queue = handle.queue.lock().await;
             if !self.is_stopping() {
                 return self.run.leave().await;
             }

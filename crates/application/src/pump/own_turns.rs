@@ -19,8 +19,8 @@ impl Pump {
         self.wait_until_saved().await?;
         // The lock keeps new turns out of the queue between the choice of a number and its use. And a cancel finds
         // either the turn that ends or the one that begins.
-        let control = Arc::clone(&self.control);
-        let _queue = control.queue.lock().await;
+        let handle = Arc::clone(&self.handle);
+        let _queue = handle.queue.lock().await;
         if self.stopping.why.is_none() && self.cancel.is_cancelled() {
             self.carry_out(Stop::Cancelled).await;
         }

@@ -49,19 +49,19 @@ async fn a_message_that_comes_while_a_panic_is_cleaned_up_is_not_forgotten() {
     h.watch(id).await;
     let core = &h.service.core;
     let tail = core.tails.of(id);
-    let control = core.poke_or_register(id, &tail).expect("the agent has no task");
+    let handle = core.poke_or_register(id, &tail).expect("the agent has no task");
     let task = AgentTask {
         core: Arc::clone(core),
         agent: id,
-        control: Arc::clone(&control),
+        handle: Arc::clone(&handle),
         tail,
         cancel_on_disconnect: false,
         replay: None,
     };
-    let (cleaned, ()) = tokio::join!(task.clean_up(), async { control.poke() });
+    let (cleaned, ()) = tokio::join!(task.clean_up(), async { handle.poke() });
     assert!(matches!(cleaned, Cleaned::Continues), "the message came after the store was asked");
     assert!(matches!(task.clean_up().await, Cleaned::Retired));
-    assert!(core.control(id).is_none(), "the next message gets a task of its own");
+    assert!(core.task_handle(id).is_none(), "the next message gets a task of its own");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 //! The steps, in order. The files of steps 4 to 7, and `process/idle_processes.rs`, are in the runner crate:
 //!
 //! 1. This file saves the first reason of a stop with the turn ([`IAgentRepository::cancel`],
-//!    [`IAgentRepository::stop_turn`]) and notifies the agent's task (`Control::cancel` in `core.rs`).
+//!    [`IAgentRepository::stop_turn`]) and notifies the agent's task (`TaskHandle::cancel` in `task_handle.rs`).
 //! 2. A queued turn: `agent_task.rs` finds the stop and ends the turn without a run (`end_unstarted`).
 //! 3. A running turn: the loop in `pump.rs` receives the signal, and `pump/stop.rs` asks the run to stop
 //!    (`stop_as_told`, `ask_to_stop`).
@@ -153,7 +153,7 @@ impl AgentService {
             let noted = agents.cancel(id, self.core.now()).await?;
             // The task may not know of a cancel that is saved already: the outcome of the first attempt may have been
             // unknown.
-            let wakes = 0 < noted || self.core.control(id).is_some();
+            let wakes = 0 < noted || self.core.task_handle(id).is_some();
             Ok(if wakes { Wake::TaskAndRun } else { Wake::Nobody })
         };
         self.save_and_signal_stop(&agent, save).await?;
@@ -169,9 +169,9 @@ impl AgentService {
         agent: &Agent,
         save: impl AsyncFnOnce() -> Result<Wake, StoreError>,
     ) -> Result<Wake, Refusal> {
-        let control = self.core.control(agent.id);
-        let _queue = match &control {
-            Some(control) => Some(self.core.lock_queue(control).await?),
+        let handle = self.core.task_handle(agent.id);
+        let _queue = match &handle {
+            Some(handle) => Some(self.core.lock_queue(handle).await?),
             None => None,
         };
         let wake = save().await?;
@@ -179,9 +179,9 @@ impl AgentService {
             self.ensure_task(agent);
         }
         if wake == Wake::TaskAndRun
-            && let Some(control) = self.core.control(agent.id)
+            && let Some(handle) = self.core.task_handle(agent.id)
         {
-            control.cancel();
+            handle.cancel();
         }
         Ok(wake)
     }

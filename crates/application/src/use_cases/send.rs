@@ -67,9 +67,9 @@ impl AgentService {
             None => None,
         };
         let turn = Turn::queued(id, content, now);
-        let control = self.core.control(id);
-        let queue = match &control {
-            Some(control) => Some(self.core.lock_queue(control).await?),
+        let handle = self.core.task_handle(id);
+        let queue = match &handle {
+            Some(handle) => Some(self.core.lock_queue(handle).await?),
             None => None,
         };
         let accepted =
@@ -81,7 +81,7 @@ impl AgentService {
                     self.core.tell_edited(id, agent.status, now);
                 }
                 self.ensure_task(&agent);
-                if control.is_some() {
+                if handle.is_some() {
                     // The turn waits. Nothing else announces that the queue has grown.
                     self.core.tell_status(id, agent.status, now);
                 }

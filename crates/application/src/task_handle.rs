@@ -1,0 +1,92 @@
+//! The handle of one agent's task: the lock of the agent's queue, and the channels to its running turn.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::requests_of_run::Answering;
+use crate::waiting::{Waiting, WaitingRoom};
+
+/// The handle of one agent's task.
+#[derive(Default)]
+pub(crate) struct TaskHandle {
+    /// Held while a turn is added to the queue, started from it or removed from it. So a cancel finds each turn
+    /// either waiting or running.
+    pub(crate) queue: tokio::sync::Mutex<()>,
+    /// Notified when the queue has changed.
+    pub(crate) poked: Notify,
+    /// The channels to the running turn. `None` if none runs. They wake the task; the cancel itself is in the store.
+    current: Mutex<Option<Current>>,
+    /// Set while the agent waits for a place.
+    waiting: Mutex<Option<Waiting>>,
+    pokes: AtomicUsize,
+}
+
+/// Only the holder of this lock starts turns from an agent's queue, adds turns to it or removes them.
+pub(crate) type QueueGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
+
+/// How many permission answers for one agent may wait for its task.
+const ANSWERS: usize = 16;
+
+/// The sending ends of the channels to a running turn.
+struct Current {
+    cancel: CancellationToken,
+    answers: mpsc::Sender<Answering>,
+}
+
+/// The receiving ends, for the task that runs the turn.
+pub(crate) struct TurnChannels {
+    pub(crate) cancel: CancellationToken,
+    pub(crate) answers: mpsc::Receiver<Answering>,
+}
+
+impl TaskHandle {
+    /// Begins a turn, new or adopted. From here on, [`TaskHandle::cancel`] reaches it. An earlier cancel is only in the
+    /// store, so the caller must read the turn from the store afterwards.
+    pub(crate) fn begin(&self) -> TurnChannels {
+        let cancel = CancellationToken::new();
+        let (answers, incoming) = mpsc::channel(ANSWERS);
+        *self.current() = Some(Current { cancel: cancel.clone(), answers });
+        TurnChannels { cancel, answers: incoming }
+    }
+
+    pub(crate) fn end(&self) {
+        *self.current() = None;
+    }
+
+    /// Cancels the running turn, if there is one.
+    pub(crate) fn cancel(&self) {
+        if let Some(current) = &*self.current() {
+            current.cancel.cancel();
+        }
+    }
+
+    /// The channel for answers to the running turn. `None` if no turn runs.
+    pub(crate) fn answers(&self) -> Option<mpsc::Sender<Answering>> {
+        self.current().as_ref().map(|current| current.answers.clone())
+    }
+
+    fn current(&self) -> MutexGuard<'_, Option<Current>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn waits(&self, room: &WaitingRoom) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        waiting.get_or_insert_with(|| room.enter());
+    }
+
+    pub(crate) fn waits_no_more(&self) {
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    pub(crate) fn poke(&self) {
+        self.pokes.fetch_add(1, Ordering::SeqCst);
+        self.poked.notify_one();
+    }
+
+    pub(crate) fn pokes(&self) -> usize {
+        self.pokes.load(Ordering::SeqCst)
+    }
+}
