@@ -129,7 +129,7 @@ impl Core {
     pub(crate) fn retire(&self, agent: AgentId, tail: &Tail, pokes: usize) -> bool {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         let has_news = handles.get(&agent).is_some_and(|handle| handle.pokes() != pokes);
-        if has_news && planted::unless(Bug::RetireIgnoresNews) {
+        if has_news && planted::correctly(Bug::RetireIgnoresNews) {
             return false;
         }
         if let Some(handle) = handles.remove(&agent) {

@@ -11,9 +11,9 @@ use tokio::sync::watch;
 
 pub(crate) use tokenrail_ports::planted::{Bug, is_planted};
 
-/// True: a condition that only the bug leaves out.
+/// True in correct code: part of a condition that only the bug leaves out.
 #[inline]
-pub(crate) fn unless(bug: Bug) -> bool {
+pub(crate) fn correctly(bug: Bug) -> bool {
     !is_planted(bug)
 }
 

@@ -142,7 +142,7 @@ impl Recorder {
                 }
                 Said::OwnTurn => self.turn.agent_result = None,
                 // Even if the line is not new: a permission request stays open when the server restarts.
-                Said::Asked(request) if is_new || planted::unless(Bug::QuestionsNotReadAgain) => {
+                Said::Asked(request) if is_new || planted::correctly(Bug::QuestionsNotReadAgain) => {
                     self.requests.ask(request, is_new, now);
                 }
                 // `Pump::begin_save` takes what is settled, and `after_save` reports it.

@@ -13,7 +13,7 @@ impl AgentService {
     /// Makes sure that a task runs an agent whose command is repeated or may have been saved. The first attempt may
     /// have been answered with an unknown outcome. Then no task runs the agent yet.
     pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
-        if planted::unless(Bug::KnownIsNotRun) {
+        if planted::correctly(Bug::KnownIsNotRun) {
             self.ensure_task(agent);
         }
     }

@@ -60,7 +60,7 @@ impl Pump {
     pub(super) async fn answer(&mut self, answering: Answering) {
         let objection = match self.stopping.why {
             // An agent that is being stopped must not receive any further permission.
-            Some(_) if planted::unless(Bug::AnswersAfterStop) => Some(Answered::NotOpen),
+            Some(_) if planted::correctly(Bug::AnswersAfterStop) => Some(Answered::NotOpen),
             _ => self.recorder.requests().objection(&answering.answer),
         };
         if let Some(objection) = objection {
@@ -88,7 +88,7 @@ impl Pump {
     /// After a restart, and once all output that the journal has is read again: the permission requests in it that are
     /// open.
     pub(super) fn find_known_requests(&mut self) {
-        if self.recorder.has_caught_up() && planted::unless(Bug::NeedsNotReadAgain) {
+        if self.recorder.has_caught_up() && planted::correctly(Bug::NeedsNotReadAgain) {
             self.answers.open.apply(self.recorder.requests().take_known());
         }
     }
@@ -133,7 +133,7 @@ impl Pump {
 fn tell_one(answers: Vec<Answering>, settled_by: &PermissionReply) {
     let mut counted = false;
     for Answering { answer, reply } in answers {
-        let too_late = counted && planted::unless(Bug::EachAnswerCounts);
+        let too_late = counted && planted::correctly(Bug::EachAnswerCounts);
         let counts = !too_late && answer.reply == *settled_by;
         let outcome = if counts { Answered::Settled } else { Answered::NotOpen };
         counted |= reply.send(outcome).is_ok() && counts;
