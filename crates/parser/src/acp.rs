@@ -41,15 +41,15 @@ mod tools;
 use std::collections::BTreeMap;
 
 use tokenrail_domain::{AgentError, ContentBlock, EventBody, JsonText, MessageOutcome, Said, Usage};
-use tokenrail_ports::{Activity, IMessageParser, OwnLine};
+use tokenrail_ports::{Activity, AddedLine, IMessageParser};
 
 use self::lines::{Block, Cost, Message, Params, Update};
 use self::tools::{Call, From};
+use crate::added_lines::{self, AddedLines};
 use crate::conversation::Conversation;
 use crate::fields::{self, Raw};
 use crate::line::{self, notice};
 use crate::open_message::{OpenMessage, PartKind};
-use crate::own_lines::{self, OwnLines};
 
 /// Parses the output of one process of an agent that implements the Agent Client Protocol. Create a new parser for each
 /// process.
@@ -58,7 +58,7 @@ use crate::own_lines::{self, OwnLines};
 #[derive(Debug, Default)]
 pub struct AcpParser {
     conversation: Conversation,
-    own: OwnLines,
+    added: AddedLines,
     /// The methods of requests that were sent and are not answered, by request id.
     sent: BTreeMap<u64, String>,
     /// The agent is sending the history of the session.
@@ -98,12 +98,12 @@ impl AcpParser {
 
 impl IMessageParser for AcpParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        match self.own.read(line, said) {
+        match self.added.read(line, said) {
             None => {}
-            Some(OwnLine::Sent { id, method }) => return self.sent(id, method.into_owned()),
-            Some(OwnLine::Agent { name }) => return self.named(&name),
-            Some(OwnLine::Cancel {}) => return self.cancelled = true,
-            Some(OwnLine::Error(failure)) => return self.failed(own_lines::error(failure), said),
+            Some(AddedLine::Sent { id, method }) => return self.sent(id, method.into_owned()),
+            Some(AddedLine::Agent { name }) => return self.named(&name),
+            Some(AddedLine::Cancel {}) => return self.cancelled = true,
+            Some(AddedLine::Error(failure)) => return self.failed(added_lines::error(failure), said),
             Some(_) => return,
         }
         let text = line::text(line);
@@ -124,7 +124,7 @@ impl IMessageParser for AcpParser {
 
     fn activity(&self) -> Activity {
         let activity = self.conversation.activity();
-        Activity { tool_running: activity.tool_running || self.own.is_asked(), ..activity }
+        Activity { tool_running: activity.tool_running || self.added.is_asked(), ..activity }
     }
 }
 

@@ -54,15 +54,15 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{
     AgentError, ErrorClass, EventBody, JsonText, MessageOrdinal, MessageOutcome, Said, Usage,
 };
-use tokenrail_ports::{Activity, IMessageParser, OwnLine};
+use tokenrail_ports::{Activity, AddedLine, IMessageParser};
 
 use self::busy::Busy;
 use self::lines::{
     ControlLine, Delta, DeltaLine, Head, InitLine, Labelled, Message, MessageLine, Raw, StreamEvent, reread,
 };
 use self::stream::Stream;
+use crate::added_lines::{self, AddedLines};
 use crate::line::{self, nonsense, notice};
-use crate::own_lines::{self, OwnLines};
 use crate::voice::Voice;
 
 /// Parses the output of one run of Claude Code. Create a new parser for each run, also for a run in a process that was
@@ -87,8 +87,8 @@ pub struct ClaudeParser {
     /// The turn's last error.
     told: Option<AgentError>,
     busy: Busy,
-    /// Only the output of an interactive agent contains lines that are not the agent's own.
-    own: Option<OwnLines>,
+    /// `None` unless the agent is interactive: only then does Tokenrail add lines to its output.
+    added: Option<AddedLines>,
 }
 
 impl ClaudeParser {
@@ -98,15 +98,15 @@ impl ClaudeParser {
 
     /// For the interactive mode, in which Tokenrail adds lines to the agent's output.
     pub fn two_way() -> Self {
-        Self { own: Some(OwnLines::default()), ..Self::default() }
+        Self { added: Some(AddedLines::default()), ..Self::default() }
     }
 }
 
 impl IMessageParser for ClaudeParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        match self.own.as_mut().and_then(|own| own.read(line, said)) {
+        match self.added.as_mut().and_then(|added| added.read(line, said)) {
             None => {}
-            Some(OwnLine::Error(failure)) => return self.failed(own_lines::error(failure), said),
+            Some(AddedLine::Error(failure)) => return self.failed(added_lines::error(failure), said),
             Some(_) => return,
         }
         let line = line::text(line);
@@ -127,7 +127,7 @@ impl IMessageParser for ClaudeParser {
 
     fn activity(&self) -> Activity {
         let activity = self.busy.activity();
-        let asked = self.own.as_ref().is_some_and(OwnLines::is_asked);
+        let asked = self.added.as_ref().is_some_and(AddedLines::is_asked);
         let message_whole = self.unsettled.is_some();
         Activity { tool_running: activity.tool_running || asked, message_whole, ..activity }
     }

@@ -38,15 +38,15 @@ mod lines;
 use std::collections::BTreeMap;
 
 use tokenrail_domain::{ErrorClass, JsonText, Said, TurnClose};
-use tokenrail_ports::{Activity, IMessageParser, OwnLine};
+use tokenrail_ports::{Activity, AddedLine, IMessageParser};
 
 use self::items::Repeats;
 use self::lines::{Failure, Head, ThreadItem};
+use crate::added_lines::{self, AddedLines};
 use crate::conversation::Conversation;
 use crate::fields;
 use crate::line::{self, notice};
 use crate::open_message::OpenMessage;
-use crate::own_lines::{self, OwnLines};
 
 /// The beginning of the line by which `exec` announces a retry: `Reconnecting... 1/5 (…)`.
 const RETRY: &str = "Reconnecting...";
@@ -64,8 +64,8 @@ pub struct CodexParser {
     in_turn: bool,
     /// The token usage of the thread so far.
     usage: Option<JsonText>,
-    /// Only the output of an interactive agent contains lines that are not the agent's own.
-    own: Option<OwnLines>,
+    /// `None` unless the agent is interactive: only then does Tokenrail add lines to its output.
+    added: Option<AddedLines>,
 }
 
 /// The state of an item that a line reports.
@@ -82,16 +82,16 @@ impl CodexParser {
 
     /// For `app-server`, to whose output Tokenrail adds lines.
     pub fn app_server() -> Self {
-        Self { own: Some(OwnLines::default()), ..Self::default() }
+        Self { added: Some(AddedLines::default()), ..Self::default() }
     }
 }
 
 impl IMessageParser for CodexParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        match self.own.as_mut().and_then(|own| own.read(line, said)) {
+        match self.added.as_mut().and_then(|added| added.read(line, said)) {
             None => {}
-            Some(OwnLine::Error(failure)) => {
-                let error = own_lines::error(failure);
+            Some(AddedLine::Error(failure)) => {
+                let error = added_lines::error(failure);
                 if self.conversation.is_closed() {
                     return self.conversation.tell(error, said);
                 }
@@ -117,7 +117,7 @@ impl IMessageParser for CodexParser {
 
     fn activity(&self) -> Activity {
         let activity = self.conversation.activity();
-        let asked = self.own.as_ref().is_some_and(OwnLines::is_asked);
+        let asked = self.added.as_ref().is_some_and(AddedLines::is_asked);
         Activity { tool_running: activity.tool_running || asked, ..activity }
     }
 }

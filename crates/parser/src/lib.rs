@@ -10,7 +10,7 @@
 //! 4. [`AcpParser`]: any agent that implements the Agent Client Protocol; [`CodexParser`], [`OpencodeParser`]: two more
 //!    agents; [`JsonlParser`], [`PlainTextParser`]: your own programs;
 //! 5. [`ModelApiParser`]: the streams of model APIs;
-//! 6. `own_lines`: the lines that Tokenrail adds to the output of an interactive agent;
+//! 6. `added_lines`: the lines that Tokenrail adds to the output of an interactive agent;
 //! 7. `conversation`, `open_message`, `errors`, `fields`, `text`: the building blocks of the parsers.
 //!
 //! ```
@@ -43,6 +43,7 @@
 //! ```
 
 mod acp;
+mod added_lines;
 mod claude;
 mod codex;
 mod conversation;
@@ -55,7 +56,6 @@ mod line;
 mod model_api;
 mod open_message;
 mod opencode;
-mod own_lines;
 mod plain_text;
 mod text;
 mod voice;

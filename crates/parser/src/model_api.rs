@@ -22,7 +22,7 @@ mod openai_chat;
 mod openai_responses;
 
 use tokenrail_domain::{AgentError, Said};
-use tokenrail_ports::{Activity, IMessageParser, OwnFailure, OwnLine};
+use tokenrail_ports::{Activity, AddedLine, FailureLine, IMessageParser};
 
 use self::answer::Answer;
 use self::anthropic::Anthropic;
@@ -76,8 +76,8 @@ impl IMessageParser for ModelApiParser {
         }
         let text = line::text(line);
         // Events of the API are printed with a leading space, so they never match this prefix.
-        if text.starts_with(OwnLine::PREFIX) {
-            return self.own(&text, said);
+        if text.starts_with(AddedLine::PREFIX) {
+            return self.added(&text, said);
         }
         match line::trimmed(&text) {
             "" => {}
@@ -93,9 +93,9 @@ impl IMessageParser for ModelApiParser {
 }
 
 impl ModelApiParser {
-    fn own(&mut self, line: &str, said: &mut Vec<Said>) {
-        match OwnLine::read(line) {
-            Some(OwnLine::Error(OwnFailure { class, code, text, retry_after_ms, body, .. })) => {
+    fn added(&mut self, line: &str, said: &mut Vec<Said>) {
+        match AddedLine::read(line) {
+            Some(AddedLine::Error(FailureLine { class, code, text, retry_after_ms, body, .. })) => {
                 let text = match failure::message_in(body.as_deref()) {
                     Some(message) => format!("{text}: {message}"),
                     None => text,
@@ -103,7 +103,7 @@ impl ModelApiParser {
                 let error = agent_error(class, code.as_deref(), text);
                 self.answer.fail(AgentError { retry_after_ms, ..error }, said);
             }
-            Some(OwnLine::End {}) => self.answer.stream_ended(said),
+            Some(AddedLine::End {}) => self.answer.stream_ended(said),
             _ => {}
         }
     }

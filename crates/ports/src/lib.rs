@@ -16,11 +16,11 @@
 //! other trait has this prefix. Contract suites in `testing` (feature `testing`) check the promises of the store and of
 //! the runner. The fakes there pass them, and so do the real adapters. The other ports have fakes or mocks.
 
+mod added_line;
 mod append;
 mod archive;
 mod clock;
 mod idempotency;
-mod own_line;
 mod parser;
 pub mod planted;
 mod repository;
@@ -32,13 +32,13 @@ mod store;
 pub mod testing;
 mod workspace;
 
+pub use added_line::{
+    AddedLine, Choosable, FailureLine, OptionKind, PermissionRequestLine, Resolution, ResolvedBy,
+};
 pub use append::{Append, TurnStep};
 pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
-pub use own_line::{
-    Choosable, OptionKind, OwnFailure, OwnLine, PermissionRequestLine, Resolution, ResolvedBy,
-};
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use repository::{
     ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,

@@ -15,14 +15,14 @@
 //! | [`pending_requests`] | the open permission requests, their options and deadlines |
 //! | [`inbox`] | what the server sends to a running conversation |
 //! | [`idle`] | between two turns: how long the program stays idle, and which turn follows |
-//! | [`printed`] | prints the program's output, and this process's own lines between its lines |
+//! | [`printed`] | prints the program's output, and the added lines between its lines |
 //! | [`program`] | the program, and its standard streams |
 //! | [`force`] | ends a program that does not end by itself |
 //! | [`exec`] | the stage between this process and the program: `converse --exec-for` |
 //! | [`exchange`] | the process, from start to end |
 //!
 //! Other processes use the same formats: its standard input and what the server sends are defined in
-//! [`run_folder`](crate::run_folder), and its own lines in [`OwnLine`](tokenrail_ports::OwnLine).
+//! [`run_folder`](crate::run_folder), and the lines that it adds in [`AddedLine`](tokenrail_ports::AddedLine).
 
 mod acp;
 mod claude;

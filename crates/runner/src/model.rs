@@ -3,7 +3,7 @@
 //! A separate process sends the request: this same program as `tokenrail model <API>`, under the same supervisor as
 //! every agent program. So an answer continues while no server runs, and a cancel closes the connection at once. The
 //! process receives the request on standard input, and the key in its environment. It prints one line for each event
-//! of the answer, as the API sent it, and lines of its own, which alone begin with `{"tokenrail":"`.
+//! of the answer, as the API sent it, and added lines, which alone begin with `{"tokenrail":"`.
 //!
 //! * [`order`]: the standard input of the process
 //! * [`body`]: the request in the format of each API

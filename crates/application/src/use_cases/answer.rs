@@ -10,7 +10,7 @@
 //!    decision goes to the program in the words of its protocol (`answer` in `converse/claude.rs`, `acp.rs` or
 //!    `codex.rs`).
 //! 5. The line comes back like all output: `process/run.rs` (`next`), `pump.rs` (`lines`), `recorder.rs` (`line`), the
-//!    parser and its `own_lines.rs` (`read`), `recorder.rs` (`hear`), `requests_of_run.rs` of this crate (`settle`).
+//!    parser and its `added_lines.rs` (`read`), `recorder.rs` (`hear`), `requests_of_run.rs` of this crate (`settle`).
 //! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`
 //!    (`tell_settled`) replies to this file.
 

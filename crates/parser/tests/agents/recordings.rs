@@ -62,8 +62,8 @@ fn ends_turn(format: Format, line: &Value) -> bool {
 #[test]
 fn codex_recordings_say_the_same_in_both_modes() {
     for recording in recordings().iter().filter(|recording| recording.format == Format::Codex) {
-        let own_line = |line: &&[u8]| line.starts_with(br#"{"tokenrail""#);
-        if recording.lines().any(|line| own_line(&line)) {
+        let added_line = |line: &&[u8]| line.starts_with(br#"{"tokenrail""#);
+        if recording.lines().any(|line| added_line(&line)) {
             continue;
         }
         let app_server =

@@ -16,7 +16,7 @@ mod session;
 
 use serde_json::value::RawValue;
 use tokenrail_domain::ErrorClass;
-use tokenrail_ports::OwnLine;
+use tokenrail_ports::AddedLine;
 
 use self::files::Files;
 use self::login::Login;
@@ -199,7 +199,7 @@ impl Conversation for AcpConversation {
         // Without a prompt there is nothing to cancel.
         out.over |= self.stage == Stage::Beginning;
         if self.stage == Stage::Prompted {
-            out.own.push(OwnLine::Cancel {});
+            out.added.push(AddedLine::Cancel {});
             Rpc::notify("session/cancel", Some(Session { session_id: &self.session }), out);
         }
         self.stage = Stage::Cancelled;
@@ -207,7 +207,7 @@ impl Conversation for AcpConversation {
 
     fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
         self.opening.prompt = prompt;
-        out.own.extend(self.name.clone().map(|name| OwnLine::Agent { name }));
+        out.added.extend(self.name.clone().map(|name| AddedLine::Agent { name }));
         self.prompt(out);
     }
 }

@@ -1,7 +1,7 @@
 //! The turns of a run in one protocol, without I/O.
 
 use tokenrail_domain::{Accepts, ErrorClass};
-use tokenrail_ports::{Choosable, OwnFailure, OwnLine};
+use tokenrail_ports::{AddedLine, Choosable, FailureLine};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -63,7 +63,7 @@ pub(super) struct Outbox {
     /// Lines for the program's standard input.
     pub(super) to_program: Vec<u8>,
     /// Lines for the spool.
-    pub(super) own: Vec<OwnLine>,
+    pub(super) added: Vec<AddedLine>,
     pub(super) asked: Vec<NewRequest>,
     /// The keys of permission requests that the program has withdrawn.
     pub(super) withdrawn: Vec<String>,
@@ -75,8 +75,13 @@ pub(super) struct Outbox {
 
 impl Outbox {
     pub(super) fn is_empty(&self) -> bool {
-        let Self { to_program, own, asked, withdrawn, idle, over } = self;
-        !over && !idle && to_program.is_empty() && own.is_empty() && asked.is_empty() && withdrawn.is_empty()
+        let Self { to_program, added, asked, withdrawn, idle, over } = self;
+        !over
+            && !idle
+            && to_program.is_empty()
+            && added.is_empty()
+            && asked.is_empty()
+            && withdrawn.is_empty()
     }
 
     /// Adds a message for the program.
@@ -89,7 +94,7 @@ impl Outbox {
 
     /// Ends the conversation with an error, which a reader of the journal sees.
     pub(super) fn fail(&mut self, class: ErrorClass, code: &'static str, text: String) {
-        self.own.push(OwnLine::Error(OwnFailure::new(class, code, text)));
+        self.added.push(AddedLine::Error(FailureLine::new(class, code, text)));
         self.over = true;
     }
 }

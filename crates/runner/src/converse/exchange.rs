@@ -9,7 +9,7 @@ use std::os::unix::process::ExitStatusExt;
 use bytes::Bytes;
 use rustix::process::Signal;
 use tokenrail_domain::ErrorClass;
-use tokenrail_ports::{Line, OwnFailure, OwnLine};
+use tokenrail_ports::{AddedLine, FailureLine, Line};
 use tokio::runtime;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::Instant;
@@ -236,7 +236,7 @@ impl<'a> Exchange<'a> {
 
     fn settle(&mut self, settled: Settled, conversation: &mut dyn Conversation) -> io::Result<()> {
         let Settled { key, choice, line } = settled;
-        self.printer.own(&line)?;
+        self.printer.added(&line)?;
         self.tell(conversation, |conversation, out| conversation.answer(&key, &choice, out))
     }
 
@@ -251,27 +251,28 @@ impl<'a> Exchange<'a> {
     }
 
     fn apply(&mut self, out: Outbox, conversation: &mut dyn Conversation) -> io::Result<()> {
-        let Outbox { to_program, own, asked, withdrawn, idle, over } = out;
-        for line in &own {
-            self.printer.own(line)?;
+        let Outbox { to_program, added, asked, withdrawn, idle, over } = out;
+        for line in &added {
+            self.printer.added(line)?;
         }
         for request in asked {
             let (line, settled) = self.requests.ask(request, Instant::now());
-            self.printer.own(&line)?;
+            self.printer.added(&line)?;
             if let Some(settled) = settled {
                 self.settle(settled, conversation)?;
             }
         }
         for key in withdrawn {
             if let Some(line) = self.requests.withdraw(&key) {
-                self.printer.own(&line)?;
+                self.printer.added(&line)?;
             }
         }
         if self.limits.unread_bytes < self.program.tell(&to_program) {
             let text =
                 "the agent does not read its input: more bytes than limits.unread_bytes allows are waiting"
                     .to_owned();
-            self.printer.own(&OwnLine::Error(OwnFailure::new(ErrorClass::Process, "input_unread", text)))?;
+            let failure = FailureLine::new(ErrorClass::Process, "input_unread", text);
+            self.printer.added(&AddedLine::Error(failure))?;
             self.close_input()?;
         }
         if over {
@@ -298,7 +299,7 @@ impl<'a> Exchange<'a> {
         let has_said_all = self.printer.is_between_lines() && self.requests.next_deadline().is_none();
         let may_be_idle = has_said_all && !self.requests.is_cancelled() && self.program.can_be_told();
         match self.idle.begin_if_due(Instant::now(), may_be_idle) {
-            Some(AfterTurn::Idle) => self.printer.own(&OwnLine::Idle {}),
+            Some(AfterTurn::Idle) => self.printer.added(&AddedLine::Idle {}),
             Some(AfterTurn::MustEnd) => {
                 self.end();
                 Ok(())
@@ -318,7 +319,7 @@ impl<'a> Exchange<'a> {
         }
         self.has_further = false;
         let Some(further) = self.idle.take_further()? else { return Ok(()) };
-        self.printer.own(&OwnLine::Further { turn: further.turn })?;
+        self.printer.added(&AddedLine::Further { turn: further.turn })?;
         self.requests.begin_turn(further.turn);
         self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
@@ -341,7 +342,7 @@ impl<'a> Exchange<'a> {
         self.program.close_input();
         self.end();
         for line in self.requests.close() {
-            self.printer.own(&line)?;
+            self.printer.added(&line)?;
         }
         Ok(())
     }

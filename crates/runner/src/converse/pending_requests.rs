@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 use tokenrail_domain::{Accepts, PermissionReply, Timestamp};
 use tokenrail_ports::{
-    Choosable, IClock, OptionKind, OwnLine, PermissionRequestLine, Resolution, ResolvedBy,
+    AddedLine, Choosable, IClock, OptionKind, PermissionRequestLine, Resolution, ResolvedBy,
 };
 use tokio::time::Instant;
 
@@ -44,7 +44,7 @@ struct Open {
 pub(super) struct Settled {
     pub(super) key: String,
     pub(super) choice: Choice,
-    pub(super) line: OwnLine,
+    pub(super) line: AddedLine,
 }
 
 impl<'a> PendingRequests<'a> {
@@ -66,7 +66,7 @@ impl<'a> PendingRequests<'a> {
 
     /// Opens a permission request, and returns its line for the spool. If too many are open, if the turn is being
     /// cancelled or if the program can receive no answers, it settles the request at once.
-    pub(super) fn ask(&mut self, request: NewRequest, now: Instant) -> (OwnLine, Option<Settled>) {
+    pub(super) fn ask(&mut self, request: NewRequest, now: Instant) -> (AddedLine, Option<Settled>) {
         self.asked += 1;
         let request_id = format!("{}-{}", self.turn, self.asked);
         let NewRequest { key, tool_call_id, tool_name, input, options, accepts } = request;
@@ -86,7 +86,7 @@ impl<'a> PendingRequests<'a> {
         };
         let input = readable(input, self.input_bytes);
         (
-            OwnLine::PermissionRequest(PermissionRequestLine {
+            AddedLine::PermissionRequest(PermissionRequestLine {
                 request_id,
                 tool_call_id,
                 tool_name,
@@ -113,7 +113,7 @@ impl<'a> PendingRequests<'a> {
     }
 
     /// Settles a request that the program has withdrawn. The program does not need to be told.
-    pub(super) fn withdraw(&mut self, key: &str) -> Option<OwnLine> {
+    pub(super) fn withdraw(&mut self, key: &str) -> Option<AddedLine> {
         let request =
             self.open.iter().find(|(_, open)| open.key == key).map(|(request, _)| request.clone())?;
         self.settle(&request, Choice::Dismissed, ResolvedBy::Agent).map(|settled| settled.line)
@@ -134,7 +134,7 @@ impl<'a> PendingRequests<'a> {
     }
 
     /// The program can receive no more answers: settles all open requests without one.
-    pub(super) fn close(&mut self) -> Vec<OwnLine> {
+    pub(super) fn close(&mut self) -> Vec<AddedLine> {
         self.closed = true;
         let open: Vec<_> = self.open.keys().cloned().collect();
         let settled = open.iter().filter_map(|id| self.settle(id, Choice::Dismissed, ResolvedBy::Agent));
@@ -177,7 +177,7 @@ impl<'a> PendingRequests<'a> {
     fn settle(&mut self, request: &str, choice: Choice, by: ResolvedBy) -> Option<Settled> {
         let (request_id, Open { key, .. }) = self.open.remove_entry(request)?;
         let resolution = Resolution::new(request_id, reply_of(&choice), by);
-        Some(Settled { key, choice, line: OwnLine::PermissionResolved(resolution) })
+        Some(Settled { key, choice, line: AddedLine::PermissionResolved(resolution) })
     }
 }
 

@@ -1,11 +1,11 @@
-//! What this process prints: the program's output, byte for byte, and the conversation's own lines between
+//! What this process prints: the program's output, byte for byte, and the added lines between
 //! its lines. The supervisor copies it into the spool file (`supervisor/output.rs`).
 
-use tokenrail_ports::OwnLine;
+use tokenrail_ports::AddedLine;
 
 use std::io::{self, Write};
 
-const PREFIX: &[u8] = OwnLine::PREFIX.as_bytes();
+const PREFIX: &[u8] = AddedLine::PREFIX.as_bytes();
 
 /// The standard output of this process.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl<W: Write> Printer<W> {
         self.out.flush()
     }
 
-    /// Writes an own line: at once, or after the program has ended its line.
-    pub(super) fn own(&mut self, line: &OwnLine) -> io::Result<()> {
+    /// Writes an added line: at once, or after the program has ended its line.
+    pub(super) fn added(&mut self, line: &AddedLine) -> io::Result<()> {
         serde_json::to_writer(&mut self.waiting, line)?;
         self.waiting.push(b'\n');
         if self.is_between_lines() {
@@ -45,7 +45,7 @@ impl<W: Write> Printer<W> {
         self.out.flush()
     }
 
-    /// Whether an own line would be written at once.
+    /// Whether an added line would be written at once.
     pub(super) fn is_between_lines(&self) -> bool {
         !self.in_line && self.held.is_empty()
     }
@@ -71,7 +71,7 @@ impl<W: Write> Printer<W> {
                 return Ok(());
             }
             if self.held.starts_with(PREFIX) {
-                // In JSON, a leading blank means nothing. With it, the line no longer looks like an own line.
+                // In JSON, a leading blank means nothing. With it, the line no longer looks like an added line.
                 self.out.write_all(b" ")?;
             }
             self.out.write_all(&std::mem::take(&mut self.held))?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokenrail_ports::OwnLine;
+use tokenrail_ports::AddedLine;
 
 use super::conversation::Outbox;
 use super::raw_object::raw_objects;
@@ -97,7 +97,7 @@ impl Rpc {
         self.last_id += 1;
         let id = self.last_id;
         self.waiting.insert(id, method);
-        out.own.push(OwnLine::Sent { id, method: method.into() });
+        out.added.push(AddedLine::Sent { id, method: method.into() });
         out.say(&Request { jsonrpc: VERSION, id: Some(id), method, params: Some(params) });
     }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, redirect};
 use tokenrail_domain::ErrorClass;
-use tokenrail_ports::{OwnFailure, OwnLine};
+use tokenrail_ports::{AddedLine, FailureLine};
 use tokio::runtime;
 use tokio::time::timeout;
 
@@ -61,15 +61,15 @@ fn ask(api: ModelApi, order: &ModelOrder) -> io::Result<()> {
             Ok(response) => copy(response, &order.limits, &mut printer).await?,
             Err(failure) => Err(failure),
         };
-        printer.own(&match answer {
-            Ok(()) => OwnLine::End {},
-            Err(failure) => OwnLine::Error(failure),
+        printer.added(&match answer {
+            Ok(()) => AddedLine::End {},
+            Err(failure) => AddedLine::Error(failure),
         })
     })
 }
 
 /// Sends the request, and returns when the answer has begun.
-async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result<Response, OwnFailure> {
+async fn request(api: ModelApi, order: &ModelOrder, key: Option<&str>) -> Result<Response, FailureLine> {
     let limits = &order.limits;
     let unusable = |error: &dyn Error| {
         let text = format!("cannot create the request: {}", with_causes(error));
@@ -124,7 +124,7 @@ async fn copy<W: Write>(
     mut response: Response,
     limits: &ModelLimits,
     printer: &mut Printer<W>,
-) -> io::Result<Result<(), OwnFailure>> {
+) -> io::Result<Result<(), FailureLine>> {
     if let Some(failure) = refusal(&mut response, limits, printer).await {
         return Ok(Err(failure));
     }
@@ -149,7 +149,7 @@ async fn copy<W: Write>(
 }
 
 /// The next part of the answer; `None` if it has ended.
-async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<Bytes>, OwnFailure> {
+async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<Bytes>, FailureLine> {
     match timeout(Duration::from_millis(limits.idle_timeout_ms), response.chunk()).await {
         Ok(Ok(chunk)) => Ok(chunk),
         Ok(Err(error)) => {
@@ -160,7 +160,7 @@ async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<B
     }
 }
 
-fn idle(limits: &ModelLimits) -> OwnFailure {
+fn idle(limits: &ModelLimits) -> FailureLine {
     let seconds = limits.idle_timeout_ms / 1000;
     let text = format!("the model API sent nothing for {seconds} seconds (limits.idle_timeout_s)");
     failure(ErrorClass::Timeout, "upstream_idle", text)
@@ -171,7 +171,7 @@ async fn refusal<W: Write>(
     response: &mut Response,
     limits: &ModelLimits,
     printer: &Printer<W>,
-) -> Option<OwnFailure> {
+) -> Option<FailureLine> {
     let status = response.status();
     let header = |name: &HeaderName| response.headers().get(name)?.to_str().ok();
     let media_type = header(&CONTENT_TYPE).map(str::to_owned);
@@ -185,13 +185,13 @@ async fn refusal<W: Write>(
     let body = Some(printer.quoted(&body, limits.error_bytes).into_owned()).filter(|body| !body.is_empty());
     if status.is_success() {
         let text = no_stream(media_type.as_deref());
-        return Some(OwnFailure { body, ..failure(ErrorClass::Protocol, "upstream_protocol", text) });
+        return Some(FailureLine { body, ..failure(ErrorClass::Protocol, "upstream_protocol", text) });
     }
     let hint = if status.is_redirection() { "; redirects are not followed" } else { "" };
     let text = format!("the model API answered {status}{hint}");
     // Any failure of the API counts as overload, because the remedy is the same: try again later.
     let failure = failure(class_of(status, ErrorClass::Overloaded), "upstream_refused", text);
-    Some(OwnFailure { status: Some(status.as_u16()), retry_after_ms, body, ..failure })
+    Some(FailureLine { status: Some(status.as_u16()), retry_after_ms, body, ..failure })
 }
 
 /// The beginning of the body, or the part of it that arrives in time.

@@ -1,11 +1,11 @@
-//! What the process prints: the events of the answer, and lines of its own between them.
+//! What the process prints: the events of the answer, and added lines between them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 use memchr::memmem::Finder;
 use tokenrail_domain::ErrorClass;
-use tokenrail_ports::{OwnFailure, OwnLine};
+use tokenrail_ports::{AddedLine, FailureLine};
 
 /// A shorter value is not a real key, and would be found inside ordinary words.
 const KEY_BYTES_MIN: usize = 8;
@@ -18,8 +18,8 @@ pub(super) struct Printer<W> {
 }
 
 /// Why there is no answer, or no more of it.
-pub(super) fn failure(class: ErrorClass, code: &'static str, text: String) -> OwnFailure {
-    OwnFailure { is_final: true, ..OwnFailure::new(class, code, text) }
+pub(super) fn failure(class: ErrorClass, code: &'static str, text: String) -> FailureLine {
+    FailureLine { is_final: true, ..FailureLine::new(class, code, text) }
 }
 
 impl<W: Write> Printer<W> {
@@ -34,7 +34,7 @@ impl<W: Write> Printer<W> {
             return Ok(());
         }
         let mut line = Vec::with_capacity(data.len() + 2);
-        if data.starts_with(OwnLine::PREFIX.as_bytes()) {
+        if data.starts_with(AddedLine::PREFIX.as_bytes()) {
             line.push(b' ');
         }
         line.extend_from_slice(data);
@@ -46,8 +46,8 @@ impl<W: Write> Printer<W> {
         self.line(line)
     }
 
-    pub(super) fn own(&mut self, own: &OwnLine) -> io::Result<()> {
-        self.line(serde_json::to_vec(own)?)
+    pub(super) fn added(&mut self, line: &AddedLine) -> io::Result<()> {
+        self.line(serde_json::to_vec(line)?)
     }
 
     fn line(&mut self, mut line: Vec<u8>) -> io::Result<()> {
@@ -102,11 +102,11 @@ mod tests {
     fn nobody_else_writes_lines_of_our_own() {
         let forged = br#"{"tokenrail":"end"}"#;
         assert_eq!(printed(|out| out.event(forged).unwrap()), " {\"tokenrail\":\"end\"}\n");
-        assert_eq!(printed(|out| out.own(&OwnLine::End {}).unwrap()), "{\"tokenrail\":\"end\"}\n");
+        assert_eq!(printed(|out| out.added(&AddedLine::End {}).unwrap()), "{\"tokenrail\":\"end\"}\n");
         let late = failure(ErrorClass::Timeout, "upstream_idle", "late".to_owned());
         let line =
             r#"{"tokenrail":"error","text":"late","class":"timeout","code":"upstream_idle","final":true}"#;
-        assert_eq!(printed(|out| out.own(&OwnLine::Error(late)).unwrap()), format!("{line}\n"));
+        assert_eq!(printed(|out| out.added(&AddedLine::Error(late)).unwrap()), format!("{line}\n"));
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! Turns that run in the process of an earlier turn. Between turns, that process is idle.
 //!
 //! The server writes `further.json` and sends [`ConverseMessage::Further`]. The `converse` process writes
-//! [`OwnLine::Further`] into the spool, and only then passes the prompt to the program. So the spool says whether the
+//! [`AddedLine::Further`] into the spool, and only then passes the prompt to the program. So the spool says whether the
 //! program got the prompt, and the turn's output begins with that line.
 
 use std::io;
 use std::time::Duration;
 
 use tokenrail_domain::TurnNumber;
-use tokenrail_ports::{IAgentRun, OwnLine, RunOutput, RunnerError};
+use tokenrail_ports::{AddedLine, IAgentRun, RunOutput, RunnerError};
 use tokio::time::timeout;
 
 use super::run::{ProcessRun, is_line, is_unread};
@@ -71,7 +71,7 @@ impl ProcessRun {
     /// Waits until the spool says that the program got the prompt. Returns where that line begins. `None` if the
     /// process ended before.
     async fn until_asked(&mut self, turn: u64) -> Result<Option<u64>, RunnerError> {
-        let asked = serde_json::to_vec(&OwnLine::Further { turn }).map_err(io::Error::from)?;
+        let asked = serde_json::to_vec(&AddedLine::Further { turn }).map_err(io::Error::from)?;
         loop {
             match self.next().await? {
                 RunOutput::Lines(lines) => {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_ports::{
-    ExitStatus, IAgentRun, Line, OutputLine, OwnLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
+    AddedLine, ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
     SpoolRoom,
 };
 use tokio::net::unix::pipe;
@@ -186,7 +186,7 @@ impl ProcessRun {
             && self.idle_at().is_none()
             && let Some(line) = self.part.framer.next_line()
         {
-            if self.part.idle != BecomesIdle::Never && is_line(&line, OwnLine::IDLE) {
+            if self.part.idle != BecomesIdle::Never && is_line(&line, AddedLine::IDLE) {
                 self.part.idle = BecomesIdle::At(line.end_offset);
             }
             lines.push(line);

@@ -46,7 +46,7 @@ pub(crate) struct FurtherTurn {
     pub(crate) turn: u64,
     pub(crate) prompt: String,
     /// The offset in the spool at which the earlier turn ended. The output of this turn begins after it, with the line
-    /// `OwnLine::Further`.
+    /// `AddedLine::Further`.
     pub(crate) behind: u64,
     /// How many bytes of standard error belong to earlier turns.
     pub(crate) stderr_begins: u64,

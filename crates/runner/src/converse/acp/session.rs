@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 use tokenrail_domain::ErrorClass;
-use tokenrail_ports::OwnLine;
+use tokenrail_ports::AddedLine;
 
 use super::messages::{Authenticate, Begin, Begun, SetMode, SetModel, SetOption};
 use super::{AcpConversation, LOGIN_REQUIRED, error_of};
@@ -44,7 +44,7 @@ impl AcpConversation {
     fn begin_anew(&mut self, reason: &str, out: &mut Outbox) {
         let session_id = self.opening.session.take().unwrap_or_default();
         let text = format!("the agent starts a new session without the earlier conversation: {reason}");
-        out.own.push(OwnLine::SessionLost { session_id, text });
+        out.added.push(AddedLine::SessionLost { session_id, text });
         self.begin_session(out);
     }
 

@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Value, json};
-use tokenrail_ports::{OwnFailure, OwnLine};
+use tokenrail_ports::{AddedLine, FailureLine};
 
 use super::*;
 use crate::run_folder::{ConverseLimits, Unanswered};
@@ -100,8 +100,8 @@ impl Talk {
     #[track_caller]
     fn expect_failure(&self, expected: &str) {
         assert!(self.out.over);
-        let Some(OwnLine::Error(OwnFailure { code, .. })) = self.out.own.last() else {
-            panic!("{:?}", self.out.own)
+        let Some(AddedLine::Error(FailureLine { code, .. })) = self.out.added.last() else {
+            panic!("{:?}", self.out.added)
         };
         assert_eq!(code.as_deref(), Some(expected));
     }
@@ -124,8 +124,8 @@ fn yes_and_no() -> Value {
 fn a_turn_is_a_session_and_a_prompt_until_its_answer() {
     let mut talk = Talk::prompted();
     assert!(matches!(
-        &talk.out.own[..],
-        [.., OwnLine::Sent { id: 3, method: Cow::Borrowed("session/prompt") }]
+        &talk.out.added[..],
+        [.., AddedLine::Sent { id: 3, method: Cow::Borrowed("session/prompt") }]
     ));
     talk.line(&json!({ "method": "session/update", "params": {} }));
     assert!(!talk.out.over && !talk.out.idle);
@@ -206,7 +206,7 @@ fn a_login_that_needs_nobody_is_tried_once() {
     assert_eq!(new["method"], "session/new");
     talk.refuse(&new, LOGIN_REQUIRED, "still no key");
     talk.expect_failure("login_required");
-    let Some(OwnLine::Error(OwnFailure { text, class, .. })) = talk.out.own.last() else {
+    let Some(AddedLine::Error(FailureLine { text, class, .. })) = talk.out.added.last() else {
         panic!("an error")
     };
     assert!(text.contains("still no key") && text.contains("Browser, Key"), "{text}");
@@ -254,7 +254,7 @@ fn a_question_that_nobody_can_answer_is_answered_at_once() {
         talk.only(),
         json!({ "jsonrpc": "2.0", "method": "session/cancel", "params": { "sessionId": "s" } })
     );
-    let told = serde_json::to_string(talk.out.own.last().unwrap()).unwrap();
+    let told = serde_json::to_string(talk.out.added.last().unwrap()).unwrap();
     assert_eq!(told, r#"{"tokenrail":"cancel"}"#);
     talk.ask(&json!(1), &yes_and_no());
     assert_eq!(talk.only()["result"]["outcome"]["outcome"], "cancelled");

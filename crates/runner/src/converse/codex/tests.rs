@@ -1,6 +1,6 @@
 use std::borrow::Cow;
 
-use tokenrail_ports::OwnLine;
+use tokenrail_ports::AddedLine;
 
 use super::*;
 use crate::run_folder::{ConverseLimits, Unanswered};
@@ -49,7 +49,7 @@ fn a_turn_is_asked_for_step_by_step() {
     let mut out = Outbox::default();
     conversation.open(&mut out);
     assert!(said(&out)[0].starts_with(r#"{"jsonrpc":"2.0","id":1,"method":"initialize""#));
-    assert!(matches!(out.own[..], [OwnLine::Sent { id: 1, method: Cow::Borrowed("initialize") }]));
+    assert!(matches!(out.added[..], [AddedLine::Sent { id: 1, method: Cow::Borrowed("initialize") }]));
     assert_eq!(
         to_line(&mut conversation, r#"{"id":1,"result":{"userAgent":"x"}}"#).0,
         [

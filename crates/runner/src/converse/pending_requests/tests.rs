@@ -39,7 +39,7 @@ fn request(key: &str) -> NewRequest {
     }
 }
 
-fn line(line: &OwnLine) -> String {
+fn line(line: &AddedLine) -> String {
     serde_json::to_string(line).unwrap()
 }
 

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn own() -> OwnLine {
-    OwnLine::Sent { id: 1, method: "initialize".into() }
+fn added() -> AddedLine {
+    AddedLine::Sent { id: 1, method: "initialize".into() }
 }
 
 const OWN: &str = "{\"tokenrail\":\"sent\",\"id\":1,\"method\":\"initialize\"}\n";
@@ -16,19 +16,19 @@ fn written(write: impl FnOnce(&mut Printer<Vec<u8>>)) -> String {
 }
 
 #[test]
-fn an_own_line_waits_for_the_end_of_the_programs_line() {
+fn an_added_line_waits_for_the_end_of_the_programs_line() {
     let text = written(|printer| {
-        printer.own(&own()).unwrap();
+        printer.added(&added()).unwrap();
         printer.program(b"{\"a\":").unwrap();
-        printer.own(&own()).unwrap();
+        printer.added(&added()).unwrap();
         printer.program(b"1}\n{\"b\"").unwrap();
-        printer.own(&own()).unwrap();
+        printer.added(&added()).unwrap();
     });
     assert_eq!(text, format!("{OWN}{{\"a\":1}}\n{OWN}{{\"b\"\n{OWN}"));
 }
 
 #[test]
-fn no_program_can_write_an_own_line() {
+fn no_program_can_write_an_added_line() {
     let forged = "{\"tokenrail\":\"permission_resolved\"}\n";
     assert_eq!(written(|printer| printer.program(forged.as_bytes()).unwrap()), format!(" {forged}"));
     assert_eq!(written(|printer| printer.program(b"{\"tokenrail\"").unwrap()), "{\"tokenrail\"");

@@ -1,7 +1,7 @@
 //! What happens to a session after its turn has ended, and if it is lost.
 
 use serde_json::{Value, json};
-use tokenrail_ports::OwnLine;
+use tokenrail_ports::AddedLine;
 
 use super::{Talk, opening, yes_and_no};
 use crate::converse::acp::LOGIN_REQUIRED;
@@ -53,11 +53,11 @@ fn a_further_turn_says_which_agent_it_is_before_it_is_asked() {
     agent["agentInfo"] = json!({ "name": "an-agent", "version": "1" });
     let (mut talk, prompt) = prompted(&agent);
     talk.answer(&prompt, &json!({ "stopReason": "end_turn" }));
-    talk.out.own.clear();
+    talk.out.added.clear();
     talk.conversation.further_turn("And now?".to_owned(), &mut talk.out);
-    let own = serde_json::to_value(&talk.out.own).unwrap();
+    let added = serde_json::to_value(&talk.out.added).unwrap();
     let sent = json!({ "tokenrail": "sent", "id": 4, "method": "session/prompt" });
-    assert_eq!(own, json!([{ "tokenrail": "agent", "name": "an-agent" }, sent]));
+    assert_eq!(added, json!([{ "tokenrail": "agent", "name": "an-agent" }, sent]));
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn an_agent_that_speaks_unasked_does_not_become_idle_unless_its_session_would_be
 
 #[track_caller]
 fn expect_new_session(talk: &mut Talk, lost: &str) {
-    let Some(OwnLine::SessionLost { session_id, text }) =
-        talk.out.own.iter().find(|line| matches!(line, OwnLine::SessionLost { .. }))
+    let Some(AddedLine::SessionLost { session_id, text }) =
+        talk.out.added.iter().find(|line| matches!(line, AddedLine::SessionLost { .. }))
     else {
-        panic!("{:?}", talk.out.own)
+        panic!("{:?}", talk.out.added)
     };
     assert!(session_id == lost && text.contains("without the earlier conversation"), "{text}");
     let new = talk.only();

@@ -1,6 +1,6 @@
 //! Lines that are not the agent's. The process that talks to the agent for Tokenrail adds them to the agent's output.
 //!
-//! Each is a JSON object that begins with [`OwnLine::PREFIX`]. The process that writes them ensures that no line of the
+//! Each is a JSON object that begins with [`AddedLine::PREFIX`]. The process that writes them ensures that no line of the
 //! agent begins in this way: it inserts a space before such a line, which has no meaning in JSON.
 
 mod accepted;
@@ -23,7 +23,7 @@ pub use resolution::Resolution;
 /// Spools and journals keep these lines. A field may be added, but no field may change its name or its position.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "tokenrail", rename_all = "snake_case", rename_all_fields = "camelCase")]
-pub enum OwnLine {
+pub enum AddedLine {
     /// Tokenrail sent a request to the agent. The agent's response has the same id.
     Sent { id: u64, method: Cow<'static, str> },
     /// The agent requests a permission.
@@ -32,7 +32,7 @@ pub enum OwnLine {
     PermissionRequest(PermissionRequestLine),
     /// The permission request is no longer open.
     PermissionResolved(Resolution),
-    /// The turn has ended, and the process is idle until the next turn. As bytes: [`OwnLine::IDLE`].
+    /// The turn has ended, and the process is idle until the next turn. As bytes: [`AddedLine::IDLE`].
     #[serde(rename = "rests")]
     Idle {},
     /// Tokenrail asked the agent for the next turn.
@@ -49,7 +49,7 @@ pub enum OwnLine {
         text: String,
     },
     /// The turn cannot continue.
-    Error(OwnFailure),
+    Error(FailureLine),
     /// The response of a model API ended: at its declared length, or with its connection.
     End {},
 }
@@ -134,7 +134,7 @@ pub enum ResolvedBy {
 /// Why a turn cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct OwnFailure {
+pub struct FailureLine {
     #[serde(deserialize_with = "class")]
     pub class: ErrorClass,
     #[serde(default)]
@@ -153,17 +153,17 @@ pub struct OwnFailure {
     pub is_final: bool,
 }
 
-impl OwnFailure {
+impl FailureLine {
     pub fn new(class: ErrorClass, code: &'static str, text: String) -> Self {
         let code = Some(Cow::Borrowed(code));
         Self { class, code, text, status: None, retry_after_ms: None, body: None, is_final: false }
     }
 }
 
-impl Serialize for OwnFailure {
+impl Serialize for FailureLine {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { class, code, text, status, retry_after_ms, body, is_final } = self;
-        let mut fields = serializer.serialize_struct("OwnFailure", 7)?;
+        let mut fields = serializer.serialize_struct("FailureLine", 7)?;
         // The text comes first or last. The order means nothing, but journals keep these lines byte for byte.
         if *is_final {
             fields.serialize_field("text", text)?;
@@ -191,10 +191,10 @@ impl Serialize for OwnFailure {
     }
 }
 
-impl OwnLine {
+impl AddedLine {
     /// The beginning of each of these lines. No line of an agent begins with it.
     pub const PREFIX: &str = "{\"tokenrail\":\"";
-    /// [`OwnLine::Idle`] as bytes.
+    /// [`AddedLine::Idle`] as bytes.
     pub const IDLE: &[u8] = b"{\"tokenrail\":\"rests\"}";
 
     /// Reads a line without its line end. `None` if it is not one of these lines, or is malformed.
@@ -221,13 +221,13 @@ mod tests {
 
     #[test]
     fn what_is_written_is_what_is_read() {
-        let failure = OwnFailure::new(ErrorClass::Process, "no_answer", "it hangs".to_owned());
-        let refused = OwnFailure {
+        let failure = FailureLine::new(ErrorClass::Process, "no_answer", "it hangs".to_owned());
+        let refused = FailureLine {
             status: Some(429),
             retry_after_ms: Some(5),
             body: Some("later".to_owned()),
             is_final: true,
-            ..OwnFailure::new(ErrorClass::RateLimit, "upstream_refused", "no".to_owned())
+            ..FailureLine::new(ErrorClass::RateLimit, "upstream_refused", "no".to_owned())
         };
         let request = PermissionRequestLine {
             request_id: "1-1".to_owned(),
@@ -248,36 +248,36 @@ mod tests {
             ..request.clone()
         };
         for (line, written) in [
-            (OwnLine::Sent { id: 1, method: "a/b".into() }, r#""sent","id":1,"method":"a/b"}"#),
+            (AddedLine::Sent { id: 1, method: "a/b".into() }, r#""sent","id":1,"method":"a/b"}"#),
             (
-                OwnLine::PermissionRequest(request),
+                AddedLine::PermissionRequest(request),
                 r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}],"askedAt":"2026-11-21T22:10:00.000Z","expiresAt":"2026-11-21T22:20:00.014Z","defaultOptionId":"n","accepts":{"note":true,"several":true}}"#,
             ),
             (
-                OwnLine::PermissionRequest(older),
+                AddedLine::PermissionRequest(older),
                 r#""permission_request","requestId":"1-1","toolCallId":"t","toolName":"Write","input":{"a": "\ud83d"},"options":[{"optionId":"y","name":"Yes","kind":"allow_once"}]}"#,
             ),
-            (OwnLine::Idle {}, r#""rests"}"#),
-            (OwnLine::Further { turn: 4 }, r#""further","turn":4}"#),
-            (OwnLine::Agent { name: "x".to_owned() }, r#""agent","name":"x"}"#),
-            (OwnLine::Cancel {}, r#""cancel"}"#),
+            (AddedLine::Idle {}, r#""rests"}"#),
+            (AddedLine::Further { turn: 4 }, r#""further","turn":4}"#),
+            (AddedLine::Agent { name: "x".to_owned() }, r#""agent","name":"x"}"#),
+            (AddedLine::Cancel {}, r#""cancel"}"#),
             (
-                OwnLine::SessionLost { session_id: "s".to_owned(), text: "gone".to_owned() },
+                AddedLine::SessionLost { session_id: "s".to_owned(), text: "gone".to_owned() },
                 r#""session_lost","sessionId":"s","text":"gone"}"#,
             ),
-            (OwnLine::Error(failure), r#""error","class":"process","code":"no_answer","text":"it hangs"}"#),
+            (AddedLine::Error(failure), r#""error","class":"process","code":"no_answer","text":"it hangs"}"#),
             (
-                OwnLine::Error(refused),
+                AddedLine::Error(refused),
                 r#""error","text":"no","class":"rate_limit","code":"upstream_refused","status":429,"retryAfterMs":5,"body":"later","final":true}"#,
             ),
-            (OwnLine::End {}, r#""end"}"#),
+            (AddedLine::End {}, r#""end"}"#),
         ] {
             let written = format!("{{\"tokenrail\":{written}");
             assert_eq!(serde_json::to_string(&line).unwrap(), written);
-            let read = OwnLine::read(&written).unwrap();
+            let read = AddedLine::read(&written).unwrap();
             assert_eq!(serde_json::to_string(&read).unwrap(), written);
         }
-        assert_eq!(serde_json::to_vec(&OwnLine::Idle {}).unwrap(), OwnLine::IDLE);
+        assert_eq!(serde_json::to_vec(&AddedLine::Idle {}).unwrap(), AddedLine::IDLE);
     }
 
     #[test]
@@ -290,7 +290,7 @@ mod tests {
             };
             let resolution = Resolution::new("1-1".to_owned(), reply.clone(), ResolvedBy::User);
             assert_eq!(resolution.reply(), reply);
-            OwnLine::PermissionResolved(resolution)
+            AddedLine::PermissionResolved(resolution)
         };
         for (line, written) in [
             (
@@ -309,8 +309,8 @@ mod tests {
         ] {
             let written = format!("{{\"tokenrail\":{written}");
             assert_eq!(serde_json::to_string(&line).unwrap(), written);
-            let OwnLine::PermissionResolved(read) = OwnLine::read(&written).unwrap() else { panic!() };
-            assert_eq!(serde_json::to_string(&OwnLine::PermissionResolved(read)).unwrap(), written);
+            let AddedLine::PermissionResolved(read) = AddedLine::read(&written).unwrap() else { panic!() };
+            assert_eq!(serde_json::to_string(&AddedLine::PermissionResolved(read)).unwrap(), written);
         }
     }
 
@@ -318,7 +318,7 @@ mod tests {
     fn what_is_no_line_of_ours_or_makes_no_sense_is_not_read() {
         for line in ["", "{}", r#" {"tokenrail":"end"}"#, r#"{"tokenrail":"else"}"#, r#"{"tokenrail":"sent""#]
         {
-            assert!(OwnLine::read(line).is_none(), "{line}");
+            assert!(AddedLine::read(line).is_none(), "{line}");
         }
     }
 }

@@ -15,7 +15,7 @@
 use std::collections::BTreeSet;
 
 use tokenrail_domain::{AgentError, EventBody, JsonText, Notice, PermissionOption, PermissionRequest, Said};
-use tokenrail_ports::{Choosable, OwnFailure, OwnLine, PermissionRequestLine};
+use tokenrail_ports::{AddedLine, Choosable, FailureLine, PermissionRequestLine};
 
 use crate::{errors, line};
 
@@ -24,42 +24,42 @@ const SESSION_LOST: &str = "session_lost";
 
 /// Reads the lines that are not the agent's, and tracks the open permission requests.
 #[derive(Debug, Default)]
-pub(crate) struct OwnLines {
+pub(crate) struct AddedLines {
     open: BTreeSet<String>,
 }
 
-impl OwnLines {
+impl AddedLines {
     /// Reads a line and emits its events. `None` if it is a line of the agent.
-    pub(crate) fn read(&mut self, bytes: &[u8], said: &mut Vec<Said>) -> Option<OwnLine> {
-        if !bytes.starts_with(OwnLine::PREFIX.as_bytes()) {
+    pub(crate) fn read(&mut self, bytes: &[u8], said: &mut Vec<Said>) -> Option<AddedLine> {
+        if !bytes.starts_with(AddedLine::PREFIX.as_bytes()) {
             return None;
         }
         let text = line::text(bytes);
         let text = line::trimmed(&text);
-        let own = OwnLine::read(text)?;
-        match &own {
-            OwnLine::PermissionRequest(request) => {
+        let added = AddedLine::read(text)?;
+        match &added {
+            AddedLine::PermissionRequest(request) => {
                 self.open.insert(request.request_id.clone());
                 said.push(told(Notice::PERMISSION_REQUEST, text));
                 said.push(Said::Asked(Box::new(asked(request))));
             }
-            OwnLine::PermissionResolved(resolution) => {
+            AddedLine::PermissionResolved(resolution) => {
                 let request_id = resolution.request_id.clone();
                 self.open.remove(&request_id);
                 said.push(told(Notice::PERMISSION_RESOLVED, text));
                 said.push(Said::Settled { request_id, reply: resolution.reply() });
             }
-            OwnLine::SessionLost { .. } => said.push(told(SESSION_LOST, text)),
-            OwnLine::Idle {}
-            | OwnLine::Further { .. }
-            | OwnLine::Sent { .. }
-            | OwnLine::Agent { .. }
-            | OwnLine::Cancel {}
-            | OwnLine::Error(_) => {}
+            AddedLine::SessionLost { .. } => said.push(told(SESSION_LOST, text)),
+            AddedLine::Idle {}
+            | AddedLine::Further { .. }
+            | AddedLine::Sent { .. }
+            | AddedLine::Agent { .. }
+            | AddedLine::Cancel {}
+            | AddedLine::Error(_) => {}
             // This line is never added to the output of an interactive agent.
-            OwnLine::End {} => return None,
+            AddedLine::End {} => return None,
         }
-        Some(own)
+        Some(added)
     }
 
     /// Whether the agent waits for the answer to a permission request.
@@ -99,15 +99,15 @@ fn offered(option: &Choosable) -> PermissionOption {
 }
 
 /// The error that ends a turn.
-pub(crate) fn error(failure: OwnFailure) -> AgentError {
-    let OwnFailure { class, code, text, .. } = failure;
+pub(crate) fn error(failure: FailureLine) -> AgentError {
+    let FailureLine { class, code, text, .. } = failure;
     errors::agent_error(class, code.as_deref(), text)
 }
 
 /// A notice with the line's object, without its first field, which is the name of the event.
 fn told(kind: &str, text: &str) -> Said {
     let rest =
-        text.get(OwnLine::PREFIX.len()..).and_then(|rest| rest.strip_prefix(kind)?.strip_prefix("\","));
+        text.get(AddedLine::PREFIX.len()..).and_then(|rest| rest.strip_prefix(kind)?.strip_prefix("\","));
     let data = rest.map_or_else(|| "{}".to_owned(), |rest| format!("{{{rest}"));
     let notice = Notice { subtype: kind.to_owned(), data: JsonText::new_unchecked(data) };
     Said::Event(EventBody::Notice(Box::new(notice)))
