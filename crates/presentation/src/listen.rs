@@ -25,7 +25,7 @@ use crate::socket::{Idle, SocketLimits, Streams, Watch, Watched, set_limits};
 
 /// Limits of the HTTP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ServerLimits {
+pub struct ListenLimits {
     /// Number of threads that serve connections.
     pub workers: usize,
     /// Number of threads that each worker may have for reading files and the database. Nothing that waits for a client
@@ -50,7 +50,7 @@ pub struct ServerLimits {
     pub sockets: SocketLimits,
 }
 
-impl Default for ServerLimits {
+impl Default for ListenLimits {
     fn default() -> Self {
         Self {
             // Two are enough: connections are cheap, because the work for a token is done once for all of them. On one
@@ -80,7 +80,7 @@ pub fn listen(
     api: Api,
     forwarded: Forwarded,
     more: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
-    limits: ServerLimits,
+    limits: ListenLimits,
 ) -> io::Result<Server> {
     let idle = Idle {
         keep_alive: limits.keep_alive,

@@ -10,7 +10,7 @@ use tokenrail_domain::{AgentId, TurnNumber};
 use tokenrail_ports::{IRuns, RunnerError};
 
 use crate::run_folder::{
-    FurtherTurn, RunFolder, RunName, SupervisorRecord, all_runs, blocking, kill_marked, run_of,
+    FurtherRun, RunFolder, RunName, SupervisorRecord, all_runs, blocking, kill_marked, run_of,
 };
 
 /// The runs of process agents in `<data folder>/runs`, whichever agent type they belong to.
@@ -102,9 +102,9 @@ fn is_leftover(
     if run.kept || keep.contains(&(run.agent, run.run)) {
         return Ok(false);
     }
-    let further: Option<FurtherTurn> = folder.read(RunFolder::FURTHER)?;
-    let goes_on = |further: FurtherTurn| {
-        keep.iter().any(|(agent, kept)| *agent == run.agent && u64::from(kept.0) == further.turn)
+    let further: Option<FurtherRun> = folder.read(RunFolder::FURTHER)?;
+    let goes_on = |further: FurtherRun| {
+        keep.iter().any(|(agent, kept)| *agent == run.agent && u64::from(kept.0) == further.run)
     };
     Ok(!further.is_some_and(goes_on))
 }

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | [`runner`] | starts a turn, takes over a run, reports whether the program can be started |
 //! | [`idle_processes`] | keeps a program between two turns |
-//! | [`further_turn`] | gives an idle program its next turn |
+//! | [`further_run`] | gives an idle program its next turn |
 //! | [`start_supervisor`], [`supervisor_program`] | starts the supervisor of a run; which program that is |
 //! | [`run`] | one run: reads its output, cancels it, answers it |
 //! | [`run_end`] | how the run ended |
@@ -17,7 +17,7 @@
 //! | [`config`], [`program`] | the settings; finds the agent's program |
 
 mod config;
-mod further_turn;
+mod further_run;
 mod idle_processes;
 mod program;
 mod run;

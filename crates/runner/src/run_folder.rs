@@ -30,7 +30,7 @@ pub(crate) use begun::{Begun, begun_since};
 pub(crate) use blocking::blocking;
 pub(crate) use control::{CancelLine, LOOK};
 pub use converse_messages::ANSWER_TEXT_BYTES;
-pub(crate) use converse_messages::{Answer, ConverseMessage, FurtherTurn, MESSAGE_BYTES};
+pub(crate) use converse_messages::{Answer, ConverseMessage, FurtherRun, MESSAGE_BYTES};
 pub(crate) use folder::{MARKER, RunFolder};
 pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};

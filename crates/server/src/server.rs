@@ -12,7 +12,7 @@ use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, SqliteStore};
 use tokenrail_ports::is_disk_full;
-use tokenrail_presentation::{Api, Forwarded, PresentationConfig, ServerLimits, SocketLimits, page};
+use tokenrail_presentation::{Api, Forwarded, ListenLimits, PresentationConfig, SocketLimits, page};
 use tokenrail_web::BasePath;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -213,11 +213,11 @@ fn listen(
     let limits = &config.limits;
     set_backlog(&listener, limits.connections)?;
     let sockets = socket_limits(limits);
-    let limits = ServerLimits {
+    let limits = ListenLimits {
         connections: limits.connections,
         flush_timeout: sockets.no_progress,
         sockets,
-        ..ServerLimits::default()
+        ..ListenLimits::default()
     };
     let base = BasePath::new(config.base_path());
     tokenrail_presentation::listen(

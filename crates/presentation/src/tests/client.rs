@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::harness::{HOST, Harness, TOKEN};
-use crate::{Forwarded, ServerLimits, listen};
+use crate::{Forwarded, ListenLimits, listen};
 
 /// A WebSocket client that sends and receives exactly what a test says.
 pub(crate) struct Client {
@@ -35,11 +35,11 @@ pub(crate) struct Served {
 
 /// Serves the presentation on its own port.
 pub(crate) fn serve(harness: &Harness) -> Served {
-    serve_with(harness, ServerLimits { workers: 1, ..ServerLimits::default() })
+    serve_with(harness, ListenLimits { workers: 1, ..ListenLimits::default() })
 }
 
 /// The same, with other limits.
-pub(crate) fn serve_with(harness: &Harness, limits: ServerLimits) -> Served {
+pub(crate) fn serve_with(harness: &Harness, limits: ListenLimits) -> Served {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let server = listen(listener, harness.api.clone(), Forwarded::default(), |_| {}, limits).unwrap();

@@ -8,7 +8,7 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use super::client::{Served, serve, serve_with};
 use super::harness::{HOST, Harness, TOKEN};
-use crate::{ServerLimits, SocketLimits};
+use crate::{ListenLimits, SocketLimits};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -42,9 +42,9 @@ impl Coding {
     }
 }
 
-fn with_connections(connections: usize) -> ServerLimits {
+fn with_connections(connections: usize) -> ListenLimits {
     let head_timeout = Duration::from_secs(1);
-    ServerLimits { workers: 1, connections, head_timeout, ..ServerLimits::default() }
+    ListenLimits { workers: 1, connections, head_timeout, ..ListenLimits::default() }
 }
 
 async fn connect(served: &Served) -> TcpStream {
@@ -192,7 +192,7 @@ async fn a_small_body_that_nobody_reads_does_not_cost_the_connection() {
 
 #[actix_web::test]
 async fn an_answer_is_read_although_much_of_the_body_is_still_to_come() {
-    let served = serve_with(&Harness::new(), ServerLimits { rest_bytes: 1000, ..with_connections(1) });
+    let served = serve_with(&Harness::new(), ListenLimits { rest_bytes: 1000, ..with_connections(1) });
     let mut socket = connect(&served).await;
     let head = request("POST /api/agents", &[&format!("Host: {HOST}"), "Content-Length: 100000000"]);
     let (mut reading, mut writing) = socket.split();
@@ -217,7 +217,7 @@ async fn an_answer_that_is_taken_byte_for_byte_keeps_nobody_out() {
     let harness = Harness::with(|config, _| config.open_paths.push("/openapi.json".to_owned()));
     let sockets = SocketLimits { send_buffer_bytes: 4 << 10, ..SocketLimits::default() };
     let flush_timeout = Duration::from_millis(200);
-    let served = serve_with(&harness, ServerLimits { flush_timeout, sockets, ..with_connections(1) });
+    let served = serve_with(&harness, ListenLimits { flush_timeout, sockets, ..with_connections(1) });
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 << 10).unwrap();
     let mut socket = socket.connect(([127, 0, 0, 1], served.port).into()).await.unwrap();

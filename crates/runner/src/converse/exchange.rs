@@ -319,8 +319,8 @@ impl<'a> Exchange<'a> {
         }
         self.has_further = false;
         let Some(further) = self.idle.take_further()? else { return Ok(()) };
-        self.printer.added(&AddedLine::Further { turn: further.turn })?;
-        self.requests.begin_turn(further.turn);
+        self.printer.added(&AddedLine::Further { turn: further.run })?;
+        self.requests.begin_turn(further.run);
         self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
 

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::run_folder::{FurtherTurn, RunFolder};
+use crate::run_folder::{FurtherRun, RunFolder};
 
 /// Whether the program is idle, and until when.
 #[derive(Debug)]
 pub(super) struct IdleTime {
     folder: RunFolder,
-    /// The turn that runs, or ran last.
-    turn: u64,
+    /// The number of the run: the turn that runs, or ran last.
+    run: u64,
     /// How long the program may be idle. `None` if it may not: then it ends with its turn.
     most: Option<Duration>,
     state: State,
@@ -38,9 +38,9 @@ pub(super) enum AfterTurn {
 }
 
 impl IdleTime {
-    pub(super) fn new(folder: RunFolder, turn: u64, most_ms: u64) -> Self {
+    pub(super) fn new(folder: RunFolder, run: u64, most_ms: u64) -> Self {
         let most = (0 < most_ms).then_some(Duration::from_millis(most_ms));
-        Self { folder, turn, most, state: State::AtWork }
+        Self { folder, run, most, state: State::AtWork }
     }
 
     /// The turn has ended. The program becomes idle when everything that it has printed by now is read.
@@ -76,19 +76,19 @@ impl IdleTime {
         }
     }
 
-    /// Takes the further turn, which thereby begins. `None` if the program is not idle, or has already taken that
+    /// Takes the further run, which thereby begins. `None` if the program is not idle, or has already taken that
     /// turn.
     ///
     /// # Errors
     /// If the further turn cannot be read.
-    pub(super) fn take_further(&mut self) -> io::Result<Option<FurtherTurn>> {
+    pub(super) fn take_further(&mut self) -> io::Result<Option<FurtherRun>> {
         if !self.is_idle() {
             return Ok(None);
         }
-        let further: Option<FurtherTurn> = self.folder.read(RunFolder::FURTHER)?;
-        let further = further.filter(|further| self.turn < further.turn);
+        let further: Option<FurtherRun> = self.folder.read(RunFolder::FURTHER)?;
+        let further = further.filter(|further| self.run < further.run);
         if let Some(further) = &further {
-            (self.turn, self.state) = (further.turn, State::AtWork);
+            (self.run, self.state) = (further.run, State::AtWork);
         }
         Ok(further)
     }
@@ -104,13 +104,13 @@ mod tests {
         (folder, idle)
     }
 
-    fn write(idle: &IdleTime, turn: u64) {
-        let further = FurtherTurn { turn, prompt: "And now?".to_owned(), behind: 7, stderr_begins: 0 };
+    fn write(idle: &IdleTime, run: u64) {
+        let further = FurtherRun { run, prompt: "And now?".to_owned(), behind: 7, stderr_begins: 0 };
         idle.folder.write(RunFolder::FURTHER, &further).unwrap();
     }
 
     fn taken(idle: &mut IdleTime) -> Option<u64> {
-        idle.take_further().unwrap().map(|further| further.turn)
+        idle.take_further().unwrap().map(|further| further.run)
     }
 
     fn begin(idle: &mut IdleTime) -> Option<AfterTurn> {

@@ -7,7 +7,7 @@
 //! | this one | `open`; the methods of the port [`IAgentRun`]: `next`, `cancel`, `answer`, `give_back`, `leave` |
 //! | [`spool`] | reading: `look`; a full disk: `empty_spool`; the end: `remove` |
 //! | [`tell`] | the FIFOs of the run folder: `ask_to_stop` (supervisor), `tell` (`converse` process) |
-//! | `further_turn.rs` | a further turn in the same process: `ask`, `when_asked` |
+//! | `further_run.rs` | a further turn in the same process: `ask`, `when_asked` |
 //! | `idle_processes.rs` | an idle process: `dismiss`, `stop_and_remove` |
 //!
 //! `idle_processes.rs` also wraps a run whose process may stay idle: see `ReusableRun` there. The pump of the application calls

@@ -20,7 +20,7 @@ use super::start_supervisor::{Introduction, introduced, start_supervisor};
 use super::watch::{FolderWatch, RunWatcher};
 use super::{ProcessConfig, ProcessLimits, program};
 use crate::run_folder::{
-    ConverseLimits, ExecOrder, FurtherTurn, MARKER, Opening, RunFolder, SupervisorRecord, blocking,
+    ConverseLimits, ExecOrder, FurtherRun, MARKER, Opening, RunFolder, SupervisorRecord, blocking,
     is_argument, run_of,
 };
 
@@ -111,7 +111,7 @@ impl ProcessRunner {
         &self,
         order: &TurnOrder,
         folder: RunFolder,
-        further: FurtherTurn,
+        further: FurtherRun,
         committed: u64,
     ) -> Result<Adoption, RunnerError> {
         let (found, watcher) = (folder.clone(), self.watcher.clone());
@@ -243,7 +243,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
     args.extend(filled(&config.model_args, "{model}", order.model.as_deref())?);
     args.extend(filled(&config.resume_args, "{session}", order.session.as_ref().map(SessionId::as_str))?);
     let converse = config.converse.map(|converse| converse.protocol.as_str().to_owned());
-    let speaker = converse.is_some().then(|| config.supervisor.own_path().as_os_str().to_owned());
+    let converse_program = converse.is_some().then(|| config.supervisor.own_path().as_os_str().to_owned());
     let mut env = program::environment(config);
     env.push((MARKER.to_owned(), RunFolder::of(&config.runs, order).name().into()));
     Ok(ExecOrder {
@@ -252,7 +252,7 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
         env,
         cwd: order.cwd.clone().into_os_string(),
         converse,
-        speaker,
+        converse_program,
         interrupt: config.interrupt,
         leftover_grace_ms: config.limits.leftover_grace_ms,
         kill_grace_ms: config.limits.kill_grace_ms,

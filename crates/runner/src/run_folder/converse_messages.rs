@@ -41,14 +41,15 @@ impl Answer {
 
 /// A further run in the process of an earlier one: the content of `further.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct FurtherTurn {
-    /// The number of the run: the turn that it was started for.
-    pub(crate) turn: u64,
+pub(crate) struct FurtherRun {
+    /// The number of the run: that of the turn that it was started for.
+    #[serde(rename = "turn")]
+    pub(crate) run: u64,
     pub(crate) prompt: String,
-    /// The offset in the spool at which the earlier turn ended. The output of this turn begins after it, with the line
+    /// The offset in the spool at which the earlier run ended. The output of this run begins after it, with the line
     /// `AddedLine::Further`.
     pub(crate) behind: u64,
-    /// How many bytes of standard error belong to earlier turns.
+    /// How many bytes of standard error belong to earlier runs.
     pub(crate) stderr_begins: u64,
 }
 
@@ -83,5 +84,13 @@ mod tests {
         assert_eq!(answer.into_parts(), ("3-1".to_owned(), reply));
         let further: ConverseMessage = serde_json::from_str(r#"{"further":4}"#).unwrap();
         assert!(matches!(further, ConverseMessage::Further { further: 4 }));
+    }
+
+    /// A process of an earlier release may read what this release writes, and the other way round.
+    #[test]
+    fn a_further_run_is_written_with_the_names_of_earlier_releases() {
+        let further = FurtherRun { run: 4, prompt: "a".to_owned(), behind: 7, stderr_begins: 1 };
+        let written = serde_json::to_string(&further).unwrap();
+        assert_eq!(written, r#"{"turn":4,"prompt":"a","behind":7,"stderr_begins":1}"#);
     }
 }

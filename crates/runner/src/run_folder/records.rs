@@ -18,8 +18,8 @@ pub(crate) struct ExecOrder {
     #[serde(default)]
     pub(crate) converse: Option<String>,
     /// The program that runs `converse`, if the supervisor's own program cannot.
-    #[serde(default)]
-    pub(crate) speaker: Option<OsString>,
+    #[serde(default, rename = "speaker")]
+    pub(crate) converse_program: Option<OsString>,
     pub(crate) interrupt: bool,
     pub(crate) leftover_grace_ms: u64,
     pub(crate) kill_grace_ms: u64,
@@ -111,5 +111,21 @@ pub(crate) struct ExecFailure {
 impl From<&io::Error> for ExecFailure {
     fn from(error: &io::Error) -> Self {
         Self { text: error.to_string(), disk_full: is_disk_full(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The supervisor may be of another release than the server.
+    #[test]
+    fn the_converse_program_is_read_under_the_name_of_earlier_releases() {
+        let order = r#"{"program":{"Unix":[97]},"args":[],"env":[],"cwd":{"Unix":[47]},"speaker":{"Unix":[98]},
+            "interrupt":false,"leftover_grace_ms":0,"kill_grace_ms":0,"stderr_bytes":0,"exit_patience_ms":0}"#;
+        let order: ExecOrder = serde_json::from_str(order).unwrap();
+        assert_eq!(order.converse_program.as_deref(), Some("b".as_ref()));
+        let written = serde_json::to_value(&order).unwrap();
+        assert_eq!(written["speaker"], serde_json::json!({ "Unix": [98] }));
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use tokenrail_domain::{AgentId, TurnNumber};
 
-use super::converse_messages::FurtherTurn;
+use super::converse_messages::FurtherRun;
 use super::folder::RunFolder;
 
 /// The parsed name of a run folder.
@@ -55,10 +55,10 @@ pub(crate) fn run_of(
     runs: &Path,
     agent: AgentId,
     run: TurnNumber,
-) -> io::Result<Option<(RunFolder, FurtherTurn)>> {
+) -> io::Result<Option<(RunFolder, FurtherRun)>> {
     for folder in folders_of(runs, agent)? {
-        let further: Option<FurtherTurn> = folder.read(RunFolder::FURTHER)?;
-        if let Some(further) = further.filter(|further| further.turn == u64::from(run.0)) {
+        let further: Option<FurtherRun> = folder.read(RunFolder::FURTHER)?;
+        if let Some(further) = further.filter(|further| further.run == u64::from(run.0)) {
             return Ok(Some((folder, further)));
         }
     }

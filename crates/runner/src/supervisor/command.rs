@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
-use super::exec::{Speaker, exec_stage};
+use super::exec::{ConverseProgram, exec_stage};
 use super::supervise::supervise;
 use crate::run_folder::{BUILD, REFUSED, SUPERVISE, SUPERVISOR};
 use crate::time_slice::set_time_slice;
@@ -26,7 +26,7 @@ pub fn supervisor_command() -> Option<ExitCode> {
             Some(alone(|| supervise(Path::new(folder))))
         }
         [command, exec, folder] if command == SUPERVISE && exec == "--exec" => {
-            Some(alone(|| exec_stage(Path::new(folder), Speaker::ThisProgram)))
+            Some(alone(|| exec_stage(Path::new(folder), ConverseProgram::ThisProgram)))
         }
         _ => None,
     }
@@ -42,7 +42,7 @@ pub fn supervisor_main() -> ExitCode {
             alone(|| supervise(Path::new(folder)))
         }
         [command, exec, folder] if command == SUPERVISE && exec == "--exec" => {
-            alone(|| exec_stage(Path::new(folder), Speaker::OfTheOrder))
+            alone(|| exec_stage(Path::new(folder), ConverseProgram::OfTheOrder))
         }
         [command] if command == "--version" => {
             let told = writeln!(std::io::stdout(), "{SUPERVISOR} {BUILD}");

@@ -18,7 +18,7 @@ use crate::run_folder::{ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
 
 /// Which program runs `converse` for an agent that speaks a protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Speaker {
+pub(super) enum ConverseProgram {
     ThisProgram,
     /// The server's program, which the order names. This program cannot run `converse`.
     OfTheOrder,
@@ -27,9 +27,9 @@ pub(super) enum Speaker {
 /// Becomes the agent that the run folder orders. Returns only if that fails, with the reason in the run folder.
 ///
 /// The body of the internal command `supervise --exec <run folder>`. The agent inherits its standard streams.
-pub(super) fn exec_stage(run_folder: &Path, speaker: Speaker) -> ExitCode {
+pub(super) fn exec_stage(run_folder: &Path, which: ConverseProgram) -> ExitCode {
     let folder = RunFolder::at(run_folder);
-    let failure = match prepare(&folder).and_then(|order| become_agent(&folder, order, speaker)) {
+    let failure = match prepare(&folder).and_then(|order| become_agent(&folder, order, which)) {
         Err(error) => error,
         Ok(never) => match never {},
     };
@@ -76,22 +76,22 @@ pub(super) fn session_gives_way(nice: i32) {
     let _ = fs::write("/proc/self/autogroup", nice.to_string());
 }
 
-fn become_agent(folder: &RunFolder, order: ExecOrder, speaker: Speaker) -> io::Result<Infallible> {
-    let ExecOrder { program, args, env, converse, speaker: named, .. } = order;
+fn become_agent(folder: &RunFolder, order: ExecOrder, which: ConverseProgram) -> io::Result<Infallible> {
+    let ExecOrder { program, args, env, converse, converse_program, .. } = order;
     let (program, args) = match converse {
         None => (program.clone(), command_line(program, args)),
         Some(protocol) => {
-            let speaker = match speaker {
-                Speaker::ThisProgram => THIS_PROGRAM.into(),
-                Speaker::OfTheOrder => named.ok_or_else(nobody_speaks)?,
+            let converse = match which {
+                ConverseProgram::ThisProgram => THIS_PROGRAM.into(),
+                ConverseProgram::OfTheOrder => converse_program.ok_or_else(no_converse_program)?,
             };
-            (speaker, conversation(protocol, folder, program, args))
+            (converse, converse_command_line(protocol, folder, program, args))
         }
     };
     become_program(program, args, env.into_iter().map(|(name, value)| (name.into(), value)).collect())
 }
 
-fn nobody_speaks() -> io::Error {
+fn no_converse_program() -> io::Error {
     io::Error::other("the run folder does not say which helper process talks to the agent")
 }
 
@@ -101,7 +101,12 @@ fn command_line(program: OsString, args: Vec<String>) -> Vec<OsString> {
 
 /// The command line of the `converse` process. The next step is [`converse`](crate::converse()), which the server's
 /// program calls for it (`cli.rs` in the server crate).
-fn conversation(protocol: String, folder: &RunFolder, program: OsString, args: Vec<String>) -> Vec<OsString> {
+fn converse_command_line(
+    protocol: String,
+    folder: &RunFolder,
+    program: OsString,
+    args: Vec<String>,
+) -> Vec<OsString> {
     let folder = folder.path().as_os_str().to_owned();
     let own = ["tokenrail".into(), "converse".into(), protocol.into(), folder, "--".into()];
     own.into_iter().chain(command_line(program, args)).collect()

@@ -88,8 +88,9 @@ fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
 /// A run, seen by its supervisor.
 pub(super) struct Supervisor {
     pub(super) order: ExecOrder,
-    pub(super) agent: Pid,
-    /// How the agent ended.
+    /// The agent. If it is interactive, the `converse` process, which starts the agent.
+    pub(super) child: Pid,
+    /// How the child ended.
     ended: Option<WaitStatus>,
     children: SignalStream,
     control: Control,
@@ -148,7 +149,7 @@ impl Supervisor {
             watch: LimitWatch::new(&order),
             looks,
             order,
-            agent: Pid::from_child(&stage),
+            child: Pid::from_child(&stage),
             ended: None,
             children,
             control,
@@ -192,7 +193,7 @@ impl Supervisor {
         })
     }
 
-    pub(super) fn agent_has_ended(&self) -> bool {
+    pub(super) fn child_has_ended(&self) -> bool {
         self.ended.is_some()
     }
 
@@ -203,7 +204,7 @@ impl Supervisor {
 
     /// Waits until the agent ends, a cancel comes, or the run must end. Returns the cancel.
     async fn until_end_or_stop(&mut self) -> Option<CancelLine> {
-        while !self.agent_has_ended() && !self.must_end() {
+        while !self.child_has_ended() && !self.must_end() {
             if let Happening::Cancel(cancel) = self.wait(None).await {
                 return Some(cancel);
             }
@@ -215,26 +216,26 @@ impl Supervisor {
     async fn stop_politely(&mut self, cancel: CancelLine) {
         let until = Instant::now() + cancel.grace;
         if self.order.interrupt {
-            self.signal_agent(Signal::INT);
-            self.until_agent_ends(Instant::now() + cancel.grace / 2).await;
+            self.signal_child(Signal::INT);
+            self.until_child_ends(Instant::now() + cancel.grace / 2).await;
         }
-        if !self.agent_has_ended() {
-            self.signal_agent(Signal::TERM);
-            self.until_agent_ends(until).await;
+        if !self.child_has_ended() {
+            self.signal_child(Signal::TERM);
+            self.until_child_ends(until).await;
         }
     }
 
     /// Signals the whole process group: some agents consist of a launcher, which passes no signal on, and the real
     /// program.
-    fn signal_agent(&self, signal: Signal) {
-        if kill_process_group(self.agent, signal).is_err() {
+    fn signal_child(&self, signal: Signal) {
+        if kill_process_group(self.child, signal).is_err() {
             // It has no group of its own yet, or has just ended.
-            let _ = kill_process(self.agent, signal);
+            let _ = kill_process(self.child, signal);
         }
     }
 
-    async fn until_agent_ends(&mut self, deadline: Instant) {
-        while !self.agent_has_ended() {
+    async fn until_child_ends(&mut self, deadline: Instant) {
+        while !self.child_has_ended() {
             if let Happening::Deadline | Happening::MustEnd = self.wait(Some(deadline)).await {
                 return;
             }
@@ -305,7 +306,7 @@ impl Supervisor {
     /// the subreaper when their parent ends.
     fn reap(&mut self) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            if pid == self.agent {
+            if pid == self.child {
                 self.ended = Some(status);
             }
         }

@@ -29,7 +29,7 @@ impl Supervisor {
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
         let mut signalled = HashSet::new();
         let until = Instant::now() + kill;
-        if self.agent_has_ended() && !self.must_end() {
+        if self.child_has_ended() && !self.must_end() {
             // At least half of the time is for processes that ignore SIGTERM.
             let leftover = Duration::from_millis(self.order.leftover_grace_ms).min(kill / 2);
             self.end_all(Signal::TERM, Instant::now() + leftover, &mut signalled).await?;
@@ -39,7 +39,7 @@ impl Supervisor {
         // On a busy machine, listing many processes takes long. What is stopped must not wait for a signal in vain.
         let until = until.max(Instant::now() + kill / 2);
         let left = self.end_all(Signal::KILL, until, &mut signalled).await?;
-        signalled.remove(&self.agent);
+        signalled.remove(&self.child);
         Ok(Swept { signalled: signalled.len() as u32, left })
     }
 
@@ -55,7 +55,7 @@ impl Supervisor {
         loop {
             // Listed again each time, because others may begin while some are ended.
             let alive = own_descendants()?;
-            if alive.is_empty() && (self.agent_has_ended() || signal == Signal::TERM) {
+            if alive.is_empty() && (self.child_has_ended() || signal == Signal::TERM) {
                 return Ok(0);
             }
             let left = alive.len() as u32;

@@ -35,14 +35,14 @@
 //!
 //! Some keys set several limits:
 //!
-//! * `connections`: open TCP connections (`ServerLimits`), open streams (`PresentationConfig`), the connections of the TLS
+//! * `connections`: open TCP connections (`ListenLimits`), open streams (`PresentationConfig`), the connections of the TLS
 //!   part, and the backlog of the listener (both in `server.rs`);
 //! * `imports`: imports (`AdmissionLimits`), and files that are being received (`PresentationConfig`);
 //! * `result_grace_s`: also `ProcessLimits::exit_grace_ms`, for a program whose conversation has ended;
 //! * `full_disk_wait_s`: how long the journal waits (`SavingLimits`), and how long a supervisor does (`ProcessLimits`);
 //! * `kill_grace_s`: also for the runs that [`RunFolders`](tokenrail_runner::RunFolders) ends;
 //! * `idle_timeout_s`, `line_bytes`: also `idle_timeout_ms` and `event_bytes` of `ModelLimits` and `ProxyLimits`;
-//! * `send_timeout_s`: also `ServerLimits::flush_timeout`;
+//! * `send_timeout_s`: also `ListenLimits::flush_timeout`;
 //! * `list_agents`, `list_bytes`: also `list_items` and `list_bytes` of `PresentationConfig`.
 
 use std::time::Duration;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use tokenrail_presentation::ServerLimits;
+use tokenrail_presentation::ListenLimits;
 use tokenrail_runner::ProxyLimits;
 
 use super::*;
@@ -72,7 +72,7 @@ fn the_configuration_without_a_file_is_the_default_of_each_crate() {
         (presentation.list_items, presentation.list_bytes, presentation.imports),
         (limits.list_agents, limits.list_bytes, limits.imports)
     );
-    let server = ServerLimits::default();
+    let server = ListenLimits::default();
     assert_eq!((server.connections, server.sockets), (limits.connections, SocketLimits::default()));
     assert_eq!(server.flush_timeout, Duration::from_secs(limits.send_timeout_s));
 }

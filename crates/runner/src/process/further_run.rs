@@ -12,7 +12,7 @@ use tokenrail_ports::{AddedLine, IAgentRun, RunOutput, RunnerError};
 use tokio::time::timeout;
 
 use super::run::{ProcessRun, is_line, is_unread};
-use crate::run_folder::{ConverseMessage, FurtherTurn, RunFolder, blocking};
+use crate::run_folder::{ConverseMessage, FurtherRun, RunFolder, blocking};
 
 /// How long the `converse` process may take to begin a further turn. Its answer is one line.
 const ASK_PATIENCE: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ impl ProcessRun {
         let folder = self.folder().clone();
         let (turn, behind) = (turn.0.into(), self.begins());
         let written = blocking(move || {
-            let further = FurtherTurn { turn, prompt, behind, stderr_begins: folder.stderr_bytes()? };
+            let further = FurtherRun { run: turn, prompt, behind, stderr_begins: folder.stderr_bytes()? };
             folder.write(RunFolder::FURTHER, &further)?;
             Ok(further)
         });
@@ -47,11 +47,11 @@ impl ProcessRun {
 
     /// Waits until the process has begun the further turn, and returns the run of that turn. The server may have been
     /// restarted since it wrote `further.json`. `None` if the process never got the prompt. The process is ended then.
-    pub(super) async fn when_asked(mut self, further: &FurtherTurn) -> Result<Option<Self>, RunnerError> {
-        let asked = match timeout(ASK_PATIENCE, self.until_asked(further.turn)).await {
+    pub(super) async fn when_asked(mut self, further: &FurtherRun) -> Result<Option<Self>, RunnerError> {
+        let asked = match timeout(ASK_PATIENCE, self.until_asked(further.run)).await {
             Ok(asked) => asked,
             Err(_) => match self.cancel().await {
-                Ok(()) => self.until_asked(further.turn).await,
+                Ok(()) => self.until_asked(further.run).await,
                 Err(error) => Err(error),
             },
         };
