@@ -188,7 +188,7 @@ impl Commander {
                 let began = Instant::now();
                 let told = service.delete(agent, purge).await;
                 let limits = &world.faults.limits;
-                let bound = limits.commands.command_timeout + limits.commands.stop_timeout;
+                let bound = limits.commands.command_timeout + limits.commands.shutdown_timeout;
                 world.check(bounds::command(began.elapsed(), bound, &world.faults));
                 told?;
             }

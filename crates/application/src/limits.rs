@@ -82,7 +82,7 @@ impl Default for RunLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandLimits {
     /// How long a delete waits for the agent's processes to be gone (`limits.shutdown_timeout_s`).
-    pub stop_timeout: Duration,
+    pub shutdown_timeout: Duration,
     /// How long a client that answers a permission request waits for the confirmation that the agent has taken the
     /// answer.
     pub answer_timeout: Duration,
@@ -94,18 +94,18 @@ pub struct CommandLimits {
     /// configurable.
     pub stop_tries: u32,
     /// How long an idempotency key is remembered.
-    pub idempotency_age: Duration,
+    pub idempotency: Duration,
 }
 
 impl Default for CommandLimits {
     fn default() -> Self {
         Self {
-            stop_timeout: Duration::from_secs(25),
+            shutdown_timeout: Duration::from_secs(25),
             answer_timeout: Duration::from_secs(10),
             answer_text_bytes: 10 << 10,
             command_timeout: Duration::from_secs(5),
             stop_tries: 10,
-            idempotency_age: Duration::from_hours(24),
+            idempotency: Duration::from_hours(24),
         }
     }
 }
@@ -194,7 +194,7 @@ impl Default for ReadingLimits {
 pub struct ListingLimits {
     /// Agents, turns or permission requests in one page of a list (`limits.list_agents`, whose name is older than the
     /// other lists).
-    pub list_items: usize,
+    pub list_agents: usize,
     /// About how many bytes one page of a list has.
     pub list_bytes: usize,
     /// Bytes of one field of an agent or turn in a list. Longer values are cut there.
@@ -203,7 +203,7 @@ pub struct ListingLimits {
 
 impl Default for ListingLimits {
     fn default() -> Self {
-        Self { list_items: 500, list_bytes: 4 << 20, list_field_bytes: 4 << 10 }
+        Self { list_agents: 500, list_bytes: 4 << 20, list_field_bytes: 4 << 10 }
     }
 }
 

@@ -79,7 +79,7 @@ impl Api {
                 &secret,
                 config.session_cookie.clone(),
                 &config.base_path,
-                config.session_age,
+                config.session,
             ),
             login_codes: LoginCodes::new(config.login_codes, config.login_code_age),
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),

@@ -80,7 +80,7 @@ pub struct PresentationConfig {
     /// How long a WebSocket client may take to answer a ping.
     pub pong_timeout: Duration,
     /// Maximum number of items in one list (`limits.list_agents`).
-    pub list_items: usize,
+    pub list_agents: usize,
     /// Approximate maximum bytes of one list.
     pub list_bytes: usize,
     /// Maximum number of unused tickets.
@@ -94,7 +94,7 @@ pub struct PresentationConfig {
     /// The file that keeps them across a restart. With `None`, a restart forgets them.
     pub openings_file: Option<PathBuf>,
     /// How long a session of a browser lasts.
-    pub session_age: Duration,
+    pub session: Duration,
     /// The name of its cookie.
     pub session_cookie: String,
     /// Maximum number of unused login codes.
@@ -152,14 +152,14 @@ impl PresentationConfig {
             retry_window: Duration::from_secs(10),
             ping: Duration::from_secs(25),
             pong_timeout: Duration::from_secs(10),
-            list_items: lists.list_items,
+            list_agents: lists.list_agents,
             list_bytes: lists.list_bytes,
             tickets: 1024,
             ticket_age: Duration::from_secs(30),
             ticket_resume: Duration::from_hours(1),
             openings: 16_384,
             openings_file: None,
-            session_age: Duration::from_hours(30 * 24),
+            session: Duration::from_hours(30 * 24),
             session_cookie: format!("tokenrail_session_{port}"),
             login_codes: 64,
             login_code_age: Duration::from_mins(10),

@@ -18,20 +18,20 @@ pub(crate) use watched::{Idle, Watch, Watched};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketLimits {
     /// A client that accepts no bytes for this long is disconnected.
-    pub no_progress: Duration,
+    pub send_timeout: Duration,
     /// Size of the kernel's send buffer for one client, in bytes.
     pub send_buffer_bytes: usize,
 }
 
 impl Default for SocketLimits {
     fn default() -> Self {
-        Self { no_progress: Duration::from_secs(20), send_buffer_bytes: 128 << 10 }
+        Self { send_timeout: Duration::from_secs(20), send_buffer_bytes: 128 << 10 }
     }
 }
 
 /// Sets the socket options of an accepted connection. If that fails, it logs a warning.
 pub fn set_limits(stream: &TcpStream, limits: SocketLimits) {
-    let timeout_ms = u32::try_from(limits.no_progress.as_millis()).unwrap_or(u32::MAX);
+    let timeout_ms = u32::try_from(limits.send_timeout.as_millis()).unwrap_or(u32::MAX);
     let set = set_tcp_user_timeout(stream, timeout_ms)
         .and_then(|()| set_socket_send_buffer_size(stream, limits.send_buffer_bytes));
     let set = set.map_err(std::io::Error::from).and_then(|()| stream.set_nodelay(true));

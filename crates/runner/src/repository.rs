@@ -51,18 +51,18 @@ use self::untracked::Untracked;
 /// The limits of reading repositories.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RepositoryLimits {
-    /// Requests that run git at the same time. Further requests wait, up to `timeout_ms`.
-    pub at_once: usize,
+    /// Requests that run git at the same time. Further requests wait, up to `changes_timeout_ms`.
+    pub changes_at_once: usize,
     /// How long a request may take, without the wait for others. After that, git is killed.
-    pub timeout_ms: u64,
+    pub changes_timeout_ms: u64,
     /// The memory of git.
-    pub memory_bytes: u64,
+    pub changes_memory_bytes: u64,
     /// Reads of HEAD at the same time. Further ones wait, up to `head_timeout_ms`.
     pub heads_at_once: usize,
     /// How long reading HEAD at the start of a turn may take. Without an answer, the turn starts without a commit.
     pub head_timeout_ms: u64,
     /// The number of files in a list.
-    pub files: usize,
+    pub changes_files: usize,
     /// The size of a patch.
     pub patch_bytes: usize,
     /// The largest index that is copied, with the shared index that it may name.
@@ -76,12 +76,12 @@ pub struct RepositoryLimits {
 impl Default for RepositoryLimits {
     fn default() -> Self {
         Self {
-            at_once: 2,
-            timeout_ms: 10_000,
-            memory_bytes: 1 << 30,
+            changes_at_once: 2,
+            changes_timeout_ms: 10_000,
+            changes_memory_bytes: 1 << 30,
             heads_at_once: 8,
             head_timeout_ms: 500,
-            files: 2000,
+            changes_files: 2000,
             patch_bytes: 4 << 20,
             index_bytes: 256 << 20,
             untracked_file_bytes: 1 << 20,
@@ -118,7 +118,7 @@ impl Repositories {
             scratch,
             ceiling: data_dir.to_owned(),
             limits,
-            places: Arc::new(Semaphore::new(limits.at_once)),
+            places: Arc::new(Semaphore::new(limits.changes_at_once)),
             heads: Arc::new(Semaphore::new(limits.heads_at_once)),
             requests: AtomicU64::new(0),
         }
@@ -126,7 +126,7 @@ impl Repositories {
 
     /// Waits until git may run.
     async fn admitted(&self) -> Result<Request, ChangesError> {
-        Request::admitted(&self.places, Duration::from_millis(self.limits.timeout_ms)).await
+        Request::admitted(&self.places, Duration::from_millis(self.limits.changes_timeout_ms)).await
     }
 
     /// Prepares git for the repository of the folder.
@@ -142,7 +142,7 @@ impl Repositories {
         let own = request.clone();
         let make = move || Shadow::make(&scratch, &of, long_ids, index_bytes, own);
         let shadow = request.blocking(make).await?;
-        let git = Git::new(program, shadow.path(), &place, self.limits.memory_bytes, request.clone());
+        let git = Git::new(program, shadow.path(), &place, self.limits.changes_memory_bytes, request.clone());
         Ok(Opened { git, place, shadow })
     }
 
@@ -153,7 +153,7 @@ impl Repositories {
         request: &Request,
     ) -> Result<Changes, ChangesError> {
         let git = opened.ready(base).await?;
-        let mut list = Listing::of(&git.compare(base).await?, self.limits.files);
+        let mut list = Listing::of(&git.compare(base).await?, self.limits.changes_files);
         let untracked = git.untracked(None).await?;
         if !untracked.complete {
             list.cut();

@@ -33,12 +33,12 @@ pub(crate) fn store_config(config: &Config) -> StoreConfig {
         SyncMode::Full => Synchronous::Full,
         SyncMode::Normal => Synchronous::Normal,
     };
-    store.limits.large_bytes = config.limits.flood_bytes;
-    store.limits.large_rest = config.limits.flood_rest;
-    store.limits.large_wait_ms = config.limits.flood_wait_ms;
-    store.limits.wal_max_bytes = config.limits.wal_bytes;
+    store.limits.flood_bytes = config.limits.flood_bytes;
+    store.limits.flood_rest = config.limits.flood_rest;
+    store.limits.flood_wait_ms = config.limits.flood_wait_ms;
+    store.limits.wal_bytes = config.limits.wal_bytes;
     store.limits.start_check_bytes = config.limits.start_check_bytes;
-    store.limits.wipe_max_bytes = config.limits.wipe_bytes;
+    store.limits.wipe_bytes = config.limits.wipe_bytes;
     store
 }
 
@@ -84,8 +84,8 @@ pub enum ComposeError {
 /// The one watcher of all run folders, because a user may have only a few inotify instances.
 pub(crate) fn watcher(config: &Config) -> io::Result<RunWatcher> {
     RunWatcher::new(WatchLimits {
-        pause: Duration::from_micros(config.limits.run_gather_us),
-        poll: Duration::from_millis(config.limits.run_poll_ms),
+        run_gather: Duration::from_micros(config.limits.run_gather_us),
+        run_poll: Duration::from_millis(config.limits.run_poll_ms),
         inotify: config.inotify,
     })
 }
@@ -220,10 +220,10 @@ pub(crate) fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
 
 pub(crate) fn repository_limits(limits: &LimitsConfig) -> RepositoryLimits {
     RepositoryLimits {
-        at_once: limits.changes_at_once,
-        timeout_ms: in_ms(limits.changes_timeout_s),
-        memory_bytes: limits.changes_memory_bytes,
-        files: limits.changes_files,
+        changes_at_once: limits.changes_at_once,
+        changes_timeout_ms: in_ms(limits.changes_timeout_s),
+        changes_memory_bytes: limits.changes_memory_bytes,
+        changes_files: limits.changes_files,
         patch_bytes: limits.patch_bytes,
         ..RepositoryLimits::default()
     }
@@ -289,12 +289,12 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
             spool_bytes: limits.spool_bytes,
         },
         commands: CommandLimits {
-            stop_timeout: Duration::from_secs(limits.shutdown_timeout_s),
+            shutdown_timeout: Duration::from_secs(limits.shutdown_timeout_s),
             answer_timeout: Duration::from_secs(limits.answer_timeout_s),
             // JSON may need six bytes for one byte, and the answer must fit into a line of the spool.
             answer_text_bytes: limits.answer_text_bytes.min(limits.line_bytes / 8),
             command_timeout: Duration::from_secs(limits.command_timeout_s),
-            idempotency_age: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
+            idempotency: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
             ..defaults.commands
         },
         saving: SavingLimits {
@@ -315,7 +315,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
             model_history_bytes: limits.model_history_bytes,
         },
         lists: ListingLimits {
-            list_items: limits.list_agents,
+            list_agents: limits.list_agents,
             list_bytes: limits.list_bytes,
             list_field_bytes: limits.list_field_bytes,
         },

@@ -194,7 +194,7 @@ fn with_tls(
 fn socket_limits(limits: &LimitsConfig) -> SocketLimits {
     SocketLimits {
         send_buffer_bytes: limits.send_buffer_bytes,
-        no_progress: Duration::from_secs(limits.send_timeout_s),
+        send_timeout: Duration::from_secs(limits.send_timeout_s),
     }
 }
 
@@ -215,7 +215,7 @@ fn listen(
     let sockets = socket_limits(limits);
     let limits = ListenLimits {
         connections: limits.connections,
-        flush_timeout: sockets.no_progress,
+        flush_timeout: sockets.send_timeout,
         sockets,
         ..ListenLimits::default()
     };
@@ -263,12 +263,12 @@ fn presentation_config(
     presentation.failed_logins_per_minute = limits.failed_logins_per_minute;
     presentation.peers = limits.peers;
     presentation.ticket_resume = Duration::from_secs(limits.ticket_resume_s);
-    presentation.session_age = Duration::from_secs(limits.session_s);
+    presentation.session = Duration::from_secs(limits.session_s);
     presentation.openings_file = Some(config.data_dir.join("tickets"));
     presentation.header_bytes = limits.header_bytes;
     presentation.headers = limits.headers;
     presentation.body_timeout = Duration::from_secs(limits.body_timeout_s);
-    presentation.list_items = limits.list_agents;
+    presentation.list_agents = limits.list_agents;
     presentation.list_bytes = limits.list_bytes;
     presentation.test_routes = config.test_routes;
     presentation.imports = limits.imports;

@@ -83,7 +83,7 @@ async fn the_first_commit_is_found_behind_more_turns_than_a_list_has() {
     repository.expect_head().returning(move |_| heads.next().flatten());
     repository.expect_changes().returning(|_, _| Ok(Changes::default()));
     let mut limits = Limits::default();
-    limits.lists.list_items = 1;
+    limits.lists.list_agents = 1;
     let h = harness_with(repository, vec![Vec::new(); 3], &limits);
     let id = h.launch("one").await;
     h.watch(id).await;

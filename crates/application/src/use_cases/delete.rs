@@ -62,7 +62,8 @@ impl AgentService {
     /// shuts down meanwhile.
     async fn until_stopped(&self, id: AgentId) -> bool {
         let Some(tail) = self.core.tails.get(id) else { return true };
-        if tokio::time::timeout(self.core.limits.commands.stop_timeout, tail.until_idle()).await.is_err() {
+        if tokio::time::timeout(self.core.limits.commands.shutdown_timeout, tail.until_idle()).await.is_err()
+        {
             tracing::warn!(agent = %id, "deleted an agent whose processes are still being stopped");
         }
         // A task that ends because of the shutdown leaves its agent running.

@@ -25,7 +25,7 @@ impl AgentService {
         let limits = &self.core.limits.lists;
         let mut items = self.core.open_requests.after(after);
         let all = items.len();
-        items.truncate(limit.min(limits.list_items));
+        items.truncate(limit.min(limits.list_agents));
         let mut bytes = 0;
         let fits = |request: &Arc<OpenRequest>| {
             let is_first = bytes == 0;

@@ -22,7 +22,7 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn list(&self, mut filter: AgentFilter) -> Result<ListPage<ListedAgent>, Refusal> {
-        filter.limit = filter.limit.min(self.core.limits.lists.list_items);
+        filter.limit = filter.limit.min(self.core.limits.lists.list_agents);
         Ok(self.core.outside.agents.list(filter, self.core.limits.lists.bounds()).await?)
     }
 

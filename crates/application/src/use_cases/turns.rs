@@ -14,7 +14,8 @@ impl AgentService {
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn turns(&self, id: AgentId, after: TurnNumber, limit: usize) -> Result<Vec<Turn>, Refusal> {
         let limits = &self.core.limits;
-        let limit = TurnLimit { turns: limit.min(limits.lists.list_items), bytes: limits.reading.page_bytes };
+        let limit =
+            TurnLimit { turns: limit.min(limits.lists.list_agents), bytes: limits.reading.page_bytes };
         let turns = self.core.outside.agents.turns(id, after, limit).await?;
         if turns.is_empty() {
             // There may be no turns because there is no such agent.
@@ -34,7 +35,7 @@ impl AgentService {
         mut range: TurnRange,
         prompts: bool,
     ) -> Result<ListPage<ListedTurn>, Refusal> {
-        range.limit = range.limit.min(self.core.limits.lists.list_items);
+        range.limit = range.limit.min(self.core.limits.lists.list_agents);
         let bounds = self.core.limits.lists.bounds();
         let bounds = if prompts { bounds } else { ListBounds { field_bytes: 0, ..bounds } };
         let page = self.core.outside.agents.list_turns(id, range, bounds).await?;
@@ -50,7 +51,7 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn all_turns(&self, mut filter: TurnFilter) -> Result<ListPage<ListedTurn>, Refusal> {
-        filter.limit = filter.limit.min(self.core.limits.lists.list_items);
+        filter.limit = filter.limit.min(self.core.limits.lists.list_agents);
         let bounds = ListBounds { field_bytes: 0, ..self.core.limits.lists.bounds() };
         Ok(self.core.outside.agents.all_turns(filter, bounds).await?)
     }

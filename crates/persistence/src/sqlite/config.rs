@@ -48,14 +48,14 @@ pub struct StoreLimits {
     pub commit_max_bytes: usize,
     /// An agent floods if it saves this many bytes at once, and again within a second. Its commands take turns with
     /// all others, and wait while the log is restarted.
-    pub large_bytes: usize,
+    pub flood_bytes: usize,
     /// How long they wait for the restart of the log, at most.
-    pub large_wait_ms: u32,
+    pub flood_wait_ms: u32,
     /// After each transaction of a flood, the flood pauses this many times as long as the transaction took, as long
     /// as others write.
-    pub large_rest: u32,
+    pub flood_rest: u32,
     /// Others count as writing if they wrote within this time. No pause is longer.
-    pub large_yield_ms: u32,
+    pub flood_yield_ms: u32,
     /// How many times a transaction is tried if its COMMIT fails.
     pub commit_tries: u32,
     /// Reads that run at the same time, each on its own connection.
@@ -67,14 +67,14 @@ pub struct StoreLimits {
     /// A log that is being written to is checkpointed when this many of its pages are new.
     pub checkpoint_pages: i64,
     /// If the log is longer than this, the writer itself restarts it.
-    pub wal_max_bytes: u64,
+    pub wal_bytes: u64,
     /// How long the writer waits for readers when it restarts the log. All other writes wait too.
     pub wal_cut_wait_ms: u32,
     /// A database up to this size has its pages checked at each start, which takes about a second per GiB.
     pub start_check_bytes: u64,
     /// A database up to this size is rewritten after a purge, when nobody writes, so that nothing of the purged data
     /// is left.
-    pub wipe_max_bytes: u64,
+    pub wipe_bytes: u64,
     /// Bytes of events in one compacted block, about. Packing takes about 16 times as much memory.
     pub block_bytes: usize,
     /// Events in one compacted block, at most.
@@ -87,19 +87,19 @@ impl Default for StoreLimits {
             queued_commands: 1024,
             commit_max_jobs: 512,
             commit_max_bytes: 1 << 20,
-            large_bytes: 16 << 10,
-            large_wait_ms: 500,
-            large_rest: 8,
-            large_yield_ms: 100,
+            flood_bytes: 16 << 10,
+            flood_wait_ms: 500,
+            flood_rest: 8,
+            flood_yield_ms: 100,
             commit_tries: 3,
             readers: 4,
             busy_timeout_ms: 5000,
             checkpoint_interval_ms: 200,
             checkpoint_pages: 2048,
-            wal_max_bytes: 64 << 20,
+            wal_bytes: 64 << 20,
             wal_cut_wait_ms: 5,
             start_check_bytes: 256 << 20,
-            wipe_max_bytes: 256 << 20,
+            wipe_bytes: 256 << 20,
             block_bytes: 512 << 10,
             block_events: 4096,
         }

@@ -100,7 +100,7 @@ impl Writer {
         }
         let began = Instant::now();
         // The whole database goes through the log, which would grow without limit while a reader is active.
-        let wiped = wipe::is_due(connection, self.config.limits.wipe_max_bytes).and_then(|due| match due {
+        let wiped = wipe::is_due(connection, self.config.limits.wipe_bytes).and_then(|due| match due {
             Some(bytes) if self.cutter.empty(connection) => wipe::wipe(connection, &self.path, bytes),
             Some(_) => Ok(Wiped::Blocked),
             None => Ok(Wiped::Done),

@@ -75,7 +75,7 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
             // A list of deleted agents contains all of them.
             (false, true) => ArchivedFilter::With,
         },
-        limit: query.page_items(api.config().list_items)?,
+        limit: query.page_items(api.config().list_agents)?,
         ..AgentFilter::default()
     };
     listing(&api, filter, query.get("status")).await
@@ -88,7 +88,7 @@ pub(crate) async fn list(api: web::Data<Api>, request: HttpRequest) -> Result<Ht
 pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let filter = AgentFilter {
         statuses: vec![AgentStatus::Initializing, AgentStatus::Running],
-        limit: api.config().list_items,
+        limit: api.config().list_agents,
         ..AgentFilter::default()
     };
     listing(&api, filter, Some(ACTIVE)).await

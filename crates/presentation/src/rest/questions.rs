@@ -21,7 +21,7 @@ use crate::vocabularies::native::dto::question::OpenQuestionDto;
         headers(("Link" = String)))))]
 pub(crate) async fn questions(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
-    let limit = query.page_items(api.config().list_items)?;
+    let limit = query.page_items(api.config().list_agents)?;
     let after = query.get("after").map(dto::question::place).transpose()?;
     let ListPage { items: questions, more } = api.service().list_open_requests(after.as_ref(), limit);
     let mut response = HttpResponse::Ok();

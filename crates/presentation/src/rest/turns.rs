@@ -21,7 +21,7 @@ use crate::vocabularies::native::dto::turn::{TurnDto, TurnRecordSchema};
 pub(crate) async fn turns(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let (id, query) = (query::agent_id(&id)?, Query::of(&request)?);
     let after = query.turn("after")?.unwrap_or_default();
-    let limit = query.page_items(api.config().list_items)?;
+    let limit = query.page_items(api.config().list_agents)?;
     let range = TurnRange { after, limit, ..TurnRange::default() };
     let ListPage { items: turns, more } = api.service().list_turns(id, range, true).await?;
     let mut response = HttpResponse::Ok();

@@ -101,7 +101,7 @@ async fn a_list_ends_where_it_is_long_enough_in_bytes_and_its_link_goes_on() {
 
 #[actix_web::test]
 async fn letta_lists_agents_from_any_cursor_in_both_orders() {
-    let harness = Harness::with(|config, limits| (config.list_items, limits.lists.list_items) = (3, 3));
+    let harness = Harness::with(|config, limits| (config.list_agents, limits.lists.list_agents) = (3, 3));
     let mut made_ids = Vec::new();
     for _ in 0..6 {
         made_ids.push(made(&harness).await);

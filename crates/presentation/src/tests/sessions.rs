@@ -214,7 +214,7 @@ async fn a_socket_with_a_cookie_needs_an_origin_of_the_server() {
 
 #[actix_web::test]
 async fn a_session_ends_after_its_time_and_with_the_token() {
-    let harness = Harness::with(|config, _| config.session_age = Duration::from_mins(1));
+    let harness = Harness::with(|config, _| config.session = Duration::from_mins(1));
     let cookie = session(&harness).await;
     let reads = async |harness: &Harness| {
         code(&send(harness, Method::GET, "/api/agents", &[("cookie", &cookie)]).await)

@@ -60,7 +60,7 @@ async fn launched_with(
 ) -> Result<Option<(AgentId, TurnNumber, MessageOrdinal)>, Problem> {
     let launched_ms = message.as_u64_pair().0 >> 16;
     let later = AgentId::new(Timestamp((launched_ms as i64).saturating_add(1)), [0; 10]);
-    let limit = api.config().list_items;
+    let limit = api.config().list_agents;
     let filter = AgentFilter { before: Some(later), limit, ..AgentFilter::default() };
     let agents = api.service().list(filter).await?;
     let place = |agent| message_of(agent, message).map(|(turn, ordinal)| (agent, turn, ordinal));

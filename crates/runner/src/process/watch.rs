@@ -38,16 +38,16 @@ use crate::run_folder::{Begun, RunFolder};
 pub struct WatchLimits {
     /// How long the watcher pauses after it has woken a run. It gathers what happens meanwhile, so that each run is
     /// woken once and reads more at once.
-    pub pause: Duration,
+    pub run_gather: Duration,
     /// How often a run folder is checked if inotify does not watch it.
-    pub poll: Duration,
+    pub run_poll: Duration,
     /// False if inotify must not be used.
     pub inotify: bool,
 }
 
 impl Default for WatchLimits {
     fn default() -> Self {
-        Self { pause: Duration::from_micros(250), poll: Duration::from_millis(20), inotify: true }
+        Self { run_gather: Duration::from_micros(250), run_poll: Duration::from_millis(20), inotify: true }
     }
 }
 

@@ -205,7 +205,7 @@ async fn a_patch_of_one_file_has_nothing_else() {
 
 #[tokio::test]
 async fn limits_cut_between_files() {
-    let limits = RepositoryLimits { files: 3, patch_bytes: 600, ..RepositoryLimits::default() };
+    let limits = RepositoryLimits { changes_files: 3, patch_bytes: 600, ..RepositoryLimits::default() };
     let Some(lab) = Lab::with(limits, &["init", "-q"]) else { return };
     lab.write("a", "");
     lab.write("b", "");

@@ -1,8 +1,8 @@
 //! `[limits]`: all limits that can be configured.
 //!
-//! A key sets the field of the same name, without its unit or in another unit (`_s`: `_ms`), in one struct of the crate
-//! that enforces it. The default below
-//! names the struct; `compose.rs` and `server.rs` pass the value on. The paths are those in the crate's `src`.
+//! A key sets the field of the same name in one struct of the crate that enforces it: without its unit if the field is
+//! a `Duration`, or in another unit (`_s`: `_ms`). The default below names the struct. `compose.rs` and `server.rs` pass
+//! the value on. The paths are those in the crate's `src`.
 //!
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
@@ -11,26 +11,27 @@
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs` |
 //! | `message_bytes`, `spool_bytes` | `RunLimits` | `pump.rs` |
 //! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs` |
-//! | `idempotency_hours`: `idempotency_age` | `CommandLimits` | `use_cases/keys.rs` |
-//! | `shutdown_timeout_s`: `stop_timeout` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
+//! | `idempotency_hours` | `CommandLimits` | `use_cases/keys.rs` |
+//! | `shutdown_timeout_s` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs` |
 //! | `model_history_bytes` | `ReadingLimits` | `agent_task/past_turns.rs` |
-//! | `list_agents`: `list_items`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `turns.rs`, `open_requests.rs` |
-//! | `line_bytes`, `output_lines`, `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `process/run.rs`, `supervisor/` |
+//! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `turns.rs`, `open_requests.rs` |
+//! | `line_bytes`, `output_lines` | `ProcessLimits` (runner) | `framer.rs`, `process/run.rs` |
+//! | `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` | `process/run/tell.rs`, `supervisor/` |
 //! | `agent_…`, `stderr_bytes`, `exit_patience_s` | `ProcessLimits` | `supervisor/` |
 //! | `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `converse/` |
-//! | `changes_…`: the field without `changes_`; `patch_bytes` | `RepositoryLimits` | `repository/` |
+//! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
 //! | `resting_agents`, `spawn_timeout_s` | `ProcessLimits` | `process/idle_processes.rs`, `process/runner.rs` |
-//! | `run_gather_us`: `pause`, `run_poll_ms`: `poll` | `WatchLimits` | `process/watch/thread.rs` |
+//! | `run_gather_us`, `run_poll_ms` | `WatchLimits` | `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
-//! | `flood_…`: `large_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |
-//! | `wal_bytes`, `wipe_bytes`: `…_max_bytes`, `start_check_bytes` | `StoreLimits` | `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
+//! | `flood_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |
+//! | `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `StoreLimits` | `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
 //! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `ai_sdk/intake.rs` |
 //! | `header_bytes`, `headers`; `import_…` | `PresentationConfig` | `guard/head.rs`; `import.rs` |
 //! | `subscriptions_per_connection`, `stream_turn_bytes` | `PresentationConfig` | `ws/connection.rs`, `waits.rs` |
-//! | `send_buffer_bytes`, `send_timeout_s`: `no_progress` | `SocketLimits` | `socket.rs` |
+//! | `send_buffer_bytes`, `send_timeout_s` | `SocketLimits` | `socket.rs` |
 //! | `worker_threads`, `blocking_threads`, `time_slice_us` | none | `cli.rs` |
 //!
 //! Some keys set several limits:
@@ -43,7 +44,7 @@
 //! * `kill_grace_s`: also for the runs that [`RunFolders`](tokenrail_runner::RunFolders) ends;
 //! * `idle_timeout_s`, `line_bytes`: also `idle_timeout_ms` and `event_bytes` of `ModelLimits` and `ProxyLimits`;
 //! * `send_timeout_s`: also `ListenLimits::flush_timeout`;
-//! * `list_agents`, `list_bytes`: also `list_items` and `list_bytes` of `PresentationConfig`.
+//! * `list_agents`, `list_bytes`: also of `PresentationConfig`.
 
 use std::time::Duration;
 
@@ -188,9 +189,9 @@ limits! { defaults:
     spawn_timeout_s: u64 = defaults.process.spawn_timeout_ms / 1000,
     /// How long the watcher of the run folders pauses after it has notified a run, in microseconds. Output that agents
     /// print during the pause is then read at once. 0: no pause.
-    run_gather_us: u64 = in_us(defaults.watch.pause),
+    run_gather_us: u64 = in_us(defaults.watch.run_gather),
     /// The poll interval of a run folder that inotify does not watch, in milliseconds.
-    run_poll_ms: u64 = in_ms(defaults.watch.poll),
+    run_poll_ms: u64 = in_ms(defaults.watch.run_poll),
     /// How long the server waits for the agent to accept a permission answer, before it responds to the client.
     answer_timeout_s: u64 = defaults.application.commands.answer_timeout.as_secs(),
     /// Bytes of the text, or of the note, in the answer to a permission request. At most an eighth of `line_bytes`.
@@ -218,7 +219,7 @@ limits! { defaults:
     /// Bytes of earlier turns that are sent to a model API with the next turn. The oldest turns are left out.
     model_history_bytes: usize = defaults.application.reading.model_history_bytes,
     /// Agents, turns or messages in one list.
-    list_agents: usize = defaults.application.lists.list_items,
+    list_agents: usize = defaults.application.lists.list_agents,
     /// Bytes of one list, approximately.
     list_bytes: usize = defaults.application.lists.list_bytes,
     /// Bytes of one field of an agent or turn in a list. A longer field is cut.
@@ -236,22 +237,22 @@ limits! { defaults:
     follower_wait_from: usize = defaults.application.saving.follower_wait_from,
     /// An agent floods if this many bytes of its output are saved at once, twice within a second. Flooding agents take
     /// turns with the others.
-    flood_bytes: usize = defaults.store.large_bytes,
+    flood_bytes: usize = defaults.store.flood_bytes,
     /// While other agents save, a flooding agent pauses this many times as long as saving its last piece took. 0: no
     /// pause.
-    flood_rest: u32 = defaults.store.large_rest,
+    flood_rest: u32 = defaults.store.flood_rest,
     /// How long a flooding agent waits while the write-ahead log is restarted, in milliseconds, approximately.
-    flood_wait_ms: u32 = defaults.store.large_wait_ms,
+    flood_wait_ms: u32 = defaults.store.flood_wait_ms,
     /// Bytes of the newest events in memory, per agent that runs or is followed.
     tail_bytes: usize = defaults.application.reading.tail_bytes,
     /// The same for all agents together.
     tails_bytes: usize = defaults.application.reading.tails_bytes,
     /// The size at which the write-ahead log is restarted, in bytes.
-    wal_bytes: u64 = defaults.store.wal_max_bytes,
+    wal_bytes: u64 = defaults.store.wal_bytes,
     /// The largest database whose pages are checked at each start, in bytes.
     start_check_bytes: u64 = defaults.store.start_check_bytes,
     /// The largest database that is rewritten after a purge to remove every trace of the purged data, in bytes.
-    wipe_bytes: u64 = defaults.store.wipe_max_bytes,
+    wipe_bytes: u64 = defaults.store.wipe_bytes,
     /// Connections at the same time, and also streams (event streams and `WebSockets`).
     connections: usize = defaults.presentation.connections,
     /// Event streams and `WebSockets` of one client address. Loopback addresses have no limit.
@@ -263,7 +264,7 @@ limits! { defaults:
     /// How long the ticket of an event stream can be used to reconnect with `Last-Event-ID`.
     ticket_resume_s: u64 = defaults.presentation.ticket_resume.as_secs(),
     /// How long the session of a browser lasts.
-    session_s: u64 = defaults.presentation.session_age.as_secs(),
+    session_s: u64 = defaults.presentation.session.as_secs(),
     /// Bytes of the head of a request.
     header_bytes: usize = defaults.presentation.header_bytes,
     /// Headers of a request.
@@ -277,7 +278,7 @@ limits! { defaults:
     /// Bytes in the kernel's send buffer of a connection.
     send_buffer_bytes: usize = defaults.sockets.send_buffer_bytes,
     /// A client that accepts no byte for this long is disconnected.
-    send_timeout_s: u64 = defaults.sockets.no_progress.as_secs(),
+    send_timeout_s: u64 = defaults.sockets.send_timeout.as_secs(),
     /// Bytes of an imported file.
     import_bytes: u64 = defaults.presentation.import_bytes,
     /// Bytes of one event or turn of an imported file.
@@ -287,15 +288,15 @@ limits! { defaults:
     /// Imports at the same time.
     imports: usize = defaults.application.admission.imports,
     /// Files in the list of what an agent has changed.
-    changes_files: usize = defaults.repository.files,
+    changes_files: usize = defaults.repository.changes_files,
     /// Bytes of a patch of these files. Files that do not fit are left out.
     patch_bytes: usize = defaults.repository.patch_bytes,
     /// How long git may take to compare the files of a repository.
-    changes_timeout_s: u64 = defaults.repository.timeout_ms / 1000,
+    changes_timeout_s: u64 = defaults.repository.changes_timeout_ms / 1000,
     /// Bytes of memory that git may use, without the files that it maps.
-    changes_memory_bytes: u64 = defaults.repository.memory_bytes,
+    changes_memory_bytes: u64 = defaults.repository.changes_memory_bytes,
     /// Repositories that git reads at the same time. Further requests wait, then get 503 `capacity_exhausted`.
-    changes_at_once: usize = defaults.repository.at_once,
+    changes_at_once: usize = defaults.repository.changes_at_once,
     /// Threads for the server's tasks, at most one per processor.
     worker_threads: usize = 4,
     /// The time slice of the server's threads. A thread with a short slice soon gets a processor from busy agents.
@@ -303,9 +304,9 @@ limits! { defaults:
     /// Threads that work with the files of agents.
     blocking_threads: usize = 16,
     /// How long an idempotency key is remembered.
-    idempotency_hours: u64 = defaults.application.commands.idempotency_age.as_secs() / 3600,
+    idempotency_hours: u64 = defaults.application.commands.idempotency.as_secs() / 3600,
     /// The duration of a graceful stop.
-    shutdown_timeout_s: u64 = defaults.application.commands.stop_timeout.as_secs(),
+    shutdown_timeout_s: u64 = defaults.application.commands.shutdown_timeout.as_secs(),
 }
 
 /// Limits that may be 0, which then means "none".

@@ -42,7 +42,7 @@ impl LogCutter {
         reserve: SharedReserve,
         (rounds, under_way): (SyncSender<CheckpointRound>, UnderWay),
     ) -> Self {
-        let bytes_max = limits.wal_max_bytes;
+        let bytes_max = limits.wal_bytes;
         Self {
             database: database.to_owned(),
             log: log_path(database),
@@ -55,7 +55,7 @@ impl LogCutter {
             rounds,
             under_way,
             holds_since: None,
-            holds_most: Duration::from_millis(u64::from(limits.large_wait_ms)),
+            holds_most: Duration::from_millis(u64::from(limits.flood_wait_ms)),
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
     /// One that has held large writes for a minute, of the second that it may.
     fn held(folder: &Path) -> (LogCutter, Connection) {
         let mut config = StoreConfig::new(folder);
-        config.limits.large_wait_ms = 1000;
+        config.limits.flood_wait_ms = 1000;
         let path = folder.join("some.db");
         std::fs::File::create(&path).unwrap();
         let connection = crate::sqlite::database::connection::open_writer(&path, &config).unwrap();

@@ -46,7 +46,7 @@ pub(crate) struct Reserve {
 
 impl Reserve {
     pub(crate) fn in_folder(folder: &Path, limits: &StoreLimits) -> Self {
-        let start_bytes = LEAST_BYTES + limits.wal_max_bytes / LOG_BYTES_PER_BYTE;
+        let start_bytes = LEAST_BYTES + limits.wal_bytes / LOG_BYTES_PER_BYTE;
         Self { path: folder.join(RESERVE), start_bytes, is_kept: false }
     }
 

@@ -91,7 +91,7 @@ impl Queue {
     /// Whether this is a large write and the same agent made another one just before. The first large write goes with
     /// the small ones: it may be a single long message.
     fn is_of_a_flood(&mut self, task: &dyn Task) -> bool {
-        let Some(agent) = task.agent().filter(|_| self.limits.large_bytes <= task.bytes()) else {
+        let Some(agent) = task.agent().filter(|_| self.limits.flood_bytes <= task.bytes()) else {
             return false;
         };
         let now = Instant::now();
@@ -134,7 +134,7 @@ impl Queue {
     pub(super) fn written(&mut self, group: &WriteGroup, took: Duration) {
         if group.rests {
             // A pause is not longer than others count as writing.
-            let rest = (took * self.limits.large_rest).min(self.recent());
+            let rest = (took * self.limits.flood_rest).min(self.recent());
             self.rests_until = self.others_write().then(|| Instant::now() + rest);
         }
     }
@@ -146,7 +146,7 @@ impl Queue {
     }
 
     fn recent(&self) -> Duration {
-        Duration::from_millis(u64::from(self.limits.large_yield_ms))
+        Duration::from_millis(u64::from(self.limits.flood_yield_ms))
     }
 
     /// The next group: small and large writes take turns.
@@ -232,11 +232,11 @@ mod tests {
     /// just made another large write.
     fn queue(sizes: &[usize]) -> Queue {
         let limits = StoreLimits {
-            large_bytes: 10,
+            flood_bytes: 10,
             commit_max_bytes: 30,
             commit_max_jobs: 3,
             queued_commands: 5,
-            large_yield_ms: 3_600_000,
+            flood_yield_ms: 3_600_000,
             ..StoreLimits::default()
         };
         let mut queue = Queue::new(limits);

@@ -18,7 +18,7 @@ use crate::run_folder::{Begun, RunFolder};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 const BY_INOTIFY: WatchLimits =
-    WatchLimits { pause: Duration::from_micros(250), poll: Duration::from_millis(2), inotify: true };
+    WatchLimits { run_gather: Duration::from_micros(250), run_poll: Duration::from_millis(2), inotify: true };
 const BY_POLLING: WatchLimits = WatchLimits { inotify: false, ..BY_INOTIFY };
 
 fn folders(count: usize) -> (TempDir, Vec<PathBuf>) {
@@ -66,7 +66,8 @@ async fn nobody_misses_the_last_of_many_that_print_at_the_same_time() {
     const RUNS: usize = 40;
     const WRITES: u64 = 20;
     const ROUNDS: u64 = 10;
-    for limits in [BY_INOTIFY, BY_POLLING, WatchLimits { pause: Duration::from_millis(5), ..BY_INOTIFY }] {
+    for limits in [BY_INOTIFY, BY_POLLING, WatchLimits { run_gather: Duration::from_millis(5), ..BY_INOTIFY }]
+    {
         let (_place, folders) = folders(RUNS);
         let watcher = RunWatcher::new(limits).unwrap();
         let all: Vec<_> = folders.iter().map(|folder| Arc::new(watcher.watch(folder).unwrap())).collect();
@@ -118,7 +119,8 @@ async fn two_that_watch_one_folder_are_both_woken_and_one_that_leaves_takes_noth
 async fn everybody_looks_where_events_were_lost() {
     let queue = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
     let (_place, folders) = folders(3);
-    let watcher = RunWatcher::new(WatchLimits { pause: Duration::from_millis(500), ..BY_INOTIFY }).unwrap();
+    let watcher =
+        RunWatcher::new(WatchLimits { run_gather: Duration::from_millis(500), ..BY_INOTIFY }).unwrap();
     let all: Vec<_> = folders.iter().map(|folder| watcher.watch(folder).unwrap()).collect();
     append(&folders[0]);
     timeout(PATIENCE, all[0].changed()).await.unwrap();

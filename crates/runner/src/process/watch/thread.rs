@@ -53,9 +53,9 @@ impl Work {
             let woken = self.shared.lock().wake(&self.gathered);
             self.gathered.clear();
             if passed.is_err() {
-                std::thread::sleep(self.shared.limits.poll);
+                std::thread::sleep(self.shared.limits.run_poll);
             } else if woken {
-                std::thread::sleep(self.shared.limits.pause);
+                std::thread::sleep(self.shared.limits.run_gather);
             }
         }
     }
@@ -72,7 +72,7 @@ impl Work {
             for polled in polled {
                 polled.look();
             }
-            self.next_poll = Instant::now() + self.shared.limits.poll;
+            self.next_poll = Instant::now() + self.shared.limits.run_poll;
         }
         if self.next_count <= Instant::now() {
             self.count();

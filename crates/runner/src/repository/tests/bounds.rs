@@ -51,7 +51,7 @@ async fn the_wait_for_a_place_is_not_time_of_the_request() {
 
 #[tokio::test]
 async fn git_has_a_limit_of_memory() {
-    let limits = RepositoryLimits { memory_bytes: 64 << 20, ..RepositoryLimits::default() };
+    let limits = RepositoryLimits { changes_memory_bytes: 64 << 20, ..RepositoryLimits::default() };
     let Some(lab) = Lab::with(limits, &["init", "-q"]) else { return };
     lab.commit();
     let base = lab.head().await;

@@ -176,7 +176,7 @@ async fn a_file_that_was_only_removed_from_the_index_is_modified() {
     let expected =
         [lines("a.txt", FileStatus::Modified, 4, 3), lines("gone.txt", FileStatus::Modified, 1, 1)];
     assert_eq!(lab.changes(&base).await.files, expected);
-    let limits = super::RepositoryLimits { files: 2, ..super::RepositoryLimits::default() };
+    let limits = super::RepositoryLimits { changes_files: 2, ..super::RepositoryLimits::default() };
     let reader = super::Repositories::new(&lab.folder.path().join("other data"), limits);
     let full = reader.changes(&lab.root(), &base).await.unwrap();
     assert_eq!(

@@ -113,7 +113,7 @@ async fn large_untracked_files_are_neither_counted_nor_shown() {
 
 #[tokio::test]
 async fn git_is_killed_if_it_takes_too_long() {
-    let limits = RepositoryLimits { timeout_ms: 300, ..RepositoryLimits::default() };
+    let limits = RepositoryLimits { changes_timeout_ms: 300, ..RepositoryLimits::default() };
     let Some(lab) = Lab::with(limits, &["init", "-q"]) else { return };
     lab.commit();
     let base = lab.head().await;

@@ -69,7 +69,7 @@ fn the_configuration_without_a_file_is_the_default_of_each_crate() {
 
     let presentation = PresentationConfig::new(0);
     assert_eq!(
-        (presentation.list_items, presentation.list_bytes, presentation.imports),
+        (presentation.list_agents, presentation.list_bytes, presentation.imports),
         (limits.list_agents, limits.list_bytes, limits.imports)
     );
     let server = ListenLimits::default();

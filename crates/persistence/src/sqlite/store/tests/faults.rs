@@ -192,7 +192,7 @@ async fn a_store_that_is_closed_says_so_and_leaves_no_log() {
 async fn the_log_is_cut_when_it_grows_too_long() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(&folder);
-    config.limits.wal_max_bytes = 100_000;
+    config.limits.wal_bytes = 100_000;
     config.limits.checkpoint_interval_ms = 3_600_000;
     let store = SqliteStore::open(config).unwrap();
     let (_, mut scribe) = running(&store, 1).await;

@@ -200,7 +200,7 @@ async fn growing(store: &SqliteStore, n: u8) -> Scribe {
 async fn what_was_not_wiped_is_wiped_by_the_next_life() {
     let folder = tempfile::tempdir().unwrap();
     let mut small = config(&folder);
-    small.limits.wipe_max_bytes = 0;
+    small.limits.wipe_bytes = 0;
     let store = SqliteStore::open(small).unwrap();
     let mut scribes = Vec::new();
     for n in 1..=200 {

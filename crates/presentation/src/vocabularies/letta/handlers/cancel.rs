@@ -19,7 +19,7 @@ pub(super) async fn cancelled(
 ) -> Result<HttpResponse, Problem> {
     let newest = api.service().get(agent).await?;
     let after = TurnNumber(newest.turn.0.saturating_sub(1));
-    let range = TurnRange { after, limit: api.config().list_items, ..TurnRange::default() };
+    let range = TurnRange { after, limit: api.config().list_agents, ..TurnRange::default() };
     let turns = api.service().list_turns(agent, range, false).await?.items;
     let turns = turns.iter().map(|listed| &listed.turn);
     let open: Vec<RunId> = turns

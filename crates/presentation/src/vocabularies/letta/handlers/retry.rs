@@ -27,7 +27,7 @@ pub(super) async fn begun_before(
     // The newest turn that has started, and the queued turns.
     let after = TurnNumber(newest.turn.0.saturating_sub(1));
     let range =
-        TurnRange { after, newest_first: true, limit: api.config().list_items, ..TurnRange::default() };
+        TurnRange { after, newest_first: true, limit: api.config().list_agents, ..TurnRange::default() };
     let turns = api.service().list_turns(agent, range, false).await?.items;
     let mut said = None;
     // A prompt can be long, so this reads one at a time.

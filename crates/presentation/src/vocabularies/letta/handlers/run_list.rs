@@ -82,7 +82,7 @@ impl Wanted {
         let after = cursor(api, "after", given("after")).await?;
         let before = cursor(api, "before", given("before")).await?;
         let backwards = after.is_none() && before.is_some();
-        let max = api.config().list_items;
+        let max = api.config().list_agents;
         let turns = TurnFilter {
             agents: agents(api, query).await?,
             open: flag(query, "active")?.unwrap_or(false),

@@ -90,7 +90,7 @@ pub(super) struct Range {
 
 impl Range {
     pub(super) fn of(query: &Query, api: &Api) -> Result<Self, Problem> {
-        let max = api.config().list_items;
+        let max = api.config().list_agents;
         let ascending = match query.get("order") {
             None | Some("desc") => false,
             Some("asc") => true,
