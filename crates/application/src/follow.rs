@@ -150,7 +150,7 @@ impl Follower {
         };
         let skip = (wanted.0 - batch.first().0) as usize;
         self.cursor = batch.last();
-        self.tail.audience.serve(self.cursor);
+        self.tail.pace.serve(self.cursor);
         Ok(Page { batch, skip })
     }
 }

@@ -28,7 +28,7 @@
 //! | --- | --- |
 //! | `announce` | tells followers and clients that events are saved |
 //! | `tails` | the wake-up signal of each journal, and its newest events |
-//! | `audience` | how fast the followers take batches, so that the pump can wait for them |
+//! | `follower_pace` | how fast the followers take batches, so that the pump can wait for them |
 //! | `follow` | [`Follower`]: a cursor, and the one delivery loop |
 //! | `stretches`, `fetched`, `fetches` | events that are no longer in memory: how they are read, kept, and fetched only once |
 //! | `batch`, `renderings` | events as readers receive them, and their bytes, made once for all readers |
@@ -40,7 +40,7 @@
 //! | `core`, `task_handle` | the state behind the service, and the handle of each agent's task |
 //! | `waiting`, `token_bucket` | the limits of waiting and of frequent launches |
 //! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
-//! | `compactor`, `lookout` | packs the batches of ended turns; checks that every committed event was announced |
+//! | `compactor`, `missed_announcements` | packs the batches of ended turns; checks that every committed event was announced |
 //! | `planted` | the places where the simulation plants bugs |
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
@@ -60,7 +60,6 @@
 mod admission;
 mod agent_task;
 mod announce;
-mod audience;
 mod batch;
 mod compactor;
 mod core;
@@ -68,10 +67,11 @@ mod error;
 mod fetched;
 mod fetches;
 mod follow;
+mod follower_pace;
 mod full_since;
 mod lifecycle;
 mod limits;
-mod lookout;
+mod missed_announcements;
 mod open_requests;
 mod outside;
 mod planted;

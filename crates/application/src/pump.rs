@@ -174,7 +174,7 @@ impl Pump {
                         self.times.last_output = Instant::now();
                     }
                 }
-                () = self.tail.audience.caught_up(), if put_off.is_some() => {}
+                () = self.tail.pace.caught_up(), if put_off.is_some() => {}
                 () = due(put_off), if put_off.is_some() => {}
                 Some(signal) = signals.next() => match signal {
                     Signal::Shutdown => return Err(SaveError::Closing),
@@ -265,7 +265,7 @@ impl Pump {
         if pending == 0 || !self.has_room() {
             return None;
         }
-        let until = self.tail.audience.wants_until(pending, limits.follower_wait_from, limits.follower_wait);
+        let until = self.tail.pace.wants_until(pending, limits.follower_wait_from, limits.follower_wait);
         until.filter(|until| Instant::now() < *until)
     }
 

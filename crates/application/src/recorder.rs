@@ -7,13 +7,13 @@
 //! | --- | --- |
 //! | this one | input: `line`, `output_ended`, `note`, `notice`, `copy`; output: `take`; the state of the turn |
 //! | [`turn_end`] | the end of a turn: `conclude`, `end`, `take_end`; the agent's own turns: `take_own_turn` |
-//! | [`mark`] | output that cannot be saved: `mark`, `leave_out`, `abandon_since` |
+//! | [`rollback`] | output that cannot be saved: `mark`, `leave_out`, `abandon_since` |
 //!
 //! [`pending`], [`offsets`] and [`turn`] have types of their own.
 
-mod mark;
 mod offsets;
 mod pending;
+mod rollback;
 mod turn;
 mod turn_end;
 
@@ -26,9 +26,9 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{Append, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
-pub(crate) use self::mark::Mark;
 use self::offsets::Offsets;
 use self::pending::Pending;
+pub(crate) use self::rollback::Mark;
 use self::turn::RecordedTurn;
 use crate::planted::{self, Bug, is_planted};
 use crate::requests_of_run::RunRequests;

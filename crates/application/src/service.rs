@@ -15,7 +15,7 @@ use crate::core::Core;
 use crate::error::Refusal;
 use crate::lifecycle::LifecycleReader;
 use crate::limits::Limits;
-use crate::lookout::look_out;
+use crate::missed_announcements::find_missed_announcements;
 use crate::outside::Outside;
 use crate::stats::{Counters, Stats};
 
@@ -31,7 +31,7 @@ impl AgentService {
     pub fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
         let core = Arc::new(Core::new(outside, &limits, runtime));
         core.tracker.spawn_on(compact(Arc::clone(&core)), &core.runtime);
-        core.tracker.spawn_on(look_out(Arc::clone(&core)), &core.runtime);
+        core.tracker.spawn_on(find_missed_announcements(Arc::clone(&core)), &core.runtime);
         Self { core }
     }
 

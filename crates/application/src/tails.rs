@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokio::sync::{Notify, watch};
 
-use crate::audience::Audience;
 use crate::batch::Batch;
 use crate::fetched::Fetched;
 use crate::fetches::Fetches;
+use crate::follower_pace::FollowerPace;
 
 /// What a reader must know to decide whether to read, to wait or to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,7 +31,7 @@ pub(crate) struct Tail {
     pub(crate) fetched: Fetched,
     pub(crate) fetches: Arc<Fetches>,
     followers: AtomicUsize,
-    pub(crate) audience: Audience,
+    pub(crate) pace: FollowerPace,
     /// Notified when the last follower has left.
     pub(crate) unfollowed: Notify,
     /// Notified when no turn runs or waits any more. Separate from the bell, because the bell wakes its waiters in
@@ -86,7 +86,7 @@ impl Tail {
     /// finds them.
     pub(crate) fn announce(&self, events: &Arc<[Event]>) {
         let Some(head) = events.last().map(|event| event.sequence) else { return };
-        self.audience.announce(head);
+        self.pace.announce(head);
         {
             let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
             for batch in Batch::split(events) {
@@ -212,7 +212,7 @@ impl Tails {
             fetched: Fetched::new(self.budget.per_tail),
             fetches: Arc::default(),
             followers: AtomicUsize::new(0),
-            audience: Audience::new(),
+            pace: FollowerPace::new(),
             unfollowed: Notify::new(),
             idle: Notify::new(),
             budget: Arc::clone(&self.budget),

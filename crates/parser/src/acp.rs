@@ -182,7 +182,7 @@ impl AcpParser {
             (Some("text"), Some(text)) => {
                 self.open_as = Some((piece, message));
                 let open = self.open.get_or_insert_with(|| OpenMessage::new(None));
-                open.say(0, piece, text.get(), &mut self.conversation.voice(said));
+                open.say(0, piece, text.get(), &mut self.conversation.emitter(said));
             }
             _ => self.other_block(update.content, said),
         }

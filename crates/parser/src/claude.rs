@@ -62,8 +62,8 @@ use self::lines::{
 };
 use self::stream::Stream;
 use crate::added_lines::{self, AddedLines};
+use crate::emitter::Emitter;
 use crate::line::{self, nonsense, notice};
-use crate::voice::Voice;
 
 /// Parses the output of one run of Claude Code. Create a new parser for each run, also for a run in a process that was
 /// idle.
@@ -149,8 +149,8 @@ impl ClaudeParser {
         if let Some(of_line) = DeltaLine::read(line) {
             self.session(of_line.session_id, said);
             self.settle(MessageOutcome::Complete, said);
-            let (stream, mut voice) = self.speaker(said);
-            return stream.delta(of_line.event.index, &of_line.event.delta, &mut voice);
+            let (stream, mut emitter) = self.stream_and_emitter(said);
+            return stream.delta(of_line.event.index, &of_line.event.delta, &mut emitter);
         }
         let head: Head<'_> = match serde_json::from_str(line) {
             Ok(head) if line.starts_with('{') => head,
@@ -208,15 +208,15 @@ impl ClaudeParser {
         match lines::text(event.kind).as_deref() {
             Some("content_block_delta") => {
                 let delta: Delta<'_> = lines::read(event.delta);
-                let (stream, mut voice) = self.speaker(said);
-                stream.delta(index, &delta, &mut voice);
+                let (stream, mut emitter) = self.stream_and_emitter(said);
+                stream.delta(index, &delta, &mut emitter);
             }
             Some("message_start") => {
                 self.begin_turn(said);
                 let message: Message<'_> = lines::read(event.message);
                 let id = lines::text(message.id).map(Cow::into_owned);
-                let (stream, mut voice) = self.speaker(said);
-                stream.start(id, &mut voice);
+                let (stream, mut emitter) = self.stream_and_emitter(said);
+                stream.start(id, &mut emitter);
             }
             Some("content_block_start") => {
                 if let Some(block) = event.content_block {
@@ -224,8 +224,8 @@ impl ClaudeParser {
                 }
             }
             Some("content_block_stop") => {
-                let (stream, mut voice) = self.speaker(said);
-                stream.stop_block(index, &mut voice);
+                let (stream, mut emitter) = self.stream_and_emitter(said);
+                stream.stop_block(index, &mut emitter);
             }
             Some("message_delta") => said.extend(usage(event)),
             Some("message_stop") => {
@@ -233,8 +233,8 @@ impl ClaudeParser {
                     let blocks: lines::AbandonedBlocks<'_> = lines::read(Some(blocks));
                     stream::index(blocks.from_block_index)
                 });
-                let (stream, mut voice) = self.speaker(said);
-                stream.stop(abandoned, &mut voice);
+                let (stream, mut emitter) = self.stream_and_emitter(said);
+                stream.stop(abandoned, &mut emitter);
             }
             Some("error") => self.tell(errors::of_api(event.error), said),
             _ => {}
@@ -263,8 +263,8 @@ impl ClaudeParser {
                 self.cuts_unmarked = init.cuts_unmarked();
             }
             "api_retry" => {
-                let (stream, mut voice) = self.speaker(said);
-                stream.give_up_unfinished(&mut voice);
+                let (stream, mut emitter) = self.stream_and_emitter(said);
+                stream.give_up_unfinished(&mut emitter);
             }
             task if busy::is_about_tasks(task) => self.busy.task(task, &reread(line)),
             _ => {}
@@ -278,8 +278,8 @@ impl ClaudeParser {
         self.told = Some(error);
     }
 
-    fn speaker<'a>(&'a mut self, said: &'a mut Vec<Said>) -> (&'a mut Stream, Voice<'a>) {
-        (&mut self.stream, Voice { said, next: &mut self.next_message })
+    fn stream_and_emitter<'a>(&'a mut self, said: &'a mut Vec<Said>) -> (&'a mut Stream, Emitter<'a>) {
+        (&mut self.stream, Emitter { said, next: &mut self.next_message })
     }
 }
 

@@ -8,9 +8,9 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::Activity;
 
+use crate::emitter::Emitter;
 use crate::errors;
 use crate::open_message::OpenMessage;
-use crate::voice::Voice;
 
 /// The session, and the current turn of its agent.
 ///
@@ -61,16 +61,16 @@ impl Conversation {
         self.closed
     }
 
-    /// A [`Voice`] for a message that emits a delta or ends.
-    pub(crate) fn voice<'a>(&'a mut self, said: &'a mut Vec<Said>) -> Voice<'a> {
+    /// An [`Emitter`] for a message that emits a delta or ends.
+    pub(crate) fn emitter<'a>(&'a mut self, said: &'a mut Vec<Said>) -> Emitter<'a> {
         self.begin_turn(said);
-        Voice { said, next: &mut self.next_message }
+        Emitter { said, next: &mut self.next_message }
     }
 
     /// Emits a message that arrived whole.
     pub(crate) fn whole(&mut self, blocks: Vec<ContentBlock>, said: &mut Vec<Said>) {
         self.heard(blocks.iter().filter_map(ContentBlock::as_text).collect());
-        self.voice(said).whole(blocks, MessageOutcome::Complete, None);
+        self.emitter(said).whole(blocks, MessageOutcome::Complete, None);
     }
 
     /// Stores the text of a message that was emitted in pieces. The last such text is the turn's final text.
@@ -83,7 +83,7 @@ impl Conversation {
     /// Ends the open message, if there is one.
     pub(crate) fn end(&mut self, open: &mut Option<OpenMessage>, said: &mut Vec<Said>) {
         if let Some(mut open) = self.break_off(open, said) {
-            open.finish(None, &mut self.voice(said));
+            open.finish(None, &mut self.emitter(said));
         }
     }
 
@@ -94,7 +94,7 @@ impl Conversation {
         said: &mut Vec<Said>,
     ) -> Option<OpenMessage> {
         let mut open = open.take()?;
-        open.flush(&mut self.voice(said));
+        open.flush(&mut self.emitter(said));
         self.heard(open.text());
         Some(open)
     }

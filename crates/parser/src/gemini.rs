@@ -88,7 +88,7 @@ impl GeminiParser {
         match (fields::text(line.role).as_deref(), line.content) {
             (Some("assistant"), Some(content)) if fields::is_true(line.delta) => {
                 let open = self.open.get_or_insert_with(|| OpenMessage::new(None));
-                open.say(0, PartKind::Text, content.get(), &mut self.conversation.voice(said));
+                open.say(0, PartKind::Text, content.get(), &mut self.conversation.emitter(said));
             }
             (Some("assistant"), content) => {
                 self.conversation.end(&mut self.open, said);

@@ -104,7 +104,7 @@ impl JsonlParser {
     fn delta(&mut self, part: u32, piece: PartKind, line: &Fields<'_>, said: &mut Vec<Said>) {
         let Some(text) = line.at(&self.mapping.text) else { return };
         let open = self.open.get_or_insert_with(|| OpenMessage::new(None));
-        open.say(part, piece, text.get(), &mut self.conversation.voice(said));
+        open.say(part, piece, text.get(), &mut self.conversation.emitter(said));
     }
 
     fn message(&mut self, line: &Fields<'_>, said: &mut Vec<Said>) {
@@ -112,7 +112,7 @@ impl JsonlParser {
         let block = ContentBlock::Text(text.clone());
         match &mut self.open {
             Some(open) => {
-                open.repeat(block, &mut self.conversation.voice(said));
+                open.repeat(block, &mut self.conversation.emitter(said));
                 self.conversation.end(&mut self.open, said);
                 self.conversation.heard(text);
             }

@@ -47,6 +47,7 @@ mod added_lines;
 mod claude;
 mod codex;
 mod conversation;
+mod emitter;
 mod errors;
 mod fields;
 mod formats;
@@ -58,7 +59,6 @@ mod open_message;
 mod opencode;
 mod plain_text;
 mod text;
-mod voice;
 
 pub use acp::AcpParser;
 pub use claude::ClaudeParser;

@@ -9,8 +9,8 @@ use tokenrail_domain::{
     ContentBlock, EventBody, JsonText, MessageOrdinal, MessageOutcome, Part, Said, ToolCall,
 };
 
+use crate::emitter::Emitter;
 use crate::text::SurrogateJoiner;
-use crate::voice::Voice;
 
 mod part;
 
@@ -79,7 +79,7 @@ impl OpenMessage {
     }
 
     /// A piece of a block arrives. `raw` is a JSON string.
-    pub(crate) fn say(&mut self, index: u32, piece: PartKind, raw: &str, voice: &mut Voice<'_>) {
+    pub(crate) fn say(&mut self, index: u32, piece: PartKind, raw: &str, emitter: &mut Emitter<'_>) {
         let number = self.speaking(index, piece);
         let part = self.part(number, index, piece);
         // A repeated block is complete, and a piece of another kind is invalid.
@@ -90,7 +90,7 @@ impl OpenMessage {
         // The first piece of a tool's input is always empty. It is emitted, because it names the tool.
         if !text.is_empty() || (piece == PartKind::ToolInput && !part.shown) {
             let text = text.into_owned();
-            self.show(number, text, voice);
+            self.show(number, text, emitter);
         }
     }
 
@@ -125,39 +125,39 @@ impl OpenMessage {
     }
 
     /// A block ends.
-    pub(crate) fn stop(&mut self, index: u32, voice: &mut Voice<'_>) {
-        self.end_part(self.number(index), voice);
+    pub(crate) fn stop(&mut self, index: u32, emitter: &mut Emitter<'_>) {
+        self.end_part(self.number(index), emitter);
     }
 
-    fn end_part(&mut self, number: u32, voice: &mut Voice<'_>) {
+    fn end_part(&mut self, number: u32, emitter: &mut Emitter<'_>) {
         let Some(part) = self.parts.get_mut(&number) else { return };
         let (block, piece) = (part.block, part.piece);
         if let Some(lone) = part.joiner.finish() {
             let number = self.speaking(block, piece);
-            self.show(number, lone.to_string(), voice);
+            self.show(number, lone.to_string(), emitter);
         }
     }
 
     /// Ends all blocks.
-    pub(crate) fn flush(&mut self, voice: &mut Voice<'_>) {
+    pub(crate) fn flush(&mut self, emitter: &mut Emitter<'_>) {
         let unrepeated: Vec<u32> = self.unrepeated.iter().map(|(.., number)| *number).collect();
         for number in unrepeated {
-            self.end_part(number, voice);
+            self.end_part(number, emitter);
         }
     }
 
     /// Handles a whole block that repeats a part.
-    pub(crate) fn repeat(&mut self, block: ContentBlock, voice: &mut Voice<'_>) {
+    pub(crate) fn repeat(&mut self, block: ContentBlock, emitter: &mut Emitter<'_>) {
         let number = self.repeated_part(&block);
-        self.repeat_numbered(number, block, voice);
+        self.repeat_numbered(number, block, emitter);
     }
 
     /// Handles a whole block that repeats this part. If the part was repeated before, nothing changes.
-    pub(crate) fn repeat_part(&mut self, index: u32, block: ContentBlock, voice: &mut Voice<'_>) {
-        self.repeat_numbered(self.number(index), block, voice);
+    pub(crate) fn repeat_part(&mut self, index: u32, block: ContentBlock, emitter: &mut Emitter<'_>) {
+        self.repeat_numbered(self.number(index), block, emitter);
     }
 
-    fn repeat_numbered(&mut self, number: u32, block: ContentBlock, voice: &mut Voice<'_>) {
+    fn repeat_numbered(&mut self, number: u32, block: ContentBlock, emitter: &mut Emitter<'_>) {
         let piece = PartKind::of(&block);
         let part = self.part(number, number, piece);
         if part.repeated || part.piece != piece {
@@ -176,7 +176,7 @@ impl OpenMessage {
             Some("") if !has_others => {}
             Some(missing) if !has_others && self.followed_by(number, piece).is_none() => {
                 let missing = missing.to_owned();
-                self.show(number, missing, voice);
+                self.show(number, missing, emitter);
             }
             _ => {
                 self.diverged = true;
@@ -208,8 +208,8 @@ impl OpenMessage {
     }
 
     /// Returns the tool call once, after all of its input has arrived in pieces.
-    pub(crate) fn complete_call(&mut self, index: u32, voice: &mut Voice<'_>) -> Option<ToolCall> {
-        self.stop(index, voice);
+    pub(crate) fn complete_call(&mut self, index: u32, emitter: &mut Emitter<'_>) -> Option<ToolCall> {
+        self.stop(index, emitter);
         let part = self.parts.get_mut(&index).filter(|part| !part.repeated)?;
         let Some(ContentBlock::ToolUse { call, tool, input }) = &mut part.whole else { return None };
         if !part.said.trim().is_empty() {
@@ -239,24 +239,24 @@ impl OpenMessage {
     }
 
     /// Ends the message. The parts from `abandoned` on that were not repeated whole are void.
-    pub(crate) fn finish(&mut self, abandoned: Option<u32>, voice: &mut Voice<'_>) {
+    pub(crate) fn finish(&mut self, abandoned: Option<u32>, emitter: &mut Emitter<'_>) {
         let is_void = |part: &OpenPart| !part.repeated && abandoned.is_some_and(|from| from <= part.block);
         let any_shown_is_void = self.parts.values().any(|part| part.shown && is_void(part));
         self.parts.retain(|_, part| !is_void(part));
         self.unrepeated.retain(|(.., number)| self.parts.contains_key(number));
-        self.flush(voice);
+        self.flush(emitter);
         let outcome = self.cut.unwrap_or(MessageOutcome::Complete);
         match self.ordinal {
             Some(message) if !any_shown_is_void && !self.diverged => {
                 let unsaid = self.parts.iter().filter(|(_, part)| !part.shown);
                 let rest = unsaid.filter_map(|(number, part)| Some((Part(*number), part.block()?))).collect();
-                voice.said.push(Said::End { message, outcome, rest });
+                emitter.said.push(Said::End { message, outcome, rest });
             }
             ordinal => {
                 if let Some(message) = ordinal {
-                    voice.event(EventBody::Abandoned { message });
+                    emitter.event(EventBody::Abandoned { message });
                 }
-                voice.whole(self.blocks(), outcome, None);
+                emitter.whole(self.blocks(), outcome, None);
             }
         }
     }
@@ -280,13 +280,13 @@ impl OpenMessage {
     }
 
     /// Emits one piece, and opens the message and the part if it is their first piece.
-    fn show(&mut self, number: u32, text: String, voice: &mut Voice<'_>) {
+    fn show(&mut self, number: u32, text: String, emitter: &mut Emitter<'_>) {
         let Some(part) = self.parts.get_mut(&number) else { return };
-        let message = *self.ordinal.get_or_insert_with(|| voice.ordinal());
+        let message = *self.ordinal.get_or_insert_with(|| emitter.ordinal());
         let first = !mem::replace(&mut part.shown, true);
         part.said.push_str(&text);
         let (part_number, piece) = (Part(number), part.piece);
-        voice.event(match piece {
+        emitter.event(match piece {
             PartKind::Text | PartKind::Other => EventBody::TextDelta { message, part: part_number, text },
             PartKind::Reasoning => EventBody::ReasoningDelta { message, part: part_number, text },
             PartKind::ToolInput => {

@@ -33,7 +33,7 @@
 //! | `websocket` | what all WebSockets share, and the path of their bytes to the socket |
 //! | `events`, `turn_events` | reads a range of an agent's events, or those of one turn |
 //! | `permission_notices` | permission requests, as the notices in a journal contain them |
-//! | `record`, `lineage` | a turn as one document; the parent of each message |
+//! | `turn_record`, `lineage` | a turn as one document; the parent of each message |
 //! | `export`, `import` | an agent as one file |
 //! | `hex` | bytes as hexadecimal text |
 //!
@@ -65,7 +65,6 @@ mod openapi;
 mod peer;
 mod permission_notices;
 mod query;
-mod record;
 mod refusals;
 mod resource;
 mod rest;
@@ -75,6 +74,7 @@ mod socket;
 mod sse;
 mod tickets;
 mod turn_events;
+mod turn_record;
 mod vocabularies;
 mod waits;
 mod websocket;

@@ -26,8 +26,8 @@ impl ClaudeParser {
         }
         if is_error {
             let error = Fault::of_message(line).tell(first_text);
-            let (stream, mut voice) = self.speaker(said);
-            stream.give_up_unfinished(&mut voice);
+            let (stream, mut emitter) = self.stream_and_emitter(said);
+            stream.give_up_unfinished(&mut emitter);
             self.tell(error, said);
             return;
         }
@@ -38,15 +38,15 @@ impl ClaudeParser {
             // The messages of sub-agents are not streamed.
             blocks
         } else {
-            let (stream, mut voice) = self.speaker(said);
-            stream.repeat(message.id, blocks, aborted, &mut voice)
+            let (stream, mut emitter) = self.stream_and_emitter(said);
+            stream.repeat(message.id, blocks, aborted, &mut emitter)
         };
         let may_be_cut = self.cuts_unmarked && parent_call.is_none() && !aborted;
         if may_be_cut && message.stop_reason.is_none() && ends_with_text(&blocks) {
             return self.unsettled(blocks, said);
         }
         let outcome = if aborted { MessageOutcome::Cancelled } else { MessageOutcome::Complete };
-        self.speaker(said).1.whole(blocks, outcome, parent_call);
+        self.stream_and_emitter(said).1.whole(blocks, outcome, parent_call);
         for call in calls {
             if call.parent_call.is_none() {
                 self.busy.call_made(&call.call);
@@ -57,15 +57,15 @@ impl ClaudeParser {
 
     /// Emits the deltas of a message that may have been cut. The next decisive line shows whether it was.
     fn unsettled(&mut self, blocks: Vec<ContentBlock>, said: &mut Vec<Said>) {
-        let (_, mut voice) = self.speaker(said);
-        let message = voice.ordinal();
+        let (_, mut emitter) = self.stream_and_emitter(said);
+        let message = emitter.ordinal();
         for (part, block) in (0..).map(Part).zip(blocks) {
             match block {
                 ContentBlock::Text(text) if !text.is_empty() => {
-                    voice.event(EventBody::TextDelta { message, part, text });
+                    emitter.event(EventBody::TextDelta { message, part, text });
                 }
                 ContentBlock::Reasoning(text) if !text.is_empty() => {
-                    voice.event(EventBody::ReasoningDelta { message, part, text });
+                    emitter.event(EventBody::ReasoningDelta { message, part, text });
                 }
                 _ => {}
             }

@@ -38,8 +38,8 @@ impl ClaudeParser {
     /// `cut` is the outcome of a message that is not known to be complete.
     fn end_turn(&mut self, close: TurnClose, cut: Option<MessageOutcome>, said: &mut Vec<Said>) {
         self.settle(cut.unwrap_or(MessageOutcome::Complete), said);
-        let (stream, mut voice) = self.speaker(said);
-        stream.close(cut, &mut voice);
+        let (stream, mut emitter) = self.stream_and_emitter(said);
+        stream.close(cut, &mut emitter);
         if let Some(error) = close.error.as_ref().filter(|_| !close.interrupted)
             && self.told.as_ref() != Some(error)
         {

@@ -95,7 +95,7 @@ impl CodexParser {
     fn delta(&mut self, params: &Params<'_>, part: u32, piece: PartKind, said: &mut Vec<Said>) {
         let (Some(id), Some(delta)) = (fields::text(params.item_id), params.delta) else { return };
         let open = self.open.entry(id.into_owned()).or_insert_with(|| OpenMessage::new(None));
-        open.say(part, piece, delta.get(), &mut self.conversation.voice(said));
+        open.say(part, piece, delta.get(), &mut self.conversation.emitter(said));
     }
 
     fn token_usage(&mut self, usage: Raw<'_>, said: &mut Vec<Said>) {

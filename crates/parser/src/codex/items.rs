@@ -84,11 +84,11 @@ impl CodexParser {
         let id = fields::text(item.id).unwrap_or_default();
         if let Some(mut open) = self.open.remove(&*id) {
             self.conversation.heard(blocks.iter().filter_map(ContentBlock::as_text).collect());
-            let mut voice = self.conversation.voice(said);
+            let mut emitter = self.conversation.emitter(said);
             for block in blocks {
-                open.repeat(block, &mut voice);
+                open.repeat(block, &mut emitter);
             }
-            return open.finish(None, &mut voice);
+            return open.finish(None, &mut emitter);
         }
         let new = blocks.into_iter().filter(|block| !self.repeats.is_repeated(block)).collect();
         self.conversation.whole(new, said);
@@ -117,7 +117,7 @@ impl CodexParser {
     /// Abandons the messages that were emitted in pieces, because the agent starts again.
     pub(super) fn abandon(&mut self, said: &mut Vec<Said>) {
         for (_, mut open) in std::mem::take(&mut self.open) {
-            open.finish(Some(0), &mut self.conversation.voice(said));
+            open.finish(Some(0), &mut self.conversation.emitter(said));
         }
     }
 
@@ -125,10 +125,10 @@ impl CodexParser {
     /// Otherwise it stays open and is closed together with the turn.
     pub(super) fn leave_open(&mut self, complete: bool, said: &mut Vec<Said>) {
         for (_, mut open) in std::mem::take(&mut self.open) {
-            let mut voice = self.conversation.voice(said);
-            open.flush(&mut voice);
+            let mut emitter = self.conversation.emitter(said);
+            open.flush(&mut emitter);
             if complete {
-                open.finish(None, &mut voice);
+                open.finish(None, &mut emitter);
             }
             self.conversation.heard(open.text());
         }

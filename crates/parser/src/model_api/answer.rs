@@ -73,13 +73,13 @@ impl Answer {
         };
         let part = self.part(place);
         let message = self.message.get_or_insert_with(|| OpenMessage::new(None));
-        message.say(part, place.piece, raw.get(), &mut self.conversation.voice(said));
+        message.say(part, place.piece, raw.get(), &mut self.conversation.emitter(said));
     }
 
     /// A part ends.
     pub(super) fn stop(&mut self, place: Place, said: &mut Vec<Said>) {
         if let (Some(part), Some(message)) = (self.places.get(&place), &mut self.message) {
-            message.stop(*part, &mut self.conversation.voice(said));
+            message.stop(*part, &mut self.conversation.emitter(said));
         }
     }
 
@@ -87,7 +87,7 @@ impl Answer {
     pub(super) fn repeat(&mut self, place: Place, block: ContentBlock, said: &mut Vec<Said>) {
         let part = self.part(place);
         let message = self.message.get_or_insert_with(|| OpenMessage::new(None));
-        message.repeat_part(part, block, &mut self.conversation.voice(said));
+        message.repeat_part(part, block, &mut self.conversation.emitter(said));
     }
 
     /// The input of a tool call arrives whole.
@@ -101,7 +101,7 @@ impl Answer {
     /// Emits a complete tool call, once.
     pub(super) fn complete_call(&mut self, place: Place, said: &mut Vec<Said>) {
         if let (Some(part), Some(message)) = (self.places.get(&place), &mut self.message) {
-            let call = message.complete_call(*part, &mut self.conversation.voice(said));
+            let call = message.complete_call(*part, &mut self.conversation.emitter(said));
             said.extend(call.map(|call| Said::Event(EventBody::ToolCall(Box::new(call)))));
         }
     }

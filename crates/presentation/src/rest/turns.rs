@@ -8,7 +8,7 @@ use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::{Code, Problem};
 use crate::query::{self, Query};
-use crate::record::TurnRecord;
+use crate::turn_record::TurnRecord;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::turn::{TurnDto, TurnRecordSchema};
 

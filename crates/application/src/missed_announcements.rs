@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::core::Core;
 
 /// Checks every [`look_again`](crate::SavingLimits::look_again) until the server shuts down.
-pub(crate) async fn look_out(core: Arc<Core>) {
+pub(crate) async fn find_missed_announcements(core: Arc<Core>) {
     loop {
         tokio::select! {
             biased;

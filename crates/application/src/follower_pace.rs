@@ -21,7 +21,7 @@ const ROUNDS: u32 = 3;
 /// last batch have taken the newest one, and in a flood a little longer. It collects events meanwhile. If a follower
 /// does not read, the pump waits for it once, and then no longer counts it.
 #[derive(Debug)]
-pub(crate) struct Audience {
+pub(crate) struct FollowerPace {
     /// The newest event of the newest batch.
     head: AtomicU64,
     /// Followers that have taken it.
@@ -40,7 +40,7 @@ struct Round {
     took: Option<Duration>,
 }
 
-impl Audience {
+impl FollowerPace {
     pub(crate) fn new() -> Self {
         Self {
             head: AtomicU64::new(0),
@@ -110,52 +110,52 @@ mod tests {
     const FROM: usize = 8;
 
     /// The next batch is announced after this many followers have taken the one before it.
-    fn after(followers: usize) -> Audience {
-        let audience = Audience::new();
-        audience.announce(Sequence(1));
-        serve(&audience, 1, followers);
-        audience.announce(Sequence(2));
-        audience
+    fn after(followers: usize) -> FollowerPace {
+        let pace = FollowerPace::new();
+        pace.announce(Sequence(1));
+        serve(&pace, 1, followers);
+        pace.announce(Sequence(2));
+        pace
     }
 
-    fn serve(audience: &Audience, head: u64, followers: usize) {
+    fn serve(pace: &FollowerPace, head: u64, followers: usize) {
         for _ in 0..followers {
-            audience.serve(Sequence(head));
+            pace.serve(Sequence(head));
         }
     }
 
-    fn waits(audience: &Audience, pending: usize) -> Option<Duration> {
+    fn waits(pace: &FollowerPace, pending: usize) -> Option<Duration> {
         let now = Instant::now();
-        audience.wants_until(pending, FROM, AT_MOST).map(|until| until - now).filter(|wait| !wait.is_zero())
+        pace.wants_until(pending, FROM, AT_MOST).map(|until| until - now).filter(|wait| !wait.is_zero())
     }
 
     #[tokio::test(start_paused = true)]
     async fn seven_of_eight_of_those_who_kept_up_are_waited_for() {
-        let audience = after(16);
-        serve(&audience, 2, 13);
-        assert_eq!(waits(&audience, 1), Some(AT_MOST));
-        serve(&audience, 2, 1);
-        assert_eq!(waits(&audience, 1), None);
+        let pace = after(16);
+        serve(&pace, 2, 13);
+        assert_eq!(waits(&pace, 1), Some(AT_MOST));
+        serve(&pace, 2, 1);
+        assert_eq!(waits(&pace, 1), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_flood_waits_three_times_as_long_as_its_delivery_took() {
-        let audience = after(16);
+        let pace = after(16);
         tokio::time::advance(Duration::from_millis(2)).await;
-        serve(&audience, 2, 16);
-        assert_eq!(waits(&audience, FLOOD_EVENTS - 1), None, "no flood");
-        assert_eq!(waits(&audience, FLOOD_EVENTS), Some(Duration::from_millis(4)));
+        serve(&pace, 2, 16);
+        assert_eq!(waits(&pace, FLOOD_EVENTS - 1), None, "no flood");
+        assert_eq!(waits(&pace, FLOOD_EVENTS), Some(Duration::from_millis(4)));
         tokio::time::advance(Duration::from_millis(4)).await;
-        assert_eq!(waits(&audience, FLOOD_EVENTS), None);
+        assert_eq!(waits(&pace, FLOOD_EVENTS), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_bound_holds_however_long_a_delivery_took() {
-        let audience = after(16);
+        let pace = after(16);
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(waits(&audience, 1), None);
-        serve(&audience, 2, 16);
-        assert_eq!(waits(&audience, FLOOD_EVENTS), None);
+        assert_eq!(waits(&pace, 1), None);
+        serve(&pace, 2, 16);
+        assert_eq!(waits(&pace, FLOOD_EVENTS), None);
     }
 
     #[tokio::test(start_paused = true)]
@@ -165,19 +165,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_does_not_take_a_batch_is_not_waited_for_again() {
-        let audience = after(16);
-        serve(&audience, 2, 9);
-        audience.announce(Sequence(3));
-        serve(&audience, 3, 9);
-        assert_eq!(waits(&audience, 1), None);
+        let pace = after(16);
+        serve(&pace, 2, 9);
+        pace.announce(Sequence(3));
+        serve(&pace, 3, 9);
+        assert_eq!(waits(&pace, 1), None);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_is_not_at_the_end_is_not_counted() {
-        let audience = Audience::new();
-        audience.announce(Sequence(8));
-        serve(&audience, 5, 100);
-        audience.announce(Sequence(9));
-        assert_eq!(waits(&audience, 1), None);
+        let pace = FollowerPace::new();
+        pace.announce(Sequence(8));
+        serve(&pace, 5, 100);
+        pace.announce(Sequence(9));
+        assert_eq!(waits(&pace, 1), None);
     }
 }

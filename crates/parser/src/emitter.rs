@@ -3,13 +3,13 @@
 use tokenrail_domain::{CompleteMessage, ContentBlock, EventBody, MessageOrdinal, MessageOutcome, Said};
 
 /// Collects what a parser emits, and numbers the messages of the turn.
-pub(crate) struct Voice<'a> {
+pub(crate) struct Emitter<'a> {
     pub(crate) said: &'a mut Vec<Said>,
     /// The ordinal of the turn's next message.
     pub(crate) next: &'a mut u32,
 }
 
-impl Voice<'_> {
+impl Emitter<'_> {
     /// Takes the ordinal for a message that is about to emit its first event.
     pub(crate) fn ordinal(&mut self) -> MessageOrdinal {
         let ordinal = MessageOrdinal(*self.next);
