@@ -5,10 +5,10 @@
 //! 1. This file sends the answer to the pump of the running turn (`TaskHandle::answers` in `task_handle.rs`), and waits.
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
-//! 4. `converse/exchange.rs` reads it (`read_messages`). `converse/pending_requests.rs` settles the request. One line about that
-//!    goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs` copies into the spool. The
-//!    decision goes to the program in the words of its protocol (`answer` in `converse/claude.rs`, `acp.rs` or
-//!    `codex.rs`).
+//! 4. `converse/exchange.rs` reads it (`read_messages`), and `converse/pending_requests.rs` settles the request
+//!    (`answer`). One line about that goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs`
+//!    copies into the spool. Then the decision goes to the program in the words of its protocol (`answer` in
+//!    `converse/claude.rs`, `acp.rs` or `codex.rs`).
 //! 5. The line comes back like all output: `process/run.rs` (`next`), `pump.rs` (`lines`), `recorder.rs` (`line`), the
 //!    parser and its `added_lines.rs` (`read`), `recorder.rs` (`hear`), `requests_of_run.rs` of this crate (`settle`).
 //! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`

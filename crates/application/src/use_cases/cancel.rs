@@ -2,21 +2,28 @@
 //!
 //! The steps, in order. The files of steps 4 to 7, and `process/idle_processes.rs`, are in the runner crate:
 //!
-//! 1. This file saves the first reason of a stop with the turn ([`IAgentRepository::cancel`],
-//!    [`IAgentRepository::stop_turn`]) and notifies the agent's task (`TaskHandle::cancel` in `task_handle.rs`).
-//! 2. A queued turn: `agent_task.rs` finds the stop and ends the turn without a run (`end_unstarted`).
-//! 3. A running turn: the loop in `pump.rs` receives the signal, and `pump/stop.rs` asks the run to stop
-//!    (`stop_as_told`, `ask_to_stop`).
+//! 1. `rest/agents.rs` of the presentation crate (`cancel`) calls this file (`do_cancel`). It takes the agent's queue
+//!    lock, so that each turn is either waiting or running, and saves the first reason of a stop with the turn
+//!    ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). Then it wakes the agent's task and signals the
+//!    running turn (`save_and_signal_stop`; `TaskHandle::cancel` in `task_handle.rs`). The client gets 202 after this
+//!    step and step 9.
+//! 2. A queued turn keeps its place in the queue. When it reaches the head of the queue, `agent_task.rs` finds the
+//!    stop, and saves the turn's message and the result `cancelled` without starting the agent (`end_unstarted`).
+//! 3. A running turn: the loop in `pump.rs` (`carry`) sees that the turn's token is cancelled, and `pump/stop.rs` asks
+//!    the run to stop (`stop_as_told`, `ask_to_stop`). It asks again if that fails.
 //! 4. `process/run.rs` writes the command into the FIFO `control` (`cancel`; `process/run/tell.rs`).
-//! 5. `supervisor/supervise.rs` receives it (`wait`) and signals the agent (`stop_politely`). If the agent speaks a
-//!    protocol, its `converse` process gets the signal: `converse/exchange.rs` (`cancel`) settles the open requests and
-//!    sends the protocol's own cancel to the program, and `converse/force.rs` ends a program that does not end by itself.
-//! 6. The supervisor ends all other processes (`supervisor/sweep.rs`), and records the end (`tell`).
+//! 5. `supervisor/supervise.rs` receives it (`wait`), and signals the agent (`stop_politely`): SIGINT if configured,
+//!    then SIGTERM. If the agent speaks a protocol, its `converse` process gets the signals: `converse/exchange.rs`
+//!    (`cancel`) settles the open requests and sends the protocol's own cancel to the program, and `converse/force.rs`
+//!    ends a program that does not end by itself.
+//! 6. The supervisor stops all descendants and kills them until none is left (`supervisor/sweep.rs`), copies the rest
+//!    of the output (`finish_output`), and records the end in `exit.json` (`tell`).
 //! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`wait_or_force_end`, at the time
 //!    `force_at`). If the supervisor is dead, it kills what is left of the run (`lost`).
-//! 8. `process/run.rs` (`next`, `ended`) finds the record of the end and returns it. The loop in `pump.rs` calls
-//!    `pump/finish.rs` (`finish`), which saves it. `verdict.rs` decides about the outcome: a successful result
-//!    of the agent still counts. Then the run folder is removed (`leave`).
+//! 8. `process/run.rs` (`next`, `ended`) returns the rest of the spool, and then the end. The loop in `pump.rs` calls
+//!    `pump/finish.rs` (`finish`). `verdict.rs` decides about the outcome: a successful result of the agent still
+//!    counts. The result is an event like any other (`recorder/turn_end.rs`). After it is saved, the run folder is
+//!    removed (`leave`).
 //! 9. A process that is idle between two turns never reaches the pump: `dismiss`, at the end of `do_cancel`, lets
 //!    `process/idle_processes.rs` stop it by steps 4 to 7 and remove its run folder.
 //!
