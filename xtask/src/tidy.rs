@@ -1,5 +1,6 @@
 //! What no compiler checks: lengths, names, numbers, links, where SQL may be, and what product code must never do.
 
+mod comments;
 mod hazards;
 mod limits;
 mod links;
@@ -53,6 +54,7 @@ fn faults(sources: &[Source], root: &Path, home: Option<&str>) -> Vec<String> {
         check_sql(source, &mut faults);
         check_machine_paths(source, root, home, &mut faults);
         links::check(source, root, &mut faults);
+        comments::check(source, &mut faults);
         if is_code(source) {
             hazards::check(source, &mut faults);
         }

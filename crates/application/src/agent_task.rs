@@ -101,8 +101,9 @@ impl AgentTask {
         }
     }
 
-    /// Handles the first open turn: continues it, ends it, or begins it. Returns false if there is no open turn. Returns
-    /// true also if nothing ran because the queue changed while the turn waited for its place: the caller calls again.
+    /// Handles the first open turn: continues it, ends it, or begins it. Returns false if there is no open turn.
+    /// Returns true also if nothing ran because the queue changed while the turn waited for its place: the caller calls
+    /// again.
     async fn run_next(&self) -> Result<bool, SaveError> {
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         if turn.state == TurnState::Running {
@@ -180,7 +181,8 @@ impl AgentTask {
         done
     }
 
-    /// Starts the agent on a turn whose start is saved. If the agent cannot be started, returns the verdict on the turn.
+    /// Starts the agent on a turn whose start is saved. If the agent cannot be started, returns the verdict on the
+    /// turn.
     async fn start_run(
         &self,
         agent: &Agent,

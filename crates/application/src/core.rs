@@ -110,7 +110,8 @@ impl Core {
     }
 
     /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new handle if the
-    /// agent has no task: the caller must spawn one (`tasks`). Until the task asks for a place, the agent already counts as waiting.
+    /// agent has no task: the caller must spawn one (`tasks`). Until the task asks for a place, the agent already
+    /// counts as waiting.
     pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<TaskHandle>> {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
         tail.set_active(true);

@@ -92,8 +92,8 @@ impl Follower {
         self.bell.borrow().active
     }
 
-    /// Waits for the events after the cursor, and moves the cursor behind them. May be dropped at any await. Each stream of
-    /// the presentation calls it in a loop; the native WebSocket does in `ws/subscriptions.rs`.
+    /// Waits for the events after the cursor, and moves the cursor behind them. May be dropped at any await. Each
+    /// stream of the presentation calls it in a loop; the native WebSocket does in `ws/subscriptions.rs`.
     ///
     /// # Errors
     /// [`StoreError`] if history cannot be read. The cursor stays, so the caller can retry.

@@ -124,7 +124,8 @@ impl LifecycleReader {
     /// Waits for the next lifecycle event. Returns `None` if the service is gone. May be dropped at any await.
     ///
     /// # Errors
-    /// [`LifecycleEventsMissed`] if some events were not read in time. The next call returns the oldest event that is kept.
+    /// [`LifecycleEventsMissed`] if some events were not read in time. The next call returns the oldest event that is
+    /// kept.
     pub async fn next(&mut self) -> Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>> {
         loop {
             // Marked as seen before the board is read, so that a later event wakes this reader.

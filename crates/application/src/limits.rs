@@ -1,6 +1,6 @@
-//! The bounds of the application that the configuration can set, and some that it cannot, with their defaults. Bounds that
-//! nobody needs to change are constants beside the code that needs them. `config/limits.rs` in the server crate lists
-//! which key sets which field.
+//! The bounds of the application that the configuration can set, and some that it cannot, with their defaults. Bounds
+//! that nobody needs to change are constants beside the code that needs them. `config/limits.rs` in the server crate
+//! lists which key sets which field.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
 //! The places where the simulation plants bugs in this crate: see `cargo xtask planted-bugs`.
 //!
-//! Each place calls one of these functions with the name of its bug, around the correct expression. A bug can be planted
-//! only with `--cfg planted_bugs`. In every other build, [`is_planted`] is constantly false, so each place is its correct
-//! expression.
+//! Each place calls one of these functions with the name of its bug, around the correct expression. A bug can be
+//! planted only with `--cfg planted_bugs`. In every other build, [`is_planted`] is constantly false, so each place is
+//! its correct expression.
 //!
 //! Bugs that can be planted outside this crate, behind a port or in the limits, are in the simulation itself.
 

@@ -185,8 +185,8 @@ impl Recorder {
         self.note(event.body.clone(), now);
     }
 
-    /// Takes the pending events, to be saved in one transaction. `None` if there are none. `Pump::carry` calls this at the
-    /// top of its loop (`take`, `begin_save`): that is the next step of every recorded event.
+    /// Takes the pending events, to be saved in one transaction. `None` if there are none. `Pump::carry` calls this at
+    /// the top of its loop (`take`, `begin_save`): that is the next step of every recorded event.
     pub(crate) fn take(&mut self, step: TurnStep) -> Option<Append> {
         if self.pending.events() == 0 {
             return None;

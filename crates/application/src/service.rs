@@ -1,7 +1,7 @@
 //! [`AgentService`]: what the other crates see of the application.
 //!
-//! Its use cases are in `use_cases`, one file each. `admission` and `tasks` have two steps that several use cases share:
-//! admitting a new agent, and making sure that a task runs it. The state behind the service is `core`.
+//! Its use cases are in `use_cases`, one file each. `admission` and `tasks` have two steps that several use cases
+//! share: admitting a new agent, and making sure that a task runs it. The state behind the service is `core`.
 
 use std::sync::Arc;
 

@@ -243,8 +243,8 @@ pub struct Notice {
 }
 
 impl Notice {
-    /// The agent requests a permission and waits. Fields: `requestId`, `toolCallId`?, `toolName`, `input`, `options`, each
-    /// with `optionId`, `name` and `kind`, and `askedAt`?, `expiresAt`? and `defaultOptionId`?.
+    /// The agent requests a permission and waits. Fields: `requestId`, `toolCallId`?, `toolName`, `input`, `options`,
+    /// each with `optionId`, `name` and `kind`, and `askedAt`?, `expiresAt`? and `defaultOptionId`?.
     pub const PERMISSION_REQUEST: &'static str = "permission_request";
     /// The permission request is no longer open. Fields: `requestId`, `optionId`? and `by`.
     pub const PERMISSION_RESOLVED: &'static str = "permission_resolved";

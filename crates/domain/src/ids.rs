@@ -65,8 +65,8 @@ impl FromStr for AgentId {
     }
 }
 
-/// The number of an event in its agent's journal: 1, 2, 3 … without a gap. As a cursor it means "everything after this
-/// event". 0 is the cursor before the first event.
+/// The number of an event in its agent's journal: 1, 2, 3 … without a gap. As a cursor it means "everything after
+/// this event". 0 is the cursor before the first event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Sequence(pub u64);
 

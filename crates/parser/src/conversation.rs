@@ -1,5 +1,6 @@
-//! The conversation state that most parsers share. `ClaudeParser` keeps its own, because its program prints more: the text
-//! of a turn in the result, and which work goes on in the background. `PlainTextParser` has neither sessions nor turns.
+//! The conversation state that most parsers share. `ClaudeParser` keeps its own, because its program prints more: the
+//! text of a turn in the result, and which work goes on in the background. `PlainTextParser` has neither sessions nor
+//! turns.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! Lines that are not the agent's. The process that talks to the agent for Tokenrail adds them to the agent's output.
 //!
-//! Each is a JSON object that begins with [`AddedLine::PREFIX`]. The process that writes them ensures that no line of the
-//! agent begins in this way: it inserts a space before such a line, which has no meaning in JSON.
+//! Each is a JSON object that begins with [`AddedLine::PREFIX`]. The process that writes them ensures that no line of
+//! the agent begins in this way: it inserts a space before such a line, which has no meaning in JSON.
 
 mod accepted;
 mod iso_time;

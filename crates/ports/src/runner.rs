@@ -147,7 +147,8 @@ pub enum RunOutput {
     /// More of a line that has not ended yet. `offset` is the number of bytes of output so far. An agent that prints is
     /// not silent, and its output counts against the limit, whether or not the line ever ends.
     Progress { offset: u64 },
-    /// The agent has ended, and there are no more lines. Either no process of it is left, or one is [idle](RunEnd::idle).
+    /// The agent has ended, and there are no more lines. Either no process of it is left, or one is
+    /// [idle](RunEnd::idle).
     Ended(RunEnd),
 }
 

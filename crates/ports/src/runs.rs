@@ -15,8 +15,8 @@ use crate::RunnerError;
 /// [`IAgentRunner::adopt`]: crate::IAgentRunner::adopt
 #[async_trait]
 pub trait IRuns: Send + Sync {
-    /// Ends and removes all runs except those in `keep` (agents and numbers of [runs](tokenrail_domain::Turn::run)), which
-    /// will be adopted. Returns how many were removed. Must be called before anything is started or adopted.
+    /// Ends and removes all runs except those in `keep` (agents and numbers of [runs](tokenrail_domain::Turn::run)),
+    /// which will be adopted. Returns how many were removed. Must be called before anything is started or adopted.
     async fn sweep(&self, keep: &BTreeSet<(AgentId, TurnNumber)>) -> Result<u32, RunnerError>;
 
     /// Ends a run that cannot be adopted, because its agent type is unknown. Its output is kept until the agent is

@@ -33,8 +33,8 @@ pub trait IJournal: Send + Sync {
     /// there is one.
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>>;
 
-    /// Returns the events after `after` that a conversation shows: all events except deltas, and the deltas of open messages.
-    /// The page is one consistent view of the store.
+    /// Returns the events after `after` that a conversation shows: all events except deltas, and the deltas of open
+    /// messages. The page is one consistent view of the store.
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage>;
 
     /// Rewrites the batches of one ended turn that can be packed more tightly. Reads return the same as before. Returns
@@ -62,8 +62,8 @@ pub trait IAgentRepository: Send + Sync {
 
     /// Saves one more turn as queued, and assigns the next number to it (`turn.number` is ignored). At most `queue_max`
     /// turns can be queued, and as many more that were cancelled and wait for their end: see
-    /// [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`. An archived one is
-    /// archived no more.
+    /// [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`. An archived one
+    /// is archived no more.
     async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued>;
 
     /// The agent, deleted or not. `None` if it is unknown or purged.
@@ -110,8 +110,8 @@ pub trait IAgentRepository: Send + Sync {
     /// marked.
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32>;
 
-    /// Changes the name of an agent that is not deleted, or its place in lists. Does not change `updated_at`, which says
-    /// when the agent last did something.
+    /// Changes the name of an agent that is not deleted, or its place in lists. Does not change `updated_at`, which
+    /// says when the agent last did something.
     async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited>;
 
     /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if

@@ -10,8 +10,8 @@ use tokenrail_domain::AgentId;
 #[async_trait]
 pub trait IWorkspace: Send + Sync {
     /// Returns the folder for a new agent: absolute, existing, and without symbolic links. If `asked` is given, this is
-    /// the folder, and it lies inside one of the configured roots or allowed folders. Otherwise it is a new folder of the
-    /// agent's own.
+    /// the folder, and it lies inside one of the configured roots or allowed folders. Otherwise it is a new folder of
+    /// the agent's own.
     ///
     /// # Errors
     /// [`FolderError::NotAllowed`] if the requested folder is outside of those, is missing or is not a folder. The

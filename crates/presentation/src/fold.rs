@@ -2,8 +2,8 @@
 //! event has the same frames live, on replay and after a restart.
 //!
 //! A fold does not know its transport, which writes the frames to a WebSocket ([`FrameWriter`]), an event stream
-//! ([`BlockWriter`]) or a list in JSON ([`JsonList`]). Each vocabulary implements [`Frames`] for its transports: `native` in
-//! `native/transport.rs`, the others beside their folds.
+//! ([`BlockWriter`]) or a list in JSON ([`JsonList`]). Each vocabulary implements [`Frames`] for its transports:
+//! `native` in `native/transport.rs`, the others beside their folds.
 //!
 //! [`FrameWriter`]: crate::frames::FrameWriter
 //! [`BlockWriter`]: crate::blocks::BlockWriter

@@ -1,6 +1,6 @@
 //! Runs before and after every route: assigns the request id, checks access, and sets the headers of every response.
-//! If the response is a stream, the guard also takes the connection from actix (`leaving`; `websocket.rs` lists the next
-//! steps).
+//! If the response is a stream, the guard also takes the connection from actix (`leaving`; `websocket.rs` lists the
+//! next steps).
 
 mod auth;
 mod base_path;

@@ -1,7 +1,7 @@
 //! Serves the routes on a TCP listener.
 //!
-//! actix's dispatcher serves the requests of a connection. If the guard takes the socket for a stream, `websocket.rs` lists
-//! the steps.
+//! actix's dispatcher serves the requests of a connection. If the guard takes the socket for a stream, `websocket.rs`
+//! lists the steps.
 
 use std::io;
 use std::net::TcpListener;
@@ -37,8 +37,8 @@ pub struct ListenLimits {
     pub head_timeout: Duration,
     /// How long an idle connection waits for its next request.
     pub keep_alive: Duration,
-    /// After an early response, the server keeps reading the request's body for this long before it closes. So the client
-    /// can read the response.
+    /// After an early response, the server keeps reading the request's body for this long before it closes. So the
+    /// client can read the response.
     pub rest_timeout: Duration,
     /// Maximum number of bytes that are read of this rest.
     pub rest_bytes: usize,
@@ -70,8 +70,8 @@ impl Default for ListenLimits {
     }
 }
 
-/// Serves the API and the routes of `more`, behind the same guard. `forwarded` knows the clients of connections that are
-/// passed on. Must be called on the runtime of the application.
+/// Serves the API and the routes of `more`, behind the same guard. `forwarded` knows the clients of connections that
+/// are passed on. Must be called on the runtime of the application.
 ///
 /// # Errors
 /// The listener cannot be used.

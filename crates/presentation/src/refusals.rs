@@ -73,9 +73,9 @@ fn problems(path: &str, method: &str) -> Vec<Code> {
     codes
 }
 
-/// Removes the integer format of `limit`, `last`, `after`, `before` and `turn`, because the server accepts any whole number. A
-/// larger `limit` than the server's means the server's, a `last` beyond the number of events means all of them, and
-/// `after`, `before` and `turn` may name a turn that does not exist.
+/// Removes the integer format of `limit`, `last`, `after`, `before` and `turn`, because the server accepts any whole
+/// number. A larger `limit` than the server's means the server's, a `last` beyond the number of events means all of
+/// them, and `after`, `before` and `turn` may name a turn that does not exist.
 pub(crate) fn unbind_numbers(operation: &mut Operation) {
     for parameter in operation.parameters.iter_mut().flatten() {
         if let RefOr::T(parameter) = parameter

@@ -1,5 +1,5 @@
-//! Sessions of browsers: a signed cookie stands for the token, so that a page need not keep the token. The server stores
-//! no session. A one-time login code starts one without showing the token.
+//! Sessions of browsers: a signed cookie stands for the token, so that a page need not keep the token. The server
+//! stores no session. A one-time login code starts one without showing the token.
 
 mod codes;
 
@@ -14,7 +14,8 @@ use crate::derived_key::derived_key;
 use crate::hex::{hex, unhex};
 pub(crate) use codes::LoginCodes;
 
-/// The purpose of the derived key. If the meaning of the cookie changes, change this too, so that no old cookie is valid.
+/// The purpose of the derived key. If the meaning of the cookie changes, change this too, so that no old cookie is
+/// valid.
 const PURPOSE: &[u8] = b"tokenrail: sessions of browsers, 1";
 
 const ISSUED: usize = 8;

@@ -41,10 +41,10 @@
 //!
 //! Beside an agent that is a program runs one more process: its supervisor. The supervisor's child sets itself up and
 //! then becomes the agent. If the agent speaks a protocol, this child becomes [`converse()`] instead, which starts the
-//! agent as a third process, by an exec stage of its own ([`exec_for`]). [`supervisor_command`] is the entry point of the
-//! supervisor and of its child. They run either a separate small program beside the server's ([`supervisor_main`]) or the
-//! server's own program; [`SupervisorProgram`] decides which. `converse` always runs from the server's program: `cli.rs`
-//! of the server crate calls it.
+//! agent as a third process, by an exec stage of its own ([`exec_for`]). [`supervisor_command`] is the entry point of
+//! the supervisor and of its child. They run either a separate small program beside the server's ([`supervisor_main`])
+//! or the server's own program; [`SupervisorProgram`] decides which. `converse` always runs from the server's program:
+//! `cli.rs` of the server crate calls it.
 //! [`LineFramer`] and [`SseDecoder`] are pure: bytes in, lines and events out.
 
 #[cfg(not(target_os = "linux"))]

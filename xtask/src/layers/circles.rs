@@ -16,8 +16,8 @@ type Place = Vec<String>;
 /// The maximum length of a chain of re-exports.
 const IMPORTS_MAX: usize = 16;
 
-/// The circles that are allowed: there are none. A line would have the folder, and the modules of the circle, ordered by
-/// name. The check fails if a line is not needed.
+/// The circles that are allowed: there are none. A line would have the folder, and the modules of the circle, ordered
+/// by name. The check fails if a line is not needed.
 const KNOWN: [(&str, &str); 0] = [];
 
 /// The modules of one crate and what they import.

@@ -1,5 +1,5 @@
-//! Errors name the keys of the configuration that a user can change, and comments name them for readers of the code. A key
-//! that does not exist would send both looking for it.
+//! Errors name the keys of the configuration that a user can change, and comments name them for readers of the code. A
+//! key that does not exist would send both looking for it.
 
 use std::collections::BTreeSet;
 

@@ -22,6 +22,24 @@ fn a_file_has_350_lines_at_most_and_one_of_tests_400() {
 }
 
 #[test]
+fn a_line_of_a_comment_has_120_bytes_at_most() {
+    let words = |bytes: usize| "a".repeat(bytes);
+    for (path, before) in
+        [("crates/runner/src/a.rs", "//! "), ("tests/e2e/a.rs", "    /// "), ("xtask/src/a.rs", "  // ")]
+    {
+        let fits = format!("{before}{}", words(120 - before.len()));
+        check(&[(path, &fits)], &[]);
+        let fault = format!("{path}:2: a line of a comment has 121 bytes, at most 120");
+        check(&[(path, &format!("\n{fits}a"))], &[&fault]);
+    }
+    let path = "crates/runner/src/a.rs";
+    check(&[(path, &format!("//! | {} |", words(200)))], &[]);
+    check(&[(path, &format!("let a = \"// {}\";", words(200)))], &[]);
+    check(&[("crates/parser/src/fixtures/a.rs", &format!("// {}", words(200)))], &[]);
+    check(&[("docs/a.md", &format!("// {}", words(200)))], &[]);
+}
+
+#[test]
 fn ports_and_only_ports_are_called_i() {
     let port = "crates/ports/src/clock.rs";
     check(&[(port, "pub trait IClock: Send {\n")], &[]);

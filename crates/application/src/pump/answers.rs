@@ -56,7 +56,8 @@ impl WaitingAnswers {
 
 impl Pump {
     /// Hands an answer on to the agent. Its client is notified once the agent's own output reports that the
-    /// permission request is settled, and that is saved. Until that is saved, an answer of another client may still win.
+    /// permission request is settled, and that is saved. Until that is saved, an answer of another client may still
+    /// win.
     pub(super) async fn answer(&mut self, answering: Answering) {
         let objection = match self.stopping.why {
             // An agent that is being stopped must not receive any further permission.

@@ -16,8 +16,8 @@ pub(crate) struct Mark {
 }
 
 impl Recorder {
-    /// What the journal will contain once every append taken so far is saved. Call this only if no pending event belongs
-    /// to a message.
+    /// What the journal will contain once every append taken so far is saved. Call this only if no pending event
+    /// belongs to a message.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             turn: RecordedTurn { agent_result: None, ..self.turn.clone() },

@@ -2,7 +2,8 @@
 //!
 //! The steps, in order. The files of steps 3 and 4 are in the runner crate:
 //!
-//! 1. This file sends the answer to the pump of the running turn (`TaskHandle::answers` in `task_handle.rs`), and waits.
+//! 1. This file sends the answer to the pump of the running turn (`TaskHandle::answers` in `task_handle.rs`), and
+//!    waits.
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
 //! 4. `converse/exchange.rs` reads it (`read_messages`), and `converse/pending_requests.rs` settles the request

@@ -139,8 +139,8 @@ impl SqliteStore {
         answer.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Packs the next batches of an ended turn: reads them, packs them on a thread that may block, and saves the result.
-    /// Returns whether there were any.
+    /// Packs the next batches of an ended turn: reads them, packs them on a thread that may block, and saves the
+    /// result. Returns whether there were any.
     async fn compact(&self) -> Result<bool, StoreError> {
         let limits = self.inner.config.limits.clone();
         let reading = limits.clone();

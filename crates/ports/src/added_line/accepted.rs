@@ -1,4 +1,5 @@
-//! What a permission request accepts besides one option, in a line that clients receive. Only what is accepted is there.
+//! What a permission request accepts besides one option, in a line that clients receive. Only what is accepted is
+//! there.
 
 use std::ops::Not;
 

@@ -26,8 +26,8 @@ pub fn is_well_formed(append: &Append) -> bool {
         && result_of(append).is_some() == (append.step == TurnStep::End)
 }
 
-/// Whether an append contains a permission request. The agent then needs its user, so a store that writes the append also
-/// puts an archived agent back into the lists.
+/// Whether an append contains a permission request. The agent then needs its user, so a store that writes the append
+/// also puts an archived agent back into the lists.
 pub fn needs_user(append: &Append) -> bool {
     let asks = |event: &Event| matches!(&event.body, EventBody::Notice(notice) if notice.subtype == Notice::PERMISSION_REQUEST);
     append.events.iter().any(asks)

@@ -85,7 +85,8 @@ fn is_own(config: &PresentationConfig, origin: &str) -> bool {
     })
 }
 
-/// Whether no page of another origin has sent the request. Browsers omit `Origin` when a page reads from its own server.
+/// Whether no page of another origin has sent the request. Browsers omit `Origin` when a page reads from its own
+/// server.
 pub(crate) fn comes_from_own_page(config: &PresentationConfig, headers: &HeaderMap) -> bool {
     headers.get_all(header::ORIGIN).all(|origin| origin.to_str().is_ok_and(|it| is_own(config, it)))
 }

@@ -104,8 +104,8 @@ pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<Ht
 
 /// Change an agent's name or its place in lists
 ///
-/// The body is a JSON merge patch: fields that are absent stay as they are. The agent's events stay as they are, so this
-/// is possible at any time, also after the agent has ended.
+/// The body is a JSON merge patch: fields that are absent stay as they are. The agent's events stay as they are, so
+/// this is possible at any time, also after the agent has ended.
 #[utoipa::path(patch, path = "/api/agents/{id}", tag = "agents", request_body = EditBody, params(("id" = String, Path)),
     responses((status = 200, body = AgentDto)))]
 pub(crate) async fn edit(

@@ -17,8 +17,8 @@ use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::LoginCodeDto;
 use crate::vocabularies::native::dto::requests::SessionBody;
 
-/// Maximum bytes of the body that starts a session, and how long it may take to arrive. Clients without a token may send
-/// one, so these limits are narrower than those of other requests.
+/// Maximum bytes of the body that starts a session, and how long it may take to arrive. Clients without a token may
+/// send one, so these limits are narrower than those of other requests.
 const SESSION_BYTES: usize = 1 << 10;
 const SESSION_TIMEOUT: Duration = Duration::from_secs(2);
 

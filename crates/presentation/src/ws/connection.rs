@@ -1,5 +1,6 @@
 //! One WebSocket connection: it reads the client's messages, and produces frames. `ws::open` turns the
-//! results of [`Connection::next`] into a stream, and `websocket::with_frames` makes that stream the body of the response.
+//! results of [`Connection::next`] into a stream, and `websocket::with_frames` makes that stream the body of the
+//! response.
 
 use std::future::poll_fn;
 use std::sync::Arc;

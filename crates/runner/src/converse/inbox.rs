@@ -27,8 +27,8 @@ impl Inbox {
         self.pipe.readable().await
     }
 
-    /// Returns the complete lines that have arrived. It ignores malformed lines: only the server writes here, and it may
-    /// stop in the middle of a line.
+    /// Returns the complete lines that have arrived. It ignores malformed lines: only the server writes here, and it
+    /// may stop in the middle of a line.
     pub(super) fn read(&mut self) -> io::Result<Vec<ConverseMessage>> {
         let mut bytes = [0; READ_BYTES];
         match self.pipe.try_read(&mut bytes) {

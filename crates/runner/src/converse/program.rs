@@ -42,8 +42,8 @@ pub(super) enum Output {
 }
 
 impl Program {
-    /// Starts the program through a stage that ties it to this process ([`exec_for`](super::exec_for)): when this process
-    /// ends, the kernel kills the program.
+    /// Starts the program through a stage that ties it to this process ([`exec_for`](super::exec_for)): when this
+    /// process ends, the kernel kills the program.
     pub(super) fn start(folder: &RunFolder, program: &[OsString]) -> io::Result<Self> {
         let mut child = Command::new(THIS_PROGRAM)
             .arg0("tokenrail")

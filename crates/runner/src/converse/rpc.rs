@@ -13,7 +13,8 @@ use super::raw_object::raw_objects;
 pub(super) const METHOD_NOT_FOUND: i32 = -32601;
 
 raw_objects! {
-    /// One line of the program. Each field is parsed only when it is used, so that a malformed field affects only itself.
+    /// One line of the program. Each field is parsed only when it is used, so that a malformed field affects only
+    /// itself.
     pub(super) struct Incoming<'a> { pub(super) id, method, params, result, pub(super) error }
 }
 

@@ -10,8 +10,8 @@
 //! | `further_run.rs` | a further turn in the same process: `ask`, `when_asked` |
 //! | `idle_processes.rs` | an idle process: `dismiss`, `stop_and_remove` |
 //!
-//! `idle_processes.rs` also wraps a run whose process may stay idle: see `ReusableRun` there. The pump of the application calls
-//! `next` for each further piece of output.
+//! `idle_processes.rs` also wraps a run whose process may stay idle: see `ReusableRun` there. The pump of the
+//! application calls `next` for each further piece of output.
 
 mod spool;
 mod spool_part;
@@ -197,8 +197,8 @@ impl ProcessRun {
 
     /// Waits until there may be news. `watch` reports changes of the run folder.
     ///
-    /// This is also the last guarantee of a cancel: at `force_at`, kills the supervisor with all its descendants. If the
-    /// supervisor is gone without a record, kills what is left of the run and sets `end`.
+    /// This is also the last guarantee of a cancel: at `force_at`, kills the supervisor with all its descendants. If
+    /// the supervisor is gone without a record, kills what is left of the run and sets `end`.
     async fn wait_or_force_end(&mut self) -> io::Result<()> {
         let KnownSupervisor::Alive(record, pidfd) = &self.supervisor else {
             self.end = Some(self.lost().await?);

@@ -280,7 +280,8 @@ async fn beginning(pipe: impl AsyncRead + Unpin, limit: usize) -> io::Result<Vec
     Ok(bytes)
 }
 
-/// Reads a pipe to its end, and returns the first `limit` bytes. If the pipe were closed, the next warning would end git.
+/// Reads a pipe to its end, and returns the first `limit` bytes. If the pipe were closed, the next warning would end
+/// git.
 async fn beginning_of_all(mut pipe: impl AsyncRead + Unpin, limit: usize) -> io::Result<Vec<u8>> {
     let bytes = beginning(&mut pipe, limit).await?;
     copy(&mut pipe, &mut sink()).await?;
@@ -297,8 +298,8 @@ fn bound_memory(process: Pid, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// What to ask git for. Git takes the path of a folder for all files in it, so `patch::only` must choose from the answer.
-/// The path of a file whose name is not text is not known, so git is asked for all files.
+/// What to ask git for. Git takes the path of a folder for all files in it, so `patch::only` must choose from the
+/// answer. The path of a file whose name is not text is not known, so git is asked for all files.
 fn pathspecs(file: &FileChoice) -> impl Iterator<Item = &str> {
     let paths = file.old_path.iter().chain([&file.path]).map(String::as_str);
     let are_known = paths.clone().all(|path| !path.contains(char::REPLACEMENT_CHARACTER));

@@ -24,8 +24,8 @@ pub(super) struct Swept {
 
 impl Supervisor {
     /// Ends all descendants, within about 1.5 times the time `kill`. If the agent has ended, the processes that it left
-    /// behind get SIGTERM first. SIGKILL comes at once if the run must end at once, or if the agent was asked to end and
-    /// has not.
+    /// behind get SIGTERM first. SIGKILL comes at once if the run must end at once, or if the agent was asked to end
+    /// and has not.
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
         let mut signalled = HashSet::new();
         let until = Instant::now() + kill;

@@ -13,7 +13,9 @@ use crate::config::{Config, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
-    /// The folder; agents may also work in the folders below it. If omitted, the folders that `allow` and `run --cwd` have added are listed. Folders in `cwd_roots` of an agent type are not. To remove a folder that was added, delete its line from the file `allowed-folders` in the data folder
+    /// The folder; agents may also work in the folders below it. If omitted, the folders that `allow` and `run --cwd`
+    /// have added are listed. Folders in `cwd_roots` of an agent type are not. To remove a folder that was added,
+    /// delete its line from the file `allowed-folders` in the data folder
     folder: Option<PathBuf>,
 }
 
@@ -52,9 +54,9 @@ fn list(allowed: &AllowedFolders, screen: &mut Screen) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Allows agents to work in the folder of a launch that the server refused. Returns whether another try can succeed. The
-/// user who runs this command may use the folder, and the server runs as the same user. A server elsewhere has folders
-/// of its own.
+/// Allows agents to work in the folder of a launch that the server refused. Returns whether another try can succeed.
+/// The user who runs this command may use the folder, and the server runs as the same user. A server elsewhere has
+/// folders of its own.
 pub(crate) fn allow_cwd(client: &Client, cwd: Option<&str>, screen: &mut Screen) -> Result<bool, Failure> {
     match (client.data_folder(), cwd.map(Path::new)) {
         (Some(data_dir), Some(cwd)) if cwd.is_dir() => allow_folder(data_dir, cwd, screen),

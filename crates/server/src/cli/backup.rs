@@ -13,7 +13,8 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
-    /// A new or empty folder. The copy is a data folder without a token. To run a server on it, pass this folder to `serve` with --data-dir
+    /// A new or empty folder. The copy is a data folder without a token. To run a server on it, pass this folder to
+    /// `serve` with --data-dir
     folder: PathBuf,
 }
 

@@ -6,8 +6,8 @@ use std::io;
 use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 
-/// The values of `--color`. `Auto`: on a terminal, unless a variable says otherwise. The variants have no documentation,
-/// because help would then take several lines for each option.
+/// The values of `--color`. `Auto`: on a terminal, unless a variable says otherwise. The variants have no
+/// documentation, because help would then take several lines for each option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ColorWhen {
     Auto,

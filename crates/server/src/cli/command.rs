@@ -19,10 +19,12 @@ pub(crate) struct Global {
     /// Configuration file [default: ./tokenrail.toml, else the one in the user's config folder]
     #[arg(long, global = true, env = "TOKENRAIL_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Data folder: the database, the access token and the output of running agents [default: `server.data_dir`, else ~/.local/share/tokenrail]
+    /// Data folder: the database, the access token and the output of running agents [default: `server.data_dir`, else
+    /// ~/.local/share/tokenrail]
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// URL of the server to connect to, such as `https://agents.example.com`; its token is read from `TOKENRAIL_TOKEN` [default: the server that uses the data folder]
+    /// URL of the server to connect to, such as `https://agents.example.com`; its token is read from `TOKENRAIL_TOKEN`
+    /// [default: the server that uses the data folder]
     #[arg(long, global = true, env = "TOKENRAIL_URL", value_name = "URL")]
     pub(crate) url: Option<String>,
     /// Address of the server to connect to; for `up`, `serve` and `demo`, address to listen on
@@ -31,7 +33,8 @@ pub(crate) struct Global {
     /// Send no token; for `up`, `serve` and `demo`, accept requests without a token
     #[arg(long, global = true)]
     pub(crate) insecure_no_auth: bool,
-    /// When to use colours. `auto` means on a terminal, and obeys `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM=dumb`
+    /// When to use colours. `auto` means on a terminal, and obeys `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and
+    /// `TERM=dumb`
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
     pub(crate) color: ColorWhen,
     /// Print JSON lines instead of text. The output of `serve` and `export` stays the same
@@ -41,13 +44,16 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the server, open its page in a browser, and run until Ctrl-C. If a server already uses this data folder, or `--url` names one, only open its page
+    /// Start the server, open its page in a browser, and run until Ctrl-C. If a server already uses this data folder,
+    /// or `--url` names one, only open its page
     Up(up::UpArgs),
     /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
     Serve(serve::ServeArgs),
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
-    /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when the command ends. If you leave with Ctrl-C, the agent keeps running; if `run` had started the server, the next server adopts the agent. Only a proxied agent ends with the server of its `run`
+    /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when
+    /// the command ends. If you leave with Ctrl-C, the agent keeps running; if `run` had started the server, the next
+    /// server adopts the agent. Only a proxied agent ends with the server of its `run`
     Run(run::RunArgs),
     /// Print an agent's events, then follow it live until its turn ends
     Tail(tail::TailArgs),
@@ -74,11 +80,13 @@ pub(crate) enum Command {
     Rename(edit::RenameArgs),
     /// Pin agents, so that the page shows them before the others, or unpin them
     Pin(edit::PinArgs),
-    /// Archive agents, so that lists leave them out, or unarchive them. A message to an archived agent, or a permission request of it, also unarchives it
+    /// Archive agents, so that lists leave them out, or unarchive them. A message to an archived agent, or a permission
+    /// request of it, also unarchives it
     Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history
     Rm(rm::RmArgs),
-    /// Print a link that logs a browser in to the web page, and open it if there is a display. It works once, within 10 minutes
+    /// Print a link that logs a browser in to the web page, and open it if there is a display. It works once, within 10
+    /// minutes
     Open(open::OpenArgs),
     /// Export an agent, with all turns that have ended, to standard output or to a file. Its first turn must have ended
     Export(copies::ExportArgs),
@@ -86,7 +94,8 @@ pub(crate) enum Command {
     Import(copies::ImportArgs),
     /// Replay an agent's history as a new agent, with the original timing, and follow it
     Replay(copies::ReplayArgs),
-    /// Parse stored output again with this version's parsers, and show (or, with --apply, save) the differences. The server must be stopped
+    /// Parse stored output again with this version's parsers, and show (or, with --apply, save) the differences. The
+    /// server must be stopped
     Reparse(reparse::ReparseArgs),
     /// Back up the database to a new folder and verify the copy; works while the server is running
     Backup(backup::BackupArgs),

@@ -26,9 +26,11 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum ConfigCommand {
     /// Print the paths where a configuration file may be, and which one is read
     Path,
-    /// Print all settings that apply, as a configuration file. Values of `env`, texts in `parameters` and logins in URLs are hidden; arguments are not
+    /// Print all settings that apply, as a configuration file. Values of `env`, texts in `parameters` and logins in
+    /// URLs are hidden; arguments are not
     Show,
-    /// Write an example with every setting commented out: to the file of --config, or to the user's config folder. The file must not exist yet
+    /// Write an example with every setting commented out: to the file of --config, or to the user's config folder. The
+    /// file must not exist yet
     Init,
 }
 

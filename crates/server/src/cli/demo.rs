@@ -18,7 +18,8 @@ pub(crate) struct DemoArgs {
     /// Exit when the demo's turn ends
     #[arg(long)]
     once: bool,
-    /// Speed factor: 1 is the original speed, 2 is twice as fast, 0 is as fast as possible. Ignored if a server is already running [default: 1]
+    /// Speed factor: 1 is the original speed, 2 is twice as fast, 0 is as fast as possible. Ignored if a server is
+    /// already running [default: 1]
     #[arg(long, value_name = "FACTOR")]
     speed: Option<f64>,
 }

@@ -22,8 +22,8 @@ pub(crate) fn excerpt(text: &str, lines: usize) -> String {
     shown.join("\n")
 }
 
-/// The beginning of a text that a user must read before a decision: at most `lines` lines and `chars` characters. No line
-/// is cut within these bounds. If something is left out, the last line says how much.
+/// The beginning of a text that a user must read before a decision: at most `lines` lines and `chars` characters. No
+/// line is cut within these bounds. If something is left out, the last line says how much.
 pub(crate) fn passage(text: &str, lines: usize, chars: usize) -> String {
     let text = text.trim_end();
     let by_lines = text.match_indices('\n').nth(lines.saturating_sub(1)).map(|(end, _)| end);

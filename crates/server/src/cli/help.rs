@@ -1,5 +1,5 @@
-//! The help of each command shows only the global options that have an effect on it. All commands accept all of them, so
-//! that a script may pass the same options to each command.
+//! The help of each command shows only the global options that have an effect on it. All commands accept all of them,
+//! so that a script may pass the same options to each command.
 
 use clap::Command;
 

@@ -12,7 +12,8 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct LsArgs {
-    /// Show only agents with this status: initializing, running, completed, failed, cancelled or interrupted. Separate several with commas
+    /// Show only agents with this status: initializing, running, completed, failed, cancelled or interrupted. Separate
+    /// several with commas
     #[arg(long, value_name = "STATUS")]
     status: Option<String>,
     /// Maximum number of agents to show
@@ -85,7 +86,9 @@ pub(crate) struct AnswerArgs {
     agent: AgentArg,
     /// The id of the permission request, such as 1-1
     request: String,
-    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Give several if the request accepts that. Without an option and without `--text`, the request is dismissed: no option is chosen, and the agent does not get the permission
+    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Give several if the request accepts
+    /// that. Without an option and without `--text`, the request is dismissed: no option is chosen, and the agent does
+    /// not get the permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
     /// Tell the agent why you reject, if the request accepts a note. OPTION must be an option that rejects

@@ -17,7 +17,8 @@ pub(crate) struct RmArgs {
     /// Also delete the history, and the folder that was made for the agent, permanently
     #[arg(long)]
     purge: bool,
-    /// Also delete running agents; they are cancelled first. Without this option, nothing is deleted if one of the agents is running
+    /// Also delete running agents; they are cancelled first. Without this option, nothing is deleted if one of the
+    /// agents is running
     #[arg(long)]
     force: bool,
 }

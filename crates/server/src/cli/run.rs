@@ -30,7 +30,9 @@ pub(crate) struct RunArgs {
     /// The model, as the agent program names it
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// The working directory [default: a new, empty folder]. If the server runs on this machine with the same data folder, `run` adds the folder to the allowed folders. On any other server, allow it first (`tokenrail allow`, or `cwd_roots` of the type)
+    /// The working directory [default: a new, empty folder]. If the server runs on this machine with the same data
+    /// folder, `run` adds the folder to the allowed folders. On any other server, allow it first (`tokenrail allow`, or
+    /// `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// A display name for the agent
@@ -130,8 +132,8 @@ async fn launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<St
     Ok(id)
 }
 
-/// Launches an agent. If agents may not work in the folder yet, and the server uses the data folder of this user, allows
-/// the folder first.
+/// Launches an agent. If agents may not work in the folder yet, and the server uses the data folder of this user,
+/// allows the folder first.
 async fn post_launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<Value, Failure> {
     let path = ["api", "agents"];
     match client.post(&path, body).await {

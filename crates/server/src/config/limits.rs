@@ -1,8 +1,8 @@
 //! `[limits]`: all limits that can be configured.
 //!
 //! A key sets the field of the same name in one struct of the crate that enforces it: without its unit if the field is
-//! a `Duration`, or in another unit (`_s`: `_ms`). The default below names the struct. `compose.rs` and `server.rs` pass
-//! the value on. The paths are those in the crate's `src`.
+//! a `Duration`, or in another unit (`_s`: `_ms`). The default below names the struct. `compose.rs` and `server.rs`
+//! pass the value on. The paths are those in the crate's `src`.
 //!
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
@@ -36,8 +36,8 @@
 //!
 //! Some keys set several limits:
 //!
-//! * `connections`: open TCP connections (`ListenLimits`), open streams (`PresentationConfig`), the connections of the TLS
-//!   part, and the backlog of the listener (both in `server.rs`);
+//! * `connections`: open TCP connections (`ListenLimits`), open streams (`PresentationConfig`), the connections of the
+//!   TLS part, and the backlog of the listener (both in `server.rs`);
 //! * `imports`: imports (`AdmissionLimits`), and files that are being received (`PresentationConfig`);
 //! * `result_grace_s`: also `ProcessLimits::exit_grace_ms`, for a program whose conversation has ended;
 //! * `full_disk_wait_s`: how long the journal waits (`SavingLimits`), and how long a supervisor does (`ProcessLimits`);
@@ -324,8 +324,8 @@ const OPTIONAL: [&str; 8] = [
 /// Without time to kill, no process would be killed.
 const KILL_GRACE: &str = "kill_grace_s";
 
-/// What is wrong with the value of a limit. A grace period may be 0, except that of a kill. With most other limits at 0, nothing would ever
-/// continue.
+/// What is wrong with the value of a limit. A grace period may be 0, except that of a kill. With most other limits at
+/// 0, nothing would ever continue.
 fn wrong(name: &str, value: u64) -> Option<String> {
     let is_grace = name.ends_with("_grace_s") && name != KILL_GRACE;
     if value == 0 && !is_grace && !OPTIONAL.contains(&name) {

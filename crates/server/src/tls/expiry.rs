@@ -1,5 +1,5 @@
-//! When a certificate expires. Only this field is read (RFC 5280); whether the rest is valid is for its clients to say. A
-//! library for all of X.509 would add a dozen crates for this one field.
+//! When a certificate expires. Only this field is read (RFC 5280); whether the rest is valid is for its clients to say.
+//! A library for all of X.509 would add a dozen crates for this one field.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;

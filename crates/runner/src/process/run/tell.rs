@@ -1,4 +1,5 @@
-//! Messages to the supervisor and to the `converse` process. Each has a FIFO in the run folder: `control` and `answers`.
+//! Messages to the supervisor and to the `converse` process. Each has a FIFO in the run folder: `control` and
+//! `answers`.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write};

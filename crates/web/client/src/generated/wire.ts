@@ -230,7 +230,10 @@ export type AgentType = {
   version?: string;
   /** Why the type is not available. */
   problem?: string;
-  /** Variables that can hold an API key for this type, if none of them is set: the program then needs a login of its own. */
+  /**
+   * Variables that can hold an API key for this type, if none of them is set: the program then needs a login of its
+   * own.
+   */
   unsetKeys?: Array<string>;
 };
 

@@ -259,7 +259,8 @@ pub(crate) struct AgentTypeDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     problem: Option<&'a str>,
-    /// Variables that can hold an API key for this type, if none of them is set: the program then needs a login of its own.
+    /// Variables that can hold an API key for this type, if none of them is set: the program then needs a login of its
+    /// own.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     #[schema(required = false)]
     #[cfg_attr(test, ts(as = "Option<Vec<String>>", optional))]
