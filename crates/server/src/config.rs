@@ -103,7 +103,7 @@ impl Config {
             let wrong = |(key, message): (&str, String)| {
                 source.wrong(&["agents", &name, key], format!("agents.{name}: {message}"))
             };
-            let agent = agent.check(home.as_deref()).map_err(wrong)?;
+            let agent = agent.check(&name, home.as_deref()).map_err(wrong)?;
             agents.insert(name, agent);
         }
         if let Some((limit, why)) = tables.limits.wrong() {

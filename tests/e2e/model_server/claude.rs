@@ -20,7 +20,7 @@ pub(crate) fn block(model: &ModelServer, home: &Path, more_args: &[&str]) -> Str
     let env: Vec<_> = environment.iter().map(|(name, value)| format!("{name} = {value:?}")).collect();
     let args: Vec<_> = ARGUMENTS.iter().chain(more_args).map(|arg| format!("{arg:?}")).collect();
     format!(
-        "[agents.claude-code]\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\n",
+        "[agents.claude-code]\nformat = \"claude\"\nprogram = \"{}\"\nargs = [{}]\npass_env = [\"PATH\"]\nenv = {{ {} }}\n",
         program().display(),
         args.join(", "),
         env.join(", "),

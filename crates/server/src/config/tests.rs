@@ -1,3 +1,5 @@
+mod built_in_types;
+
 use super::*;
 
 fn load(file: Option<&str>, env: &[(&str, &str)]) -> Result<Config, ConfigError> {

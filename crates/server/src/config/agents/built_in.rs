@@ -32,6 +32,11 @@ pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
     types.collect()
 }
 
+/// The built-in type that a block of this name changes, if it is one.
+pub(super) fn changed_by(name: &str) -> Option<AgentConfig> {
+    built_in().remove(name)
+}
+
 /// The built-in types by the names that they had in earlier versions, unless a configured type has the name. Agents of
 /// these types exist, and must continue.
 pub(in crate::config) fn former(configured: &BTreeMap<String, AgentConfig>) -> BTreeMap<String, AgentConfig> {

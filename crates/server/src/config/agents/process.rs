@@ -32,11 +32,18 @@ pub(super) struct ConverseKeys {
 }
 
 impl ProcessKeys {
-    pub(super) fn check(self, format: Format, home: Option<&Path>) -> Result<ProcessBlock, Wrong> {
-        let usual = built_in::process(format.name);
+    /// `changed`: the built-in type that the block changes.
+    pub(super) fn check(
+        self,
+        format: Format,
+        changed: Option<ProcessBlock>,
+        home: Option<&Path>,
+    ) -> Result<ProcessBlock, Wrong> {
+        let program = self.program.or_else(|| changed.as_ref().map(|changed| changed.program.clone()));
+        let usual = changed.unwrap_or_else(|| built_in::process(format.name));
         let converse = self.converse.check(format, usual.converse)?;
         let program =
-            self.program.ok_or_else(|| missing("program", "set the name or path of the program to run"))?;
+            program.ok_or_else(|| missing("program", "set the name or path of the program to run"))?;
         check_program(&program, home)?;
         if self.prompt.as_deref().is_some_and(|prompt| prompt != "stdin") {
             return Err((

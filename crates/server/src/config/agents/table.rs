@@ -74,30 +74,15 @@ const PROCESS_KEYS: [&str; 12] = [
 const ACP: &str = "acp";
 
 impl AgentTable {
+    /// Checks the block of this name. If a built-in type has the name, the block changes it: a key that it leaves out has
+    /// the value of the built-in type, unless the block names another runner or format.
+    ///
     /// # Errors
     /// The key that is wrong, and why.
-    pub(in crate::config) fn check(self, home: Option<&Path>) -> Result<AgentConfig, Wrong> {
-        let speaks_acp = self.runner.as_deref() == Some(ACP);
-        let format = self.format.as_deref().unwrap_or(if speaks_acp { ACP } else { "claude" });
-        let Some(format) = Format::named(format) else {
-            let names = || formats().map(|format| format.name);
-            let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
-            return Err(("format", format!("format: unknown format {what} (available: {known})")));
-        };
-        if speaks_acp && format.name != ACP {
-            return Err((
-                "format",
-                format!("format: runner = \"acp\" requires format = \"acp\", not {:?}", format.name),
-            ));
-        }
-        if self.jsonl.is_some() && format.name != "jsonl" {
-            let what = format!("jsonl: not used with format = {:?}, only with \"jsonl\"", format.name);
-            return Err(("jsonl", what));
-        }
-        let jsonl = self.jsonl.clone().unwrap_or_default();
-        let roots = self.cwd_roots.clone().unwrap_or_default();
-        let cwd_roots = roots.iter().map(|root| absolute(&expand_home(root, home))).collect();
-        let runner = self.runner.clone().unwrap_or_else(|| "process".to_owned());
+    pub(in crate::config) fn check(self, name: &str, home: Option<&Path>) -> Result<AgentConfig, Wrong> {
+        let changed = built_in::changed_by(name).filter(|changed| self.may_change(changed));
+        let usual_runner = changed.as_ref().map_or("process", |changed| runner_name(&changed.runner));
+        let runner = self.runner.clone().unwrap_or_else(|| usual_runner.to_owned());
         let Some((_, keys)) = KEYS.iter().find(|(known, _)| *known == runner) else {
             let what = with_suggestion(&runner, KEYS.iter().map(|(known, _)| *known));
             return Err((
@@ -105,21 +90,64 @@ impl AgentTable {
                 format!("runner: unknown runner {what} (available: process, acp, http, proxy, replay)"),
             ));
         };
+        let format = self.check_format(&runner, changed.as_ref())?;
         self.check_keys(&runner, keys)?;
-        if runner == "proxy" && built_in::process(format.name).converse.is_some() {
-            let what = format!(
-                "format: {:?} requires runner = \"process\", because its agents are interactive",
-                format.name
-            );
-            return Err(("format", what));
-        }
+        let jsonl = self.jsonl.clone().unwrap_or_default();
+        let roots = self.cwd_roots.clone().unwrap_or_default();
+        let cwd_roots = roots.iter().map(|root| absolute(&expand_home(root, home))).collect();
         let runner = match runner.as_str() {
-            "http" => RunnerConfig::Http(self.http()?),
+            "http" => RunnerConfig::Http(self.http(changed.is_some().then_some(format))?),
             "proxy" => RunnerConfig::Proxy(self.proxy()?),
             "replay" => RunnerConfig::Replay(self.replay(home)?),
-            _ => RunnerConfig::Process(self.process().check(format, home)?),
+            _ => {
+                let usual = changed.and_then(|changed| match changed.runner {
+                    RunnerConfig::Process(process) => Some(process),
+                    _ => None,
+                });
+                RunnerConfig::Process(self.process().check(format, usual, home)?)
+            }
         };
         Ok(AgentConfig { format, jsonl, runner, cwd_roots })
+    }
+
+    /// Whether the block names neither another runner nor another format than this type has.
+    fn may_change(&self, built_in: &AgentConfig) -> bool {
+        let runner = runner_name(&built_in.runner);
+        let format = built_in.format.name;
+        self.runner.as_ref().is_none_or(|own| own == runner || (own == ACP && format == ACP))
+            && self.format.as_ref().is_none_or(|own| own == format)
+    }
+
+    fn check_format(&self, runner: &str, changed: Option<&AgentConfig>) -> Result<Format, Wrong> {
+        let speaks_acp = runner == ACP;
+        let usual = changed.map_or(if speaks_acp { ACP } else { "claude" }, |changed| changed.format.name);
+        let format = self.format.as_deref().unwrap_or(usual);
+        let Some(format) = Format::named(format) else {
+            let names = || formats().map(|format| format.name);
+            let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
+            return Err(("format", format!("format: unknown format {what} (available: {known})")));
+        };
+        let name = format.name;
+        if speaks_acp && name != ACP {
+            return Err((
+                "format",
+                format!("format: runner = \"acp\" requires format = \"acp\", not {name:?}"),
+            ));
+        }
+        if self.jsonl.is_some() && name != "jsonl" {
+            return Err(("jsonl", format!("jsonl: not used with format = {name:?}, only with \"jsonl\"")));
+        }
+        let is_interactive = built_in::process(name).converse.is_some();
+        if runner == "proxy" && is_interactive {
+            let why = "because its agents are interactive";
+            return Err(("format", format!("format: {name:?} requires runner = \"process\", {why}")));
+        }
+        // In earlier versions, such a block was not interactive, so its arguments may be those of another format.
+        if self.args.is_some() && self.format.is_none() && !speaks_acp && is_interactive {
+            let what = format!("args: they depend on the format; add format = {name:?} if they are for it");
+            return Err(("args", what));
+        }
+        Ok(format)
     }
 
     /// A key that the runner ignores is a mistake: its author expects an effect.
@@ -180,8 +208,10 @@ impl AgentTable {
         }
     }
 
-    fn http(self) -> Result<ModelSettings, Wrong> {
-        let format = self.format.ok_or_else(|| missing("format", "set the API to use, such as anthropic"))?;
+    /// `usual`: the format if the block has none.
+    fn http(self, usual: Option<Format>) -> Result<ModelSettings, Wrong> {
+        let format = self.format.or_else(|| usual.map(|format| format.name.to_owned()));
+        let format = format.ok_or_else(|| missing("format", "set the API to use, such as anthropic"))?;
         let keys = HttpKeys {
             base_url: self.base_url,
             api_key_env: self.api_key_env,
@@ -217,6 +247,15 @@ impl AgentTable {
                     .to_owned(),
             ))
         }
+    }
+}
+
+fn runner_name(runner: &RunnerConfig) -> &'static str {
+    match runner {
+        RunnerConfig::Process(_) => "process",
+        RunnerConfig::Http(_) => "http",
+        RunnerConfig::Proxy(_) => "proxy",
+        RunnerConfig::Replay(_) => "replay",
     }
 }
 
