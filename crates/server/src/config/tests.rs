@@ -1,5 +1,4 @@
 mod built_in_types;
-
 use super::*;
 
 fn load(file: Option<&str>, env: &[(&str, &str)]) -> Result<Config, ConfigError> {

@@ -74,8 +74,8 @@ const PROCESS_KEYS: [&str; 12] = [
 const ACP: &str = "acp";
 
 impl AgentTable {
-    /// Checks the block of this name. If a built-in type has the name, the block changes it: a key that it leaves out has
-    /// the value of the built-in type, unless the block names another runner or format.
+    /// Checks the block of this name. If a built-in type has the name, the block changes it: a key that it leaves out
+    /// has the value of the built-in type, unless the block names another runner or format.
     ///
     /// # Errors
     /// The key that is wrong, and why.
