@@ -1,7 +1,7 @@
 //! The address of the server of a data folder, for the commands that connect to it.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 fn address_file(data_dir: &Path) -> PathBuf {
@@ -28,4 +28,32 @@ pub(crate) fn read(data_dir: &Path) -> Option<SocketAddr> {
 pub(crate) fn remove(data_dir: &Path) {
     // The file may be gone already. A stale file only costs its reader one failed connection.
     let _ = std::fs::remove_file(address_file(data_dir));
+}
+
+/// The address at which a client of this machine reaches a server that listens on `address`. A server that listens on
+/// all addresses is reached on the loopback address: it refuses requests for the host `0.0.0.0`.
+pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_on_all_addresses_is_reached_on_the_loopback_address() {
+        for (listens, reached) in [
+            ("0.0.0.0:7117", "127.0.0.1:7117"),
+            ("[::]:7117", "[::1]:7117"),
+            ("127.0.0.1:1", "127.0.0.1:1"),
+            ("192.0.2.1:80", "192.0.2.1:80"),
+        ] {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
+        }
+    }
 }

@@ -113,15 +113,16 @@ impl Server {
         Ok(Self { config, address, local, token, api, service, store, http: handle, serving, _tls: tls })
     }
 
-    /// The server's address as a URL, without a slash at its end.
+    /// The server's address as a URL, without a slash at its end. If the server listens on all addresses, the URL for
+    /// clients of this machine.
     pub fn url(&self) -> String {
         let scheme = if self.config.tls.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", self.address)
+        format!("{scheme}://{}", address::reachable(self.address))
     }
 
     /// The address for clients in this process and on this machine, as a URL. It needs no TLS.
     pub(crate) fn local_url(&self) -> String {
-        format!("http://{}", self.local)
+        format!("http://{}", address::reachable(self.local))
     }
 
     /// The URL of the page, with a login code that works once. The code is behind the `#`, because browsers do not send

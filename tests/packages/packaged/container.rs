@@ -76,6 +76,15 @@ fn the_demo_runs_as_a_user_who_is_not_root() {
     assert_demo(&String::from_utf8_lossy(&output.stdout));
 }
 
+/// Agents write into /tmp.
+#[test]
+fn the_user_may_write_into_the_folder_for_temporary_files() {
+    let container = Container::new();
+    let demo = ["tokenrail", "--data-dir", "/tmp/data"].into_iter().chain(DEMO).collect::<Vec<_>>();
+    let output = container.program(&demo).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn the_health_check_fails_without_a_server_and_succeeds_with_one() {
     let container = Container::new();

@@ -42,8 +42,8 @@ fn fill(release: &Release, folder: &Folder) -> Result<(), Failure> {
     })?;
     folder.copy("ca-certificates.crt", certificates)?;
     // A folder is only in the image if it has a file.
-    folder.text("data/home/.keep", "")?;
-    folder.text("tmp/.keep", "").map(drop)
+    folder.text("volume/data/home/.keep", "")?;
+    folder.text("shared/tmp/.keep", "").map(drop)
 }
 
 /// The images stay in a store below the target folder, apart from those of this machine.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -322,14 +322,8 @@ fn folder_token(config: &Config) -> Result<Option<String>, TokenError> {
     }
 }
 
-/// A server that listens on all addresses is reached on the loopback address.
-fn url_of(mut address: SocketAddr) -> Result<Url, Failure> {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-        _ => {}
-    }
-    Ok(Url::parse(&format!("http://{address}"))?)
+fn url_of(address: SocketAddr) -> Result<Url, Failure> {
+    Ok(Url::parse(&format!("http://{}", address::reachable(address)))?)
 }
 
 #[cfg(test)]

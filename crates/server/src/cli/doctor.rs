@@ -3,9 +3,11 @@
 mod outside;
 mod surroundings;
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use rustix::process::geteuid;
 use tokenrail_persistence::{Fault, OpenError, is_in_use};
 use tokenrail_ports::Abilities;
 use tokenrail_runner::{RunWatcher, SupervisorProgram};
@@ -97,11 +99,21 @@ fn file(config: &Config) -> Finding {
 fn folder(data_dir: &Path) -> Finding {
     let shown = data_dir.display();
     match std::fs::metadata(data_dir) {
-        Err(_) => {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
             finding("data folder", Verdict::Remark, format!("{shown} does not exist yet; serve creates it"))
+        }
+        Err(error) => {
+            let text =
+                format!("{shown} cannot be used ({error}); use a folder of this user, or run as its owner");
+            finding("data folder", Verdict::Bad, text)
         }
         Ok(meta) if !meta.is_dir() => {
             finding("data folder", Verdict::Bad, format!("{shown} is not a folder"))
+        }
+        Ok(meta) if !geteuid().is_root() && meta.uid() != geteuid().as_raw() => {
+            let text =
+                format!("{shown} belongs to another user; run as that user, or use another data folder");
+            finding("data folder", Verdict::Bad, text)
         }
         Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {
             let text = format!("other users can access {shown}; run: chmod 700 {shown}");
@@ -114,7 +126,7 @@ fn folder(data_dir: &Path) -> Finding {
 fn token(config: &Config) -> Finding {
     match token::read(&config.data_dir) {
         Ok(_) => finding("token", Verdict::Good, "exists, and only its owner can read it"),
-        Err(TokenError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+        Err(TokenError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             finding("token", Verdict::Remark, "does not exist yet; the first start of the server creates it")
         }
         Err(error) => finding("token", Verdict::Bad, error.to_string()),
@@ -132,7 +144,7 @@ async fn database(config: &Config) -> Finding {
             let faults: Vec<_> = report.faults.iter().map(violation).collect();
             finding(name, Verdict::Bad, format!("corrupt; restore a backup: {}", faults.join("; ")))
         }
-        Ok(Err(OpenError::Io { source, .. })) if source.kind() == std::io::ErrorKind::NotFound => {
+        Ok(Err(OpenError::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {
             finding(name, Verdict::Remark, "does not exist yet; the first start of the server creates it")
         }
         Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Remark, error.to_string()),
