@@ -117,6 +117,29 @@ async fn the_progress_line_is_erased() {
     assert!(said.starts_with("the agent keeps running"), "{said}");
 }
 
+/// The agent is in the middle of a line then, where no status can be shown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_says_that_the_server_is_away_and_goes_on_when_it_is_back() {
+    let mut server = TestServer::start();
+    let gate = server.folder.path().join("gate");
+    let script = json!({ "deltas": 10, "gate": gate, "gate_after": 5 }).to_string();
+    let mut run = server.command(&["run", "--type", "fake", &script]);
+    run.env("TERM", "xterm").stderr(Stdio::piped());
+    let mut run = terminal::start(run);
+    let mut stderr = BufReader::new(run.child.stderr.take().unwrap());
+    run.read_until("4");
+    server.kill_9();
+    let mut said = String::new();
+    stderr.read_line(&mut said).unwrap();
+    assert_eq!(said, "server unreachable; trying again for 30 s\n");
+    server.start_again();
+    std::fs::write(&gate, "").unwrap();
+    let (code, shown) = run.finish();
+    assert_eq!(code, 0, "{shown}");
+    stderr.read_to_string(&mut said).unwrap();
+    assert_eq!(said.matches("unreachable").count(), 1, "{said}");
+}
+
 /// A command that knows the server only by its data folder.
 fn unnamed(server: &TestServer, args: &[&str]) -> Command {
     let mut command = Command::new(program());

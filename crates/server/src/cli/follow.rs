@@ -63,7 +63,12 @@ pub(crate) async fn follow(
                     screen.remark(&format!("to continue: {tail}"));
                     return Err(error);
                 }
-                screen.status("server unreachable; retrying");
+                // A status alone would not be seen: the cursor is often in the middle of an answer.
+                if failures == 1 && screen.is_live() {
+                    let patience = RECONNECT_PAUSE * RECONNECTS;
+                    screen.remark(&format!("server unreachable; trying again for {} s", patience.as_secs()));
+                }
+                screen.status("server unreachable; trying again");
                 sleep(RECONNECT_PAUSE).await;
             }
         }
