@@ -15,7 +15,8 @@ use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, PermissionRepl
 #[async_trait]
 pub trait IAgentRunner: Send + Sync {
     /// Starts the agent on one prompt: in a new process, or in the process that is idle since an earlier turn of the
-    /// agent.
+    /// agent. The run may be returned before the agent's program is executed: if that fails, only [`RunEnd::error`]
+    /// reports it.
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError>;
 
     /// Takes over a run that was started before the server was restarted. Its output comes again from the first byte.

@@ -43,7 +43,8 @@ impl AgentService {
     /// Saves a new agent and starts it.
     ///
     /// # Errors
-    /// [`Refusal`] if it was not launched. Nothing is left of it then.
+    /// [`Refusal`] if it was not launched; nothing is left of it then. With [`StoreError::OutcomeUnknown`] it may have
+    /// been saved: then it runs.
     pub async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
         self.launch_once(launch, KeyLife::UntilForgotten).await
     }

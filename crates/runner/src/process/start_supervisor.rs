@@ -42,6 +42,9 @@ impl Introduction {
 }
 
 /// Starts a supervisor, and waits until it has written its record. `None` if the run has ended without one.
+///
+/// It writes the record before it starts the agent. If the agent cannot be started, `exec.json` says why, and the end
+/// of the run reports it.
 pub(super) async fn start_supervisor(
     program: &SupervisorProgram,
     folder: &RunFolder,
