@@ -28,6 +28,7 @@ impl AgentService {
     pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
         self.admit_idle()?;
         let free = self.core.places.available_permits();
+        // An agent counts as waiting until its task takes a place, even if one is free.
         let waiting = self.core.waiting.enter_unless(free + self.core.limits.admission.queued_launches);
         waiting.ok_or(Refusal::TooManyQueuedLaunches)
     }

@@ -245,11 +245,11 @@ impl Core {
     }
 }
 
-/// Why something was not saved.
+/// Why something was not saved, or why an agent's task cannot continue: its reads and waits return this too.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveError {
     #[error("the server is shutting down")]
     Closing,
-    #[error("the journal rejected the write")]
+    #[error("the store refused a read or a write")]
     Refused(#[source] StoreError),
 }

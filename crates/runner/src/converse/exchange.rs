@@ -42,7 +42,7 @@ pub(super) fn run(
 ) -> io::Result<u8> {
     let limits = opening.limits;
     let idle = IdleTime::new(folder.clone(), opening.turn, limits.rest_ms);
-    // This opens the agent's folder. It must happen before the program starts, because the program could replace the
+    // For ACP this opens the agent's folder, so it must happen before the program starts: the program could replace the
     // folder.
     let mut conversation = conversation_in(protocol, opening);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;

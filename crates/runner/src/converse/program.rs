@@ -47,6 +47,7 @@ impl Program {
     pub(super) fn start(folder: &RunFolder, program: &[OsString]) -> io::Result<Self> {
         let mut child = Command::new(THIS_PROGRAM)
             .arg0("tokenrail")
+            // The command line names the protocol next, which this stage does not use.
             .args(["converse", "--exec-for", &std::process::id().to_string(), "-"])
             .arg(folder.path())
             .arg("--")

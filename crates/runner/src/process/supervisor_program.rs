@@ -5,7 +5,7 @@
 //! server, and their format may change with each version, so it must be built from the same sources.
 //!
 //! The server asks the small program for its sources once, when the server starts. An upgrade may replace the file
-//! later, so each start of a supervisor also names the required sources, and a program of other sources refuses.
+//! later, so each start of the small program also names the required sources, and a program of other sources refuses.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -109,7 +109,8 @@ impl SupervisorProgram {
         Some(command)
     }
 
-    /// The command that supervises a run with the server's own program.
+    /// The command that supervises a run with the server's own program. It names no sources. If an upgrade has replaced
+    /// the file, another release supervises, and `run_folder/records.rs` keeps the names that both can read.
     pub(super) fn own_command(&self, run_folder: &Path) -> Command {
         let mut command = Command::new(&self.0.own);
         command.arg(SUPERVISE).arg(run_folder);

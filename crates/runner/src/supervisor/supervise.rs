@@ -133,6 +133,7 @@ impl Supervisor {
         let (printed, stdout) = io::pipe()?;
         let patience = Duration::from_millis(order.full_disk_wait_ms);
         let output = OutputCopier::start(printed, folder.spool_to_write()?, patience)?;
+        // Before the spawn: the exec stage compares this record with its parent.
         folder.write(RunFolder::SUPERVISOR, &SupervisorRecord::own()?)?;
         // The next step is `exec::exec_stage`, which `command` calls in the new process.
         let mut stage = Command::new(THIS_PROGRAM)
