@@ -11,9 +11,11 @@
 //! | [`past_turns`] | `past_turns`: the history that some runners send with a turn |
 //! | [`unfollowed`] | `watch_followers`: cancels the agent after its last follower has left |
 //! | [`panicked`] | `clean_up`: ends the turn after a panic |
+//! | [`refused`] | `log_refused`: says why the task ends, although the agent has open turns |
 
 mod panicked;
 mod past_turns;
+mod refused;
 mod replay;
 mod resume;
 mod unfollowed;
@@ -88,12 +90,7 @@ impl AgentTask {
                     return;
                 }
                 Err(SaveError::Refused(error)) => {
-                    tracing::error!(
-                        agent = %self.agent,
-                        error = &error as &dyn std::error::Error,
-                        "internal error: the server's state of this agent differs from the database; its queued turns \
-                         continue when it gets another message or the server is restarted"
-                    );
+                    self.log_refused(&error);
                     self.core.retire_now(self.agent, &self.tail);
                     return;
                 }
@@ -107,7 +104,7 @@ impl AgentTask {
     async fn run_next(&self) -> Result<bool, SaveError> {
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         if turn.state == TurnState::Running {
-            // The turn runs already: it takes a place, but does not wait for one.
+            // The turn runs already: it takes a place if one is free, but does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
             self.handle.waits_no_more();
             match self.replay {
@@ -181,8 +178,10 @@ impl AgentTask {
         done
     }
 
-    /// Starts the agent on a turn whose start is saved. If the agent cannot be started, returns the verdict on the
-    /// turn.
+    /// Starts the agent on a turn whose start is saved. Returns the verdict on the turn if that fails, or if the turn
+    /// must not begin any more. The run may still report that the program could not be executed: [`RunEnd::error`].
+    ///
+    /// [`RunEnd::error`]: tokenrail_ports::RunEnd::error
     async fn start_run(
         &self,
         agent: &Agent,
