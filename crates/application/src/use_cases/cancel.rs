@@ -111,38 +111,14 @@ impl AgentService {
 
     async fn do_cancel_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
-        let agents = &self.core.outside.agents;
-        let save = async || {
-            let open = agents.open_turns(id).await?;
-            let Some(turn) = open.iter().find(|turn| turn.number == number) else {
-                return Ok(Wake::Nobody);
-            };
-            agents.stop_turn(id, number, StopReason::Cancelled).await?;
-            Ok(if turn.state == TurnState::Running { Wake::TaskAndRun } else { Wake::Task })
-        };
-        self.save_and_signal_stop(&agent, save).await?;
+        self.stop_turn(&agent, number, |_| true).await?;
         Ok(())
     }
 
     async fn do_withdraw_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
-        let agents = &self.core.outside.agents;
-        let save = async || {
-            let state = async || {
-                let open = agents.open_turns(id).await?;
-                Ok::<_, StoreError>(open.iter().find(|turn| turn.number == number).map(|turn| turn.state))
-            };
-            let waits = |state| state == Some(TurnState::Queued) || is_planted(Bug::WithdrawsWhatRuns);
-            if !waits(state().await?) {
-                return Ok(Wake::Nobody);
-            }
-            agents.stop_turn(id, number, StopReason::Cancelled).await?;
-            // An agent without a task has no lock that keeps its turns in the queue, and its task may have begun
-            // meanwhile.
-            let has_begun = state().await? == Some(TurnState::Running);
-            Ok(if has_begun { Wake::TaskAndRun } else { Wake::Task })
-        };
-        if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {
+        let waits = |state| state == TurnState::Queued || is_planted(Bug::WithdrawsWhatRuns);
+        if self.stop_turn(&agent, number, waits).await? == Wake::Nobody {
             return Err(match self.turn(id, number).await? {
                 Some(_) => Refusal::TurnStarted(number),
                 None => Refusal::TurnUnknown(number),
@@ -161,6 +137,39 @@ impl AgentService {
             // The task may not know of a cancel that is saved already: the outcome of the first attempt may have been
             // unknown.
             let wakes = 0 < noted || self.core.task_handle(id).is_some();
+    /// Stops one open turn whose state `may_stop` accepts. Returns [`Wake::Nobody`] if there is no such turn.
+    async fn stop_turn(
+        &self,
+        agent: &Agent,
+        number: TurnNumber,
+        may_stop: impl Fn(TurnState) -> bool,
+    ) -> Result<Wake, Refusal> {
+        let agents = &self.core.outside.agents;
+        let state = async || {
+            let open = agents.open_turns(agent.id).await?;
+            Ok::<_, StoreError>(open.iter().find(|turn| turn.number == number).map(|turn| turn.state))
+        };
+        let save = async || {
+            if !state().await?.is_some_and(&may_stop) {
+                return Ok(Wake::Nobody);
+            }
+            agents.stop_turn(agent.id, number, StopReason::Cancelled).await?;
+            Ok(Wake::Task)
+        };
+        let wake = self.save_and_signal_stop(agent, save).await?;
+        // A task that has begun meanwhile may have read the turn before the stop was saved. It holds its queue lock
+        // until the turn is saved as running, so the state is read under that lock.
+        if wake == Wake::Task
+            && let Some(handle) = self.core.task_handle(agent.id)
+        {
+            let _queue = self.core.lock_queue(&handle).await?;
+            if state().await? == Some(TurnState::Running) {
+                handle.cancel();
+            }
+        }
+        Ok(wake)
+    }
+
             Ok(if wakes { Wake::TaskAndRun } else { Wake::Nobody })
         };
         self.save_and_signal_stop(&agent, save).await?;
