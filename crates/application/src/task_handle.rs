@@ -17,7 +17,8 @@ pub(crate) struct TaskHandle {
     pub(crate) queue: tokio::sync::Mutex<()>,
     /// Notified when the queue has changed.
     pub(crate) poked: Notify,
-    /// The channels to the running turn. `None` if none runs. They wake the task; the cancel itself is in the store.
+    /// The channels to the running turn. `None` if none runs. The token only wakes the running turn: the cancel itself
+    /// is in the store. Answers exist only in their channel.
     current: Mutex<Option<Current>>,
     /// Set while the agent waits for a place.
     waiting: Mutex<Option<Waiting>>,

@@ -10,8 +10,8 @@ use crate::planted::{self, Bug, is_planted};
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Makes sure that a task runs an agent whose command is repeated or may have been saved. The first attempt may
-    /// have been answered with an unknown outcome. Then no task runs the agent yet.
+    /// Makes sure that a task runs this agent. It may have none: its launch or message may have been saved although the
+    /// client was told that the outcome is unknown.
     pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
         if planted::correctly(Bug::KnownIsNotRun) {
             self.ensure_task(agent);

@@ -159,7 +159,7 @@ enum Admission {
     Preflight,
 }
 
-/// When a stream must end that a client has resumed with a ticket: when the ticket expires.
+/// The time at which a stream that was resumed with a ticket ends: when the ticket expires.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stay(pub(crate) Instant);
 

@@ -91,8 +91,8 @@ impl Pump {
         Ok(())
     }
 
-    /// Leaves a run whose end is saved. The queue lock decides about a cancel at this moment: a cancel before it ends
-    /// the process here, and a later cancel finds the idle process at the runner.
+    /// Leaves a run whose end is saved. A cancel takes the same queue lock. If it came first, `is_stopping` is true,
+    /// and the process is ended here. If it comes later, `dismiss` finds the idle process at the runner.
     async fn leave(&mut self, end: &RunEnd) {
         if end.idle {
             let handle = Arc::clone(&self.handle);

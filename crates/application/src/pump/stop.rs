@@ -59,8 +59,8 @@ impl Pump {
         self.ask_to_stop().await;
     }
 
-    /// Stops the run because it was cancelled, or because the server shuts down and stops its agents. A cancel is
-    /// already saved, by the use case that it comes from.
+    /// Stops the run because it was cancelled, or because the server shuts down and stops its agents. The use case has
+    /// saved a cancel already; a shutdown is saved here.
     pub(super) async fn stop_as_told(&mut self) {
         if self.cancel.is_cancelled() {
             self.carry_out(Stop::Cancelled).await;

@@ -20,7 +20,7 @@ use crate::run_folder::{ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConverseProgram {
     ThisProgram,
-    /// The server's program, which the order names. This program cannot run `converse`.
+    /// The server's program, which the order names, because `tokenrail-supervisor` cannot run `converse`.
     OfTheOrder,
 }
 

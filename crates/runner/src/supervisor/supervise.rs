@@ -72,8 +72,8 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     // Fails if this process leads a group, as when a shell has started it. That is harmless.
     let _ = setsid();
-    // The session yields to the server: output then waits in the pipe. Only the session's priority is lowered, not that
-    // of this process within it.
+    // Lowers the session's priority below the server's; output then waits in the pipe. This process keeps its priority
+    // within the session.
     session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
     set_child_subreaper(Some(getpid()))?;
     // The agent inherits the umask: its files are private to the user.
