@@ -251,7 +251,7 @@ impl AgentTask {
         }
     }
 
-    /// Ends a run that cannot be adopted, without reading its output.
+    /// Ends a run without reading its output: it cannot be adopted, or its type is no longer configured.
     async fn end_run(&self, turn: &Turn) {
         if let Err(error) = self.core.outside.runs.end(self.agent, turn.run).await {
             let error = &error as &dyn std::error::Error;

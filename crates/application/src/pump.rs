@@ -64,7 +64,8 @@ pub(crate) struct Pump {
     saved: Mark,
     /// What the next append does to the turn.
     step: TurnStep,
-    /// How the run ended. `None` until it has ended, and while an idle process is being ended because it was cancelled.
+    /// How the run ended. `None` until it has ended, and while an idle process is being ended because its turn is
+    /// being stopped.
     ended: Option<RunEnd>,
     times: TurnTimes,
 }

@@ -1,5 +1,5 @@
-//! Spawns the tasks of agents. A use case that has saved a turn calls this. The next step is `AgentTask::run`, in
-//! `agent_task`.
+//! Spawns the tasks of agents. A use case that has saved a turn or a stop calls this. The next step is
+//! `AgentTask::run`, in `agent_task`.
 
 use std::sync::Arc;
 

@@ -53,8 +53,9 @@ pub trait IAgentRun: Send {
     async fn next(&mut self) -> Result<RunOutput, RunnerError>;
 
     /// Asks the agent to stop: first politely and, after the configured grace periods, by force. Does not wait for the
-    /// agent's end: [`IAgentRun::next`] continues, and returns [`RunOutput::Ended`] when no process of the run is left.
-    /// Further calls have no effect. After an error it can be called again.
+    /// agent's end: [`IAgentRun::next`] continues, and returns [`RunOutput::Ended`] when no process of the run is left,
+    /// or with an error in it if some could not be ended in time. Further calls have no effect. After an error it can
+    /// be called again.
     async fn cancel(&mut self) -> Result<(), RunnerError>;
 
     /// Passes on an answer to a permission request. Only the output of the agent shows whether the agent received it.

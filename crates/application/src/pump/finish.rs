@@ -38,6 +38,7 @@ impl Pump {
             self.recorder.output_ended(end.status, now);
         }
         let is_cancelled = matches!(self.stopping.why, Some(Stop::Cancelled));
+        // After a cancel also with 0: the journal then says that the agent left no process behind.
         if 0 < end.reaped || is_cancelled {
             let data = format!("{{\"processes\":{}}}", end.reaped);
             self.recorder.notice("reaped", &data, now);

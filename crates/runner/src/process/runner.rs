@@ -33,7 +33,8 @@ const ASK_AGAIN: Duration = Duration::from_mins(10);
 /// Runs an agent that is a program on this machine, under a supervisor that outlives the server.
 ///
 /// A cancel sends the agent's process group an interrupt (if configured), then SIGTERM. After
-/// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left.
+/// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left, or
+/// until [`kill_grace_ms`](crate::ProcessLimits::kill_grace_ms) is over.
 ///
 /// If a line was too long to be returned whole, the spool is kept when the run is left: as the only file in
 /// `<run folder>.kept`, which stays until its agent is forgotten.
