@@ -58,8 +58,8 @@ pub trait IAgentRun: Send {
     /// be called again.
     async fn cancel(&mut self) -> Result<(), RunnerError>;
 
-    /// Passes on an answer to a permission request. Only the output of the agent shows whether the agent received it.
-    /// The first answer counts, so this one may still be too late.
+    /// Passes on an answer to a permission request. Only the output shows whether this answer settled the request. The
+    /// first answer counts, so this one may still be too late.
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let _ = answer;
         // Most kinds of agents request no permissions.

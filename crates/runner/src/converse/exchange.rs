@@ -123,6 +123,8 @@ impl<'a> Exchange<'a> {
                 Happening::Messages => self.read_messages(conversation)?,
                 Happening::Interrupt => self.cancel(conversation)?,
                 Happening::Terminate => {
+                    // If SIGINT came before, the program gets the protocol's cancel twice, and both mean the same. It
+                    // may get the signal before the cancel, which is only queued here.
                     self.cancel(conversation)?;
                     self.program.signal(Signal::TERM);
                 }
@@ -234,6 +236,8 @@ impl<'a> Exchange<'a> {
         self.tell(conversation, |conversation, out| conversation.cancel(out))
     }
 
+    /// Settles a request. The added line comes first: whatever the program prints about the decision comes after it in
+    /// the spool.
     fn settle(&mut self, settled: Settled, conversation: &mut dyn Conversation) -> io::Result<()> {
         let Settled { key, choice, line } = settled;
         self.printer.added(&line)?;
@@ -337,7 +341,8 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Closes the program's input. The program can receive no more answers, so its permission requests are closed too.
+    /// Closes the program's input, and ends the communication ([`Exchange::end`]). The program can receive no more
+    /// answers, so its permission requests are closed too.
     fn close_input(&mut self) -> io::Result<()> {
         self.program.close_input();
         self.end();
