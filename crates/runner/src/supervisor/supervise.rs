@@ -33,7 +33,8 @@ use crate::run_folder::{
 /// How much of standard error is read at once. The buffer is on the stack, and each supervisor has its own.
 const STDERR_READ_BYTES: usize = 4 << 10;
 
-/// Runs the agent that the run folder orders, and stays until no process of the run is left.
+/// Runs the agent that the run folder orders, and stays until no process of the run is left, or until the time to end
+/// them is up.
 ///
 /// The body of the internal command `supervise <run folder>`. Must be called first in `main`, before an async runtime
 /// or a second thread exists. All results are in the run folder.
@@ -94,6 +95,9 @@ pub(super) struct Supervisor {
     ended: Option<WaitStatus>,
     children: SignalStream,
     control: Control,
+    /// A cancel has come. One that comes after `until_end_or_stop` does not hurry the sweep, but output waits no longer
+    /// for space on a full disk.
+    cancelled: bool,
     pub(super) watch: LimitWatch,
     looks: Ticks,
     output: OutputCopier,
@@ -154,6 +158,7 @@ impl Supervisor {
             ended: None,
             children,
             control,
+            cancelled: false,
             output,
             output_stuck: false,
             stderr: stderr.transpose()?,
@@ -175,7 +180,7 @@ impl Supervisor {
         }
         let kill = cancel.map_or(Duration::from_millis(self.order.kill_grace_ms), |cancel| cancel.kill);
         let swept = self.sweep(kill).await?;
-        let unkept = self.finish_output(cancel.is_some()).await;
+        let unkept = self.finish_output().await;
         self.read_stderr();
         // On a full disk a part of standard error is lost. The record of the end is more important.
         let _ = self.kept.finish();
@@ -185,7 +190,7 @@ impl Supervisor {
             signal: status.and_then(WaitStatus::terminating_signal),
             reaped: swept.signalled,
             left: swept.left,
-            cancelled: cancel.is_some(),
+            cancelled: self.cancelled,
             failure: folder.read(RunFolder::EXEC)?,
             disk_full,
             unkept,
@@ -243,11 +248,12 @@ impl Supervisor {
         }
     }
 
-    /// Waits until all output is in the spool. Returns what is missing. No process of the run is left by now. After a
-    /// cancel, or if the run must end, output does not wait for space on a full disk any more.
-    async fn finish_output(&mut self, cancelled: bool) -> Option<Unkept> {
+    /// Waits until all output is in the spool. Returns what is missing. The sweep is over: no process of the run is
+    /// left, except those that it could not end. After a cancel, or if the run must end, output does not wait for space
+    /// on a full disk any more.
+    async fn finish_output(&mut self) -> Option<Unkept> {
         self.output.finish();
-        if cancelled || self.must_end() {
+        if self.cancelled || self.must_end() {
             self.output.give_up();
         }
         loop {
@@ -255,6 +261,7 @@ impl Supervisor {
                 unkept = self.output.ended() => return unkept,
                 Ok(()) = self.control.readable() => {
                     if self.control.read().cancel.is_some() {
+                        self.cancelled = true;
                         self.output.give_up();
                     }
                 }
@@ -274,6 +281,7 @@ impl Supervisor {
                 Ok(()) = self.control.readable() => {
                     let told = self.control.read();
                     if let Some(cancel) = told.cancel {
+                        self.cancelled = true;
                         return Happening::Cancel(cancel);
                     }
                     if told.look && self.is_over_a_limit() {

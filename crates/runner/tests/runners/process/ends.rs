@@ -1,10 +1,11 @@
 //! No process is left, however a run ends.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use rustix::fs::OFlags;
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_ports::ExitStatus;
 
@@ -122,9 +123,7 @@ async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
     bench.config.limits.kill_grace_ms = 400;
     let mut run = bench.start_and_hear("ready").await;
     kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::STOP).unwrap();
-    let mut control = OpenOptions::new();
-    control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    let mut control = control.open(bench.run_folder().join("control")).unwrap();
+    let mut control = bench.control();
     let full = loop {
         if let Err(error) = control.write_all(b"look\n") {
             break error;
@@ -156,6 +155,31 @@ async fn each_process_that_a_dead_supervisor_left_gets_a_sigkill_even_if_the_tim
     rest(&mut run).await;
     bench.assert_nothing_left().await;
 }
+/// Output waits for space, while a process that the agent left behind is being ended.
+#[tokio::test]
+async fn a_cancel_that_comes_while_leftovers_are_ended_makes_output_wait_no_longer_for_space() {
+    let mut bench = Bench::new(
+        "(trap 'touch told' TERM; touch deaf; until [ -e go ]; do sleep 0.01; done) &
+        until [ -e deaf ]; do sleep 0.01; done; echo lost",
+    );
+    let limits = &mut bench.config.limits;
+    (limits.leftover_grace_ms, limits.kill_grace_ms) = (600_000, 1_200_000);
+    limits.full_disk_wait_ms = 3_600_000;
+    bench.fill_disk_for_output();
+    let mut run = bench.start().await;
+    until("leftovers are being ended", || bench.work("told").exists()).await;
+    run.cancel().await.unwrap();
+    let control = bench.control();
+    until("the cancel is read", || ioctl_fionread(&control).unwrap() == 0).await;
+    fs::write(bench.work("go"), "").unwrap();
+    let record = bench.run_folder().join("exit.json");
+    until("the end is recorded", || record.exists()).await;
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(record).unwrap()).unwrap();
+    assert_eq!(record["unkept"]["bytes"], "lost\n".len());
+    assert_eq!(record["cancelled"], true);
+    bench.assert_nothing_left().await;
+}
+
 
 impl Bench {
     /// An agent and a process that it started. Both ignore all signals but SIGKILL, and the time to end them is up at
@@ -169,3 +193,10 @@ impl Bench {
         bench
     }
 }
+    /// The FIFO to the supervisor, for a writer that does not wait.
+    fn control(&self) -> File {
+        let mut control = OpenOptions::new();
+        control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        control.open(self.run_folder().join("control")).unwrap()
+    }
+
