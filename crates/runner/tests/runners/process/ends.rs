@@ -8,6 +8,7 @@ use rustix::fs::OFlags;
 use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_ports::ExitStatus;
+use tokenrail_runner::{ConverseConfig, Protocol, Unanswered};
 
 use super::support::{Bench, rest, texts, until};
 
@@ -49,6 +50,24 @@ async fn an_agent_that_must_be_killed_does_not_count_as_left_over() {
     run.cancel().await.unwrap();
     let (_, end) = rest(&mut run).await;
     assert_eq!((end.status, end.reaped), (ExitStatus::Signal(9), 0));
+}
+
+#[tokio::test]
+async fn the_program_of_an_interactive_agent_that_must_be_killed_does_not_count_as_left_over() {
+    let mut bench = Bench::new("trap '' TERM INT HUP; read -r line; touch asked; exec sleep 1000");
+    bench.config.converse = Some(ConverseConfig {
+        protocol: Protocol::Acp,
+        permission_timeout_ms: 60_000,
+        unanswered: Unanswered::Reject,
+        files: false,
+        rest_ms: 0,
+    });
+    let mut run = bench.start().await;
+    until("it has its first message", || bench.work("asked").exists()).await;
+    run.cancel().await.unwrap();
+    let (_, end) = rest(&mut run).await;
+    assert_eq!((end.status, end.reaped), (ExitStatus::Signal(9), 0));
+    bench.assert_nothing_left().await;
 }
 
 #[tokio::test]
@@ -136,25 +155,6 @@ async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
     bench.assert_nothing_left().await;
 }
 
-/// On a busy machine, listing the processes of a run may take longer than the time to end them.
-#[tokio::test]
-async fn each_process_gets_a_sigkill_even_if_the_time_is_up() {
-    let bench = Bench::with_little_time();
-    let mut run = bench.start_and_hear("ready").await;
-    run.cancel().await.unwrap();
-    rest(&mut run).await;
-    bench.assert_nothing_left().await;
-}
-
-/// The same without a supervisor, whose work the server then does.
-#[tokio::test]
-async fn each_process_that_a_dead_supervisor_left_gets_a_sigkill_even_if_the_time_is_up() {
-    let bench = Bench::with_little_time();
-    let mut run = bench.start_and_hear("ready").await;
-    kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
-    rest(&mut run).await;
-    bench.assert_nothing_left().await;
-}
 /// Output waits for space, while a process that the agent left behind is being ended.
 #[tokio::test]
 async fn a_cancel_that_comes_while_leftovers_are_ended_makes_output_wait_no_longer_for_space() {
@@ -180,8 +180,34 @@ async fn a_cancel_that_comes_while_leftovers_are_ended_makes_output_wait_no_long
     bench.assert_nothing_left().await;
 }
 
+/// On a busy machine, listing the processes of a run may take longer than the time to end them.
+#[tokio::test]
+async fn each_process_gets_a_sigkill_even_if_the_time_is_up() {
+    let bench = Bench::with_little_time();
+    let mut run = bench.start_and_hear("ready").await;
+    run.cancel().await.unwrap();
+    rest(&mut run).await;
+    bench.assert_nothing_left().await;
+}
+
+/// The same without a supervisor, whose work the server then does.
+#[tokio::test]
+async fn each_process_that_a_dead_supervisor_left_gets_a_sigkill_even_if_the_time_is_up() {
+    let bench = Bench::with_little_time();
+    let mut run = bench.start_and_hear("ready").await;
+    kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::KILL).unwrap();
+    rest(&mut run).await;
+    bench.assert_nothing_left().await;
+}
 
 impl Bench {
+    /// The FIFO to the supervisor, for a writer that does not wait.
+    fn control(&self) -> File {
+        let mut control = OpenOptions::new();
+        control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        control.open(self.run_folder().join("control")).unwrap()
+    }
+
     /// An agent and a process that it started. Both ignore all signals but SIGKILL, and the time to end them is up at
     /// once.
     fn with_little_time() -> Self {
@@ -193,10 +219,3 @@ impl Bench {
         bench
     }
 }
-    /// The FIFO to the supervisor, for a writer that does not wait.
-    fn control(&self) -> File {
-        let mut control = OpenOptions::new();
-        control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-        control.open(self.run_folder().join("control")).unwrap()
-    }
-
