@@ -17,7 +17,7 @@ pub(crate) async fn save_and_announce(core: &Core, tail: &Tail, append: Append) 
     Ok(())
 }
 
-/// Announces what has just been saved. No other code announces events. `saved` comes from [`Core::save`] or
+/// Announces what has just been saved. No other code puts events into a tail. `saved` comes from [`Core::save`] or
 /// [`Core::save_unless_full`].
 pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {

@@ -94,7 +94,7 @@ pub(crate) struct PumpStart {
     pub(crate) ran_ms: u64,
 }
 
-/// A batch that is being saved. If that fails, nothing of [`SavedBatch`] happens.
+/// A batch that is being saved. If the save fails, nothing in [`SavedBatch`] is announced or told.
 type InFlight = Pin<Box<dyn Future<Output = Result<SavedBatch, SaveError>> + Send>>;
 
 impl Pump {
@@ -258,8 +258,7 @@ impl Pump {
         Ok(())
     }
 
-    /// Until when the next batch is delayed so that it grows, because followers are the bottleneck. `None` if it is
-    /// due.
+    /// When the next batch is due, if it waits for slow followers and grows meanwhile. `None`: now.
     fn put_off(&self) -> Option<Instant> {
         let limits = &self.core.limits.saving;
         let pending = self.recorder.pending_events();

@@ -18,7 +18,7 @@ pub(crate) struct Subscriptions {
 
 struct Subscription {
     teller: Teller,
-    /// The sequence number up to which events were sent.
+    /// The sequence number up to which events were passed to the connection.
     given: u64,
     /// When the agent was deleted. The client receives this after the agent's last event.
     deleted: Option<Timestamp>,
@@ -67,7 +67,8 @@ impl Told {
 impl Default for Subscriptions {
     fn default() -> Self {
         let waiting = FuturesUnordered::new();
-        // It never ends. After a poll of all its futures, `FuturesUnordered` would wake this connection once more.
+        // `FuturesUnordered` wakes its own task if it has polled as many futures as it holds. With one more, which
+        // never wakes, that does not happen.
         let (_, registration) = AbortHandle::new_pair();
         waiting.push(Abortable::new(pending().boxed(), registration));
         Self { waiting, known: BTreeMap::new() }
@@ -109,12 +110,13 @@ impl Subscriptions {
         followed.map(|subscription| subscription.deleted = Some(at)).is_some()
     }
 
-    /// For each agent, the sequence number up to which its events were sent.
+    /// For each agent, the sequence number up to which its events were passed to the connection.
     pub(crate) fn heads(&self) -> BTreeMap<AgentId, u64> {
         self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
     }
 
-    /// The next update about one of the agents. Pending forever if none is followed.
+    /// The next update about one of the agents. Pending forever if none is followed. `Connection::wake`
+    /// (`connection.rs`) polls it.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
         loop {
             match ready!(self.waiting.poll_next_unpin(cx)) {
