@@ -4,7 +4,7 @@
 //!
 //! | file | methods |
 //! | --- | --- |
-//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `begin`, `start_run`; `end_unstarted`, `end` |
+//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `run_new_turn`, `start_run`; `end_unstarted`, `end` |
 //! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
 //! | [`unknown_type`] | the same, of an agent type that is no longer configured |
 //! | [`replay`] | `play`: a copy of another journal instead of an agent program |
@@ -59,7 +59,7 @@ pub(crate) struct AgentTask {
 impl AgentTask {
     /// Runs the agent's open turns until there is none. If the task panics, its turn ends as failed.
     pub(crate) async fn run(self) {
-        while AssertUnwindSafe(self.run_while_followed()).catch_unwind().await.is_err() {
+        while AssertUnwindSafe(self.run_and_watch_followers()).catch_unwind().await.is_err() {
             match self.clean_up().await {
                 Cleaned::Continues => {}
                 Cleaned::Retired => return,
@@ -71,7 +71,7 @@ impl AgentTask {
         }
     }
 
-    async fn run_while_followed(&self) {
+    async fn run_and_watch_followers(&self) {
         tokio::select! {
             biased;
             () = self.run_turns() => {}
@@ -123,7 +123,7 @@ impl AgentTask {
         let Some(_place) = self.place().await? else { return Ok(true) };
         match self.replay {
             Some(replay) => self.play(replay).await?,
-            None => self.begin().await?,
+            None => self.run_new_turn().await?,
         }
         Ok(true)
     }
@@ -155,11 +155,11 @@ impl AgentTask {
     }
 
     /// Takes the first waiting turn out of the queue and runs it.
-    async fn begin(&self) -> Result<(), SaveError> {
+    async fn run_new_turn(&self) -> Result<(), SaveError> {
         let queue = self.handle.queue.lock().await;
-        let channels = self.handle.begin();
+        let channels = self.handle.open_channels();
         let Some((agent, mut turn)) = self.next_to_start().await? else {
-            self.handle.end();
+            self.handle.close_channels();
             return Ok(());
         };
         // Before the agent starts, so that its first commit is a change of this turn.
@@ -174,7 +174,7 @@ impl AgentTask {
             Ok(run) => self.pump(recorder, run, turn, channels, 0).await,
             Err(verdict) => self.end(recorder, verdict).await,
         };
-        self.handle.end();
+        self.handle.close_channels();
         done
     }
 

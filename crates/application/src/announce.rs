@@ -25,6 +25,7 @@ pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     }
 }
 
+/// Also counts turns that begin and end, and wakes the compactor after an end.
 fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
     let Append { agent, events, step, .. } = saved;
     let at = events.last().map_or_else(|| core.now(), |event| event.at);

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::{OpenRequestsOfRun, WaitingAnswers};
 use self::full_disk::FullDisk;
-use self::stop::{Signal, Stopping, due, shutdown_signal, stop_signal};
+use self::stop::{Signal, Stopping, closing_signal, due, stop_signal};
 use self::waits::{Waits, expiry};
 use crate::announce::announce;
 use crate::core::{Core, SaveError};
@@ -149,7 +149,7 @@ impl Pump {
     }
 
     async fn carry(&mut self) -> Result<(), SaveError> {
-        let signals = [stop_signal(&self.core, &self.cancel), shutdown_signal(&self.core)];
+        let signals = [stop_signal(&self.core, &self.cancel), closing_signal(&self.core)];
         let Waits { mut signals, mut timer } = Waits::new(signals);
         if let Some(reason) = self.first_turn.stop {
             // It was being stopped when the server was restarted.
@@ -178,7 +178,7 @@ impl Pump {
                 () = self.tail.pace.caught_up(), if put_off.is_some() => {}
                 () = due(put_off), if put_off.is_some() => {}
                 Some(signal) = signals.next() => match signal {
-                    Signal::Shutdown => return Err(SaveError::Closing),
+                    Signal::Closing => return Err(SaveError::Closing),
                     Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
                     Signal::Stop => {}
                 },
@@ -215,7 +215,7 @@ impl Pump {
             if self.recorder.line(&line, now) == Recorded::OwnTurn {
                 self.begin_own_turns(line.end_offset, now).await?;
             }
-            self.check_bounds(line.end_offset, now).await;
+            self.enforce_bounds(line.end_offset, now).await;
         }
         self.times.note_result(self.recorder.agent_result().is_some(), Instant::now());
         self.find_known_requests();
@@ -231,7 +231,8 @@ impl Pump {
         }
     }
 
-    async fn check_bounds(&mut self, end_offset: u64, now: Timestamp) {
+    /// Stops the run if its output exceeds a limit. Records a notice if many lines display nothing.
+    async fn enforce_bounds(&mut self, end_offset: u64, now: Timestamp) {
         let limits = &self.core.limits;
         if limits.run.spool_bytes < end_offset {
             self.flood(Flood::Spool).await;
@@ -269,7 +270,8 @@ impl Pump {
         until.filter(|until| Instant::now() < *until)
     }
 
-    /// Takes the pending events out of the recorder. `None` if there are none.
+    /// Takes the pending events out of the recorder, with the step of the turn (`step`). `None` if there are none: the
+    /// step then waits for the next ones.
     fn take(&mut self) -> Option<Append> {
         let step = mem::replace(&mut self.step, TurnStep::Continue);
         if self.recorder.pending_events() == 0 {

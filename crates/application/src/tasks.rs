@@ -12,7 +12,7 @@ use crate::service::AgentService;
 impl AgentService {
     /// Makes sure that a task runs this agent. It may have none: its launch or message may have been saved although the
     /// client was told that the outcome is unknown.
-    pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
+    pub(crate) fn ensure_task_if_saved(&self, agent: &Agent) {
         if planted::correctly(Bug::KnownIsNotRun) {
             self.ensure_task(agent);
         }

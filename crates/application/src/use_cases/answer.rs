@@ -68,7 +68,7 @@ impl AgentService {
         // If many answers are on their way, this one waits for its turn.
         match timeout_at(until, answers.send(Answering { answer, reply })).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(self.run_ended(request_id, agent.turn)),
+            Ok(Err(_)) => return Err(self.without_outcome(request_id, agent.turn)),
             Err(_) => return Err(Refusal::AnswerNotDelivered),
         }
         drop(answers);
@@ -82,7 +82,7 @@ impl AgentService {
             Ok(Ok(Answered::NotAccepted(fault))) => Err(Refusal::ReplyNotAccepted(fault)),
             // Perhaps the next turn has begun meanwhile, and knows only its own permission requests.
             Ok(Ok(Answered::Unknown)) => Err(not_open(request_id, self.get(id).await?.turn)),
-            Ok(Err(_)) => Err(self.run_ended(request_id, agent.turn)),
+            Ok(Err(_)) => Err(self.without_outcome(request_id, agent.turn)),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
     }
@@ -112,7 +112,7 @@ impl AgentService {
 
     /// Either the run has ended before it could report the outcome of an answer, or the server shuts down and the
     /// agent keeps waiting.
-    fn run_ended(&self, request_id: String, turn: TurnNumber) -> Refusal {
+    fn without_outcome(&self, request_id: String, turn: TurnNumber) -> Refusal {
         if self.core.closing.is_cancelled() {
             return Refusal::ShuttingDown;
         }
