@@ -15,7 +15,7 @@ use super::run::{ProcessRun, is_line, is_unread};
 use crate::run_folder::{ConverseMessage, FurtherRun, RunFolder, blocking};
 
 /// How long the `converse` process may take to begin a further turn. Its answer is one line.
-const ASK_PATIENCE: Duration = Duration::from_secs(5);
+const FURTHER_PATIENCE: Duration = Duration::from_secs(5);
 
 impl ProcessRun {
     /// Starts a further turn in an idle process. Returns the run of that turn, of which nothing has been read. `None`
@@ -48,7 +48,7 @@ impl ProcessRun {
     /// Waits until the process has begun the further turn, and returns the run of that turn. The server may have been
     /// restarted since it wrote `further.json`. `None` if the process never got the prompt. The process is ended then.
     pub(super) async fn when_asked(mut self, further: &FurtherRun) -> Result<Option<Self>, RunnerError> {
-        let asked = match timeout(ASK_PATIENCE, self.until_asked(further.run)).await {
+        let asked = match timeout(FURTHER_PATIENCE, self.until_asked(further.run)).await {
             Ok(asked) => asked,
             Err(_) => match self.cancel().await {
                 Ok(()) => self.until_asked(further.run).await,

@@ -97,14 +97,14 @@ impl ProcessRunner {
             return None;
         }
         let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
-        Some(Home { keeps: true, idle, watcher, agent: order.agent, kind: order.into() })
+        Some(Home { keeps: true, idle, watcher, agent: order.agent, settings: order.into() })
     }
 
     /// The home of a process that was started before the server was restarted, perhaps with another configuration. It
     /// may become idle even if the configuration no longer allows that. Then it is ended.
     fn home_of_adopted(&self, order: &TurnOrder) -> Home {
         let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
-        Home { keeps: false, idle, watcher, agent: order.agent, kind: order.into() }
+        Home { keeps: false, idle, watcher, agent: order.agent, settings: order.into() }
     }
 
     /// Adopts a turn that runs in the process of an earlier turn.

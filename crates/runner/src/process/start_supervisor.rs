@@ -57,11 +57,18 @@ pub(super) async fn start_supervisor(
         if let Some(small) = program.small_command(folder.path()) {
             match start(small, folder, watch, supervisors).await {
                 Ok(Start::Introduced(known)) => return Ok(known.supervisor()),
-                Ok(Start::Ended(status)) if !program.has_refused(status) => return Err(ended(status)),
-                Err(error) if !program.is_unusable(&error) => return Err(error),
-                // The small program has done nothing, so the server's own program can take over.
-                Ok(Start::Ended(_)) | Err(_) => {}
+                Ok(Start::Ended(status)) => {
+                    if !program.give_up_if_refused(status) {
+                        return Err(ended(status));
+                    }
+                }
+                Err(error) => {
+                    if !program.give_up_if_unusable(&error) {
+                        return Err(error);
+                    }
+                }
             }
+            // The small program has done nothing, so the server's own program can take over.
         }
         match start(program.own_command(folder.path()), folder, watch, supervisors).await? {
             Start::Introduced(known) => Ok(known.supervisor()),

@@ -117,8 +117,8 @@ impl SupervisorProgram {
         command
     }
 
-    /// Whether the small program has refused a run. If so, it is not used any more.
-    pub(super) fn has_refused(&self, status: ExitStatus) -> bool {
+    /// Stops using the small program if it has refused a run. Returns whether it has.
+    pub(super) fn give_up_if_refused(&self, status: ExitStatus) -> bool {
         let refused = status.code() == Some(REFUSED.into());
         if refused {
             self.use_own(OwnBecause::Replaced(self.0.small.clone()));
@@ -126,8 +126,8 @@ impl SupervisorProgram {
         refused
     }
 
-    /// Whether the small program cannot be started because of its file. If so, it is not used any more.
-    pub(super) fn is_unusable(&self, error: &io::Error) -> bool {
+    /// Stops using the small program if it cannot be started because of its file. Returns whether that is so.
+    pub(super) fn give_up_if_unusable(&self, error: &io::Error) -> bool {
         use ErrorKind::{ExecutableFileBusy, NotFound, PermissionDenied};
         let no_program = rustix::io::Errno::NOEXEC.raw_os_error();
         let unusable = matches!(error.kind(), ExecutableFileBusy | NotFound | PermissionDenied)

@@ -20,13 +20,13 @@ use tokio::time::{Duration, Instant};
 
 use super::control::Control;
 use super::exec::session_gives_way;
-use super::limits::LimitWatch;
+use super::limit_watch::LimitWatch;
 use super::output::{OutputCopier, WRITE_AGAIN};
 use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
 use crate::deadline::passed;
 use crate::run_folder::{
-    CancelLine, ExecFailure, ExecOrder, ExitRecord, RunFolder, SUPERVISE, SupervisorRecord, THIS_PROGRAM,
+    CancelLine, ExecOrder, ExitRecord, RunFailure, RunFolder, SUPERVISE, SupervisorRecord, THIS_PROGRAM,
     Unkept,
 };
 
@@ -44,8 +44,8 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
         Ok(order) => (Duration::from_millis(order.exit_patience_ms), run(&folder, order)),
         Err(error) => (Duration::ZERO, Err(error)),
     };
-    let failure = |error| ExitRecord { failure: Some(ExecFailure::from(&error)), ..ExitRecord::default() };
-    match tell(&folder, &ended.unwrap_or_else(failure), patience) {
+    let failure = |error| ExitRecord { failure: Some(RunFailure::from(&error)), ..ExitRecord::default() };
+    match record_end(&folder, &ended.unwrap_or_else(failure), patience) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -53,7 +53,7 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
 
 /// Records how the run ended. If the disk is full and even the reserved space is no use, as on file systems that never
 /// write to the same place twice, it waits for free space.
-fn tell(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
+fn record_end(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     loop {
         match folder.write_exit(exit) {
@@ -191,7 +191,7 @@ impl Supervisor {
             reaped: swept.signalled,
             left: swept.left,
             cancelled: self.cancelled,
-            failure: folder.read(RunFolder::EXEC)?,
+            failure: folder.read(RunFolder::EXEC_FAILURE)?,
             disk_full,
             unkept,
             over_limit: self.watch.over(),
