@@ -41,7 +41,7 @@ pub(super) fn run(
     program: &[OsString],
 ) -> io::Result<u8> {
     let limits = opening.limits;
-    let idle = IdleTime::new(folder.clone(), opening.turn, limits.rest_ms);
+    let idle = IdleTime::new(folder.clone(), opening.run, limits.rest_ms);
     // For ACP this opens the agent's folder, so it must happen before the program starts: the program could replace the
     // folder.
     let mut conversation = conversation_in(protocol, opening);
@@ -111,7 +111,7 @@ impl<'a> Exchange<'a> {
     }
 
     async fn run(&mut self, conversation: &mut dyn Conversation) -> io::Result<u8> {
-        self.tell(conversation, |conversation, out| conversation.open(out))?;
+        self.converse_with(conversation, |conversation, out| conversation.open(out))?;
         let status = loop {
             match self.next().await? {
                 Happening::Program(Deed::Printed) => {
@@ -233,7 +233,7 @@ impl<'a> Exchange<'a> {
         while let Some(settled) = self.requests.take_cancelled() {
             self.settle(settled, conversation)?;
         }
-        self.tell(conversation, |conversation, out| conversation.cancel(out))
+        self.converse_with(conversation, |conversation, out| conversation.cancel(out))
     }
 
     /// Settles a request. The added line comes first: whatever the program prints about the decision comes after it in
@@ -241,10 +241,11 @@ impl<'a> Exchange<'a> {
     fn settle(&mut self, settled: Settled, conversation: &mut dyn Conversation) -> io::Result<()> {
         let Settled { key, choice, line } = settled;
         self.printer.added(&line)?;
-        self.tell(conversation, |conversation, out| conversation.answer(&key, &choice, out))
+        self.converse_with(conversation, |conversation, out| conversation.answer(&key, &choice, out))
     }
 
-    fn tell(
+    /// Lets the conversation act, and carries out what it wants.
+    fn converse_with(
         &mut self,
         conversation: &mut dyn Conversation,
         what: impl FnOnce(&mut dyn Conversation, &mut Outbox),
@@ -271,7 +272,7 @@ impl<'a> Exchange<'a> {
                 self.printer.added(&line)?;
             }
         }
-        if self.limits.unread_bytes < self.program.tell(&to_program) {
+        if self.limits.unread_bytes < self.program.queue_input(&to_program) {
             let text =
                 "the agent does not read its input: more bytes than limits.unread_bytes allows are waiting"
                     .to_owned();
@@ -300,7 +301,7 @@ impl<'a> Exchange<'a> {
     /// The turn has ended. Unless it is being cancelled, the program becomes idle and waits for a further turn.
     fn begin_idle_if_due(&mut self) -> io::Result<()> {
         // In the middle of a line the program has more to say. While it waits for an answer, it is still working.
-        let has_said_all = self.printer.is_between_lines() && self.requests.next_deadline().is_none();
+        let has_said_all = self.printer.is_between_lines() && self.requests.is_empty();
         let may_be_idle = has_said_all && !self.requests.is_cancelled() && self.program.can_be_told();
         match self.idle.begin_if_due(Instant::now(), may_be_idle) {
             Some(AfterTurn::Idle) => self.printer.added(&AddedLine::Idle {}),
@@ -324,8 +325,8 @@ impl<'a> Exchange<'a> {
         self.has_further = false;
         let Some(further) = self.idle.take_further()? else { return Ok(()) };
         self.printer.added(&AddedLine::Further { turn: further.run })?;
-        self.requests.begin_turn(further.run);
-        self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
+        self.requests.begin_run(further.run);
+        self.converse_with(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
 
     /// Reads what the program has written by now, up to the capacity of a pipe: other processes may write to it

@@ -69,7 +69,7 @@ impl Program {
         })
     }
 
-    /// Waits until the program does something. The future may be dropped at any await.
+    /// Writes the queued input, and waits until the program does something. The future may be dropped at any await.
     pub(super) async fn deed(&mut self) -> io::Result<Deed> {
         let Self { child, input, unsent, output, .. } = self;
         tokio::select! {
@@ -97,8 +97,8 @@ impl Program {
         }
     }
 
-    /// Adds input for the program. Returns how many bytes the program has not taken yet.
-    pub(super) fn tell(&mut self, bytes: &[u8]) -> usize {
+    /// Queues input for the program. [`Program::deed`] writes it. Returns how many bytes the program has not taken yet.
+    pub(super) fn queue_input(&mut self, bytes: &[u8]) -> usize {
         self.unsent.extend_from_slice(bytes);
         self.unsent.len()
     }

@@ -295,7 +295,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         // If an argument names the model, the protocol need not.
         model: order.model.clone().filter(|_| config.model_args.is_empty()),
         cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
-        turn: order.run.0.into(),
+        run: order.run.0.into(),
         limits: ConverseLimits {
             line_bytes,
             read_bytes,
