@@ -27,7 +27,7 @@ pub(crate) async fn permission(
     let (id, request_id) = path.into_inner();
     let id = query::agent_id(&id)?;
     let body = query::body(&request, payload, api.config()).await?;
-    let answer = dto::permission::permission(request_id, &body, api.config().json_depth)?;
+    let answer = dto::permission::answer(request_id, &body, api.config().json_depth)?;
     let outcome = api.service().answer(id, answer.clone()).await?;
     let mut response = match outcome {
         AnswerOutcome::Settled => HttpResponse::Ok(),

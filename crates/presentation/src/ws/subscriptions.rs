@@ -93,7 +93,7 @@ impl Subscriptions {
     pub(crate) fn insert(&mut self, follower: Follower, teller: Teller) {
         let (agent, given) = (follower.agent(), follower.cursor().max(teller.after()).0);
         let deleted = self.remove(agent);
-        let abort = self.wait(follower);
+        let abort = self.push(follower);
         self.known.insert(agent, Subscription { teller, given, deleted, abort });
     }
 
@@ -115,7 +115,7 @@ impl Subscriptions {
         self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
     }
 
-    /// The next update about one of the agents. Pending forever if none is followed. `Connection::wake`
+    /// The next update about one of the agents. Pending forever if none is followed. `Connection::next_wake`
     /// (`connection.rs`) polls it.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
         loop {
@@ -138,7 +138,7 @@ impl Subscriptions {
                 let subscription = self.known.get_mut(&agent)?;
                 subscription.given = given.max(subscription.given);
                 let words = subscription.teller.tell(&page);
-                let abort = self.wait(follower);
+                let abort = self.push(follower);
                 self.known.get_mut(&agent)?.abort = abort;
                 Some(Told::Words(words))
             }
@@ -153,7 +153,8 @@ impl Subscriptions {
         }
     }
 
-    fn wait(&mut self, mut follower: Follower) -> AbortHandle {
+    /// Adds the wait for the follower's next page.
+    fn push(&mut self, mut follower: Follower) -> AbortHandle {
         let waited = async move {
             let next = follower.next().await;
             Waited { follower, next }
