@@ -167,6 +167,7 @@ impl Pump {
             let full_disk_pause = self.core.limits.saving.full_disk_pause();
             let deadline = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
+                // A finished save makes room, and signals and answers must not wait behind the output.
                 biased;
                 saved = saving(&mut self.in_flight) => {
                     self.after_save(saved?);
