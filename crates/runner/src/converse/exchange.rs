@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 
 use bytes::Bytes;
 use rustix::process::Signal;
@@ -20,18 +19,14 @@ use super::idle::{AfterTurn, IdleTime};
 use super::inbox::Inbox;
 use super::pending_requests::{PendingRequests, Settled};
 use super::printed::Printer;
-use super::program::{Deed, Output, Program};
+use super::program::{Deed, Output, Program, exit_code};
 use super::protocols::conversation_in;
 use crate::deadline::passed;
 use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
 
-/// Added to the number of the signal that has ended a program, as shells do.
-const SIGNALLED: i32 = 128;
 /// The default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
-/// The exit code if it is not known how the program has ended.
-const UNKNOWN: u8 = 1;
 
 /// Runs the program and returns its exit code.
 pub(super) fn run(
@@ -151,8 +146,7 @@ impl<'a> Exchange<'a> {
         self.close_input()?;
         self.drain(conversation)?;
         self.printer.finish()?;
-        let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
-        Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN))
+        Ok(exit_code(status))
     }
 
     async fn next(&mut self) -> io::Result<Happening> {
