@@ -16,8 +16,11 @@ impl AgentService {
         }
     }
 
-    /// Admits one more agent that has no turn yet.
-    pub(crate) fn admit_idle(&self) -> Result<(), Refusal> {
+    /// Counts a launch, and admits one more agent. An agent without a turn needs no more. A launch that [`admit`] then
+    /// refuses has been counted all the same.
+    ///
+    /// [`admit`]: AgentService::admit
+    pub(crate) fn count_and_admit(&self) -> Result<(), Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
@@ -26,9 +29,11 @@ impl AgentService {
 
     /// Admits one more agent. The returned value counts it as waiting for a place until its task does.
     pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
-        self.admit_idle()?;
+        self.count_and_admit()?;
         let free = self.core.places.available_permits();
-        let waiting = self.core.waiting.enter_unless(free + self.core.limits.admission.queued_launches);
+        // An agent counts as waiting until its task takes a place, even if one is free.
+        let waiting =
+            self.core.waiting.enter_if_fewer_than(free + self.core.limits.admission.queued_launches);
         waiting.ok_or(Refusal::TooManyQueuedLaunches)
     }
 }

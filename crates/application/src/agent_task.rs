@@ -4,16 +4,18 @@
 //!
 //! | file | methods |
 //! | --- | --- |
-//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `begin`, `start_run`; `end_unstarted`, `end` |
+//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `run_new_turn`, `start_run`; `end_unstarted`, `end` |
 //! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
 //! | [`unknown_type`] | the same, of an agent type that is no longer configured |
 //! | [`replay`] | `play`: a copy of another journal instead of an agent program |
 //! | [`past_turns`] | `past_turns`: the history that some runners send with a turn |
 //! | [`unfollowed`] | `watch_followers`: cancels the agent after its last follower has left |
 //! | [`panicked`] | `clean_up`: ends the turn after a panic |
+//! | [`refused`] | `log_refused`: says why the task ends, although the agent has open turns |
 
 mod panicked;
 mod past_turns;
+mod refused;
 mod replay;
 mod resume;
 mod unfollowed;
@@ -57,7 +59,7 @@ pub(crate) struct AgentTask {
 impl AgentTask {
     /// Runs the agent's open turns until there is none. If the task panics, its turn ends as failed.
     pub(crate) async fn run(self) {
-        while AssertUnwindSafe(self.run_while_followed()).catch_unwind().await.is_err() {
+        while AssertUnwindSafe(self.run_and_watch_followers()).catch_unwind().await.is_err() {
             match self.clean_up().await {
                 Cleaned::Continues => {}
                 Cleaned::Retired => return,
@@ -69,7 +71,7 @@ impl AgentTask {
         }
     }
 
-    async fn run_while_followed(&self) {
+    async fn run_and_watch_followers(&self) {
         tokio::select! {
             biased;
             () = self.run_turns() => {}
@@ -88,12 +90,7 @@ impl AgentTask {
                     return;
                 }
                 Err(SaveError::Refused(error)) => {
-                    tracing::error!(
-                        agent = %self.agent,
-                        error = &error as &dyn std::error::Error,
-                        "internal error: the server's state of this agent differs from the database; its queued turns \
-                         continue when it gets another message or the server is restarted"
-                    );
+                    self.log_refused(&error);
                     self.core.retire_now(self.agent, &self.tail);
                     return;
                 }
@@ -107,7 +104,7 @@ impl AgentTask {
     async fn run_next(&self) -> Result<bool, SaveError> {
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         if turn.state == TurnState::Running {
-            // The turn runs already: it takes a place, but does not wait for one.
+            // The turn runs already: it takes a place if one is free, but does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
             self.handle.waits_no_more();
             match self.replay {
@@ -126,7 +123,7 @@ impl AgentTask {
         let Some(_place) = self.place().await? else { return Ok(true) };
         match self.replay {
             Some(replay) => self.play(replay).await?,
-            None => self.begin().await?,
+            None => self.run_new_turn().await?,
         }
         Ok(true)
     }
@@ -158,11 +155,11 @@ impl AgentTask {
     }
 
     /// Takes the first waiting turn out of the queue and runs it.
-    async fn begin(&self) -> Result<(), SaveError> {
+    async fn run_new_turn(&self) -> Result<(), SaveError> {
         let queue = self.handle.queue.lock().await;
-        let channels = self.handle.begin();
+        let channels = self.handle.open_channels();
         let Some((agent, mut turn)) = self.next_to_start().await? else {
-            self.handle.end();
+            self.handle.close_channels();
             return Ok(());
         };
         // Before the agent starts, so that its first commit is a change of this turn.
@@ -177,12 +174,14 @@ impl AgentTask {
             Ok(run) => self.pump(recorder, run, turn, channels, 0).await,
             Err(verdict) => self.end(recorder, verdict).await,
         };
-        self.handle.end();
+        self.handle.close_channels();
         done
     }
 
-    /// Starts the agent on a turn whose start is saved. If the agent cannot be started, returns the verdict on the
-    /// turn.
+    /// Starts the agent on a turn whose start is saved. Returns the verdict on the turn if that fails, or if the turn
+    /// must not begin any more. The run may still report that the program could not be executed: [`RunEnd::error`].
+    ///
+    /// [`RunEnd::error`]: tokenrail_ports::RunEnd::error
     async fn start_run(
         &self,
         agent: &Agent,
@@ -252,7 +251,7 @@ impl AgentTask {
         }
     }
 
-    /// Ends a run that cannot be adopted, without reading its output.
+    /// Ends a run without reading its output: it cannot be adopted, or its type is no longer configured.
     async fn end_run(&self, turn: &Turn) {
         if let Err(error) = self.core.outside.runs.end(self.agent, turn.run).await {
             let error = &error as &dyn std::error::Error;

@@ -17,7 +17,7 @@ pub(crate) async fn save_and_announce(core: &Core, tail: &Tail, append: Append) 
     Ok(())
 }
 
-/// Announces what has just been saved. No other code announces events. `saved` comes from [`Core::save`] or
+/// Announces what has just been saved. No other code puts events into a tail. `saved` comes from [`Core::save`] or
 /// [`Core::save_unless_full`].
 pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {
@@ -25,6 +25,7 @@ pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     }
 }
 
+/// Also counts turns that begin and end, and wakes the compactor after an end.
 fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
     let Append { agent, events, step, .. } = saved;
     let at = events.last().map_or_else(|| core.now(), |event| event.at);

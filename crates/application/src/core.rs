@@ -1,4 +1,5 @@
-//! The state behind the service that all use cases and tasks share.
+//! The state behind the service that all use cases and tasks share. Its methods that announce (`tell_created`,
+//! `tell_status`, `tell_edited`) are in `announce.rs`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ pub(crate) struct Core {
     pub(crate) tracker: TaskTracker,
     /// The runtime of the agents' tasks. A web worker has its own single-threaded runtime, which must not run agents.
     pub(crate) runtime: Handle,
-    /// Slots for running agents (`limits.running_agents`).
+    /// The places for running agents (`limits.running_agents`).
     pub(crate) places: Arc<Semaphore>,
     /// Limits how many imports run at the same time. The presentation counts the files that it receives.
     pub(crate) imports: Arc<Semaphore>,
@@ -245,11 +246,11 @@ impl Core {
     }
 }
 
-/// Why something was not saved.
+/// Why something was not saved, or why an agent's task cannot continue: its reads and waits return this too.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveError {
     #[error("the server is shutting down")]
     Closing,
-    #[error("the journal rejected the write")]
+    #[error("the store refused a read or a write")]
     Refused(#[source] StoreError),
 }

@@ -17,6 +17,7 @@ use crate::tails::{Bell, Tail};
 pub struct Follower {
     agent: AgentId,
     cursor: Sequence,
+    /// Whether the stream stays open after the agent's last turn.
     keep: bool,
     tail: Arc<Tail>,
     bell: watch::Receiver<Bell>,
@@ -131,7 +132,8 @@ impl Follower {
         }
     }
 
-    /// Why no turn is active any more: an agent's task ends after its last turn, and when the server shuts down.
+    /// Returns why the stream ends if no turn is active: an agent's task ends after its last turn, and when the server
+    /// shuts down.
     async fn end(&self) -> StreamEnd {
         if !self.closing.is_cancelled() && !self.draining.is_cancelled() {
             return StreamEnd::AgentEnded;

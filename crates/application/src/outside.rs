@@ -11,7 +11,7 @@ use tokenrail_ports::{
 
 use crate::error::Refusal;
 
-/// What the application needs from outside: one field per port.
+/// What the application needs from outside: the ports. Three of them differ between agent types: see [`AgentType`].
 #[derive(Clone)]
 pub struct Outside {
     /// `SqliteStore` of the persistence crate, as are `agents` and `archive`.
@@ -73,6 +73,7 @@ pub type MakeParser = Arc<dyn Fn() -> Box<dyn IMessageParser> + Send + Sync>;
 pub struct AgentType {
     /// A runner of the runner crate, as the type's block of configuration says: `agent_type` in `compose.rs`.
     pub runner: Arc<dyn IAgentRunner>,
+    /// `Workspaces` of the runner crate.
     pub workspace: Arc<dyn IWorkspace>,
     /// A parser of the parser crate, as the type's `format` says: `formats` there, chosen by `parsers` in `compose.rs`.
     pub parser: MakeParser,

@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::{OpenRequestsOfRun, WaitingAnswers};
 use self::full_disk::FullDisk;
-use self::stop::{Signal, Stopping, due, shutdown_signal, stop_signal};
+use self::stop::{Signal, Stopping, closing_signal, due, stop_signal};
 use self::waits::{Waits, expiry};
 use crate::announce::announce;
 use crate::core::{Core, SaveError};
@@ -64,7 +64,8 @@ pub(crate) struct Pump {
     saved: Mark,
     /// What the next append does to the turn.
     step: TurnStep,
-    /// How the run ended. `None` until it has ended, and while an idle process is being ended because it was cancelled.
+    /// How the run ended. `None` until it has ended, and while an idle process is being ended because its turn is
+    /// being stopped.
     ended: Option<RunEnd>,
     times: TurnTimes,
 }
@@ -93,7 +94,7 @@ pub(crate) struct PumpStart {
     pub(crate) ran_ms: u64,
 }
 
-/// A batch that is being saved. If that fails, nothing of [`SavedBatch`] happens.
+/// A batch that is being saved. If the save fails, nothing in [`SavedBatch`] is announced or told.
 type InFlight = Pin<Box<dyn Future<Output = Result<SavedBatch, SaveError>> + Send>>;
 
 impl Pump {
@@ -148,7 +149,7 @@ impl Pump {
     }
 
     async fn carry(&mut self) -> Result<(), SaveError> {
-        let signals = [stop_signal(&self.core, &self.cancel), shutdown_signal(&self.core)];
+        let signals = [stop_signal(&self.core, &self.cancel), closing_signal(&self.core)];
         let Waits { mut signals, mut timer } = Waits::new(signals);
         if let Some(reason) = self.first_turn.stop {
             // It was being stopped when the server was restarted.
@@ -166,6 +167,7 @@ impl Pump {
             let full_disk_pause = self.core.limits.saving.full_disk_pause();
             let deadline = next_deadline(&self.watched(room), &self.core.limits);
             tokio::select! {
+                // A finished save makes room, and signals and answers must not wait behind the output.
                 biased;
                 saved = saving(&mut self.in_flight) => {
                     self.after_save(saved?);
@@ -177,7 +179,7 @@ impl Pump {
                 () = self.tail.pace.caught_up(), if put_off.is_some() => {}
                 () = due(put_off), if put_off.is_some() => {}
                 Some(signal) = signals.next() => match signal {
-                    Signal::Shutdown => return Err(SaveError::Closing),
+                    Signal::Closing => return Err(SaveError::Closing),
                     Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
                     Signal::Stop => {}
                 },
@@ -214,7 +216,7 @@ impl Pump {
             if self.recorder.line(&line, now) == Recorded::OwnTurn {
                 self.begin_own_turns(line.end_offset, now).await?;
             }
-            self.check_bounds(line.end_offset, now).await;
+            self.enforce_bounds(line.end_offset, now).await;
         }
         self.times.note_result(self.recorder.agent_result().is_some(), Instant::now());
         self.find_known_requests();
@@ -230,7 +232,8 @@ impl Pump {
         }
     }
 
-    async fn check_bounds(&mut self, end_offset: u64, now: Timestamp) {
+    /// Stops the run if its output exceeds a limit. Records a notice if many lines display nothing.
+    async fn enforce_bounds(&mut self, end_offset: u64, now: Timestamp) {
         let limits = &self.core.limits;
         if limits.run.spool_bytes < end_offset {
             self.flood(Flood::Spool).await;
@@ -257,8 +260,7 @@ impl Pump {
         Ok(())
     }
 
-    /// Until when the next batch is delayed so that it grows, because followers are the bottleneck. `None` if it is
-    /// due.
+    /// When the next batch is due, if it waits for slow followers and grows meanwhile. `None`: now.
     fn put_off(&self) -> Option<Instant> {
         let limits = &self.core.limits.saving;
         let pending = self.recorder.pending_events();
@@ -269,7 +271,8 @@ impl Pump {
         until.filter(|until| Instant::now() < *until)
     }
 
-    /// Takes the pending events out of the recorder. `None` if there are none.
+    /// Takes the pending events out of the recorder, with the step of the turn (`step`). `None` if there are none: the
+    /// step then waits for the next ones.
     fn take(&mut self) -> Option<Append> {
         let step = mem::replace(&mut self.step, TurnStep::Continue);
         if self.recorder.pending_events() == 0 {

@@ -186,7 +186,7 @@ impl Recorder {
     }
 
     /// Takes the pending events, to be saved in one transaction. `None` if there are none. `Pump::carry` calls this at
-    /// the top of its loop (`take`, `begin_save`): that is the next step of every recorded event.
+    /// the top of its loop (`take`, `begin_save`): that is the next step of an event in the middle of a turn.
     pub(crate) fn take(&mut self, step: TurnStep) -> Option<Append> {
         if self.pending.events() == 0 {
             return None;

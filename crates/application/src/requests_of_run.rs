@@ -42,7 +42,8 @@ pub(crate) struct Answering {
 /// The outcome of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answered {
-    /// The request is settled by this answer, and that is saved.
+    /// The request is settled with the reply of this answer, and that is saved. A timeout or a cancel that chose the
+    /// same reply counts as this answer.
     Settled,
     /// The request was settled before, or by another answer.
     NotOpen,

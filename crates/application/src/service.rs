@@ -1,7 +1,8 @@
 //! [`AgentService`]: what the other crates see of the application.
 //!
 //! Its use cases are in `use_cases`, one file each. `admission` and `tasks` have two steps that several use cases
-//! share: admitting a new agent, and making sure that a task runs it. The state behind the service is `core`.
+//! share: admitting a new agent, and making sure that a task runs it. The folders of an agent that was not created are
+//! removed in `use_cases/delete.rs` (`remove_folders`). The state behind the service is `core`.
 
 use std::sync::Arc;
 
@@ -92,9 +93,9 @@ impl AgentService {
 
     /// Turns a store error into a refusal. If the outcome is unknown, starts the agent's task, because the turn may be
     /// saved.
-    pub(crate) fn refused(&self, agent: &Agent, error: StoreError) -> Refusal {
+    pub(crate) fn refused_or_unknown(&self, agent: &Agent, error: StoreError) -> Refusal {
         if let StoreError::OutcomeUnknown(_) = error {
-            self.ensure_known_runs(agent);
+            self.ensure_task_if_saved(agent);
         }
         Refusal::Store(error)
     }

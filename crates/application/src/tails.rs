@@ -82,7 +82,7 @@ struct Budget {
 }
 
 impl Tail {
-    /// Announces committed events. They are put into the ring before the bell is raised, so that each woken reader
+    /// Announces committed events. They are put into the ring before the head is raised, so that each woken reader
     /// finds them.
     pub(crate) fn announce(&self, events: &Arc<[Event]>) {
         let Some(head) = events.last().map(|event| event.sequence) else { return };
@@ -103,7 +103,9 @@ impl Tail {
         self.raise(head);
     }
 
-    /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`.
+    /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`. Those of
+    /// the presentation crate are polled on the thread of a web worker, which its waker wakes (`WakeUp` in
+    /// `socket/streams.rs` there).
     pub(crate) fn raise(&self, head: Sequence) {
         self.bell.send_if_modified(|bell| {
             let newer = bell.head < head;

@@ -17,7 +17,8 @@ pub(crate) struct TaskHandle {
     pub(crate) queue: tokio::sync::Mutex<()>,
     /// Notified when the queue has changed.
     pub(crate) poked: Notify,
-    /// The channels to the running turn. `None` if none runs. They wake the task; the cancel itself is in the store.
+    /// The channels to the running turn. `None` if none runs. The token only wakes the running turn: the cancel itself
+    /// is in the store. Answers exist only in their channel.
     current: Mutex<Option<Current>>,
     /// Set while the agent waits for a place.
     waiting: Mutex<Option<Waiting>>,
@@ -43,16 +44,17 @@ pub(crate) struct TurnChannels {
 }
 
 impl TaskHandle {
-    /// Begins a turn, new or adopted. From here on, [`TaskHandle::cancel`] reaches it. An earlier cancel is only in the
-    /// store, so the caller must read the turn from the store afterwards.
-    pub(crate) fn begin(&self) -> TurnChannels {
+    /// Opens the channels to a turn that begins, new or adopted. From here on, [`TaskHandle::cancel`] reaches it. An
+    /// earlier cancel is only in the store, so the caller must read the turn from the store afterwards.
+    pub(crate) fn open_channels(&self) -> TurnChannels {
         let cancel = CancellationToken::new();
         let (answers, incoming) = mpsc::channel(ANSWERS);
         *self.current() = Some(Current { cancel: cancel.clone(), answers });
         TurnChannels { cancel, answers: incoming }
     }
 
-    pub(crate) fn end(&self) {
+    /// Closes the channels, because the turn has ended.
+    pub(crate) fn close_channels(&self) {
         *self.current() = None;
     }
 

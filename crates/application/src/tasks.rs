@@ -1,5 +1,5 @@
-//! Spawns the tasks of agents. A use case that has saved a turn calls this. The next step is `AgentTask::run`, in
-//! `agent_task`.
+//! Spawns the tasks of agents. A use case that has saved a turn or a stop calls this. The next step is
+//! `AgentTask::run`, in `agent_task`.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use crate::planted::{self, Bug, is_planted};
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Makes sure that a task runs an agent whose command is repeated or may have been saved. The first attempt may
-    /// have been answered with an unknown outcome. Then no task runs the agent yet.
-    pub(crate) fn ensure_known_runs(&self, agent: &Agent) {
+    /// Makes sure that a task runs this agent. It may have none: its launch or message may have been saved although the
+    /// client was told that the outcome is unknown.
+    pub(crate) fn ensure_task_if_saved(&self, agent: &Agent) {
         if planted::correctly(Bug::KnownIsNotRun) {
             self.ensure_task(agent);
         }

@@ -17,10 +17,10 @@ impl WaitingRoom {
         Waiting(Arc::clone(&self.0))
     }
 
-    /// Adds one more, unless `most` agents or more wait already.
-    pub(crate) fn enter_unless(&self, most: usize) -> Option<Waiting> {
+    /// Adds one more if fewer than `most` agents wait.
+    pub(crate) fn enter_if_fewer_than(&self, most: usize) -> Option<Waiting> {
         let entered = self.0.fetch_add(1, Ordering::SeqCst) < most;
-        // If none was added, this is dropped, and was counted for a moment only.
+        // If there was no room, this takes the agent out again. A concurrent call may have counted it.
         let waiting = Waiting(Arc::clone(&self.0));
         entered.then_some(waiting)
     }

@@ -23,7 +23,7 @@ pub struct Agent {
     /// The agent program's own conversation id, as stored. An older server version may have stored a value that is not
     /// a valid [`SessionId`](crate::SessionId).
     pub session: Option<String>,
-    /// The latest turn that has started.
+    /// The latest turn that has started. 1 before the first one has started; 0 without a turn.
     pub turn: TurnNumber,
     /// The number of queued turns.
     pub queued: u32,

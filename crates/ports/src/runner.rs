@@ -15,7 +15,8 @@ use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, PermissionRepl
 #[async_trait]
 pub trait IAgentRunner: Send + Sync {
     /// Starts the agent on one prompt: in a new process, or in the process that is idle since an earlier turn of the
-    /// agent.
+    /// agent. The run may be returned before the agent's program is executed: if that fails, only [`RunEnd::error`]
+    /// reports it.
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError>;
 
     /// Takes over a run that was started before the server was restarted. Its output comes again from the first byte.
@@ -52,12 +53,13 @@ pub trait IAgentRun: Send {
     async fn next(&mut self) -> Result<RunOutput, RunnerError>;
 
     /// Asks the agent to stop: first politely and, after the configured grace periods, by force. Does not wait for the
-    /// agent's end: [`IAgentRun::next`] continues, and returns [`RunOutput::Ended`] when no process of the run is left.
-    /// Further calls have no effect. After an error it can be called again.
+    /// agent's end: [`IAgentRun::next`] continues, and returns [`RunOutput::Ended`] when no process of the run is left,
+    /// or with an error in it if some could not be ended in time. Further calls have no effect. After an error it can
+    /// be called again.
     async fn cancel(&mut self) -> Result<(), RunnerError>;
 
-    /// Passes on an answer to a permission request. Only the output of the agent shows whether the agent received it.
-    /// The first answer counts, so this one may still be too late.
+    /// Passes on an answer to a permission request. Only the output shows whether this answer settled the request. The
+    /// first answer counts, so this one may still be too late.
     async fn answer(&mut self, answer: &PermissionAnswer) -> Result<(), RunnerError> {
         let _ = answer;
         // Most kinds of agents request no permissions.

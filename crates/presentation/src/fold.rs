@@ -77,8 +77,8 @@ pub(crate) fn skip<F: Fold>(fold: &mut F, events: &[Event]) {
     }
 }
 
-/// The bytes of a page. `write` writes the frames of events in this form. If the fold's frames are shared, the first
-/// follower that asks writes the batch for all followers.
+/// The bytes of a page. `form` tells apart the ways in which one fold is written. `write` writes the frames of events
+/// in this form. If the fold's frames are shared, the first follower that asks writes the batch for all followers.
 pub(crate) fn written<F: Fold>(
     fold: &mut F,
     form: u8,

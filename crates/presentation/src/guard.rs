@@ -122,7 +122,7 @@ fn decorate<B: MessageBody + 'static>(
     response: ServiceResponse<EitherBody<B, BoxBody>>,
 ) -> ServiceResponse<EitherBody<B, BoxBody>> {
     let id = api.request_id();
-    let mut response = complete(response, &id, &api.config().base_path);
+    let mut response = write_problem(response, &id, &api.config().base_path);
     finish_headers(response.headers_mut(), &id);
     base_path::add(&api.config().base_path, response.headers_mut());
     cors.finish(response.headers_mut());
@@ -159,7 +159,7 @@ enum Admission {
     Preflight,
 }
 
-/// When a stream must end that a client has resumed with a ticket: when the ticket expires.
+/// The time at which a stream that was resumed with a ticket ends: when the ticket expires.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stay(pub(crate) Instant);
 
@@ -203,8 +203,9 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
     })
 }
 
-/// Writes the body of a problem. This happens here because only the guard knows the request id.
-fn complete<B>(
+/// Writes the body of the response if it reports a problem. This happens here because only the guard knows the request
+/// id.
+fn write_problem<B>(
     response: ServiceResponse<EitherBody<B, BoxBody>>,
     id: &str,
     base_path: &str,

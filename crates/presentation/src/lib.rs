@@ -8,7 +8,7 @@
 //! | `routes`, `resource` | [`app`]: all routes behind the guard; how the resource of one path is built |
 //! | `rest`, `sse`, `ws` | the native handlers: REST, event stream, WebSocket |
 //! | `api` | the state that all handlers share |
-//! | `query`, `by_id` | what handlers read: query, cursors and headers; a request about one agent |
+//! | `query`, `by_id` | what handlers read: query, cursors, headers and bodies; a request about one agent |
 //! | `error`, `refusals`, `openapi` | every problem that a client can receive; which route has which; the document |
 //! | `metrics` | what `/metrics` returns |
 //!

@@ -1,4 +1,4 @@
-//! Query strings, cursors and headers, as the handlers read them.
+//! Query strings, cursors, headers and bodies, as the handlers read them.
 
 use std::time::Duration;
 

@@ -1,12 +1,14 @@
 //! What every WebSocket of this server shares: the handshake, the client's messages, and how a connection ends.
 //!
-//! The path of the bytes after the handshake, also of event streams that respond to a GET:
+//! After the handshake, the socket leaves actix. The same happens to event streams that respond to a GET. Once:
 //!
 //! 1. The guard takes the socket from actix and hands it over with the body of the response (`guard/leaving.rs`).
 //! 2. `listen.rs` finds it when actix's dispatcher has ended (`take_streaming`), and gives it to the worker's streams
 //!    (`socket/streams.rs` `run`).
-//! 3. `socket/streaming.rs` polls the body and writes its bytes to the socket.
-//! 4. `guard/bodies.rs` reads the client's bytes from the same socket.
+//!
+//! Then each piece of the body takes this path: `socket/streams.rs` (`poll_all`) polls the streams that were woken, and
+//! `socket/streaming.rs` (`poll_stream`) polls the body and writes its bytes to the socket. `guard/bodies.rs` reads the
+//! client's bytes from the same socket.
 
 mod close;
 mod messages;

@@ -10,7 +10,7 @@ use nix::unistd::execve;
 use tokio::runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::run_folder::{ExecFailure, RunFolder};
+use crate::run_folder::{RunFailure, RunFolder};
 
 /// The exit code if the program could not be started.
 const NOT_STARTED: u8 = 127;
@@ -40,6 +40,6 @@ pub(crate) fn become_program(
 /// Records in the run folder why the program could not be started. Returns the exit code.
 pub(crate) fn not_started(folder: &RunFolder, failure: &io::Error) -> ExitCode {
     // If this cannot be written either, only the exit code reports the failure.
-    let _ = folder.write(RunFolder::EXEC, &ExecFailure::from(failure));
+    let _ = folder.write(RunFolder::EXEC_FAILURE, &RunFailure::from(failure));
     ExitCode::from(NOT_STARTED)
 }

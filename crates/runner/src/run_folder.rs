@@ -36,5 +36,5 @@ pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};
 pub(crate) use proc::{Process, is_argument, kill_marked, own_descendants, own_family};
 pub(crate) use programs::{BUILD, REFUSED, SUPERVISE, SUPERVISOR, THIS_PROGRAM};
-pub(crate) use records::{ExecFailure, ExecOrder, ExitRecord, OverLimit, RunLimit, SupervisorRecord, Unkept};
+pub(crate) use records::{ExecOrder, ExitRecord, OverLimit, RunFailure, RunLimit, SupervisorRecord, Unkept};
 pub(crate) use runs::{RunName, all_runs, run_of};

@@ -15,7 +15,7 @@
 //! | [`exec`] | the stage that becomes the agent, or the `converse` process |
 //! | [`output`], [`stderr`] | copies the output into the spool; keeps a part of standard error |
 //! | [`control`] | reads the commands of the server |
-//! | [`limits`], [`ticks`] | whether the run is over its limits; when to check that |
+//! | [`limit_watch`], [`ticks`] | whether the run is over its limits; when to check that |
 //! | [`sweep`] | ends all processes that are left |
 //!
 //! It writes its results into the run folder. No server needs to run to read them.
@@ -23,7 +23,7 @@
 mod command;
 mod control;
 mod exec;
-mod limits;
+mod limit_watch;
 mod output;
 mod stderr;
 mod supervise;

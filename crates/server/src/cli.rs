@@ -106,7 +106,7 @@ pub fn main() -> ExitCode {
     start(cli, &matches, screen).into()
 }
 
-/// Runs a command that the server starts for an agent.
+/// Runs a command that a process of a run starts, or becomes.
 fn internal(command: &Command) -> Option<ExitCode> {
     match command {
         Command::Model { api } => {

@@ -38,7 +38,7 @@ impl AgentTask {
     /// Ends the turn whose task panicked.
     pub(crate) async fn clean_up(&self) -> Cleaned {
         self.tell();
-        self.handle.end();
+        self.handle.close_channels();
         let mut broken = None;
         // If the run itself is the cause, the turn is ended without it.
         for with_run in [true, false, false] {

@@ -43,14 +43,14 @@ enum Played {
 impl AgentTask {
     /// Continues the replay after the newest event of the journal.
     pub(super) async fn play(&self, replay: Replay) -> Result<(), SaveError> {
-        let cancel = self.handle.begin().cancel;
+        let cancel = self.handle.open_channels().cancel;
         let played = self.play_on(replay, cancel).await;
-        self.handle.end();
+        self.handle.close_channels();
         played
     }
 
     async fn play_on(&self, replay: Replay, cancel: CancellationToken) -> Result<(), SaveError> {
-        // Read only now: a cancel from before `TaskHandle::begin` is only in the store.
+        // Read only now: a cancel from before `TaskHandle::open_channels` is only in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let waits = turn.state == TurnState::Queued;

@@ -24,14 +24,14 @@ impl SoFar {
 impl AgentTask {
     /// Resumes the running turn. If the turn was being stopped, finishes the stop.
     pub(super) async fn resume(&self) -> Result<(), SaveError> {
-        let channels = self.handle.begin();
+        let channels = self.handle.open_channels();
         let taken_up = self.take_up(channels).await;
-        self.handle.end();
+        self.handle.close_channels();
         taken_up
     }
 
     async fn take_up(&self, channels: TurnChannels) -> Result<(), SaveError> {
-        // Read only now: a cancel from before `TaskHandle::begin` is only in the store.
+        // Read only now: a cancel from before `TaskHandle::open_channels` is only in the store.
         let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let so_far = self.so_far(&turn).await?;

@@ -11,8 +11,8 @@ use crate::verdict::{Stop, verdict};
 
 impl AgentTask {
     /// Leaves the agent as it is. It keeps running, and its output waits in the spool until the server is started
-    /// with the type again. A misspelt name in the configuration must not cost an agent's output. Only a cancel ends
-    /// the turn.
+    /// with the type again. A misspelt name in the configuration must not cost an agent's output. Only a cancel, or
+    /// a shutdown that stops the agents, ends the turn.
     pub(super) async fn leave_alone(
         &self,
         recorder: Recorder,

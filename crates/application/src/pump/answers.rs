@@ -55,9 +55,11 @@ impl WaitingAnswers {
 }
 
 impl Pump {
-    /// Hands an answer on to the agent. Its client is notified once the agent's own output reports that the
-    /// permission request is settled, and that is saved. Until that is saved, an answer of another client may still
+    /// Hands an answer on to the agent. Its client is notified once the line that the `converse` process adds to the
+    /// output ([`AddedLine::PermissionResolved`]) is read and saved. Until then, an answer of another client may still
     /// win.
+    ///
+    /// [`AddedLine::PermissionResolved`]: tokenrail_ports::AddedLine::PermissionResolved
     pub(super) async fn answer(&mut self, answering: Answering) {
         let objection = match self.stopping.why {
             // An agent that is being stopped must not receive any further permission.
@@ -94,7 +96,7 @@ impl Pump {
         }
     }
 
-    /// Notes which permission requests are open now that an append is saved.
+    /// Notes which permission requests are open now that an append is saved, and announces a change.
     pub(super) fn update_needs(&mut self, saved: &Append, changes: Vec<RequestChange>) {
         self.find_known_requests();
         let steps = || saved.parts().map(|part| &part.step);

@@ -38,6 +38,7 @@ impl Pump {
             self.recorder.output_ended(end.status, now);
         }
         let is_cancelled = matches!(self.stopping.why, Some(Stop::Cancelled));
+        // After a cancel also with 0: the journal then says that the agent left no process behind.
         if 0 < end.reaped || is_cancelled {
             let data = format!("{{\"processes\":{}}}", end.reaped);
             self.recorder.notice("reaped", &data, now);
@@ -91,8 +92,8 @@ impl Pump {
         Ok(())
     }
 
-    /// Leaves a run whose end is saved. The queue lock decides about a cancel at this moment: a cancel before it ends
-    /// the process here, and a later cancel finds the idle process at the runner.
+    /// Leaves a run whose end is saved. A cancel takes the same queue lock. If it came first, `is_stopping` is true,
+    /// and the process is ended here. If it comes later, `dismiss` finds the idle process at the runner.
     async fn leave(&mut self, end: &RunEnd) {
         if end.idle {
             let handle = Arc::clone(&self.handle);

@@ -17,7 +17,7 @@ pub(super) enum Signal {
     /// The turn was cancelled, or the server shuts down and stops its agents.
     Stop,
     /// The server shuts down.
-    Shutdown,
+    Closing,
 }
 
 /// Waits until the turn is cancelled, or until the server shuts down and stops its agents.
@@ -35,8 +35,8 @@ pub(super) fn stop_signal(core: &Core, cancel: &CancellationToken) -> BoxFuture<
 }
 
 /// Waits until the server shuts down.
-pub(super) fn shutdown_signal(core: &Core) -> BoxFuture<'static, Signal> {
-    core.closing.clone().cancelled_owned().map(|()| Signal::Shutdown).boxed()
+pub(super) fn closing_signal(core: &Core) -> BoxFuture<'static, Signal> {
+    core.closing.clone().cancelled_owned().map(|()| Signal::Closing).boxed()
 }
 
 /// The progress of stopping the run.
@@ -59,8 +59,8 @@ impl Pump {
         self.ask_to_stop().await;
     }
 
-    /// Stops the run because it was cancelled, or because the server shuts down and stops its agents. A cancel is
-    /// already saved, by the use case that it comes from.
+    /// Stops the run because it was cancelled, or because the server shuts down and stops its agents. The use case has
+    /// saved a cancel already; a shutdown is saved here.
     pub(super) async fn stop_as_told(&mut self) {
         if self.cancel.is_cancelled() {
             self.carry_out(Stop::Cancelled).await;

@@ -1,7 +1,13 @@
-use tokenrail_domain::{AgentStatus, TurnNumber};
-use tokenrail_ports::testing::{ScriptedRunner, Step};
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::harness::{Harness, hanging, harness, words};
+use tokenrail_domain::{AgentStatus, Event, EventBody, Timestamp, Turn, TurnNumber, TurnOutcome};
+use tokenrail_ports::IAgentRepository as _;
+use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
+use tokio::task::yield_now;
+use tokio::time::timeout;
+
+use super::harness::{Harness, hanging, harness, harness_with, tiny_limits, words};
 use crate::{CommandKey, ConversationTurn, Launch, Refusal};
 
 fn line(n: usize) -> Vec<Step> {
@@ -141,4 +147,34 @@ async fn a_withdrawn_turn_never_runs_and_a_turn_that_has_begun_is_not_withdrawn(
     assert_eq!(prompts, ["one", "three"]);
     let ended = h.service.withdraw_turn(id, TurnNumber(2)).await;
     assert!(matches!(ended, Err(Refusal::TurnStarted(TurnNumber(2)))), "{ended:?}");
+}
+
+/// The turn waits without a task, as if the request that sent it had saved it a moment ago.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_begins_while_it_is_cancelled_alone_ends_as_cancelled() {
+    let ended = |event: &Event| {
+        let is_cancelled = match &event.body {
+            EventBody::TurnResult(result) => result.outcome == TurnOutcome::Cancelled,
+            _ => false,
+        };
+        event.turn == TurnNumber(2) && is_cancelled
+    };
+    for seed in 0..500 {
+        let runner = ScriptedRunner::new([line(1), vec![Step::Hang], vec![Step::Hang]]);
+        let h = harness_with(Arc::new(MemoryStore::new(seed)), Arc::new(runner), tiny_limits());
+        let id = h.launch("one").await;
+        h.watch(id).await;
+        h.store.enqueue(Turn::queued(id, "two".into(), Timestamp(0)), 2, None).await.unwrap();
+        let cancel = async {
+            for _ in 0..seed % 16 {
+                yield_now().await;
+            }
+            h.service.cancel_turn(id, TurnNumber(2)).await
+        };
+        let (cancelled, sent) = tokio::join!(cancel, h.service.send(id, "three".into(), None));
+        cancelled.unwrap();
+        sent.unwrap();
+        let waited = timeout(Duration::from_secs(1), h.wait_for(id, ended)).await;
+        assert!(waited.is_ok(), "with seed {seed}, the turn runs on");
+    }
 }

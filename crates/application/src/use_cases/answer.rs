@@ -2,16 +2,17 @@
 //!
 //! The steps, in order. The files of steps 3 and 4 are in the runner crate:
 //!
-//! 1. This file sends the answer to the pump of the running turn (`TaskHandle::answers` in `task_handle.rs`), and
-//!    waits.
+//! 1. `rest/permissions.rs` of the presentation crate reads the answer (`dto/permission.rs`), and calls this file. It
+//!    sends the answer to the pump of the running turn (`TaskHandle::answers` in `task_handle.rs`), and waits.
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
-//! 4. `converse/exchange.rs` reads it (`read_messages`), and `converse/pending_requests.rs` settles the request
-//!    (`answer`). One line about that goes to its standard output (`converse/printed.rs`), which `supervisor/output.rs`
-//!    copies into the spool. Then the decision goes to the program in the words of its protocol (`answer` in
-//!    `converse/claude.rs`, `acp.rs` or `codex.rs`).
-//! 5. The line comes back like all output: `process/run.rs` (`next`), `pump.rs` (`lines`), `recorder.rs` (`line`), the
-//!    parser and its `added_lines.rs` (`read`), `recorder.rs` (`hear`), `requests_of_run.rs` of this crate (`settle`).
+//! 4. `converse/exchange.rs` reads it (`read_messages`; `converse/inbox.rs`), and `converse/pending_requests.rs`
+//!    settles the request (`answer`). One line about that goes to its standard output (`converse/printed.rs`), which
+//!    `supervisor/output.rs` copies into the spool. Then the decision goes to the program in the words of its protocol
+//!    (`answer` in `converse/claude.rs`, `acp.rs` or `codex.rs`).
+//! 5. The watcher (`process/watch/thread.rs`) notices that the spool has grown, and the line comes back like all
+//!    output: `process/run.rs` (`next`), `pump.rs` (`lines`), `recorder.rs` (`line`), the parser and its
+//!    `added_lines.rs` (`read`), `recorder.rs` (`hear`), `requests_of_run.rs` of this crate (`settle`).
 //! 6. When the batch with this line is saved, `pump.rs` (`after_save`) reports what is settled: `pump/answers.rs`
 //!    (`tell_settled`) replies to this file.
 
@@ -61,12 +62,13 @@ impl AgentService {
         let (reply, replied) = oneshot::channel();
         let until = Instant::now() + self.core.limits.commands.answer_timeout;
         let Some(answers) = self.answers_of(&agent, until).await? else {
+            // No turn runs, so the requests of the latest one are no longer open either.
             return Err(not_open(request_id, agent.turn.next()));
         };
         // If many answers are on their way, this one waits for its turn.
         match timeout_at(until, answers.send(Answering { answer, reply })).await {
             Ok(Ok(())) => {}
-            Ok(Err(_)) => return Err(self.run_ended(request_id, agent.turn)),
+            Ok(Err(_)) => return Err(self.without_outcome(request_id, agent.turn)),
             Err(_) => return Err(Refusal::AnswerNotDelivered),
         }
         drop(answers);
@@ -80,7 +82,7 @@ impl AgentService {
             Ok(Ok(Answered::NotAccepted(fault))) => Err(Refusal::ReplyNotAccepted(fault)),
             // Perhaps the next turn has begun meanwhile, and knows only its own permission requests.
             Ok(Ok(Answered::Unknown)) => Err(not_open(request_id, self.get(id).await?.turn)),
-            Ok(Err(_)) => Err(self.run_ended(request_id, agent.turn)),
+            Ok(Err(_)) => Err(self.without_outcome(request_id, agent.turn)),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
     }
@@ -110,25 +112,24 @@ impl AgentService {
 
     /// Either the run has ended before it could report the outcome of an answer, or the server shuts down and the
     /// agent keeps waiting.
-    fn run_ended(&self, request_id: String, turn: TurnNumber) -> Refusal {
+    fn without_outcome(&self, request_id: String, turn: TurnNumber) -> Refusal {
         if self.core.closing.is_cancelled() {
             return Refusal::ShuttingDown;
         }
+        // Its own requests are no longer open either.
         not_open(request_id, turn.next())
     }
 }
 
-/// The id of a permission request contains the turn in which it was sent. A request from before `turn` is no longer
-/// open.
+/// The id of a permission request contains the run, which is the number of the run's first turn. A request of a run
+/// from before `turn` is no longer open.
 fn not_open(request_id: String, turn: TurnNumber) -> Refusal {
-    let asked_in = request_id.split_once('-').and_then(|(turn, number)| {
+    let run = request_id.split_once('-').and_then(|(run, number)| {
         number.parse::<u64>().ok()?;
-        turn.parse().ok().map(TurnNumber)
+        run.parse().ok().map(TurnNumber)
     });
-    match asked_in {
-        Some(asked_in) if (TurnNumber::FIRST..turn).contains(&asked_in) => {
-            Refusal::RequestSettled(request_id)
-        }
+    match run {
+        Some(run) if (TurnNumber::FIRST..turn).contains(&run) => Refusal::RequestSettled(request_id),
         _ => Refusal::RequestUnknown(request_id),
     }
 }

@@ -2,28 +2,35 @@
 //!
 //! The steps, in order. The files of steps 4 to 7, and `process/idle_processes.rs`, are in the runner crate:
 //!
-//! 1. `rest/agents.rs` of the presentation crate (`cancel`) calls this file (`do_cancel`). It takes the agent's queue
-//!    lock, so that each turn is either waiting or running, and saves the first reason of a stop with the turn
-//!    ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). Then it wakes the agent's task and signals the
-//!    running turn (`save_and_signal_stop`; `TaskHandle::cancel` in `task_handle.rs`). The client gets 202 after this
-//!    step and step 9.
+//! 1. `rest/agents.rs` of the presentation crate (`cancel`) calls this file (`do_cancel`). If the agent has a task, it
+//!    takes the task's queue lock, so that each turn is either waiting or running. It saves with each turn why it is
+//!    stopped, unless a reason is saved already ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). Then
+//!    it wakes the agent's task and signals the running turn (`save_and_signal_stop`; `TaskHandle::cancel` in
+//!    `task_handle.rs`). The client gets 202 after this step and step 9.
 //! 2. A queued turn keeps its place in the queue. When it reaches the head of the queue, `agent_task.rs` finds the
 //!    stop, and saves the turn's message and the result `cancelled` without starting the agent (`end_unstarted`).
 //! 3. A running turn: the loop in `pump.rs` (`carry`) sees that the turn's token is cancelled, and `pump/stop.rs` asks
-//!    the run to stop (`stop_as_told`, `ask_to_stop`). It asks again if that fails.
+//!    the run to stop (`stop_as_told`, `ask_to_stop`). It asks again if that fails. Four kinds of turns have no pump,
+//!    or no process:
+//!    * a turn that is saved, but whose agent has not started: `agent_task.rs` does not start it (`start_run`, `end`);
+//!    * a copy: `agent_task/replay.rs` (`wait_for`) stops playing;
+//!    * an agent whose type is no longer configured: `agent_task/unknown_type.rs` ends its run;
+//!    * a proxied agent: `proxy.rs` of the runner crate closes the connection.
 //! 4. `process/run.rs` writes the command into the FIFO `control` (`cancel`; `process/run/tell.rs`).
 //! 5. `supervisor/supervise.rs` receives it (`wait`), and signals the agent (`stop_politely`): SIGINT if configured,
 //!    then SIGTERM. If the agent speaks a protocol, its `converse` process gets the signals: `converse/exchange.rs`
-//!    (`cancel`) settles the open requests and sends the protocol's own cancel to the program, and `converse/force.rs`
-//!    ends a program that does not end by itself.
-//! 6. The supervisor stops all descendants and kills them until none is left (`supervisor/sweep.rs`), copies the rest
-//!    of the output (`finish_output`), and records the end in `exit.json` (`tell`).
+//!    (`cancel`) settles the open requests and sends the protocol's own cancel to the program. SIGTERM also goes on to
+//!    the program (`converse/program.rs`, `signal`). `converse/force.rs` acts only on a program that was idle (step 9)
+//!    or has closed its output; step 6 ends any other.
+//! 6. The supervisor sends SIGTERM to what an ended agent left behind, then stops and kills all descendants until none
+//!    is left or the time is up (`supervisor/sweep.rs`). It copies the rest of the output (`finish_output`), and
+//!    records the end in `exit.json` (`record_end`), with the number of processes that are left.
 //! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`wait_or_force_end`, at the time
 //!    `force_at`). If the supervisor is dead, it kills what is left of the run (`lost`).
 //! 8. `process/run.rs` (`next`, `ended`) returns the rest of the spool, and then the end. The loop in `pump.rs` calls
 //!    `pump/finish.rs` (`finish`). `verdict.rs` decides about the outcome: a successful result of the agent still
-//!    counts. The result is an event like any other (`recorder/turn_end.rs`). After it is saved, the run folder is
-//!    removed (`leave`).
+//!    counts. The result is an event like any other (`recorder/turn_end.rs`). After it is saved, `pump.rs`
+//!    (`after_save`) announces it (`announce.rs`), and the run folder is removed (`leave`).
 //! 9. A process that is idle between two turns never reaches the pump: `dismiss`, at the end of `do_cancel`, lets
 //!    `process/idle_processes.rs` stop it by steps 4 to 7 and remove its run folder.
 //!
@@ -54,8 +61,9 @@ pub(super) enum Wake {
 
 impl AgentService {
     /// Cancels the running turn and the waiting turns. Returns when that is saved and a process that is idle between
-    /// two turns has ended. The journal shows the ends of the turns. A repeated cancel, or the cancel of an agent
-    /// that has ended, changes nothing.
+    /// two turns has ended. If the turn has just ended, the pump ends its process, perhaps after this returns. The
+    /// journal shows the ends of the turns. A repeated cancel, or the cancel of an agent that has ended, changes
+    /// nothing.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -111,38 +119,14 @@ impl AgentService {
 
     async fn do_cancel_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
-        let agents = &self.core.outside.agents;
-        let save = async || {
-            let open = agents.open_turns(id).await?;
-            let Some(turn) = open.iter().find(|turn| turn.number == number) else {
-                return Ok(Wake::Nobody);
-            };
-            agents.stop_turn(id, number, StopReason::Cancelled).await?;
-            Ok(if turn.state == TurnState::Running { Wake::TaskAndRun } else { Wake::Task })
-        };
-        self.save_and_signal_stop(&agent, save).await?;
+        self.stop_turn(&agent, number, |_| true).await?;
         Ok(())
     }
 
     async fn do_withdraw_turn(&self, id: AgentId, number: TurnNumber) -> Result<(), Refusal> {
         let agent = self.get(id).await?;
-        let agents = &self.core.outside.agents;
-        let save = async || {
-            let state = async || {
-                let open = agents.open_turns(id).await?;
-                Ok::<_, StoreError>(open.iter().find(|turn| turn.number == number).map(|turn| turn.state))
-            };
-            let waits = |state| state == Some(TurnState::Queued) || is_planted(Bug::WithdrawsWhatRuns);
-            if !waits(state().await?) {
-                return Ok(Wake::Nobody);
-            }
-            agents.stop_turn(id, number, StopReason::Cancelled).await?;
-            // An agent without a task has no lock that keeps its turns in the queue, and its task may have begun
-            // meanwhile.
-            let has_begun = state().await? == Some(TurnState::Running);
-            Ok(if has_begun { Wake::TaskAndRun } else { Wake::Task })
-        };
-        if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {
+        let waits = |state| state == TurnState::Queued || is_planted(Bug::WithdrawsWhatRuns);
+        if self.stop_turn(&agent, number, waits).await? == Wake::Nobody {
             return Err(match self.turn(id, number).await? {
                 Some(_) => Refusal::TurnStarted(number),
                 None => Refusal::TurnUnknown(number),
@@ -151,6 +135,39 @@ impl AgentService {
         // The turn before it still runs. Nothing else announces that the queue has become shorter.
         self.core.tell_status(id, agent.status, self.core.now());
         Ok(())
+    }
+
+    /// Stops one open turn whose state `may_stop` accepts. Returns [`Wake::Nobody`] if there is no such turn.
+    async fn stop_turn(
+        &self,
+        agent: &Agent,
+        number: TurnNumber,
+        may_stop: impl Fn(TurnState) -> bool,
+    ) -> Result<Wake, Refusal> {
+        let agents = &self.core.outside.agents;
+        let state = async || {
+            let open = agents.open_turns(agent.id).await?;
+            Ok::<_, StoreError>(open.iter().find(|turn| turn.number == number).map(|turn| turn.state))
+        };
+        let save = async || {
+            if !state().await?.is_some_and(&may_stop) {
+                return Ok(Wake::Nobody);
+            }
+            agents.stop_turn(agent.id, number, StopReason::Cancelled).await?;
+            Ok(Wake::Task)
+        };
+        let wake = self.save_and_signal_stop(agent, save).await?;
+        // A task that has begun meanwhile may have read the turn before the stop was saved. It holds its queue lock
+        // until the turn is saved as running, so the state is read under that lock.
+        if wake == Wake::Task
+            && let Some(handle) = self.core.task_handle(agent.id)
+        {
+            let _queue = self.core.lock_queue(&handle).await?;
+            if state().await? == Some(TurnState::Running) {
+                handle.cancel();
+            }
+        }
+        Ok(wake)
     }
 
     async fn do_cancel(&self, id: AgentId) -> Result<(), Refusal> {
@@ -169,8 +186,8 @@ impl AgentService {
         Ok(())
     }
 
-    /// Saves a stop, makes sure that a task carries it out, and notifies the running turn. No turn leaves the queue
-    /// meanwhile, so each turn is found either waiting or running. Returns who was woken.
+    /// Saves a stop, makes sure that a task carries it out, and notifies the running turn. While the agent has a task,
+    /// its queue lock keeps each turn waiting or running. Returns who was woken.
     pub(super) async fn save_and_signal_stop(
         &self,
         agent: &Agent,

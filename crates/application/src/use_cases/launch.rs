@@ -43,7 +43,8 @@ impl AgentService {
     /// Saves a new agent and starts it.
     ///
     /// # Errors
-    /// [`Refusal`] if it was not launched. Nothing is left of it then.
+    /// [`Refusal`] if it was not launched; nothing is left of it then. With [`StoreError::OutcomeUnknown`] it may have
+    /// been saved: then it runs.
     pub async fn launch(&self, launch: Launch) -> Result<LaunchOutcome, Refusal> {
         self.launch_once(launch, KeyLife::UntilForgotten).await
     }
@@ -86,7 +87,7 @@ impl AgentService {
             Ok(Created::New) => {}
             Ok(Created::Again(id) | Created::ChatTaken(id)) => return self.launched_again(id).await,
             Ok(Created::KeyReused) => return Err(Refusal::KeyReused),
-            Err(error) => return Err(self.refused(&agent, error)),
+            Err(error) => return Err(self.refused_or_unknown(&agent, error)),
         }
         self.ensure_task(&agent);
         // From here on, the agent's task counts as waiting.
@@ -110,7 +111,7 @@ impl AgentService {
     /// The outcome of a repeated launch.
     async fn launched_again(&self, id: AgentId) -> Result<LaunchOutcome, Refusal> {
         let agent = self.get(id).await?;
-        self.ensure_known_runs(&agent);
+        self.ensure_task_if_saved(&agent);
         Ok(LaunchOutcome { agent, again: true })
     }
 }

@@ -94,7 +94,7 @@ impl AgentService {
             Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
             Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
             Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
-            Err(error) => Err(self.refused(&agent, error)),
+            Err(error) => Err(self.refused_or_unknown(&agent, error)),
         }
     }
 

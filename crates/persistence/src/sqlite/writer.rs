@@ -1,6 +1,6 @@
 //! The one thread that writes.
 //!
-//! It commits everything in its queue in one transaction. A single token is committed at once; a flood is committed
+//! It commits the next group of its queue in one transaction. A single token is committed at once; a flood is committed
 //! in groups, in turns with the small writes of others. A caller gets `Ok` only when its transaction is known to be
 //! durable.
 

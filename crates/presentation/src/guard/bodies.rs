@@ -1,4 +1,5 @@
-//! Request bodies that no handler reads to the end. They must not keep a connection open.
+//! Request bodies that no handler reads to the end: they must not keep a connection open. Also the reader of a
+//! WebSocket's bytes (`SocketReader`), and the body of a response (`Outgoing`).
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;

@@ -12,11 +12,12 @@ use crate::vocabularies::native::dto::permission::{PermissionBody, PermissionSta
 /// Answer a permission request
 ///
 /// An agent that needs permission emits the event `permission_request` and waits. Only the first answer counts. The
-/// response is sent after the agent has accepted the answer and the answer is saved.
+/// response is sent after this answer has settled the request and that is saved, or with 202 after
+/// `limits.answer_timeout_s`.
 #[utoipa::path(post, path = "/api/agents/{id}/permissions/{requestId}", tag = "agents", request_body = PermissionBody,
     params(("id" = String, Path), ("requestId" = String, Path, description = "The `requestId` of the permission request")),
-    responses((status = 200, body = PermissionStateDto, description = "The answer was accepted"),
-        (status = 202, body = PermissionStateDto, description = "The agent has not accepted the answer yet")))]
+    responses((status = 200, body = PermissionStateDto, description = "The answer has settled the request"),
+        (status = 202, body = PermissionStateDto, description = "The answer has not settled the request yet")))]
 pub(crate) async fn permission(
     api: web::Data<Api>,
     path: web::Path<(String, String)>,
@@ -26,7 +27,7 @@ pub(crate) async fn permission(
     let (id, request_id) = path.into_inner();
     let id = query::agent_id(&id)?;
     let body = query::body(&request, payload, api.config()).await?;
-    let answer = dto::permission::permission(request_id, &body, api.config().json_depth)?;
+    let answer = dto::permission::answer(request_id, &body, api.config().json_depth)?;
     let outcome = api.service().answer(id, answer.clone()).await?;
     let mut response = match outcome {
         AnswerOutcome::Settled => HttpResponse::Ok(),

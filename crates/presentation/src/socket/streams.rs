@@ -89,7 +89,8 @@ impl Streams {
 async fn poll_all(shared: Rc<Shared>) {
     let waker = Waker::from(Arc::clone(&shared.wake_up));
     let mut streams = FuturesUnordered::new();
-    // It never ends. After a poll of all its futures, `FuturesUnordered` would wake this task once more.
+    // `FuturesUnordered` wakes its own task if it has polled as many futures as it holds. With one more, which never
+    // wakes, that does not happen.
     streams.push(pending().boxed_local());
     poll_fn(|cx| {
         shared.wake_up.task.register(cx.waker());
@@ -107,7 +108,7 @@ async fn pass_on(wake_up: Arc<WakeUp>) {
         wake_up.told.notified().await;
         // Tasks that are ready run first. They may announce more tokens, for other streams of the same worker.
         yield_now().await;
-        // Not before it is woken: a stream that is marked after this needs another wake-up.
+        // Cleared only after this task has woken. A stream that is marked later asks for another wake-up.
         wake_up.asked.swap(false, Ordering::AcqRel);
         wake_up.task.wake();
     }

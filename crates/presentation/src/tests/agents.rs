@@ -201,6 +201,23 @@ async fn a_ticket_opens_a_stream_once() {
 }
 
 #[actix_web::test]
+async fn the_document_allows_each_path_that_a_ticket_can_have() {
+    let harness = Harness::new();
+    let document = harness.get("/openapi.json").await.json();
+    let path = &document["components"]["schemas"]["TicketRequest"]["properties"]["path"];
+    let pattern = path["pattern"].as_str().unwrap();
+    let alternatives = pattern.strip_prefix("^(").and_then(|rest| rest.strip_suffix(")$")).unwrap();
+    let id = harness.launch_to_end("hi").await;
+    let allowed = alternatives.replace("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", &id);
+    let paths = ["/ws".to_owned(), "/api/chat".to_owned(), format!("/api/agents/{id}/events")];
+    assert_eq!(allowed.split('|').collect::<Vec<_>>(), paths);
+    for path in paths {
+        let made = harness.post("/api/tickets", &format!(r#"{{"path":"{path}"}}"#)).await;
+        assert_eq!(made.status, 201, "{path}");
+    }
+}
+
+#[actix_web::test]
 async fn the_document_describes_every_route_and_its_problems() {
     let harness = Harness::new();
     let document = harness.get("/openapi.json").await.json();

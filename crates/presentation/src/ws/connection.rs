@@ -105,7 +105,7 @@ impl Connection {
             if self.closed {
                 return None;
             }
-            match self.wake().await {
+            match self.next_wake().await {
                 Wake::Closing => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
                 // Boxed: otherwise, the connection would hold the memory of this future for its whole life.
                 Wake::Message(message) => Box::pin(self.message(message)).await,
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    async fn wake(&mut self) -> Wake {
+    async fn next_wake(&mut self) -> Wake {
         // Nearly every wake-up is for events.
         if self.told_bytes < TOLD_BYTES
             && !self.out.is_full()

@@ -60,12 +60,12 @@ impl Outbox {
         self.throttle.as_ref().is_some_and(Throttle::is_full)
     }
 
-    /// Sends a control frame, which is never delayed.
+    /// Queues a control frame, which is never delayed.
     pub(crate) fn control(&mut self, frame: Bytes) {
         self.ready.push_back(frame);
     }
 
-    /// Sends the frames of events.
+    /// Queues the frames of events.
     pub(crate) fn say(&mut self, words: Words) {
         match words {
             Words::Frames(frames) => self.push(frames),
@@ -81,7 +81,7 @@ impl Outbox {
         }
     }
 
-    /// Sends frames, after the text that waits.
+    /// Queues frames, after the text that waits.
     pub(crate) fn push(&mut self, frames: Bytes) {
         match &mut self.throttle {
             Some(throttle) if !throttle.is_empty() => {
@@ -94,7 +94,7 @@ impl Outbox {
         }
     }
 
-    /// Sends the output that is due.
+    /// Queues the output that is due.
     pub(crate) fn let_out(&mut self) {
         let now = Instant::now();
         if let Some(throttle) = self.throttle.as_mut().filter(|it| it.due().is_some_and(|due| due <= now)) {
@@ -108,7 +108,7 @@ impl Outbox {
         }
     }
 
-    /// Sends all waiting output, before the connection closes.
+    /// Queues all waiting output, before the connection closes.
     pub(crate) fn let_all_out(&mut self) {
         self.let_all_through();
         self.flush();
@@ -121,7 +121,7 @@ impl Outbox {
         }
     }
 
-    /// Sends frames, or collects them.
+    /// Queues frames, or collects them.
     fn collect(&mut self, frames: Bytes) {
         if frames.is_empty() {
             return;
@@ -138,7 +138,7 @@ impl Outbox {
         }
     }
 
-    /// Sends the collected frames as one batch.
+    /// Queues the collected frames as one batch.
     fn flush(&mut self) {
         self.due = None;
         self.batch_bytes = 0;

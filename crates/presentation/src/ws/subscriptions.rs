@@ -18,7 +18,7 @@ pub(crate) struct Subscriptions {
 
 struct Subscription {
     teller: Teller,
-    /// The sequence number up to which events were sent.
+    /// The sequence number up to which events were passed to the connection.
     given: u64,
     /// When the agent was deleted. The client receives this after the agent's last event.
     deleted: Option<Timestamp>,
@@ -67,7 +67,8 @@ impl Told {
 impl Default for Subscriptions {
     fn default() -> Self {
         let waiting = FuturesUnordered::new();
-        // It never ends. After a poll of all its futures, `FuturesUnordered` would wake this connection once more.
+        // `FuturesUnordered` wakes its own task if it has polled as many futures as it holds. With one more, which
+        // never wakes, that does not happen.
         let (_, registration) = AbortHandle::new_pair();
         waiting.push(Abortable::new(pending().boxed(), registration));
         Self { waiting, known: BTreeMap::new() }
@@ -92,7 +93,7 @@ impl Subscriptions {
     pub(crate) fn insert(&mut self, follower: Follower, teller: Teller) {
         let (agent, given) = (follower.agent(), follower.cursor().max(teller.after()).0);
         let deleted = self.remove(agent);
-        let abort = self.wait(follower);
+        let abort = self.push(follower);
         self.known.insert(agent, Subscription { teller, given, deleted, abort });
     }
 
@@ -109,12 +110,13 @@ impl Subscriptions {
         followed.map(|subscription| subscription.deleted = Some(at)).is_some()
     }
 
-    /// For each agent, the sequence number up to which its events were sent.
+    /// For each agent, the sequence number up to which its events were passed to the connection.
     pub(crate) fn heads(&self) -> BTreeMap<AgentId, u64> {
         self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
     }
 
-    /// The next update about one of the agents. Pending forever if none is followed.
+    /// The next update about one of the agents. Pending forever if none is followed. `Connection::next_wake`
+    /// (`connection.rs`) polls it.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
         loop {
             match ready!(self.waiting.poll_next_unpin(cx)) {
@@ -136,7 +138,7 @@ impl Subscriptions {
                 let subscription = self.known.get_mut(&agent)?;
                 subscription.given = given.max(subscription.given);
                 let words = subscription.teller.tell(&page);
-                let abort = self.wait(follower);
+                let abort = self.push(follower);
                 self.known.get_mut(&agent)?.abort = abort;
                 Some(Told::Words(words))
             }
@@ -151,7 +153,8 @@ impl Subscriptions {
         }
     }
 
-    fn wait(&mut self, mut follower: Follower) -> AbortHandle {
+    /// Adds the wait for the follower's next page.
+    fn push(&mut self, mut follower: Follower) -> AbortHandle {
         let waited = async move {
             let next = follower.next().await;
             Waited { follower, next }

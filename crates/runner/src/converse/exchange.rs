@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 
 use bytes::Bytes;
 use rustix::process::Signal;
@@ -20,18 +19,14 @@ use super::idle::{AfterTurn, IdleTime};
 use super::inbox::Inbox;
 use super::pending_requests::{PendingRequests, Settled};
 use super::printed::Printer;
-use super::program::{Deed, Output, Program};
+use super::program::{Deed, Output, Program, exit_code};
 use super::protocols::conversation_in;
 use crate::deadline::passed;
 use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
 
-/// Added to the number of the signal that has ended a program, as shells do.
-const SIGNALLED: i32 = 128;
 /// The default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
-/// The exit code if it is not known how the program has ended.
-const UNKNOWN: u8 = 1;
 
 /// Runs the program and returns its exit code.
 pub(super) fn run(
@@ -41,8 +36,8 @@ pub(super) fn run(
     program: &[OsString],
 ) -> io::Result<u8> {
     let limits = opening.limits;
-    let idle = IdleTime::new(folder.clone(), opening.turn, limits.rest_ms);
-    // This opens the agent's folder. It must happen before the program starts, because the program could replace the
+    let idle = IdleTime::new(folder.clone(), opening.run, limits.rest_ms);
+    // For ACP this opens the agent's folder, so it must happen before the program starts: the program could replace the
     // folder.
     let mut conversation = conversation_in(protocol, opening);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
@@ -111,7 +106,7 @@ impl<'a> Exchange<'a> {
     }
 
     async fn run(&mut self, conversation: &mut dyn Conversation) -> io::Result<u8> {
-        self.tell(conversation, |conversation, out| conversation.open(out))?;
+        self.converse_with(conversation, |conversation, out| conversation.open(out))?;
         let status = loop {
             match self.next().await? {
                 Happening::Program(Deed::Printed) => {
@@ -123,6 +118,8 @@ impl<'a> Exchange<'a> {
                 Happening::Messages => self.read_messages(conversation)?,
                 Happening::Interrupt => self.cancel(conversation)?,
                 Happening::Terminate => {
+                    // If SIGINT came before, the program gets the protocol's cancel twice, and both mean the same. It
+                    // may get the signal before the cancel, which is only queued here.
                     self.cancel(conversation)?;
                     self.program.signal(Signal::TERM);
                 }
@@ -149,8 +146,7 @@ impl<'a> Exchange<'a> {
         self.close_input()?;
         self.drain(conversation)?;
         self.printer.finish()?;
-        let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
-        Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN))
+        Ok(exit_code(status))
     }
 
     async fn next(&mut self) -> io::Result<Happening> {
@@ -231,16 +227,19 @@ impl<'a> Exchange<'a> {
         while let Some(settled) = self.requests.take_cancelled() {
             self.settle(settled, conversation)?;
         }
-        self.tell(conversation, |conversation, out| conversation.cancel(out))
+        self.converse_with(conversation, |conversation, out| conversation.cancel(out))
     }
 
+    /// Settles a request. The added line comes first: whatever the program prints about the decision comes after it in
+    /// the spool.
     fn settle(&mut self, settled: Settled, conversation: &mut dyn Conversation) -> io::Result<()> {
         let Settled { key, choice, line } = settled;
         self.printer.added(&line)?;
-        self.tell(conversation, |conversation, out| conversation.answer(&key, &choice, out))
+        self.converse_with(conversation, |conversation, out| conversation.answer(&key, &choice, out))
     }
 
-    fn tell(
+    /// Lets the conversation act, and carries out what it wants.
+    fn converse_with(
         &mut self,
         conversation: &mut dyn Conversation,
         what: impl FnOnce(&mut dyn Conversation, &mut Outbox),
@@ -267,7 +266,7 @@ impl<'a> Exchange<'a> {
                 self.printer.added(&line)?;
             }
         }
-        if self.limits.unread_bytes < self.program.tell(&to_program) {
+        if self.limits.unread_bytes < self.program.queue_input(&to_program) {
             let text =
                 "the agent does not read its input: more bytes than limits.unread_bytes allows are waiting"
                     .to_owned();
@@ -296,7 +295,7 @@ impl<'a> Exchange<'a> {
     /// The turn has ended. Unless it is being cancelled, the program becomes idle and waits for a further turn.
     fn begin_idle_if_due(&mut self) -> io::Result<()> {
         // In the middle of a line the program has more to say. While it waits for an answer, it is still working.
-        let has_said_all = self.printer.is_between_lines() && self.requests.next_deadline().is_none();
+        let has_said_all = self.printer.is_between_lines() && self.requests.is_empty();
         let may_be_idle = has_said_all && !self.requests.is_cancelled() && self.program.can_be_told();
         match self.idle.begin_if_due(Instant::now(), may_be_idle) {
             Some(AfterTurn::Idle) => self.printer.added(&AddedLine::Idle {}),
@@ -320,8 +319,8 @@ impl<'a> Exchange<'a> {
         self.has_further = false;
         let Some(further) = self.idle.take_further()? else { return Ok(()) };
         self.printer.added(&AddedLine::Further { turn: further.run })?;
-        self.requests.begin_turn(further.run);
-        self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
+        self.requests.begin_run(further.run);
+        self.converse_with(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
     }
 
     /// Reads what the program has written by now, up to the capacity of a pipe: other processes may write to it
@@ -337,7 +336,8 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Closes the program's input. The program can receive no more answers, so its permission requests are closed too.
+    /// Closes the program's input, and ends the communication ([`Exchange::end`]). The program can receive no more
+    /// answers, so its permission requests are closed too.
     fn close_input(&mut self) -> io::Result<()> {
         self.program.close_input();
         self.end();

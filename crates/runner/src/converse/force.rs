@@ -1,4 +1,4 @@
-//! Ends a program that does not end by itself.
+//! Ends a program that was idle or has closed its output, and does not end by itself.
 
 use std::array::IntoIter;
 use std::time::Duration;

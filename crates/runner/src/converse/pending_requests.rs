@@ -17,7 +17,8 @@ use crate::run_folder::{Answer, Opening, Unanswered};
 pub(super) struct PendingRequests<'a> {
     /// Tells clients when a request was sent. Deadlines do not depend on it.
     clock: &'a dyn IClock,
-    turn: u64,
+    /// The number of the run, with which the ids of its requests begin.
+    run: u64,
     asked: u64,
     open: BTreeMap<String, Open>,
     timeout: Duration,
@@ -51,7 +52,7 @@ impl<'a> PendingRequests<'a> {
     pub(super) fn new(opening: &Opening, clock: &'a dyn IClock) -> Self {
         Self {
             clock,
-            turn: opening.turn,
+            run: opening.run,
             asked: 0,
             open: BTreeMap::new(),
             timeout: Duration::from_millis(opening.limits.permission_timeout_ms),
@@ -68,7 +69,7 @@ impl<'a> PendingRequests<'a> {
     /// cancelled or if the program can receive no answers, it settles the request at once.
     pub(super) fn ask(&mut self, request: NewRequest, now: Instant) -> (AddedLine, Option<Settled>) {
         self.asked += 1;
-        let request_id = format!("{}-{}", self.turn, self.asked);
+        let request_id = format!("{}-{}", self.run, self.asked);
         let NewRequest { key, tool_call_id, tool_name, input, options, accepts } = request;
         let full = self.open_max <= self.open.len();
         let until = now.checked_add(self.timeout).unwrap_or(now);
@@ -119,9 +120,9 @@ impl<'a> PendingRequests<'a> {
         self.settle(&request, Choice::Dismissed, ResolvedBy::Agent).map(|settled| settled.line)
     }
 
-    /// Further requests belong to this turn.
-    pub(super) fn begin_turn(&mut self, turn: u64) {
-        (self.turn, self.asked) = (turn, 0);
+    /// Further requests belong to this run.
+    pub(super) fn begin_run(&mut self, run: u64) {
+        (self.run, self.asked) = (run, 0);
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -139,6 +140,11 @@ impl<'a> PendingRequests<'a> {
         let open: Vec<_> = self.open.keys().cloned().collect();
         let settled = open.iter().filter_map(|id| self.settle(id, Choice::Dismissed, ResolvedBy::Agent));
         settled.map(|settled| settled.line).collect()
+    }
+
+    /// Whether no request is open.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open.is_empty()
     }
 
     pub(super) fn next_deadline(&self) -> Option<Instant> {

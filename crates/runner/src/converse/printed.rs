@@ -15,7 +15,7 @@ pub(super) struct Printer<W> {
     held: Vec<u8>,
     /// Whether the program is in the middle of a line.
     in_line: bool,
-    /// Own lines that wait for the end of the program's line.
+    /// Added lines that wait for the end of the program's line.
     waiting: Vec<u8>,
 }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -11,6 +12,11 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStdin, Command};
 
 use crate::run_folder::{RunFolder, THIS_PROGRAM};
+
+/// Added to the number of the signal that has ended a program, as shells do.
+const SIGNALLED: i32 = 128;
+/// The exit code if it is not known how the program has ended.
+const UNKNOWN: u8 = 1;
 
 /// The program, and the input that it has not taken yet.
 pub(super) struct Program {
@@ -47,6 +53,7 @@ impl Program {
     pub(super) fn start(folder: &RunFolder, program: &[OsString]) -> io::Result<Self> {
         let mut child = Command::new(THIS_PROGRAM)
             .arg0("tokenrail")
+            // The command line names the protocol next, which this stage does not use.
             .args(["converse", "--exec-for", &std::process::id().to_string(), "-"])
             .arg(folder.path())
             .arg("--")
@@ -68,7 +75,7 @@ impl Program {
         })
     }
 
-    /// Waits until the program does something. The future may be dropped at any await.
+    /// Writes the queued input, and waits until the program does something. The future may be dropped at any await.
     pub(super) async fn deed(&mut self) -> io::Result<Deed> {
         let Self { child, input, unsent, output, .. } = self;
         tokio::select! {
@@ -96,8 +103,8 @@ impl Program {
         }
     }
 
-    /// Adds input for the program. Returns how many bytes the program has not taken yet.
-    pub(super) fn tell(&mut self, bytes: &[u8]) -> usize {
+    /// Queues input for the program. [`Program::deed`] writes it. Returns how many bytes the program has not taken yet.
+    pub(super) fn queue_input(&mut self, bytes: &[u8]) -> usize {
         self.unsent.extend_from_slice(bytes);
         self.unsent.len()
     }
@@ -124,6 +131,12 @@ impl Program {
         // The program may just have ended.
         let _ = kill_process_group(self.group, signal);
     }
+}
+
+/// The exit code of the `converse` process whose program has ended like this.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN)
 }
 
 /// Writes input to the program. Returns how many bytes it has taken; `None` if it will never take input again.

@@ -6,6 +6,7 @@ use super::codex::CodexConversation;
 use super::conversation::Conversation;
 use crate::run_folder::{Opening, Protocol};
 
+/// The conversation in this protocol. For ACP this opens the agent's folder.
 pub(super) fn conversation_in(protocol: Protocol, opening: Opening) -> Box<dyn Conversation> {
     match protocol {
         Protocol::Acp => Box::new(AcpConversation::new(opening)),

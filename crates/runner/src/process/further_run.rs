@@ -15,22 +15,22 @@ use super::run::{ProcessRun, is_line, is_unread};
 use crate::run_folder::{ConverseMessage, FurtherRun, RunFolder, blocking};
 
 /// How long the `converse` process may take to begin a further turn. Its answer is one line.
-const ASK_PATIENCE: Duration = Duration::from_secs(5);
+const FURTHER_PATIENCE: Duration = Duration::from_secs(5);
 
 impl ProcessRun {
     /// Starts a further turn in an idle process. Returns the run of that turn, of which nothing has been read. `None`
     /// if the process ended before it got the prompt. A process that does not react is ended.
-    pub(super) async fn ask(mut self, turn: TurnNumber, prompt: String) -> Result<Option<Self>, RunnerError> {
+    pub(super) async fn ask(mut self, run: TurnNumber, prompt: String) -> Result<Option<Self>, RunnerError> {
         let folder = self.folder().clone();
-        let (turn, behind) = (turn.0.into(), self.begins());
+        let (run, behind) = (run.0.into(), self.begins());
         let written = blocking(move || {
-            let further = FurtherRun { run: turn, prompt, behind, stderr_begins: folder.stderr_bytes()? };
+            let further = FurtherRun { run, prompt, behind, stderr_begins: folder.stderr_bytes()? };
             folder.write(RunFolder::FURTHER, &further)?;
             Ok(further)
         });
         let told = async {
             let further = written.await?;
-            match self.tell(&ConverseMessage::Further { further: turn }).await {
+            match self.tell(&ConverseMessage::Further { further: run }).await {
                 // The `converse` process has ended. What is left to read is the end of the run.
                 Err(error) if is_unread(&error) => Ok(further),
                 told => told.map(|()| further),
@@ -48,7 +48,7 @@ impl ProcessRun {
     /// Waits until the process has begun the further turn, and returns the run of that turn. The server may have been
     /// restarted since it wrote `further.json`. `None` if the process never got the prompt. The process is ended then.
     pub(super) async fn when_asked(mut self, further: &FurtherRun) -> Result<Option<Self>, RunnerError> {
-        let asked = match timeout(ASK_PATIENCE, self.until_asked(further.run)).await {
+        let asked = match timeout(FURTHER_PATIENCE, self.until_asked(further.run)).await {
             Ok(asked) => asked,
             Err(_) => match self.cancel().await {
                 Ok(()) => self.until_asked(further.run).await,
@@ -70,8 +70,8 @@ impl ProcessRun {
 
     /// Waits until the spool says that the program got the prompt. Returns where that line begins. `None` if the
     /// process ended before.
-    async fn until_asked(&mut self, turn: u64) -> Result<Option<u64>, RunnerError> {
-        let asked = serde_json::to_vec(&AddedLine::Further { turn }).map_err(io::Error::from)?;
+    async fn until_asked(&mut self, run: u64) -> Result<Option<u64>, RunnerError> {
+        let asked = serde_json::to_vec(&AddedLine::Further { turn: run }).map_err(io::Error::from)?;
         loop {
             match self.next().await? {
                 RunOutput::Lines(lines) => {

@@ -44,7 +44,7 @@ struct Agents {
 /// An idle process. The entry stays until its process has been taken or has ended, because two processes must not use
 /// one session of the agent program at the same time.
 struct Entry {
-    kind: Kind,
+    settings: StartSettings,
     /// The number of this entry. The oldest has the smallest.
     came: u64,
     /// Takes the run back. If this is `None` or is dropped, the process is ended.
@@ -54,13 +54,13 @@ struct Entry {
 
 /// The settings that a process was started with. A turn with other settings needs another process.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kind {
+pub(super) struct StartSettings {
     model: Option<String>,
     cwd: PathBuf,
     options: Option<JsonText>,
 }
 
-impl From<&TurnOrder> for Kind {
+impl From<&TurnOrder> for StartSettings {
     fn from(order: &TurnOrder) -> Self {
         let TurnOrder { model, cwd, options, .. } = order.clone();
         Self { model, cwd, options }
@@ -80,7 +80,7 @@ pub(super) struct Home {
     pub(super) idle: IdleProcesses,
     pub(super) watcher: RunWatcher,
     pub(super) agent: AgentId,
-    pub(super) kind: Kind,
+    pub(super) settings: StartSettings,
 }
 
 impl ReusableRun {
@@ -101,7 +101,7 @@ impl ReusableRun {
             }
         };
         let is_worth_it = home.keeps && !next.keeps_spool() && !next.fills_disk();
-        home.idle.keep(home.agent, home.kind.clone(), next, is_worth_it);
+        home.idle.keep(home.agent, home.settings.clone(), next, is_worth_it);
         Ok(())
     }
 }
@@ -144,7 +144,7 @@ impl IdleProcesses {
 
     /// Keeps an idle process until it is taken or ends by itself. If it is not worth it, it is ended. If there are too
     /// many, the one that has been idle longest is ended.
-    pub(super) fn keep(&self, agent: AgentId, kind: Kind, run: ProcessRun, is_worth_it: bool) {
+    pub(super) fn keep(&self, agent: AgentId, settings: StartSettings, run: ProcessRun, is_worth_it: bool) {
         let (claim, claimed) = oneshot::channel();
         let gone = CancellationToken::new();
         let mut agents = self.lock();
@@ -157,7 +157,7 @@ impl IdleProcesses {
             drop(is_gone);
         });
         let claim = Some(claim).filter(|_| is_worth_it);
-        agents.entries.insert(agent, Entry { kind, came, claim, gone });
+        agents.entries.insert(agent, Entry { settings, came, claim, gone });
         let waiting = agents.entries.values_mut().filter(|entry| entry.claim.is_some());
         if self.most < waiting.count() {
             let waiting = agents.entries.values_mut().filter(|entry| entry.claim.is_some());
@@ -180,7 +180,7 @@ impl IdleProcesses {
         let (claim, gone) = {
             let mut agents = self.lock();
             let entry = agents.entries.get_mut(&order.agent)?;
-            let fits = entry.kind == Kind::from(order);
+            let fits = entry.settings == StartSettings::from(order);
             (entry.claim.take().filter(|_| fits), entry.gone.clone())
         };
         if let Some(claim) = claim {

@@ -179,7 +179,8 @@ impl ProcessRun {
         }
     }
 
-    /// Takes the next complete lines from the framer.
+    /// Takes the next complete lines from the framer, up to the line with which the process becomes idle. A line that
+    /// is too long to be returned whole makes the run keep its spool.
     fn lines(&mut self) -> Vec<OutputLine> {
         let mut lines = Vec::new();
         while lines.len() < self.limits.output_lines
@@ -274,7 +275,7 @@ impl IAgentRun for ProcessRun {
                         RunOutput::Lines(lines)
                     });
                 }
-                // All processes end before the record is written, so one more look finds the last output.
+                // The output is complete before the record is written, so one more look finds the rest of it.
                 (Found::Exit(exit), _) => {
                     self.end = Some(self.ended(exit).await.map_err(RunnerError::Contact)?);
                 }

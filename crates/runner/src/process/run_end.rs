@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use tokenrail_domain::{AgentError, ErrorClass};
 use tokenrail_ports::{ExitStatus, RunEnd};
 
-use crate::run_folder::{ExecFailure, ExitRecord, OverLimit, RunFolder, RunLimit, Unkept};
+use crate::run_folder::{ExitRecord, OverLimit, RunFailure, RunFolder, RunLimit, Unkept};
 
 /// The supervisor's record, as the type of the port.
 pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
@@ -39,7 +39,7 @@ pub(super) fn run_end(exit: ExitRecord, stderr: String) -> RunEnd {
     RunEnd { status, stderr, reaped, error, disk_full, idle: false }
 }
 
-fn not_started(failure: &ExecFailure) -> AgentError {
+fn not_started(failure: &RunFailure) -> AgentError {
     let text = format!("the agent could not be started: {}", failure.text);
     if failure.disk_full {
         return AgentError { recoverable: true, ..process_error("storage_full", text) };
@@ -113,7 +113,7 @@ fn lose(exit: &mut ExitRecord, bytes: u64) {
     if bytes == 0 {
         return;
     }
-    let cause = || ExecFailure::from(&io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()));
+    let cause = || RunFailure::from(&io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error()));
     exit.unkept.get_or_insert_with(|| Unkept { bytes: 0, cause: cause() }).bytes += bytes;
 }
 
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn output_that_could_not_be_kept_is_told_with_its_size_and_its_cause() {
         let unkept =
-            |disk_full| Unkept { bytes: 70_000, cause: ExecFailure { text: "no room".into(), disk_full } };
+            |disk_full| Unkept { bytes: 70_000, cause: RunFailure { text: "no room".into(), disk_full } };
         for (disk_full, code, recoverable) in [(true, "storage_full", true), (false, "output_lost", false)] {
             let exit = ExitRecord { code: Some(0), unkept: Some(unkept(disk_full)), ..ExitRecord::default() };
             let end = run_end(exit, String::new());

@@ -33,7 +33,8 @@ const ASK_AGAIN: Duration = Duration::from_mins(10);
 /// Runs an agent that is a program on this machine, under a supervisor that outlives the server.
 ///
 /// A cancel sends the agent's process group an interrupt (if configured), then SIGTERM. After
-/// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left.
+/// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left, or
+/// until [`kill_grace_ms`](crate::ProcessLimits::kill_grace_ms) is over.
 ///
 /// If a line was too long to be returned whole, the spool is kept when the run is left: as the only file in
 /// `<run folder>.kept`, which stays until its agent is forgotten.
@@ -96,14 +97,14 @@ impl ProcessRunner {
             return None;
         }
         let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
-        Some(Home { keeps: true, idle, watcher, agent: order.agent, kind: order.into() })
+        Some(Home { keeps: true, idle, watcher, agent: order.agent, settings: order.into() })
     }
 
     /// The home of a process that was started before the server was restarted, perhaps with another configuration. It
     /// may become idle even if the configuration no longer allows that. Then it is ended.
     fn home_of_adopted(&self, order: &TurnOrder) -> Home {
         let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
-        Home { keeps: false, idle, watcher, agent: order.agent, kind: order.into() }
+        Home { keeps: false, idle, watcher, agent: order.agent, settings: order.into() }
     }
 
     /// Adopts a turn that runs in the process of an earlier turn.
@@ -294,7 +295,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         // If an argument names the model, the protocol need not.
         model: order.model.clone().filter(|_| config.model_args.is_empty()),
         cwd: order.cwd.to_str().ok_or_else(not_text)?.to_owned(),
-        turn: order.run.0.into(),
+        run: order.run.0.into(),
         limits: ConverseLimits {
             line_bytes,
             read_bytes,

@@ -42,6 +42,9 @@ impl Introduction {
 }
 
 /// Starts a supervisor, and waits until it has written its record. `None` if the run has ended without one.
+///
+/// It writes the record before it starts the agent. If the agent cannot be started, `exec.json` says why, and the end
+/// of the run reports it.
 pub(super) async fn start_supervisor(
     program: &SupervisorProgram,
     folder: &RunFolder,
@@ -54,11 +57,18 @@ pub(super) async fn start_supervisor(
         if let Some(small) = program.small_command(folder.path()) {
             match start(small, folder, watch, supervisors).await {
                 Ok(Start::Introduced(known)) => return Ok(known.supervisor()),
-                Ok(Start::Ended(status)) if !program.has_refused(status) => return Err(ended(status)),
-                Err(error) if !program.is_unusable(&error) => return Err(error),
-                // The small program has done nothing, so the server's own program can take over.
-                Ok(Start::Ended(_)) | Err(_) => {}
+                Ok(Start::Ended(status)) => {
+                    if !program.give_up_if_refused(status) {
+                        return Err(ended(status));
+                    }
+                }
+                Err(error) => {
+                    if !program.give_up_if_unusable(&error) {
+                        return Err(error);
+                    }
+                }
             }
+            // The small program has done nothing, so the server's own program can take over.
         }
         match start(program.own_command(folder.path()), folder, watch, supervisors).await? {
             Start::Introduced(known) => Ok(known.supervisor()),

@@ -5,7 +5,7 @@
 //! server, and their format may change with each version, so it must be built from the same sources.
 //!
 //! The server asks the small program for its sources once, when the server starts. An upgrade may replace the file
-//! later, so each start of a supervisor also names the required sources, and a program of other sources refuses.
+//! later, so each start of the small program also names the required sources, and a program of other sources refuses.
 
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
@@ -109,15 +109,16 @@ impl SupervisorProgram {
         Some(command)
     }
 
-    /// The command that supervises a run with the server's own program.
+    /// The command that supervises a run with the server's own program. It names no sources. If an upgrade has replaced
+    /// the file, another release supervises, and `run_folder/records.rs` keeps the names that both can read.
     pub(super) fn own_command(&self, run_folder: &Path) -> Command {
         let mut command = Command::new(&self.0.own);
         command.arg(SUPERVISE).arg(run_folder);
         command
     }
 
-    /// Whether the small program has refused a run. If so, it is not used any more.
-    pub(super) fn has_refused(&self, status: ExitStatus) -> bool {
+    /// Stops using the small program if it has refused a run. Returns whether it has.
+    pub(super) fn give_up_if_refused(&self, status: ExitStatus) -> bool {
         let refused = status.code() == Some(REFUSED.into());
         if refused {
             self.use_own(OwnBecause::Replaced(self.0.small.clone()));
@@ -125,8 +126,8 @@ impl SupervisorProgram {
         refused
     }
 
-    /// Whether the small program cannot be started because of its file. If so, it is not used any more.
-    pub(super) fn is_unusable(&self, error: &io::Error) -> bool {
+    /// Stops using the small program if it cannot be started because of its file. Returns whether that is so.
+    pub(super) fn give_up_if_unusable(&self, error: &io::Error) -> bool {
         use ErrorKind::{ExecutableFileBusy, NotFound, PermissionDenied};
         let no_program = rustix::io::Errno::NOEXEC.raw_os_error();
         let unusable = matches!(error.kind(), ExecutableFileBusy | NotFound | PermissionDenied)

@@ -36,8 +36,8 @@ use crate::run_folder::{Begun, RunFolder};
 /// The limits of a [`RunWatcher`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchLimits {
-    /// How long the watcher pauses after it has woken a run. It gathers what happens meanwhile, so that each run is
-    /// woken once and reads more at once.
+    /// How long the watcher pauses after it has woken a run that inotify reported. It gathers what happens meanwhile,
+    /// so that each run is woken once and reads more at once.
     pub run_gather: Duration,
     /// How often a run folder is checked if inotify does not watch it.
     pub run_poll: Duration,
@@ -228,7 +228,8 @@ impl Runs {
         poll.into_iter().chain(count).min()
     }
 
-    /// Wakes each run whose folder has changed. Returns whether there was one.
+    /// Wakes each run whose folder has changed, as inotify reports. Returns whether there was one. [`Polled::look`]
+    /// wakes the polled runs; this does so only if events were lost.
     fn wake(&self, gathered: &Gathered) -> bool {
         if gathered.lost {
             let polled = self.polled.iter().map(|polled| polled.waiting());
@@ -243,7 +244,8 @@ impl Runs {
 }
 
 impl FolderWatch {
-    /// Waits until something has changed since the last call: [`Runs::wake`], on the watcher's thread, ends the wait.
+    /// Waits until something has changed since the last call: [`Runs::wake`] or [`Polled::look`], on the watcher's
+    /// thread, ends the wait.
     /// `ProcessRun::wait_or_force_end` waits here. Changes are not counted: check, then wait, then check again.
     pub(super) async fn changed(&self) {
         self.changed.notified().await;

@@ -42,7 +42,8 @@ const EXIT_BYTES: usize = 4 << 10;
 impl RunFolder {
     pub(crate) const ORDER: &str = "order.json";
     pub(crate) const SUPERVISOR: &str = "supervisor.json";
-    pub(crate) const EXEC: &str = "exec.json";
+    /// Why the agent could not be started.
+    pub(crate) const EXEC_FAILURE: &str = "exec.json";
     pub(crate) const EXIT: &str = "exit.json";
     pub(crate) const SPOOL: &str = "stdout";
     /// The newest of the further runs in the process.

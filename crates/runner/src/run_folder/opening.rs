@@ -55,8 +55,10 @@ pub(crate) struct Opening {
     pub(crate) model: Option<String>,
     /// The working directory; absolute.
     pub(crate) cwd: String,
-    /// The ids of permission requests begin with it, so that they are unique among all turns of the agent.
-    pub(crate) turn: u64,
+    /// The number of the run. The ids of permission requests begin with it, so that they are unique among all turns of
+    /// the agent.
+    #[serde(rename = "turn")]
+    pub(crate) run: u64,
     pub(crate) limits: ConverseLimits,
     pub(crate) unanswered: Unanswered,
     /// Whether the program may request files in that folder.
@@ -111,5 +113,14 @@ mod tests {
     fn the_limits_are_written_with_the_names_of_earlier_releases() {
         let written = serde_json::to_value(ConverseLimits::for_tests()).unwrap();
         assert_eq!(written["question_timeout_ms"], 60_000, "{written}");
+    }
+
+    #[test]
+    fn the_run_is_read_under_the_name_of_earlier_releases() {
+        let opening = serde_json::json!({ "prompt": "a", "session": null, "model": null, "cwd": "/", "turn": 3,
+            "limits": ConverseLimits::for_tests(), "unanswered": "reject", "files": false });
+        let opening: Opening = serde_json::from_value(opening).unwrap();
+        assert_eq!(opening.run, 3);
+        assert_eq!(serde_json::to_value(&opening).unwrap()["turn"], 3);
     }
 }

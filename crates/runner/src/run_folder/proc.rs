@@ -47,6 +47,11 @@ impl Process {
         (!has_ended).then_some(Self { pid, parent, start_time })
     }
 
+    /// Whether this was its parent when the process was read.
+    pub(crate) fn is_child_of(&self, parent: Pid) -> bool {
+        self.parent == parent.as_raw_pid()
+    }
+
     /// The fields that never change while the process lives. Its parent can change.
     pub(crate) fn identity(&self) -> (Pid, u64) {
         (self.pid, self.start_time)

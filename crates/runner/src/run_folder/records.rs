@@ -60,7 +60,7 @@ pub(crate) struct ExitRecord {
     pub(crate) left: u32,
     pub(crate) cancelled: bool,
     /// Why the agent could not be started.
-    pub(crate) failure: Option<ExecFailure>,
+    pub(crate) failure: Option<RunFailure>,
     /// The error of a write to the run folder when the agent ended, if the disk was full.
     pub(crate) disk_full: Option<String>,
     /// The part of the agent's output that is missing from the spool, if any.
@@ -80,7 +80,7 @@ pub(crate) struct ExitRecord {
 pub(crate) struct Unkept {
     /// How many bytes of it had been printed when the run ended.
     pub(crate) bytes: u64,
-    pub(crate) cause: ExecFailure,
+    pub(crate) cause: RunFailure,
 }
 
 /// A run exceeded one of its limits.
@@ -101,14 +101,14 @@ pub(crate) enum RunLimit {
 
 /// Why the agent could not be started, or its output could not be saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ExecFailure {
+pub(crate) struct RunFailure {
     pub(crate) text: String,
     /// The disk was full. A later try may succeed.
     #[serde(default)]
     pub(crate) disk_full: bool,
 }
 
-impl From<&io::Error> for ExecFailure {
+impl From<&io::Error> for RunFailure {
     fn from(error: &io::Error) -> Self {
         Self { text: error.to_string(), disk_full: is_disk_full(error) }
     }

@@ -23,10 +23,10 @@ const FIRST_INHERITED: i32 = 3;
 pub fn supervisor_command() -> Option<ExitCode> {
     match &arguments()[..] {
         [command, folder] if command == SUPERVISE && !folder.as_encoded_bytes().starts_with(b"-") => {
-            Some(alone(|| supervise(Path::new(folder))))
+            Some(set_up_and_run(|| supervise(Path::new(folder))))
         }
         [command, exec, folder] if command == SUPERVISE && exec == "--exec" => {
-            Some(alone(|| exec_stage(Path::new(folder), ConverseProgram::ThisProgram)))
+            Some(set_up_and_run(|| exec_stage(Path::new(folder), ConverseProgram::ThisProgram)))
         }
         _ => None,
     }
@@ -39,10 +39,10 @@ pub fn supervisor_command() -> Option<ExitCode> {
 pub fn supervisor_main() -> ExitCode {
     match &arguments()[..] {
         [command, folder, wanted, build] if command == SUPERVISE && wanted == "--for" && build == BUILD => {
-            alone(|| supervise(Path::new(folder)))
+            set_up_and_run(|| supervise(Path::new(folder)))
         }
         [command, exec, folder] if command == SUPERVISE && exec == "--exec" => {
-            alone(|| exec_stage(Path::new(folder), ConverseProgram::OfTheOrder))
+            set_up_and_run(|| exec_stage(Path::new(folder), ConverseProgram::OfTheOrder))
         }
         [command] if command == "--version" => {
             let told = writeln!(std::io::stdout(), "{SUPERVISOR} {BUILD}");
@@ -56,8 +56,9 @@ fn arguments() -> Vec<OsString> {
     std::env::args_os().skip(1).take(5).collect()
 }
 
-/// Runs the stage. The programs that it starts inherit no files or sockets of the process that started the server.
-fn alone(stage: impl FnOnce() -> ExitCode) -> ExitCode {
+/// Sets up this process, and runs the stage. The programs that the stage starts inherit no files or sockets of the
+/// process that started the server. The process has no short time slice, and its memory is hidden.
+fn set_up_and_run(stage: impl FnOnce() -> ExitCode) -> ExitCode {
     close_fds::set_fds_cloexec(FIRST_INHERITED, &[]);
     // The short slice is for the server. If it cannot be restored, the agent works with it.
     let _ = set_time_slice(None);

@@ -20,7 +20,7 @@ use crate::run_folder::{ExecOrder, RunFolder, SupervisorRecord, THIS_PROGRAM};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ConverseProgram {
     ThisProgram,
-    /// The server's program, which the order names. This program cannot run `converse`.
+    /// The server's program, which the order names, because `tokenrail-supervisor` cannot run `converse`.
     OfTheOrder,
 }
 
@@ -36,6 +36,7 @@ pub(super) fn exec_stage(run_folder: &Path, which: ConverseProgram) -> ExitCode 
     not_started(&folder, &failure)
 }
 
+/// Takes the order from the run folder, and sets up this process for the agent.
 fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // If the supervisor died before the line above, the kernel sends no signal.
@@ -44,19 +45,26 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
     if supervisor.map(|supervisor| supervisor.pid) != parent {
         return Err(io::Error::other("the supervisor died"));
     }
+    // The agent leads a session and a process group of its own: a signal to its group does not reach the supervisor.
     setsid()?;
-    let order: ExecOrder = folder.read(RunFolder::ORDER)?.ok_or_else(|| {
+    let order = take_order(folder)?;
+    // A core file would put the agent's keys on the disk.
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    out_of_memory::end_first("self");
+    give_way(order.agent_nice);
+    enter(Path::new(&order.cwd))?;
+    Ok(order)
+}
+
+/// Reads the order and removes it, because it contains the agent's environment.
+fn take_order(folder: &RunFolder) -> io::Result<ExecOrder> {
+    let order = folder.read(RunFolder::ORDER)?.ok_or_else(|| {
         io::Error::new(
             io::ErrorKind::NotFound,
             "the file that says what to run is missing from the run folder",
         )
     })?;
     folder.forget_order()?;
-    // A core file would put the agent's keys on the disk.
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    out_of_memory::end_first("self");
-    give_way(order.agent_nice);
-    enter(Path::new(&order.cwd))?;
     Ok(order)
 }
 

@@ -24,7 +24,7 @@ use tokenrail_ports::is_disk_full;
 use tokio::sync::watch;
 use tokio::time::{Duration, Instant};
 
-use crate::run_folder::{ExecFailure, Unkept};
+use crate::run_folder::{RunFailure, Unkept};
 
 /// How long to wait between two writes to a full disk.
 pub(super) const WRITE_AGAIN: Duration = Duration::from_millis(200);
@@ -122,7 +122,7 @@ impl OutputCopier {
             // The thread has panicked.
             _ => Some(Unkept {
                 bytes: 0,
-                cause: ExecFailure { text: "copying the output failed".to_owned(), disk_full: false },
+                cause: RunFailure { text: "copying the output failed".to_owned(), disk_full: false },
             }),
         }
     }
@@ -158,7 +158,7 @@ impl<W: Write> Copier<W> {
     fn run(mut self) {
         let unkept = self.copy().err().map(|error| {
             let waits = ioctl_fionread(&self.pipe).unwrap_or(0);
-            Unkept { bytes: self.held as u64 + waits, cause: ExecFailure::from(&error) }
+            Unkept { bytes: self.held as u64 + waits, cause: RunFailure::from(&error) }
         });
         self.state.send_replace(State::Ended(unkept));
     }

@@ -20,20 +20,21 @@ use tokio::time::{Duration, Instant};
 
 use super::control::Control;
 use super::exec::session_gives_way;
-use super::limits::LimitWatch;
+use super::limit_watch::LimitWatch;
 use super::output::{OutputCopier, WRITE_AGAIN};
 use super::stderr::StderrKeeper;
 use super::ticks::Ticks;
 use crate::deadline::passed;
 use crate::run_folder::{
-    CancelLine, ExecFailure, ExecOrder, ExitRecord, RunFolder, SUPERVISE, SupervisorRecord, THIS_PROGRAM,
+    CancelLine, ExecOrder, ExitRecord, RunFailure, RunFolder, SUPERVISE, SupervisorRecord, THIS_PROGRAM,
     Unkept,
 };
 
 /// How much of standard error is read at once. The buffer is on the stack, and each supervisor has its own.
 const STDERR_READ_BYTES: usize = 4 << 10;
 
-/// Runs the agent that the run folder orders, and stays until no process of the run is left.
+/// Runs the agent that the run folder orders, and stays until no process of the run is left, or until the time to end
+/// them is up.
 ///
 /// The body of the internal command `supervise <run folder>`. Must be called first in `main`, before an async runtime
 /// or a second thread exists. All results are in the run folder.
@@ -43,8 +44,8 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
         Ok(order) => (Duration::from_millis(order.exit_patience_ms), run(&folder, order)),
         Err(error) => (Duration::ZERO, Err(error)),
     };
-    let failure = |error| ExitRecord { failure: Some(ExecFailure::from(&error)), ..ExitRecord::default() };
-    match tell(&folder, &ended.unwrap_or_else(failure), patience) {
+    let failure = |error| ExitRecord { failure: Some(RunFailure::from(&error)), ..ExitRecord::default() };
+    match record_end(&folder, &ended.unwrap_or_else(failure), patience) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -52,7 +53,7 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
 
 /// Records how the run ended. If the disk is full and even the reserved space is no use, as on file systems that never
 /// write to the same place twice, it waits for free space.
-fn tell(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
+fn record_end(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     loop {
         match folder.write_exit(exit) {
@@ -72,8 +73,8 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     // Fails if this process leads a group, as when a shell has started it. That is harmless.
     let _ = setsid();
-    // The session yields to the server: output then waits in the pipe. Only the session's priority is lowered, not that
-    // of this process within it.
+    // Lowers the session's priority below the server's; output then waits in the pipe. This process keeps its priority
+    // within the session.
     session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
     set_child_subreaper(Some(getpid()))?;
     // The agent inherits the umask: its files are private to the user.
@@ -94,6 +95,9 @@ pub(super) struct Supervisor {
     ended: Option<WaitStatus>,
     children: SignalStream,
     control: Control,
+    /// A cancel has come. One that comes after `until_end_or_stop` does not hurry the sweep, but output waits no longer
+    /// for space on a full disk.
+    cancelled: bool,
     pub(super) watch: LimitWatch,
     looks: Ticks,
     output: OutputCopier,
@@ -133,6 +137,7 @@ impl Supervisor {
         let (printed, stdout) = io::pipe()?;
         let patience = Duration::from_millis(order.full_disk_wait_ms);
         let output = OutputCopier::start(printed, folder.spool_to_write()?, patience)?;
+        // Before the spawn: the exec stage compares this record with its parent.
         folder.write(RunFolder::SUPERVISOR, &SupervisorRecord::own()?)?;
         // The next step is `exec::exec_stage`, which `command` calls in the new process.
         let mut stage = Command::new(THIS_PROGRAM)
@@ -153,6 +158,7 @@ impl Supervisor {
             ended: None,
             children,
             control,
+            cancelled: false,
             output,
             output_stuck: false,
             stderr: stderr.transpose()?,
@@ -174,7 +180,7 @@ impl Supervisor {
         }
         let kill = cancel.map_or(Duration::from_millis(self.order.kill_grace_ms), |cancel| cancel.kill);
         let swept = self.sweep(kill).await?;
-        let unkept = self.finish_output(cancel.is_some()).await;
+        let unkept = self.finish_output().await;
         self.read_stderr();
         // On a full disk a part of standard error is lost. The record of the end is more important.
         let _ = self.kept.finish();
@@ -184,8 +190,8 @@ impl Supervisor {
             signal: status.and_then(WaitStatus::terminating_signal),
             reaped: swept.signalled,
             left: swept.left,
-            cancelled: cancel.is_some(),
-            failure: folder.read(RunFolder::EXEC)?,
+            cancelled: self.cancelled,
+            failure: folder.read(RunFolder::EXEC_FAILURE)?,
             disk_full,
             unkept,
             over_limit: self.watch.over(),
@@ -242,11 +248,12 @@ impl Supervisor {
         }
     }
 
-    /// Waits until all output is in the spool. Returns what is missing. No process of the run is left by now. After a
-    /// cancel, or if the run must end, output does not wait for space on a full disk any more.
-    async fn finish_output(&mut self, cancelled: bool) -> Option<Unkept> {
+    /// Waits until all output is in the spool. Returns what is missing. The sweep is over: no process of the run is
+    /// left, except those that it could not end. After a cancel, or if the run must end, output does not wait for space
+    /// on a full disk any more.
+    async fn finish_output(&mut self) -> Option<Unkept> {
         self.output.finish();
-        if cancelled || self.must_end() {
+        if self.cancelled || self.must_end() {
             self.output.give_up();
         }
         loop {
@@ -254,6 +261,7 @@ impl Supervisor {
                 unkept = self.output.ended() => return unkept,
                 Ok(()) = self.control.readable() => {
                     if self.control.read().cancel.is_some() {
+                        self.cancelled = true;
                         self.output.give_up();
                     }
                 }
@@ -273,6 +281,7 @@ impl Supervisor {
                 Ok(()) = self.control.readable() => {
                     let told = self.control.read();
                     if let Some(cancel) = told.cancel {
+                        self.cancelled = true;
                         return Happening::Cancel(cancel);
                     }
                     if told.look && self.is_over_a_limit() {

@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal};
 use tokio::time::{Duration, Instant};
 
 use super::supervise::Supervisor;
-use crate::run_folder::own_descendants;
+use crate::run_folder::{Process, own_descendants};
 
 /// How often the processes are counted while they are being ended. SIGCHLD reports most ends, but not those of
 /// processes whose parent is alive.
@@ -16,7 +16,8 @@ const COUNT_AGAIN_MS: u64 = 10;
 /// The outcome of a sweep.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
-    /// How many processes other than the agent took a signal.
+    /// How many processes other than the agent took a signal. The agent is the child, and of an interactive agent also
+    /// the program that the child has started.
     pub(super) signalled: u32,
     /// How many could not be ended.
     pub(super) left: u32,
@@ -39,7 +40,6 @@ impl Supervisor {
         // On a busy machine, listing many processes takes long. What is stopped must not wait for a signal in vain.
         let until = until.max(Instant::now() + kill / 2);
         let left = self.end_all(Signal::KILL, until, &mut signalled).await?;
-        signalled.remove(&self.child);
         Ok(Swept { signalled: signalled.len() as u32, left })
     }
 
@@ -65,7 +65,7 @@ impl Supervisor {
             let is_late = deadline <= Instant::now();
             for process in alive {
                 // A second SIGTERM means "at once" to some programs.
-                if asked.insert(process.identity()) && process.signal(signal) {
+                if asked.insert(process.identity()) && process.signal(signal) && !self.is_of_agent(&process) {
                     signalled.insert(process.pid);
                 }
             }
@@ -74,6 +74,11 @@ impl Supervisor {
             }
             self.wait(Some(deadline.min(Instant::now() + Duration::from_millis(COUNT_AGAIN_MS)))).await;
         }
+    }
+
+    /// Whether this is the child, or the program of an interactive agent: the `converse` process starts no other.
+    fn is_of_agent(&self, process: &Process) -> bool {
+        process.pid == self.child || (self.order.converse.is_some() && process.is_child_of(self.child))
     }
 }
 

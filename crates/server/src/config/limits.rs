@@ -6,7 +6,7 @@
 //!
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
-//! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs` |
+//! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs`, `agent_task.rs` |
 //! | `queued_turns`, `imports` | `AdmissionLimits` | `use_cases/send.rs`, `import.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs` |
 //! | `message_bytes`, `spool_bytes` | `RunLimits` | `pump.rs` |

@@ -46,11 +46,20 @@ pub(super) fn blocks(fold: &mut EventFold, detail: Detail, named: bool, events: 
 /// Writes a page as WebSocket frames of a dialect. If `packed`, consecutive text of one message shares a
 /// frame; for `agent`, the fold itself knows that.
 ///
-/// The next step for `agent` is [`Detail::feed_noting_ends`]: it calls `event` of the fold in `agent.rs`, or `deltas`
+/// The next step is [`written`], which calls `render` only for the first follower that wants this form. For `agent`,
+/// [`Detail::feed_noting_ends`] follows: it calls `event` of the fold in `agent.rs`, or `deltas`
 /// for a packed run, which write to `FrameWriter` (`transport.rs`). For the others, `joined.rs` calls `event` of the
 /// fold.
 pub(super) fn page_of_frames(fold: &mut DialectFold, packed: bool, page: &Page) -> Bytes {
-    written(fold, u8::from(packed), page, |fold, events| render(fold, packed, events))
+    written(fold, form(fold, packed), page, |fold, events| render(fold, packed, events))
+}
+
+/// Followers that want the same form share the bytes. For `agent`, the detail alone decides, and it is part of the key.
+pub(super) fn form(fold: &DialectFold, packed: bool) -> u8 {
+    match fold {
+        DialectFold::Agent(_) => 0,
+        DialectFold::Message(_) | DialectFold::Stream(_) => u8::from(packed),
+    }
 }
 
 fn render(fold: &mut DialectFold, packed: bool, events: &[Event]) -> Rendering {

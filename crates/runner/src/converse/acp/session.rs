@@ -38,7 +38,7 @@ impl AcpConversation {
     /// If the launch names a session, its first turn never begins another one. In later turns, a lost session may be
     /// replaced by a new one: a line in the journal says that the agent has forgotten the conversation.
     fn may_begin_anew(&self) -> bool {
-        self.opening.session.is_some() && FIRST_TURN < self.opening.turn
+        self.opening.session.is_some() && FIRST_TURN < self.opening.run
     }
 
     fn begin_anew(&mut self, reason: &str, out: &mut Outbox) {

@@ -16,7 +16,7 @@ fn opening() -> Opening {
         session: None,
         model: None,
         cwd: CWD.to_owned(),
-        turn: 2,
+        run: 2,
         limits: ConverseLimits {
             line_bytes: 1 << 20,
             read_bytes: 1 << 10,

@@ -11,7 +11,7 @@ fn conversation(session: Option<&str>) -> CodexConversation {
         session: session.map(str::to_owned),
         model: Some("gpt".to_owned()),
         cwd: "/work".to_owned(),
-        turn: 1,
+        run: 1,
         limits: ConverseLimits::for_tests(),
         unanswered: Unanswered::Reject,
         files: false,

@@ -16,7 +16,7 @@ fn requests(unanswered: Unanswered) -> PendingRequests<'static> {
         session: None,
         model: None,
         cwd: "/".to_owned(),
-        turn: 3,
+        run: 3,
         limits: ConverseLimits::for_tests(),
         unanswered,
         files: false,

@@ -18,7 +18,7 @@ use crate::run_folder::{CancelLine, ConverseMessage, MESSAGE_BYTES};
 /// How much longer than the graces of its agent a supervisor may take.
 const SUPERVISOR_PATIENCE: Duration = Duration::from_secs(3);
 /// How long a command may wait for room in the FIFO of the supervisor.
-const ASK_PATIENCE: Duration = Duration::from_secs(1);
+const CONTROL_PATIENCE: Duration = Duration::from_secs(1);
 /// How long a message may wait for room in the FIFO of the `converse` process.
 const TELL_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -62,7 +62,7 @@ impl ProcessRun {
         let control = pipe::OpenOptions::new().open_sender(self.folder.control())?;
         let command = self.stop_command();
         // A pipe takes a command in one piece.
-        match timeout(ASK_PATIENCE, control.writable()).await {
+        match timeout(CONTROL_PATIENCE, control.writable()).await {
             Ok(writable) => writable?,
             // A supervisor that reads nothing counts as asked: it is killed if it does not stop in time.
             Err(_) => return Ok(()),

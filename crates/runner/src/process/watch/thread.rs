@@ -60,7 +60,8 @@ impl Work {
         }
     }
 
-    /// Waits until something happens, and gathers the runs to wake.
+    /// Waits until something happens. Gathers the runs that inotify reports, wakes the polled runs itself, and counts
+    /// processes if it is time.
     fn pass(&mut self) -> Result<()> {
         self.wait()?;
         if let Some(inotify) = &self.shared.inotify {

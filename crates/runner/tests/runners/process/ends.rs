@@ -1,12 +1,14 @@
 //! No process is left, however a run ends.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use rustix::fs::OFlags;
+use rustix::io::ioctl_fionread;
 use rustix::process::{Pid, Signal, kill_process};
 use tokenrail_ports::ExitStatus;
+use tokenrail_runner::{ConverseConfig, Protocol, Unanswered};
 
 use super::support::{Bench, rest, texts, until};
 
@@ -48,6 +50,24 @@ async fn an_agent_that_must_be_killed_does_not_count_as_left_over() {
     run.cancel().await.unwrap();
     let (_, end) = rest(&mut run).await;
     assert_eq!((end.status, end.reaped), (ExitStatus::Signal(9), 0));
+}
+
+#[tokio::test]
+async fn the_program_of_an_interactive_agent_that_must_be_killed_does_not_count_as_left_over() {
+    let mut bench = Bench::new("trap '' TERM INT HUP; read -r line; touch asked; exec sleep 1000");
+    bench.config.converse = Some(ConverseConfig {
+        protocol: Protocol::Acp,
+        permission_timeout_ms: 60_000,
+        unanswered: Unanswered::Reject,
+        files: false,
+        rest_ms: 0,
+    });
+    let mut run = bench.start().await;
+    until("it has its first message", || bench.work("asked").exists()).await;
+    run.cancel().await.unwrap();
+    let (_, end) = rest(&mut run).await;
+    assert_eq!((end.status, end.reaped), (ExitStatus::Signal(9), 0));
+    bench.assert_nothing_left().await;
 }
 
 #[tokio::test]
@@ -122,9 +142,7 @@ async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
     bench.config.limits.kill_grace_ms = 400;
     let mut run = bench.start_and_hear("ready").await;
     kill_process(Pid::from_raw(bench.supervisor_pid()).unwrap(), Signal::STOP).unwrap();
-    let mut control = OpenOptions::new();
-    control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
-    let mut control = control.open(bench.run_folder().join("control")).unwrap();
+    let mut control = bench.control();
     let full = loop {
         if let Err(error) = control.write_all(b"look\n") {
             break error;
@@ -134,6 +152,31 @@ async fn a_cancel_ends_a_run_whose_supervisor_reads_nothing() {
     run.cancel().await.unwrap();
     let (_, end) = rest(&mut run).await;
     assert_eq!(end.status, ExitStatus::Lost);
+    bench.assert_nothing_left().await;
+}
+
+/// Output waits for space, while a process that the agent left behind is being ended.
+#[tokio::test]
+async fn a_cancel_that_comes_while_leftovers_are_ended_makes_output_wait_no_longer_for_space() {
+    let mut bench = Bench::new(
+        "(trap 'touch told' TERM; touch deaf; until [ -e go ]; do sleep 0.01; done) &
+        until [ -e deaf ]; do sleep 0.01; done; echo lost",
+    );
+    let limits = &mut bench.config.limits;
+    (limits.leftover_grace_ms, limits.kill_grace_ms) = (600_000, 1_200_000);
+    limits.full_disk_wait_ms = 3_600_000;
+    bench.fill_disk_for_output();
+    let mut run = bench.start().await;
+    until("leftovers are being ended", || bench.work("told").exists()).await;
+    run.cancel().await.unwrap();
+    let control = bench.control();
+    until("the cancel is read", || ioctl_fionread(&control).unwrap() == 0).await;
+    fs::write(bench.work("go"), "").unwrap();
+    let record = bench.run_folder().join("exit.json");
+    until("the end is recorded", || record.exists()).await;
+    let record: serde_json::Value = serde_json::from_slice(&fs::read(record).unwrap()).unwrap();
+    assert_eq!(record["unkept"]["bytes"], "lost\n".len());
+    assert_eq!(record["cancelled"], true);
     bench.assert_nothing_left().await;
 }
 
@@ -158,6 +201,13 @@ async fn each_process_that_a_dead_supervisor_left_gets_a_sigkill_even_if_the_tim
 }
 
 impl Bench {
+    /// The FIFO to the supervisor, for a writer that does not wait.
+    fn control(&self) -> File {
+        let mut control = OpenOptions::new();
+        control.write(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+        control.open(self.run_folder().join("control")).unwrap()
+    }
+
     /// An agent and a process that it started. Both ignore all signals but SIGKILL, and the time to end them is up at
     /// once.
     fn with_little_time() -> Self {

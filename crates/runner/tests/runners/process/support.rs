@@ -72,6 +72,16 @@ impl Bench {
         fs::write(&self.config.program, format!("#!/bin/sh\n{script}\n")).unwrap();
     }
 
+    /// Runs have no space for output any more. Nothing can read such output: `/dev/full` has no end.
+    pub(crate) fn fill_disk_for_output(&mut self) {
+        let program = self.folder.path().join("supervisor-with-a-full-disk");
+        let real = supervisor();
+        let script = format!("ln -sf /dev/full \"$2/stdout\"\nexec {} \"$@\"", real.display());
+        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
+        self.config.supervisor = SupervisorProgram::own(program);
+    }
+
     pub(crate) fn runner(&self) -> ProcessRunner {
         ProcessRunner::new(self.config.clone(), RunWatcher::new(WatchLimits::default()).unwrap()).unwrap()
     }

@@ -84,7 +84,7 @@ impl PermissionStateDto {
 }
 
 /// Reads an answer to the permission request `request_id`.
-pub(crate) fn permission(request_id: String, body: &[u8], depth: usize) -> Result<PermissionAnswer, Problem> {
+pub(crate) fn answer(request_id: String, body: &[u8], depth: usize) -> Result<PermissionAnswer, Problem> {
     let mut fields = Fields::read(body, depth)?;
     let reply = reply(&mut fields);
     fields.finish()?;

@@ -125,7 +125,7 @@ pub(crate) struct TicketBody {
     /// The only path for which the ticket is valid: `/ws`, `/api/chat` or an agent's `/events`.
     #[schema(
         nullable = false,
-        pattern = "^(/ws|/api/agents/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/events)$"
+        pattern = "^(/ws|/api/chat|/api/agents/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/events)$"
     )]
     path: Option<String>,
 }

@@ -17,7 +17,7 @@ use crate::vocabularies::native::agent::AgentFold;
 use crate::vocabularies::native::events::EventFold;
 use crate::vocabularies::native::joined::Joined;
 use crate::vocabularies::native::packed::{PACKED_EVENTS, PACKED_TEXT_BYTES};
-use crate::vocabularies::native::writing::{blocks, frames as rendered};
+use crate::vocabularies::native::writing::{blocks, form, frames as rendered};
 use crate::vocabularies::native::{Detail, Dialect, DialectFold, Packed, packed, packed_items};
 
 /// Packed frames of the dialect `agent`.
@@ -32,6 +32,16 @@ fn render_blocks(agent: AgentId, named: bool, events: &[Event]) -> Rendering {
 
 fn values(frames: &[u8]) -> Vec<Value> {
     payloads(frames).map(|json| serde_json::from_slice(json).unwrap()).collect()
+}
+
+#[test]
+fn followers_that_get_the_same_bytes_share_them() {
+    let forms = |dialect| {
+        let fold = DialectFold::new(dialect, samples::launch(1).0.id, Detail::Raw);
+        (form(&fold, false), form(&fold, true))
+    };
+    assert_eq!(forms(Dialect::Agent), (0, 0), "raw lines are never packed");
+    assert_eq!([Dialect::Message, Dialect::Stream].map(forms), [(0, 1); 2]);
 }
 
 /// The frames for a client that skips the first `skip` events, taken from the shared rendering if possible.

@@ -118,7 +118,7 @@ fn where_the_session_is_gone_another_one_is_begun_and_that_is_told() {
 #[test]
 fn a_session_that_may_still_be_there_or_was_asked_for_by_name_is_not_replaced() {
     let go_on = || Opening { session: Some("old".to_owned()), ..opening() };
-    let first = || Opening { turn: 1, ..go_on() };
+    let first = || Opening { run: 1, ..go_on() };
     Talk::begin(first(), &forgetful()).expect_failure("resume_unsupported");
     for (opening, code) in [(go_on(), -32603), (first(), -32002)] {
         let mut talk = Talk::begin(opening, &loads());

@@ -1,0 +1,50 @@
+//! The end of a task whose read or write the store refused for good.
+
+use tokenrail_ports::StoreError;
+
+use super::AgentTask;
+
+impl AgentTask {
+    /// Says in the log why the task ends, although the agent has open turns.
+    pub(super) fn log_refused(&self, error: &StoreError) {
+        let (agent, text) = (self.agent, reason(error));
+        let error = error as &dyn std::error::Error;
+        tracing::error!(%agent, error, "{text}");
+    }
+}
+
+/// What has happened, and when the agent's open turns continue.
+fn reason(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Corrupt(_) => {
+            "the database is corrupt, so this agent's turns do not continue; stop the server and run `tokenrail doctor`"
+        }
+        StoreError::UnknownAgent(_) => {
+            "this agent was purged while it still had a turn; the turn ends with it"
+        }
+        StoreError::Conflict { .. } => {
+            "internal error: the server's state of this agent differs from the database; its queued turns \
+             continue when it gets another message or the server is restarted"
+        }
+        // A task retries these. If one arrives here all the same, nothing is known about the database.
+        StoreError::Busy | StoreError::Full | StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_) => {
+            "the database cannot be used for this agent now; its queued turns continue when it gets another \
+             message or the server is restarted"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_state_that_differs_from_the_database_is_an_internal_error() {
+        let is_internal = |error: &StoreError| reason(error).starts_with("internal error");
+        assert!(is_internal(&StoreError::Conflict { head: tokenrail_domain::Sequence(3) }));
+        for error in [StoreError::Corrupt("a text has another checksum".to_owned()), StoreError::Full] {
+            assert!(!is_internal(&error), "{error}");
+        }
+        assert!(reason(&StoreError::Corrupt(String::new())).contains("the database is corrupt"));
+    }
+}
