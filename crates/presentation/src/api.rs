@@ -165,7 +165,7 @@ impl Api {
         Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
     }
 
-    /// Takes room for `bytes` of a large chat request.
+    /// Takes room for `bytes` of a large request.
     ///
     /// # Errors
     /// [`Problem`] if there is not enough room.
@@ -175,7 +175,7 @@ impl Api {
         let full = |_| {
             Problem::new(
                 Code::CapacityExhausted,
-                "too many large chat requests are being received; try again later, or raise limits.chats_bytes",
+                "too many large requests are being received; try again later, or raise limits.chats_bytes",
             )
         };
         Ok(LargeRequestPermit(permit.map_err(full)?))

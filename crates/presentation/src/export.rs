@@ -4,18 +4,22 @@ use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use serde::Serialize;
 use tokenrail_application::{AgentService, Refusal};
-use tokenrail_domain::{Agent, Sequence, TurnNumber};
+use tokenrail_domain::{Agent, ImageFile, Sequence, Turn, TurnNumber};
 
 use crate::vocabularies::native::dto::archive::{ArchivedAgent, ArchivedEvent, ArchivedTurn, VERSION};
 
 /// Number of turns that are read at once.
 const TURNS: usize = 100;
+/// A chunk of the file has at most this many bytes, and one turn or page of events. Turns with images are large.
+const CHUNK_BYTES: usize = 1 << 20;
 
 /// The part of a file that is still to be written.
 pub(crate) struct Export {
     service: AgentService,
     agent: Agent,
     next: Section,
+    /// Whether a turn was written.
+    has_turns: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +34,7 @@ enum Section {
 impl Export {
     /// The file of an agent up to its head, which must be the end of a turn.
     pub(crate) fn new(service: AgentService, agent: Agent) -> Self {
-        Self { service, agent, next: Section::Agent }
+        Self { service, agent, next: Section::Agent, has_turns: false }
     }
 
     /// The bytes of the file, generated as the client reads them.
@@ -56,18 +60,36 @@ impl Export {
 
     async fn turns(&mut self, after: TurnNumber) -> Result<String, Refusal> {
         let turns = self.service.turns(self.agent.id, after, TURNS).await?;
-        let Some(last) = turns.last() else {
+        if turns.is_empty() {
             self.next = Section::Events(Sequence::START);
             return Ok("\n],\n\"events\":[".to_owned());
-        };
-        self.next = Section::Turns(last.number);
-        // Turns that ended after the export began are not in the file.
-        let ended =
-            turns.iter().filter(|turn| turn.last_sequence.is_some_and(|last| last <= self.agent.head));
-        let lines = ended.filter_map(ArchivedTurn::of).map(|turn| json(&turn));
-        let lines = lines.fold(String::new(), |out, line| separated(out, after.0 == 0, &line));
+        }
+        let mut lines = String::new();
+        for turn in &turns {
+            self.next = Section::Turns(turn.number);
+            // Turns that ended after the export began are not in the file.
+            if turn.last_sequence.is_none_or(|last| self.agent.head < last) {
+                continue;
+            }
+            let images = self.images(turn).await?;
+            if let Some(turn) = ArchivedTurn::of(turn, &images) {
+                lines = separated(lines, !self.has_turns, &json(&turn));
+                self.has_turns = true;
+            }
+            if CHUNK_BYTES <= lines.len() {
+                break;
+            }
+        }
         // An empty chunk would end the response body early.
         Ok(if lines.is_empty() { "\n".to_owned() } else { lines })
+    }
+
+    async fn images(&self, turn: &Turn) -> Result<Vec<ImageFile>, Refusal> {
+        let mut images = Vec::new();
+        for (position, _) in (0..).zip(&turn.images) {
+            images.push(self.service.prompt_image(self.agent.id, turn.number, position).await?);
+        }
+        Ok(images)
     }
 
     async fn events(&mut self, after: Sequence) -> Result<String, Refusal> {

@@ -171,6 +171,7 @@ impl Player<'_> {
             number,
             run,
             prompt,
+            images: Vec::new(),
             state: TurnState::Running,
             asked_at: now,
             first_sequence: Some(first),

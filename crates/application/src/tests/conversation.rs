@@ -124,7 +124,7 @@ async fn a_withdrawn_turn_never_runs_and_a_turn_that_has_begun_is_not_withdrawn(
     let id = h.launch("one").await;
     h.wait_for(id, |_| true).await;
     for prompt in ["two", "three"] {
-        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+        h.service.send(id, prompt.into(), None).await.unwrap();
     }
     for _ in 0..2 {
         h.service.withdraw_turn(id, TurnNumber(2)).await.unwrap();

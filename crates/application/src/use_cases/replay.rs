@@ -48,7 +48,7 @@ impl AgentService {
         let replay = Replay { of: id, until: original.head, speed };
         let agent = replayed(new, original, replay, &first, now);
         let turn = Turn { number: first.number, run: first.run, ..Turn::queued(new, first.prompt, now) };
-        match self.core.outside.agents.create(agent.clone(), turn, None).await? {
+        match self.core.outside.agents.create(agent.clone(), turn.into(), None).await? {
             Created::New => {}
             // None of these can happen without a key and a conversation.
             Created::Again(_) | Created::ChatTaken(_) | Created::KeyReused => {

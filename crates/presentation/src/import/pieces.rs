@@ -7,8 +7,8 @@ use std::io::{self, BufReader, Read};
 
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use tokenrail_application::Imported;
-use tokenrail_domain::{Event, Turn};
+use tokenrail_application::{Imported, NewTurn};
+use tokenrail_domain::Event;
 
 use crate::vocabularies::native::dto::archive::{ArchivedEvent, ArchivedTurn, ReadAgent, VERSION};
 
@@ -24,7 +24,7 @@ const PIECE_BYTES: usize = 1 << 20;
 /// A piece of a file.
 pub(super) enum Piece {
     Agent(Box<Imported>),
-    Turns(Vec<Turn>),
+    Turns(Vec<NewTurn>),
     Events(Vec<Event>),
 }
 

@@ -32,6 +32,14 @@ LEFT JOIN turns ON turns.agent = journal.agent AND turns.number = journal.turn
 WHERE turns.key IS NULL OR turns.state = 'queued'
 
 UNION ALL
+SELECT 'every image belongs to a turn', agents.id,
+    'image ' || prompt_images.position || ', turn ' || prompt_images.turn
+FROM prompt_images
+JOIN agents ON agents.key = prompt_images.agent
+LEFT JOIN turns ON turns.agent = prompt_images.agent AND turns.number = prompt_images.turn
+WHERE turns.key IS NULL
+
+UNION ALL
 SELECT 'no event follows the result of a turn', agents.id,
     'batch ' || journal.first_seq || ', turn ' || turns.number || ' ended at ' || turns.last_sequence
 FROM turns

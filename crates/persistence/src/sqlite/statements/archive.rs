@@ -5,9 +5,9 @@ mod rewrite;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Agent, AgentId, CommitId, Event, Sequence, StopReason, Turn, TurnState};
-use tokenrail_ports::StoreError;
+use tokenrail_domain::{Agent, AgentId, CommitId, Event, Sequence, StopReason, TurnState};
 use tokenrail_ports::rules::{are_consecutive, may_finish_import};
+use tokenrail_ports::{NewTurn, StoreError};
 
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
@@ -16,7 +16,7 @@ use crate::sqlite::statements::commands::{add_agent, refuse_taken_id};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
 use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
-use crate::sqlite::statements::turn_ends;
+use crate::sqlite::statements::{prompt_images, turn_ends};
 
 pub(crate) use rewrite::RewriteCommand;
 
@@ -93,19 +93,20 @@ impl WriteCommand for BeginImportCommand {
 
 pub(crate) struct ImportTurnsCommand {
     pub(crate) agent: AgentId,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<NewTurn>,
 }
 
 impl WriteCommand for ImportTurnsCommand {
     type Answer = ();
 
     fn bytes(&self) -> usize {
-        self.turns.iter().map(|turn| turn.prompt.len() + size_of::<Turn>()).sum()
+        self.turns.iter().map(|new| new.bytes() + size_of::<NewTurn>()).sum()
     }
 
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         let (agent, head) = imported(db, self.agent)?.ok_or_else(|| conflict(Sequence::START))?;
-        for turn in &self.turns {
+        for new in &self.turns {
+            let turn = new.turn();
             let TurnState::Ended(outcome) = turn.state else {
                 return Err(WriteFailure::Undo(StoreError::Conflict { head }));
             };
@@ -123,6 +124,7 @@ impl WriteCommand for ImportTurnsCommand {
                 ":base_commit": turn.base.as_ref().map(CommitId::as_str),
             });
             added.map_err(|error| undone(error, head))?;
+            prompt_images::add(db, agent, turn.number, new.images())?;
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ async fn send(
     if let Some(approval) = approval {
         return approved(api, agent, &approval).await;
     }
-    let key = match query::idempotency(request.headers(), prompt.as_bytes())? {
+    let key = match query::idempotency(request.headers(), prompt.as_bytes(), &[])? {
         None => otid.map(|otid| CommandKey { key: format!("otid:{otid}"), body: prompt.clone() }),
         key => key,
     };
@@ -109,7 +109,7 @@ async fn send(
     {
         return Ok((turn, Sequence::START));
     }
-    let accepted = api.service().send(agent, prompt, key).await?;
+    let accepted = api.service().send(agent, prompt.into(), key).await?;
     let turn = api.service().turn(agent, accepted.turn).await?;
     let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "no such agent"))?;
     Ok((turn, Sequence::START))

@@ -282,18 +282,20 @@ pub(crate) struct AbilitiesDto {
     interrupt: bool,
     /// They ask for permission before they do something that is not allowed yet, and wait for the answer.
     permissions: bool,
+    /// They accept images with a prompt.
+    images: bool,
 }
 
 impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
     fn from(info: &'a TypeInfo) -> Self {
         let TypeInfo { name, runner, format, abilities, default, probe } = info;
-        let Abilities { deltas, resume, interrupt, permissions } = *abilities;
+        let Abilities { deltas, resume, interrupt, permissions, images } = *abilities;
         let Probe { program, version, problem, unset_keys } = probe;
         Self {
             kind: name,
             runner,
             format,
-            can: AbilitiesDto { deltas, resume, interrupt, permissions },
+            can: AbilitiesDto { deltas, resume, interrupt, permissions, images },
             default: *default,
             available: problem.is_none(),
             program: program.as_deref(),

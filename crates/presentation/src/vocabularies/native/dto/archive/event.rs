@@ -10,6 +10,7 @@ use tokenrail_domain::{
 };
 
 use self::result::{ErrorBody, ResultBody};
+use super::image::ArchivedSummary;
 use super::{At, Given};
 use crate::hex::hex;
 
@@ -38,6 +39,8 @@ enum Raw {
 enum Body {
     UserMessage {
         content: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ArchivedSummary>,
     },
     TextDelta {
         message: u32,
@@ -142,7 +145,10 @@ fn unhex(digits: &str) -> Option<Bytes> {
 impl From<&EventBody> for Body {
     fn from(body: &EventBody) -> Self {
         match body {
-            EventBody::UserMessage { content } => Self::UserMessage { content: content.clone() },
+            EventBody::UserMessage { content, images } => Self::UserMessage {
+                content: content.clone(),
+                images: images.iter().map(ArchivedSummary::of).collect(),
+            },
             EventBody::TextDelta { message, part, text } => {
                 Self::TextDelta { message: message.0, part: part.0, text: text.clone() }
             }
@@ -202,7 +208,10 @@ impl From<&CompleteMessage> for Body {
 impl Body {
     fn into_body(self) -> Result<EventBody, String> {
         Ok(match self {
-            Self::UserMessage { content } => EventBody::UserMessage { content },
+            Self::UserMessage { content, images } => {
+                let images = images.into_iter().map(ArchivedSummary::into_image);
+                EventBody::UserMessage { content, images: images.collect::<Result<_, _>>()? }
+            }
             Self::TextDelta { message, part, text } => {
                 EventBody::TextDelta { message: MessageOrdinal(message), part: Part(part), text }
             }

@@ -1,0 +1,52 @@
+//! Images of prompts on their way to the agent.
+
+use tokenrail_domain::{EventBody, ImageType, TurnNumber};
+use tokenrail_ports::testing::samples::image;
+use tokenrail_ports::testing::{ScriptedRunner, Step};
+
+use super::harness::{hanging, harness, words};
+use crate::{Launch, Prompt, Refusal};
+
+fn script() -> Vec<Step> {
+    vec![Step::Lines(vec!["close a".to_owned()])]
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_starts_with_the_images_of_its_prompt() {
+    let h = harness(ScriptedRunner::new([script(), script(), script()]));
+    let (one, two) = (image(ImageType::Png, "one"), image(ImageType::Jpeg, "two"));
+    let images = vec![one.clone(), two.clone()];
+    let launch = Launch { prompt: "look".into(), images: images.clone(), ..Launch::default() };
+    let id = h.service.launch(launch).await.unwrap().agent.id;
+    h.watch(id).await;
+    h.service.send(id, "and now?".into(), None).await.unwrap();
+    h.watch(id).await;
+    h.service.send(id, Prompt { text: "this".into(), images: vec![two.clone()] }, None).await.unwrap();
+    let events = h.watch(id).await;
+
+    let given: Vec<_> = h.runner.orders().into_iter().map(|order| order.images).collect();
+    assert_eq!(given, [images, vec![], vec![two.clone()]]);
+    let shown = events.iter().filter_map(|event| match &event.body {
+        EventBody::UserMessage { images, .. } => Some(images.clone()),
+        _ => None,
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), [vec![one.summary(), two.summary()], vec![], vec![two.summary()]]);
+    assert_eq!(h.service.prompt_image(id, TurnNumber(3), 0).await.unwrap(), two);
+    let unknown = h.service.prompt_image(id, TurnNumber(2), 0).await;
+    assert!(matches!(unknown, Err(Refusal::ImageUnknown)), "{unknown:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_waits_keeps_its_images() {
+    let (h, id) = hanging("first").await;
+    let file = image(ImageType::Gif, "waits");
+    h.service.send(id, Prompt { text: "second".into(), images: vec![file.clone()] }, None).await.unwrap();
+    assert_eq!(h.service.prompt_image(id, TurnNumber(2), 0).await.unwrap(), file);
+    h.service.cancel(id).await.unwrap();
+    assert!(words(&h.watch(id).await).contains(&"user second".to_owned()));
+    assert_eq!(
+        h.service.prompt_image(id, TurnNumber(2), 0).await.unwrap(),
+        file,
+        "it is part of the history"
+    );
+}
