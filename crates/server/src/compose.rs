@@ -136,7 +136,8 @@ fn abilities(agent: &AgentConfig) -> Abilities {
         RunnerConfig::Process(process) => Abilities {
             resume: can.resume && (!process.resume_args.is_empty() || process.converse.is_some()),
             interrupt: can.interrupt && process.interrupt,
-            images: false,
+            // Others get their prompt as the text of their standard input.
+            images: can.images && process.converse.is_some(),
             ..can
         },
         // A connection has no signals.

@@ -8,6 +8,7 @@ use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::conversation::{Choice, Conversation, NewRequest, Outbox};
+use super::prompt::{EncodedImage, Prompt};
 use super::raw_object::raw_objects;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
@@ -19,6 +20,7 @@ const FILE_CHANGE: &str = "item/fileChange/requestApproval";
 #[derive(Debug)]
 pub(super) struct CodexConversation {
     opening: Opening,
+    prompt: Prompt,
     rpc: Rpc,
     thread: String,
     turn: Option<String>,
@@ -55,13 +57,24 @@ struct ThreadParams<'a> {
 #[serde(rename_all = "camelCase")]
 struct StartTurn<'a> {
     thread_id: &'a str,
-    input: [Input<'a>; 1],
+    input: Vec<Input<'a>>,
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename = "text")]
-struct Input<'a> {
-    text: &'a str,
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Input<'a> {
+    Image { url: String },
+    Text { text: &'a str },
+}
+
+impl<'a> Input<'a> {
+    fn of(prompt: &'a Prompt) -> Vec<Self> {
+        let Prompt { text, images } = prompt;
+        let image = |EncodedImage { media_type, data }: &EncodedImage| Self::Image {
+            url: format!("data:{media_type};base64,{data}"),
+        };
+        images.iter().map(image).chain([Self::Text { text }]).collect()
+    }
 }
 
 #[derive(Serialize)]
@@ -92,9 +105,10 @@ raw_objects! {
 }
 
 impl CodexConversation {
-    pub(super) fn new(opening: Opening) -> Self {
+    pub(super) fn new(opening: Opening, prompt: Prompt) -> Self {
         Self {
             opening,
+            prompt,
             rpc: Rpc::default(),
             thread: String::new(),
             turn: None,
@@ -125,7 +139,9 @@ impl CodexConversation {
                     let text = format!("the agent's response to {method} contains no thread id");
                     return out.fail(ErrorClass::Protocol, "answer_invalid", text);
                 }
-                let input = [Input { text: &self.opening.prompt }];
+                // It is sent once, and may be large.
+                let prompt = std::mem::take(&mut self.prompt);
+                let input = Input::of(&prompt);
                 self.rpc.request("turn/start", StartTurn { thread_id: &self.thread, input }, out);
             }
             "turn/start" => {

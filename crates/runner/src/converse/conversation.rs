@@ -3,6 +3,8 @@
 use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{AddedLine, Choosable, FailureLine};
 
+use super::prompt::Prompt;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -22,7 +24,7 @@ pub(super) trait Conversation {
     fn cancel(&mut self, out: &mut Outbox);
 
     /// Begins a further turn. Called only if the conversation has set [`Outbox::idle`].
-    fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
+    fn further_turn(&mut self, prompt: Prompt, out: &mut Outbox) {
         let _ = prompt;
         out.over = true;
     }

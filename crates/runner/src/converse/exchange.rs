@@ -35,16 +35,17 @@ const UNKNOWN: u8 = 1;
 
 /// Runs the program and returns its exit code.
 pub(super) fn run(
-    (protocol, opening): (Protocol, Opening),
+    (protocol, mut opening): (Protocol, Opening),
     requests: PendingRequests<'_>,
     folder: &RunFolder,
     program: &[OsString],
 ) -> io::Result<u8> {
-    let limits = opening.limits;
+    let mut limits = opening.limits;
     let idle = IdleTime::new(folder.clone(), opening.turn, limits.rest_ms);
     // This opens the agent's folder. It must happen before the program starts, because the program could replace the
     // folder.
-    let mut conversation = conversation_in(protocol, opening);
+    let prompt = idle.prompt(std::mem::take(&mut opening.prompt), &opening.images, &mut limits)?;
+    let mut conversation = conversation_in(protocol, opening, prompt);
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut exchange = Exchange::start(folder, limits, requests, idle, program)?;
@@ -308,9 +309,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Begins a further turn. The spool records that the program is asked before the program is asked, so that a
-    /// reader of the spool knows whether it was. The line is written at once, because the program is not in the middle
-    /// of a line.
+    /// Begins a further turn. The spool records the request before the program gets it, so that a reader of the spool
+    /// knows whether it did. The line is written at once, because the program is not in the middle of a line.
     fn begin_further(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
         // The program may have begun something by itself. Then it is not asked.
         self.drain(conversation)?;
@@ -321,7 +321,8 @@ impl<'a> Exchange<'a> {
         let Some(further) = self.idle.take_further()? else { return Ok(()) };
         self.printer.added(&AddedLine::Further { turn: further.run })?;
         self.requests.begin_turn(further.run);
-        self.tell(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
+        let prompt = self.idle.prompt(further.prompt, &further.images, &mut self.limits)?;
+        self.tell(conversation, |conversation, out| conversation.further_turn(prompt, out))
     }
 
     /// Reads what the program has written by now, up to the capacity of a pipe: other processes may write to it

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::run_folder::{FurtherRun, RunFolder};
+use super::prompt::Prompt;
+use crate::run_folder::{ConverseLimits, FurtherRun, ImageRef, RunFolder};
 
 /// Whether the program is idle, and until when.
 #[derive(Debug)]
@@ -92,6 +93,22 @@ impl IdleTime {
         }
         Ok(further)
     }
+
+    /// The prompt of a turn with its images, which can be read once. They do not count as input that the program does
+    /// not read, so they raise that limit.
+    ///
+    /// # Errors
+    /// If an image cannot be read.
+    pub(super) fn prompt(
+        &self,
+        text: String,
+        images: &[ImageRef],
+        limits: &mut ConverseLimits,
+    ) -> io::Result<Prompt> {
+        let prompt = Prompt::read(&self.folder, text, images)?;
+        limits.unread_bytes = limits.unread_bytes.saturating_add(prompt.image_bytes());
+        Ok(prompt)
+    }
 }
 
 #[cfg(test)]
@@ -105,7 +122,13 @@ mod tests {
     }
 
     fn write(idle: &IdleTime, run: u64) {
-        let further = FurtherRun { run, prompt: "And now?".to_owned(), behind: 7, stderr_begins: 0 };
+        let further = FurtherRun {
+            run,
+            prompt: "And now?".to_owned(),
+            images: Vec::new(),
+            behind: 7,
+            stderr_begins: 0,
+        };
         idle.folder.write(RunFolder::FURTHER, &further).unwrap();
     }
 

@@ -6,8 +6,13 @@ use super::*;
 use crate::run_folder::{ConverseLimits, Unanswered};
 
 fn conversation(session: Option<&str>) -> CodexConversation {
-    CodexConversation::new(Opening {
-        prompt: "Hi".to_owned(),
+    saying("Hi".to_owned().into(), session)
+}
+
+fn saying(prompt: Prompt, session: Option<&str>) -> CodexConversation {
+    let opening = Opening {
+        prompt: String::new(),
+        images: Vec::new(),
         session: session.map(str::to_owned),
         model: Some("gpt".to_owned()),
         cwd: "/work".to_owned(),
@@ -15,7 +20,8 @@ fn conversation(session: Option<&str>) -> CodexConversation {
         limits: ConverseLimits::for_tests(),
         unanswered: Unanswered::Reject,
         files: false,
-    })
+    };
+    CodexConversation::new(opening, prompt)
 }
 
 /// The response to that line, and whether the turn is over.
@@ -137,4 +143,14 @@ fn no_request_of_the_program_is_left_without_an_answer() {
         ]
     );
     assert!(!over);
+}
+
+#[test]
+fn images_are_sent_as_data_urls_before_the_text() {
+    let mut conversation = saying(Prompt::with_image("What is this?", "image/png", "iVBO"), None);
+    conversation.open(&mut Outbox::default());
+    to_line(&mut conversation, r#"{"id":1,"result":{}}"#);
+    let start = to_line(&mut conversation, r#"{"id":2,"result":{"thread":{"id":"t"}}}"#).0;
+    let input = r#""input":[{"type":"image","url":"data:image/png;base64,iVBO"},{"type":"text","text":"What is this?"}]"#;
+    assert!(start[0].contains(input), "{start:?}");
 }

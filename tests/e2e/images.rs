@@ -1,0 +1,179 @@
+//! Images with a message: from the client to the agent, and back to every client.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, write_script};
+
+/// Speaks the two-way protocol of Claude Code: it keeps each prompt in the file `asked`, and idles for the next one.
+const IDLING: &str = r#"#!/bin/sh
+[ "$1" = --version ] && exit
+while read -r line; do
+  printf '%s\n' "$line" >> asked
+  echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+  echo '{"type":"result","subtype":"success","is_error":false,"result":"'$$'"}'
+done
+"#;
+
+/// Does the same for one prompt of any length.
+const ONCE: &str = r#"#!/bin/sh
+[ "$1" = --version ] && exit
+head -n 1 > asked
+echo '{"type":"system","subtype":"init","session_id":"s-1"}'
+echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
+"#;
+
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n a picture";
+const GIF: &[u8] = b"GIF89a another one";
+
+fn server(script: &str) -> TestServer {
+    let path = tempfile::tempdir().unwrap().keep().join("agent");
+    write_script(&path, script);
+    TestServer::start_with(&format!(
+        "[agents.seeing]\nformat = \"claude-two-way\"\nargs = []\nprogram = \"{}\"\n",
+        path.display()
+    ))
+}
+
+fn sent(image: &[u8]) -> Value {
+    json!({ "mediaType": "image/png", "data": STANDARD.encode(image) })
+}
+
+/// An image as the program gets it.
+fn block(media_type: &str, image: &[u8]) -> Value {
+    let source = json!({ "type": "base64", "media_type": media_type, "data": STANDARD.encode(image) });
+    json!({ "type": "image", "source": source })
+}
+
+async fn launch(server: &TestServer, images: &[Value]) -> String {
+    let body = json!({ "type": "seeing", "prompt": "What is this?", "images": images });
+    let (status, agent) = server.post("/api/agents", &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{agent}");
+    agent["id"].as_str().unwrap().to_owned()
+}
+
+async fn ended(server: &TestServer, id: &str, turn: u64) {
+    let agent = server.wait_until(id, |agent| agent["turn"] == turn && agent["endedAt"].is_string()).await;
+    assert_eq!(agent["status"], "completed", "{agent}");
+}
+
+/// The contents of the messages that the program got.
+fn asked(server: &TestServer, id: &str) -> Vec<Value> {
+    let file = server.data_dir().join("work").join(id).join("asked");
+    let lines = fs::read_to_string(file).unwrap();
+    let content = |line: &str| serde_json::from_str::<Value>(line).unwrap()["message"]["content"].clone();
+    lines.lines().map(content).collect()
+}
+
+async fn image(server: &TestServer, id: &str, place: &str) -> Vec<u8> {
+    let path = format!("/api/agents/{id}/turns/{place}");
+    let answer = server.request(Method::GET, &path).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK, "{path}");
+    answer.bytes().await.unwrap().to_vec()
+}
+
+fn files_of_runs(server: &TestServer) -> Vec<PathBuf> {
+    let folders = fs::read_dir(server.data_dir().join("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let files =
+        |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let is_image = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("image-");
+    folders.flat_map(files).filter(is_image).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_sees_the_images_of_each_message_and_clients_see_them_after_a_crash() {
+    let mut server = server(IDLING);
+    let id = launch(&server, &[sent(PNG), sent(GIF)]).await;
+    ended(&server, &id, 1).await;
+    let text = json!({ "type": "text", "text": "What is this?" });
+    assert_eq!(asked(&server, &id), [json!([block("image/png", PNG), block("image/gif", GIF), text])]);
+
+    let messages = format!("/api/agents/{id}/messages");
+    let (status, told) = server.post(&messages, &json!({ "content": "And now?" })).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
+    ended(&server, &id, 2).await;
+    let (status, told) = server.post(&messages, &json!({ "content": "This?", "images": [sent(GIF)] })).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
+    ended(&server, &id, 3).await;
+    let third = json!([block("image/gif", GIF), { "type": "text", "text": "This?" }]);
+    assert_eq!(asked(&server, &id)[1..], [json!("And now?"), third]);
+    let results: Vec<Value> = server.events(&id).await;
+    let pids = results.iter().filter(|event| event["metadata"]["eventType"] == "result");
+    let pids: Vec<_> = pids.map(|event| event["content"].clone()).collect();
+    assert!(pids.len() == 3 && pids.iter().all(|pid| *pid == pids[0]), "one process: {pids:?}");
+    assert_eq!(files_of_runs(&server), [] as [PathBuf; 0], "the process has read them");
+
+    server.kill_and_start_again();
+    assert_eq!(image(&server, &id, "1/images/1").await, GIF);
+    assert_eq!(image(&server, &id, "3/images/0").await, GIF);
+    let page = server.get(&messages).await;
+    let summaries = json!([{ "mediaType": "image/png", "bytes": PNG.len() }, { "mediaType": "image/gif", "bytes": GIF.len() }]);
+    assert_eq!(page[0]["metadata"]["images"], summaries);
+}
+
+/// As many and as large as the limits allow.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_largest_message_arrives_as_it_was_sent() {
+    let server = server(ONCE);
+    let large = |mark: u8| [GIF, &vec![mark; (5 << 20) - GIF.len()]].concat();
+    let images: Vec<Vec<u8>> = (0..8).map(large).collect();
+    let sent: Vec<Value> = images.iter().map(|image| sent(image)).collect();
+    let id = launch(&server, &sent).await;
+    ended(&server, &id, 1).await;
+    let asked = asked(&server, &id);
+    for (position, of_turn) in images.iter().enumerate() {
+        assert!(asked[0][position] == block("image/gif", of_turn), "image {position}");
+        assert!(image(&server, &id, &format!("1/images/{position}")).await == *of_turn, "image {position}");
+    }
+    assert_eq!(files_of_runs(&server), [] as [PathBuf; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn images_move_with_an_exported_agent_and_leave_with_a_purged_one() {
+    let mut server = server(ONCE);
+    let id = launch(&server, &[sent(PNG)]).await;
+    ended(&server, &id, 1).await;
+    let export = server.request(Method::GET, &format!("/api/agents/{id}/export")).send().await.unwrap();
+    let file = export.text().await.unwrap();
+    let import =
+        server.request(Method::POST, "/api/agents/import").header("content-type", "application/json");
+    let imported: Value = import.body(file).send().await.unwrap().json().await.unwrap();
+    let copy = imported["id"].as_str().unwrap();
+    assert_eq!(image(&server, copy, "1/images/0").await, PNG);
+
+    for id in [&*id, copy] {
+        let purge = server.request(Method::DELETE, &format!("/api/agents/{id}?purge=true"));
+        assert_eq!(purge.send().await.unwrap().status(), StatusCode::NO_CONTENT);
+    }
+    server.stop();
+    assert!(!holds(&server.data_dir(), PNG), "no trace is left");
+}
+
+fn holds(folder: &Path, word: &[u8]) -> bool {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
+        if path.is_dir() {
+            holds(&path, word)
+        } else {
+            memchr::memmem::find(&fs::read(path).unwrap(), word).is_some()
+        }
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn agents_that_cannot_see_refuse_images() {
+    let server = server(ONCE);
+    let body = json!({ "type": "claude-code-one-way", "prompt": "x", "images": [sent(PNG)] });
+    let (status, problem) = server.post("/api/agents", &body).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::UNPROCESSABLE_ENTITY, &json!("images_not_accepted")));
+    let types = server.get("/api/agent-types").await;
+    for kind in types.as_array().unwrap() {
+        let sees = ["seeing", "claude-code", "codex"].contains(&kind["type"].as_str().unwrap());
+        let runner = kind["format"] == "acp";
+        assert_eq!(kind["can"]["images"], json!(sees || runner), "{kind}");
+    }
+}
