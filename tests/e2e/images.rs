@@ -9,6 +9,8 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, write_script};
+use crate::model_server::{ModelServer, Reply};
+use crate::real_agents;
 
 /// Speaks the two-way protocol of Claude Code: it keeps each prompt in the file `asked`, and idles for the next one.
 const IDLING: &str = r#"#!/bin/sh
@@ -176,4 +178,39 @@ async fn agents_that_cannot_see_refuse_images() {
         let runner = kind["format"] == "acp";
         assert_eq!(kind["can"]["images"], json!(sees || runner), "{kind}");
     }
+}
+
+/// A PNG image of 4 by 3 pixels in one colour, in base64.
+pub(crate) const SMALL: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAQAAAADCAIAAAA7ljmRAAAAEElEQVR4nGM4IScHRww4OQD1xwwxB+utmQAAAABJRU5ErkJggg==";
+
+/// A real program passes an image on to its model: with the first message of its process, and with a later one.
+pub(crate) async fn reach_the_model(agent: &real_agents::Agent) {
+    let model = ModelServer::start([Reply::text(["A colour."]), Reply::text(["The same."])]);
+    let (server, _home) = agent.start(&model);
+    let images = json!([{ "data": SMALL }]);
+    let body = json!({ "type": agent.kind, "prompt": "What is in this image?", "images": images });
+    let (status, launched) = server.post("/api/agents", &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{launched}");
+    let id = launched["id"].as_str().unwrap();
+    let ended = real_agents::ended(&server, id).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    let times = |request: &crate::model_server::Request| {
+        // Programs may encode an image again, so only its beginning is the same.
+        request.body().to_string().matches(&SMALL[..30]).count()
+    };
+    let asked = |text: &str| {
+        let requests = model.requests();
+        let request = requests.iter().rev().find(|request| request.body().to_string().contains(text));
+        request.cloned().unwrap_or_else(|| panic!("{requests:?}"))
+    };
+    assert_eq!(times(&asked("What is in this image?")), 1);
+
+    let body = json!({ "content": "And in this one?", "images": images });
+    let (status, told) = server.post(&format!("/api/agents/{id}/messages"), &body).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{told}");
+    let done = |agent: &Value| agent["turn"] == 2 && agent["endedAt"].is_string();
+    let ended = server.wait_within(real_agents::SLOW, id, done).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert_eq!(times(&asked("And in this one?")), 2, "also that of the first message");
 }
