@@ -33,6 +33,7 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"done"}'
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n a picture";
 const GIF: &[u8] = b"GIF89a another one";
 
+/// A server whose type `seeing` is this script.
 fn server(script: &str) -> TestServer {
     let path = tempfile::tempdir().unwrap().keep().join("agent");
     write_script(&path, script);
@@ -77,6 +78,11 @@ async fn image(server: &TestServer, id: &str, place: &str) -> Vec<u8> {
     let answer = server.request(Method::GET, &path).send().await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK, "{path}");
     answer.bytes().await.unwrap().to_vec()
+}
+
+/// A server whose agents of the type `seeing` idle after each message.
+pub(crate) fn with_idling_agents() -> TestServer {
+    server(IDLING)
 }
 
 fn files_of_runs(server: &TestServer) -> Vec<PathBuf> {
