@@ -173,6 +173,47 @@ fn holds(folder: &Path, word: &[u8]) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_commands_send_images_too() {
+    let server = server(IDLING);
+    let (png, gif) = (server.folder.path().join("a.png"), server.folder.path().join("b.gif"));
+    let svg = server.folder.path().join("c.png");
+    for (path, bytes) in [(&png, PNG), (&gif, GIF), (&svg, b"<svg/>")] {
+        fs::write(path, bytes).unwrap();
+    }
+    let run = |args: &[&str], images: &[&Path]| {
+        let mut command = server.command(args);
+        for image in images {
+            command.arg("--image").arg(image);
+        }
+        let output = command.output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+    };
+    let (code, id, said) = run(&["run", "--type", "seeing", "--detach", "What is this?"], &[&png, &gif]);
+    assert_eq!(code, 0, "{said}");
+    let id = id.trim();
+    ended(&server, id, 1).await;
+    let (code, _, said) = run(&["send", id, "And this?"], &[&gif]);
+    assert_eq!(code, 0, "{said}");
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let first = json!([block("image/png", PNG), block("image/gif", GIF), text("What is this?")]);
+    assert_eq!(asked(&server, id), [first, json!([block("image/gif", GIF), text("And this?")])]);
+    let (code, shown, _) = run(&["tail", id], &[]);
+    assert_eq!(code, 0);
+    assert!(
+        shown.contains("> What is this? [2 images]") && shown.contains("> And this? [1 image]"),
+        "{shown}"
+    );
+
+    let (code, _, said) = run(&["send", id, "Draw"], &[&svg]);
+    assert_eq!(code, 2);
+    assert!(said.contains("c.png: the file is not a PNG, JPEG, GIF or WebP image"), "{said}");
+    let (code, _, said) = run(&["send", id, "Draw"], &[Path::new("/nowhere.png")]);
+    assert_eq!(code, 2);
+    assert!(said.contains("--image /nowhere.png: "), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn agents_that_cannot_see_refuse_images() {
     let server = server(ONCE);
     let body = json!({ "type": "claude-code-one-way", "prompt": "x", "images": [sent(PNG)] });
