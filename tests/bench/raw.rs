@@ -47,8 +47,8 @@ async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usi
     let store = SqliteStore::open(StoreConfig { synchronous, ..StoreConfig::new(folder.path()) })?;
     let (agent, turn) = launch();
     let id = agent.id;
-    store.create(agent, turn.clone(), None).await?;
-    let asked = EventBody::UserMessage { content: "go".to_owned() };
+    store.create(agent, turn.clone().into(), None).await?;
+    let asked = EventBody::UserMessage { content: "go".to_owned(), images: Vec::new() };
     let asked =
         vec![Event { sequence: Sequence(1), at: LAUNCHED, turn: TurnNumber::FIRST, body: asked, raw: None }];
     store.append(append(id, asked, TurnStep::Start(Box::new(turn)))).await?;
@@ -104,6 +104,7 @@ fn launch() -> (Agent, Turn) {
         number: TurnNumber::FIRST,
         run: TurnNumber::FIRST,
         prompt: "go".to_owned(),
+        images: Vec::new(),
         state: TurnState::Queued,
         asked_at: LAUNCHED,
         first_sequence: None,

@@ -24,6 +24,7 @@ mod hostile_output;
 mod hostile_repository;
 mod idle;
 mod idle_acp;
+mod images;
 mod interrupt;
 mod kelpie_and_letta;
 mod list_order;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, processes_of_agent, text_of};
+use crate::images::reach_the_model;
 use crate::model_server::{Gate, ModelServer, Reply, claude};
 use crate::real_agents::{Agent, SLOW, ended, stories};
 use crate::real_questions::{
@@ -84,6 +85,12 @@ async fn tells_the_model_several_answers_and_a_text() {
 
 async fn send(server: &TestServer, id: &str, content: &str) {
     server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": content })).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shows_the_model_the_images_of_a_message() {
+    reach_the_model(&TWO_WAY).await;
+    reach_the_model(&Agent { settings: "", ..TWO_WAY }).await;
 }
 
 /// The default configuration: the process idles after a turn.

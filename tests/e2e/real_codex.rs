@@ -50,6 +50,7 @@ mod app_server {
     use serde_json::{Value, json};
 
     use super::CODEX;
+    use crate::images::reach_the_model;
     use crate::real_agents::{Agent, stories};
     use crate::real_questions::questions;
 
@@ -64,5 +65,11 @@ mod app_server {
     }
 
     stories!(APP_SERVER);
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn shows_the_model_the_images_of_a_message() {
+        reach_the_model(&APP_SERVER).await;
+    }
+
     questions!(APP_SERVER, forbidden);
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
-use crate::harness::{PATIENCE, TestServer};
+use crate::harness::{PATIENCE, TestServer, fake_config};
 use crate::raw::{self, request};
 
 const BODY: &str = "{\"type\":\"fake\",\"prompt\":\"{}\"}";
@@ -27,8 +27,9 @@ async fn refused(server: &TestServer, what: &str, lines: &[&str], body: &[u8]) -
 
 #[tokio::test]
 async fn s24_bodies_over_the_limit_are_not_taken() {
-    let server = TestServer::start();
-    let over = (1 << 20) + 1;
+    // The body of a launch may also have images, each with 1 KiB besides its data.
+    let server = TestServer::start_with(&(fake_config() + "[limits]\nprompt_images = 1\nimage_bytes = 3\n"));
+    let over = (1 << 20) + (1 << 10) + 5;
     let length = format!("Content-Length: {over}");
     let found = refused(&server, "by its length", &[&length], &vec![b' '; over]).await;
     assert_eq!(found, (413, "payload_too_large".to_owned()));

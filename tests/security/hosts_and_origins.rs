@@ -238,7 +238,7 @@ async fn s07_a_page_of_a_listed_origin_may_read_why_it_is_refused() {
         (
             "POST",
             "/api/agents",
-            &format!("{token}\r\nContent-Type: application/json\r\nContent-Length: 9999999"),
+            &format!("{token}\r\nContent-Type: application/json\r\nContent-Length: 99999999"),
             413,
         ),
         ("POST", "/api/agents", &format!("{token}\r\n{json}"), 408),

@@ -271,6 +271,7 @@ async fn what_makes_no_sense(seen: &mut Seen) {
     };
     seen.http(launch(json!({ "cwd": "/etc" })), "cwd_not_allowed").await;
     seen.http(launch(json!({ "type": "nope" })), "runner_unknown").await;
+    seen.http(launch(json!({ "images": [{ "data": "R0lGODlh" }] })), "images_not_accepted").await;
     seen.http(get("/ws?dialect=nope"), "dialect_unknown").await;
     let keyed = |name: &str| launch(json!({ "name": name })).header("idempotency-key", "k");
     assert_eq!(keyed("a").send().await.unwrap().status(), 201);

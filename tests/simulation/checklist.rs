@@ -250,7 +250,9 @@ fn an_agent_is_saved_before_it_runs() {
         &faults,
         |_| {},
         |cast, _| {
-            assert!(matches!(&journal(cast)[0], EventBody::UserMessage { content } if content == "launch 0"));
+            assert!(
+                matches!(&journal(cast)[0], EventBody::UserMessage { content, .. } if content == "launch 0")
+            );
         },
     );
 }

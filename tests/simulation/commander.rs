@@ -268,7 +268,7 @@ impl Commander {
         let content = self.content(number);
         let key = CommandKey { key: format!("send-{}-{number}", self.slot), body: content.clone() };
         let began = Instant::now();
-        let told = service.send(agent, content, Some(key)).await;
+        let told = service.send(agent, content.into(), Some(key)).await;
         world.check(bounds::command(
             began.elapsed(),
             world.faults.limits.commands.command_timeout,
@@ -301,6 +301,8 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::ReplyNotAccepted(_)
         | Refusal::ReplyTooLong { .. }
         | Refusal::ChangesUnknown(_)
+        | Refusal::ImagesNotAccepted { .. }
+        | Refusal::ImageUnknown
         | Refusal::KeyReused => true,
         Refusal::TooManyQueuedLaunches
         | Refusal::TooManyImports

@@ -109,7 +109,7 @@ impl TurnSoFar {
             self.raw.push(raw.to_vec());
         }
         match &event.body {
-            EventBody::UserMessage { content } if self.prompt.replace(content.clone()).is_some() => {
+            EventBody::UserMessage { content, .. } if self.prompt.replace(content.clone()).is_some() => {
                 return Err("G10: the prompt stands twice".to_owned());
             }
             EventBody::TextDelta { message, part, text } => return self.delta(*message, *part, text),

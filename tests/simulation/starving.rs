@@ -61,7 +61,7 @@ async fn answered_before(store: &SqliteStore, flooding: u8, launches: bool) -> R
     }
     let (agent, turn) = launch(LAUNCHED);
     let small = if launches {
-        Either::Left(async { store.create(agent, turn, None).await.map(|_| ()) })
+        Either::Left(async { store.create(agent, turn.into(), None).await.map(|_| ()) })
     } else {
         Either::Right(store.append(small))
     };
@@ -92,7 +92,7 @@ async fn answered_before(store: &SqliteStore, flooding: u8, launches: bool) -> R
 async fn running(store: &SqliteStore, number: u8) -> Result<Scribe, StoreError> {
     let (agent, turn) = launch(number);
     let mut scribe = Scribe::new(&agent);
-    store.create(agent, turn.clone(), None).await?;
+    store.create(agent, turn.clone().into(), None).await?;
     store.append(scribe.start(&turn)).await?;
     Ok(scribe)
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
-    TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
+    Turn, TurnNumber,
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IClock, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit,
-    TurnRange,
+    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter,
+    TurnLimit, TurnRange,
 };
 
 use crate::bounds;
@@ -121,7 +121,7 @@ impl IJournal for SimStore {
 
 #[async_trait]
 impl IAgentRepository for SimStore {
-    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
+    async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
         let key = key.and_then(planted_outside::key);
         self.write("create", self.0.disk.create(agent, turn, key)).await
     }
@@ -130,7 +130,12 @@ impl IAgentRepository for SimStore {
         self.write("create idle", self.0.disk.create_idle(agent)).await
     }
 
-    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
+    async fn enqueue(
+        &self,
+        turn: NewTurn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> StoreResult<Enqueued> {
         let key = key.and_then(planted_outside::key);
         self.write("enqueue", self.0.disk.enqueue(turn, queue_max, key)).await
     }
@@ -186,6 +191,15 @@ impl IAgentRepository for SimStore {
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>> {
         SimStore::read(self, "turn at", self.0.disk.turn_at(agent, sequence)).await
+    }
+
+    async fn prompt_image(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        position: u32,
+    ) -> StoreResult<Option<ImageFile>> {
+        SimStore::read(self, "prompt image", self.0.disk.prompt_image(agent, turn, position)).await
     }
 
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {

@@ -8,11 +8,13 @@
 //! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
 //! | [`unknown_type`] | the same, of an agent type that is no longer configured |
 //! | [`replay`] | `play`: a copy of another journal instead of an agent program |
+//! | [`order`] | `order`, `add_images`: what a runner is asked to do |
 //! | [`past_turns`] | `past_turns`: the history that some runners send with a turn |
 //! | [`unfollowed`] | `watch_followers`: cancels the agent after its last follower has left |
 //! | [`panicked`] | `clean_up`: ends the turn after a panic |
 //! | [`refused`] | `log_refused`: says why the task ends, although the agent has open turns |
 
+mod order;
 mod panicked;
 mod past_turns;
 mod refused;
@@ -22,17 +24,18 @@ mod unfollowed;
 mod unknown_type;
 
 use std::panic::AssertUnwindSafe;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use tokenrail_domain::{
     Agent, AgentError, AgentId, AgentStatus, ErrorClass, EventBody, Replay, SessionId, Turn, TurnState,
 };
-use tokenrail_ports::{Append, IAgentRun, StoreError, TurnOrder, TurnStep};
+use tokenrail_ports::{Append, IAgentRun, StoreError, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use self::order::order;
 pub(crate) use self::panicked::Cleaned;
 use self::resume::SoFar;
 use crate::announce::save_and_announce;
@@ -197,6 +200,9 @@ impl AgentTask {
         if self.agent_type(agent).is_some_and(|kind| kind.runner.wants_history()) {
             order.history = self.past_turns(turn.number).await?;
         }
+        if let Err(error) = self.add_images(&mut order, turn).await? {
+            return Ok(Err(Verdict::failed(error)));
+        }
         if cancel.is_cancelled() || self.core.draining.is_cancelled() {
             return Ok(Err(Verdict::cancelled()));
         }
@@ -225,7 +231,10 @@ impl AgentTask {
     /// Records the user message of a turn, and returns the append that starts the turn.
     fn user_message(&self, recorder: &mut Recorder, turn: &mut Turn) -> Option<Append> {
         turn.first_sequence = Some(recorder.next_sequence());
-        recorder.note(EventBody::UserMessage { content: turn.prompt.clone() }, self.core.now());
+        recorder.note(
+            EventBody::UserMessage { content: turn.prompt.clone(), images: turn.images.clone() },
+            self.core.now(),
+        );
         recorder.take(TurnStep::Start(Box::new(turn.clone())))
     }
 
@@ -313,19 +322,6 @@ impl AgentTask {
                 Err(error) => return Err(SaveError::Refused(error)),
             }
         }
-    }
-}
-
-fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
-    TurnOrder {
-        agent: agent.id,
-        run: turn.run,
-        prompt: turn.prompt.clone(),
-        model: agent.model.clone(),
-        cwd: PathBuf::from(&agent.cwd),
-        session: agent.session.as_deref().and_then(|stored| SessionId::new(stored).ok()),
-        options: agent.options.clone(),
-        history: Vec::new(),
     }
 }
 

@@ -46,6 +46,11 @@ pub enum Refusal {
     RequestSettled(String),
     #[error("not an option of this permission request; its options: {known}")]
     OptionUnknown { known: String },
+    /// `accepting` lists the types that accept images.
+    #[error("agents of this type accept no images; {}", types_with_images(accepting))]
+    ImagesNotAccepted { accepting: Vec<String> },
+    #[error("the turn has no such image")]
+    ImageUnknown,
     #[error("the agent has no turn {0}")]
     TurnUnknown(TurnNumber),
     #[error("turn {0} is no longer queued; if it runs, cancel the agent to stop it")]
@@ -62,6 +67,13 @@ pub enum Refusal {
     ShuttingDown,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn types_with_images(accepting: &[String]) -> String {
+    match accepting {
+        [] => "no configured type accepts images".to_owned(),
+        some => format!("these types do: {}", some.join(", ")),
+    }
 }
 
 /// Why git does not know what an agent has changed.

@@ -111,12 +111,13 @@ pub use stats::Stats;
 pub use token_bucket::TokenBucket;
 pub use use_cases::{
     Accepted, AgentChanges, AnswerOutcome, CommandKey, ConversationTurn, Finding, Import, ImportError,
-    Imported, Launch, LaunchOutcome, MessageStatus, Reparsed, TypeInfo,
+    Imported, Launch, LaunchOutcome, MessageStatus, Prompt, Reparsed, TypeInfo,
 };
 
 // The types of the ports that callers need, so that the presentation layer does not depend on the ports.
 pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
     Abilities, AgentFilter, ArchivedFilter, ChangedFile, Changes, Extent, FileChoice, FileStatus, ListPage,
-    MessagePage, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError, TurnFilter, TurnRange,
+    MessagePage, NewTurn, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError, TurnFilter,
+    TurnRange,
 };

@@ -9,6 +9,7 @@ mod following;
 mod harness;
 mod history;
 mod idle;
+mod images;
 mod keys;
 mod needs;
 mod outage;

@@ -4,7 +4,9 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::ids::{derive, message_id};
-use crate::{AgentError, AgentId, JsonText, MessageOrdinal, Sequence, Timestamp, TurnNumber, TurnOutcome};
+use crate::{
+    AgentError, AgentId, JsonText, MessageOrdinal, PromptImage, Sequence, Timestamp, TurnNumber, TurnOutcome,
+};
 
 /// One numbered entry of an agent's journal. Its id is computed: see [`event_id`].
 #[derive(Debug, Clone, PartialEq)]
@@ -33,6 +35,8 @@ pub enum EventBody {
     /// A prompt, as the client sent it.
     UserMessage {
         content: String,
+        /// The images of the prompt, in order. The store has them.
+        images: Vec<PromptImage>,
     },
     /// More text of a message.
     TextDelta {
@@ -88,7 +92,7 @@ impl EventBody {
     /// The approximate size of its text, in bytes.
     pub fn text_bytes(&self) -> usize {
         match self {
-            Self::UserMessage { content } => content.len(),
+            Self::UserMessage { content, images: _ } => content.len(),
             Self::TextDelta { text, .. } | Self::ReasoningDelta { text, .. } => text.len(),
             Self::ToolInputDelta { call, fragment, .. } => call.len() + fragment.len(),
             Self::Message(message) => message.blocks.iter().map(ContentBlock::text_bytes).sum(),

@@ -33,6 +33,7 @@ mod ids;
 mod json;
 mod listed;
 mod permission;
+mod prompt_image;
 mod said;
 mod session;
 mod turn;
@@ -52,6 +53,7 @@ pub use ids::{
 pub use json::JsonText;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};
 pub use permission::{Accepts, PermissionOption, PermissionReply, PermissionRequest, ReplyFault};
+pub use prompt_image::{ImageFile, ImageType, PromptImage};
 pub use said::{Said, TurnClose};
 pub use session::{SessionId, SessionIdError};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

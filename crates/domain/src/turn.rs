@@ -1,6 +1,6 @@
 //! One user prompt and everything that follows until the agent's result.
 
-use crate::{AgentId, CommitId, Sequence, Timestamp, TurnNumber};
+use crate::{AgentId, CommitId, PromptImage, Sequence, Timestamp, TurnNumber};
 
 /// One user prompt and everything that follows until the agent's result.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,6 +11,8 @@ pub struct Turn {
     /// itself. The process may be older, because it may have been idle since an earlier turn. Stored with the turn.
     pub run: TurnNumber,
     pub prompt: String,
+    /// The images of the prompt, in order. If the agent is a replay, the store has them only with the original.
+    pub images: Vec<PromptImage>,
     pub state: TurnState,
     pub asked_at: Timestamp,
     /// The sequence of its user message. `None` until the turn has started.
@@ -34,6 +36,7 @@ impl Turn {
             number: TurnNumber::FIRST,
             run: TurnNumber::FIRST,
             prompt,
+            images: Vec::new(),
             state: TurnState::Queued,
             asked_at: now,
             first_sequence: None,

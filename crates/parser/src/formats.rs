@@ -73,10 +73,11 @@ const FORMATS: [Format; 12] = [
 ];
 
 /// The abilities of interactive agents.
-const ALL_ABILITIES: Abilities = Abilities { deltas: true, resume: true, interrupt: true, permissions: true };
+const ALL_ABILITIES: Abilities =
+    Abilities { deltas: true, resume: true, interrupt: true, permissions: true, images: true };
 
 const fn abilities(deltas: bool, resume: bool, interrupt: bool) -> Abilities {
-    Abilities { deltas, resume, interrupt, permissions: false }
+    Abilities { deltas, resume, interrupt, permissions: false, images: false }
 }
 
 impl Format {

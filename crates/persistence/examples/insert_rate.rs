@@ -76,7 +76,7 @@ fn open(folder: &std::path::Path, synchronous: Synchronous) -> SqliteStore {
 async fn started(store: &SqliteStore, n: u8) -> Scribe {
     let (agent, turn) = launch(n);
     let mut scribe = Scribe::new(&agent);
-    store.create(agent, turn.clone(), None).await.expect("it is saved");
+    store.create(agent, turn.clone().into(), None).await.expect("it is saved");
     store.append(scribe.start(&turn)).await.expect("it is saved");
     scribe
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, Turn};
+use tokenrail_domain::{Agent, AgentId, Event};
 
-use crate::StoreError;
+use crate::{NewTurn, StoreError};
 
 /// Imports the history of an agent that has ended, piece by piece, and rewrites stored events. Only
 /// [`IJournal`](crate::IJournal) writes the events of running turns.
@@ -21,11 +21,12 @@ pub trait IArchive: Send + Sync {
     /// [`StoreError::Conflict`] if the agent's id was ever used.
     async fn begin_import(&self, agent: Agent) -> Result<(), StoreError>;
 
-    /// Adds turns. All of them have ended. Must be called before the events of these turns are imported.
+    /// Adds turns with their images. All of them have ended. Must be called before the events of these turns are
+    /// imported.
     ///
     /// # Errors
     /// [`StoreError::Conflict`] if a turn number is taken, a turn has not ended, or the agent is not being imported.
-    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> Result<(), StoreError>;
+    async fn import_turns(&self, agent: AgentId, turns: Vec<NewTurn>) -> Result<(), StoreError>;
 
     /// Adds consecutive events of one turn. Adding identical events again changes nothing.
     ///

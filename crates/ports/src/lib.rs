@@ -21,6 +21,7 @@ mod append;
 mod archive;
 mod clock;
 mod idempotency;
+mod new_turn;
 mod parser;
 pub mod planted;
 mod repository;
@@ -39,6 +40,7 @@ pub use append::{Append, TurnStep};
 pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
+pub use new_turn::NewTurn;
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use repository::{
     ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,

@@ -67,4 +67,6 @@ pub struct Abilities {
     pub interrupt: bool,
     /// They ask before an action that needs a permission, and wait for the answer.
     pub permissions: bool,
+    /// They accept images with a prompt.
+    pub images: bool,
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use tokenrail_domain::{AgentError, AgentId, ErrorClass, JsonText, PermissionReply, SessionId, TurnNumber};
+use tokenrail_domain::{
+    AgentError, AgentId, ErrorClass, ImageFile, JsonText, PermissionReply, SessionId, TurnNumber,
+};
 
 /// Runs one kind of agent, one turn at a time.
 ///
@@ -98,6 +100,8 @@ pub struct TurnOrder {
     /// The run to which the output will belong: see [`Turn::run`](tokenrail_domain::Turn::run).
     pub run: TurnNumber,
     pub prompt: String,
+    /// The images of the prompt. Empty for a run that is adopted, because its agent has already received them.
+    pub images: Vec<ImageFile>,
     pub model: Option<String>,
     /// The working directory: absolute and existing.
     pub cwd: PathBuf,

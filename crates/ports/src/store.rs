@@ -4,11 +4,11 @@ mod agent_filter;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
-    TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
+    Turn, TurnNumber,
 };
 
-use crate::{Append, Idempotency, Recalled};
+use crate::{Append, Idempotency, NewTurn, Recalled};
 
 pub use agent_filter::{AgentFilter, ArchivedFilter};
 
@@ -46,9 +46,9 @@ pub trait IJournal: Send + Sync {
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IAgentRepository: Send + Sync {
-    /// Saves a new agent with its first turn, which is queued, and with the idempotency key. If the key is known, or
-    /// the conversation already has an agent, nothing is saved, and the answer says so.
-    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created>;
+    /// Saves a new agent with its first turn, which is queued, its images, and the idempotency key. If the key is
+    /// known, or the conversation already has an agent, nothing is saved, and the answer says so.
+    async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created>;
 
     /// Saves a new agent that has nothing to do yet. Its first turn comes with [`IAgentRepository::enqueue`]. Its
     /// status is that of an ended agent, and its turn is 0.
@@ -60,11 +60,12 @@ pub trait IAgentRepository: Send + Sync {
     /// What a key was used for, if it is known: the answer to a repeated command.
     async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>>;
 
-    /// Saves one more turn as queued, and assigns the next number to it (`turn.number` is ignored). At most `queue_max`
-    /// turns can be queued, and as many more that were cancelled and wait for their end: see
-    /// [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`. An archived one
-    /// is archived no more.
-    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued>;
+    /// Saves one more turn as queued, with its images, and assigns the next number to it (the number in `turn` is
+    /// ignored). At most `queue_max` turns can be queued, and as many more that were cancelled and wait for their end:
+    /// see [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`. An archived
+    /// one is archived no more.
+    async fn enqueue(&self, turn: NewTurn, queue_max: u32, key: Option<Idempotency>)
+    -> StoreResult<Enqueued>;
 
     /// The agent, deleted or not. `None` if it is unknown or purged.
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>>;
@@ -97,6 +98,14 @@ pub trait IAgentRepository: Send + Sync {
 
     /// The turn to which the event `sequence` belongs. `None` if there is no such event.
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>>;
+
+    /// One image of a turn's prompt, by its position from 0. `None` if there is no such image.
+    async fn prompt_image(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        position: u32,
+    ) -> StoreResult<Option<ImageFile>>;
 
     /// The agent of a client's conversation, if there is one that is not deleted.
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>>;

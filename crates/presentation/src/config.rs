@@ -46,8 +46,12 @@ pub struct PresentationConfig {
     /// Maximum bytes of a chat request, which contains the whole conversation. A message in it has at most
     /// `request_bytes`.
     pub chat_bytes: usize,
-    /// Maximum bytes of all large chat requests that are being received, in total.
+    /// Maximum bytes of all large requests that are being received, in total.
     pub chats_bytes: usize,
+    /// Maximum number of images in one message.
+    pub prompt_images: usize,
+    /// Maximum bytes of one of them, decoded.
+    pub image_bytes: usize,
     /// Maximum number of open `WebSockets` and event streams (`limits.connections`, which also bounds TCP connections).
     pub connections: usize,
     /// The same for one peer. The loopback address has no limit of its own.
@@ -137,6 +141,9 @@ impl PresentationConfig {
             request_bytes: 1 << 20,
             chat_bytes: 32 << 20,
             chats_bytes: 256 << 20,
+            prompt_images: 8,
+            // A model API accepts 5 MiB of base64.
+            image_bytes: (5 << 20) / 4 * 3,
             connections: 4096,
             streams_per_peer: 256,
             failed_logins_per_minute: 10,

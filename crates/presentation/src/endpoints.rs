@@ -72,7 +72,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
 endpoints! {
     "/api/agents" {
         get rest::agents::list [ValidationFailed],
-        post rest::agents::launch [RunnerUnknown CwdNotAllowed IdempotencyMismatch],
+        post rest::agents::launch [RunnerUnknown CwdNotAllowed ImagesNotAccepted IdempotencyMismatch],
     }
     "/api/agents/active" { get rest::agents::active [] }
     "/api/agents/import" { post rest::copies::take_in [] }
@@ -84,7 +84,7 @@ endpoints! {
     "/api/agents/{id}/status" { get rest::agents::status [] }
     "/api/agents/{id}/messages" {
         get rest::events::messages [CursorMalformed CursorAhead ValidationFailed],
-        post rest::events::send [AgentDeleted AgentReadOnly QueueFull IdempotencyMismatch],
+        post rest::events::send [AgentDeleted AgentReadOnly ImagesNotAccepted QueueFull IdempotencyMismatch],
     }
     "/api/agents/{id}/events" {
         get rest::events::events [CursorMalformed CursorAhead ValidationFailed NotAcceptable]
@@ -94,6 +94,7 @@ endpoints! {
         get rest::turns::turn [],
         delete rest::turns::withdraw [TurnStarted],
     }
+    "/api/agents/{id}/turns/{n}/images/{k}" { get rest::images::image [] }
     "/api/agents/{id}/changes" { get rest::changes::changes [ValidationFailed CapacityExhausted] }
     "/api/agents/{id}/changes/patch" {
         get rest::changes::patch [ValidationFailed ChangesUnavailable CapacityExhausted]

@@ -232,7 +232,13 @@ impl From<Refusal> for Problem {
             | Refusal::AnswerNotDelivered => Self::new(Code::CapacityExhausted, detail),
             Refusal::ChangesUnknown(_) => Self::new(Code::ChangesUnavailable, detail),
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
-            Refusal::RequestUnknown(_) | Refusal::TurnUnknown(_) => Self::new(Code::NotFound, detail),
+            Refusal::ImagesNotAccepted { .. } => {
+                let errors = vec![FieldProblem::body("images", detail.clone())];
+                Self { errors, ..Self::new(Code::ImagesNotAccepted, detail) }
+            }
+            Refusal::RequestUnknown(_) | Refusal::TurnUnknown(_) | Refusal::ImageUnknown => {
+                Self::new(Code::NotFound, detail)
+            }
             Refusal::RequestSettled(_) => Self::new(Code::AlreadyResolved, detail),
             Refusal::OptionUnknown { .. } => Self::field("optionId", detail),
             Refusal::TurnStarted(_) => Self::new(Code::TurnStarted, detail),

@@ -10,6 +10,7 @@
 //! | `api` | the state that all handlers share |
 //! | `query`, `by_id` | what handlers read: query, cursors, headers and bodies; a request about one agent |
 //! | `error`, `refusals`, `openapi` | every problem that a client can receive; which route has which; the document |
+//! | `large_body` | bodies that may be larger than `limits.request_bytes` |
 //! | `metrics` | what `/metrics` returns |
 //!
 //! **Connections, and the checks before every route**
@@ -57,6 +58,7 @@ mod guard;
 mod hex;
 mod import;
 mod json;
+mod large_body;
 mod limiter;
 mod lineage;
 mod listen;

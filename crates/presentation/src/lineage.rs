@@ -127,7 +127,8 @@ mod tests {
             body,
             raw: None,
         };
-        let before = number((0, EventBody::UserMessage { content: "the turn before".into() }));
+        let before =
+            number((0, EventBody::UserMessage { content: "the turn before".into(), images: Vec::new() }));
         let events: Vec<_> =
             bodies.into_iter().enumerate().map(|(at, body)| number((at + 1, body))).collect();
         let ids: Vec<_> =
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn messages_follow_each_other_and_results_hang_on_their_calls() {
         let said = EventBody::TextDelta { message: MessageOrdinal(0), part: Part(0), text: "a".into() };
-        let asked = EventBody::UserMessage { content: "hi".into() };
+        let asked = EventBody::UserMessage { content: "hi".into(), images: Vec::new() };
         let bodies = vec![
             asked,
             said,

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::{HttpRequest, web};
+use ring::digest::{SHA256, digest};
 use tokenrail_application::CommandKey;
-use tokenrail_domain::{AgentId, Sequence, TurnNumber};
+use tokenrail_domain::{AgentId, ImageFile, Sequence, TurnNumber};
 use tokio::time::timeout;
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
+use crate::hex::hex;
 
 /// The number of items in one page of a list, if the client does not choose it.
 const PAGE_ITEMS: usize = 100;
@@ -100,6 +102,11 @@ pub(crate) fn turn_number(text: &str) -> Option<TurnNumber> {
     digits.then(|| TurnNumber(text.parse().unwrap_or(u32::MAX)))
 }
 
+/// Reads the position of an image.
+pub(crate) fn position(text: &str) -> Option<u32> {
+    turn_number(text).map(|number| number.0)
+}
+
 /// Reads an agent's id from a path. A malformed id is reported as an unknown agent.
 pub(crate) fn agent_id(text: &str) -> Result<AgentId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, "no such agent"))
@@ -121,18 +128,30 @@ pub(crate) fn is_events_path(path: &str) -> bool {
     agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
 }
 
-/// The `Idempotency-Key` of a command, with the body that it belongs to. `None` without a key.
+/// The `Idempotency-Key` of a command without images, with the body that it belongs to. `None` without a key.
 pub(crate) fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<CommandKey>, Problem> {
+    let key = idempotency_key(headers)?;
+    Ok(key.map(|key| CommandKey { key, body: fingerprint(body, &[]) }))
+}
+
+/// The `Idempotency-Key` of a command.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut keys = headers.get_all("idempotency-key");
     let Some(key) = keys.next() else { return Ok(None) };
     let legal = !key.is_empty() && key.len() <= 255 && key.as_bytes().iter().all(u8::is_ascii_graphic);
     match key.to_str() {
-        Ok(key) if legal && keys.next().is_none() => {
-            let body = String::from_utf8_lossy(body).into_owned();
-            Ok(Some(CommandKey { key: key.to_owned(), body }))
-        }
+        Ok(key) if legal && keys.next().is_none() => Ok(Some(key.to_owned())),
         _ => Err(Problem::parameter("Idempotency-Key", "must be 1 to 255 visible ASCII characters")),
     }
+}
+
+/// What the store remembers of a body: all of it, or its hash if it has images, which are not stored twice. The hash of
+/// a large body takes long, so it is not computed on a thread that serves streams.
+pub(crate) fn fingerprint(body: &[u8], images: &[ImageFile]) -> String {
+    if images.is_empty() {
+        return String::from_utf8_lossy(body).into_owned();
+    }
+    format!("sha256:{}", hex(digest(&SHA256, body).as_ref()))
 }
 
 /// The formats in which a client can request events.
@@ -242,17 +261,28 @@ pub(crate) async fn read_within(
     limit: usize,
     time: Duration,
 ) -> Result<web::Bytes, Problem> {
-    let too_large = || Problem::new(Code::PayloadTooLarge, format!("the body must be at most {limit} bytes"));
     // If the announced length is too large, the client need not send the body first.
     if content_length(request).is_some_and(|length| limit < length) {
-        return Err(too_large());
+        return Err(too_large(limit));
     }
     match timeout(time, payload.to_bytes_limited(limit)).await {
         Ok(Ok(Ok(body))) => Ok(body),
-        Ok(Ok(Err(_))) => Err(Problem::new(Code::BadRequest, "cannot read the body")),
-        Ok(Err(_)) => Err(too_large()),
-        Err(_) => Err(Problem::new(Code::RequestTimeout, "the body did not arrive in time")),
+        Ok(Ok(Err(_))) => Err(unreadable()),
+        Ok(Err(_)) => Err(too_large(limit)),
+        Err(_) => Err(late()),
     }
+}
+
+pub(crate) fn too_large(limit: usize) -> Problem {
+    Problem::new(Code::PayloadTooLarge, format!("the body must be at most {limit} bytes"))
+}
+
+pub(crate) fn unreadable() -> Problem {
+    Problem::new(Code::BadRequest, "cannot read the body")
+}
+
+pub(crate) fn late() -> Problem {
+    Problem::new(Code::RequestTimeout, "the body did not arrive in time")
 }
 
 /// Maximum length of a name that an error repeats to the client, in bytes.

@@ -15,6 +15,7 @@ mod edits;
 mod event_stream;
 mod guards;
 pub(crate) mod harness;
+mod images;
 pub(crate) mod journals;
 mod leftovers;
 mod letta;

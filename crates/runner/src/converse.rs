@@ -15,6 +15,7 @@
 //! | [`pending_requests`] | the open permission requests, their options and deadlines |
 //! | [`inbox`] | what the server sends to a running conversation |
 //! | [`idle`] | between two turns: how long the program stays idle, and which turn follows |
+//! | [`prompt`] | the prompt of a turn, with its images |
 //! | [`printed`] | prints the program's output, and the added lines between its lines |
 //! | [`program`] | the program, and its standard streams |
 //! | [`force`] | ends a program that does not end by itself |
@@ -36,6 +37,7 @@ mod inbox;
 mod pending_requests;
 mod printed;
 mod program;
+mod prompt;
 mod protocols;
 mod raw_object;
 mod rpc;

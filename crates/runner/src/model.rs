@@ -217,6 +217,7 @@ impl IAgentRunner for ModelRunner {
             cwd: order.cwd.clone(),
             session: None,
             options: None,
+            images: Vec::new(),
             history: Vec::new(),
         };
         self.process.start(&of_process).await

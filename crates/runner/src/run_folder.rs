@@ -7,6 +7,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`folder`] | the folder of one process of an agent, and its files |
+//! | [`images`] | the images of prompts, each in a file |
 //! | [`records`] | the contents of the JSON files: the order, the supervisor, the end |
 //! | [`control`] | commands to the supervisor |
 //! | [`opening`], [`converse_messages`] | messages to the `converse` process: at its start, and later |
@@ -20,6 +21,7 @@ mod blocking;
 mod control;
 mod converse_messages;
 mod folder;
+mod images;
 mod opening;
 mod proc;
 mod programs;
@@ -32,6 +34,7 @@ pub(crate) use control::{CancelLine, LOOK};
 pub use converse_messages::ANSWER_TEXT_BYTES;
 pub(crate) use converse_messages::{Answer, ConverseMessage, FurtherRun, MESSAGE_BYTES};
 pub(crate) use folder::{MARKER, RunFolder};
+pub(crate) use images::ImageRef;
 pub(crate) use opening::{ConverseLimits, Opening};
 pub use opening::{Protocol, Unanswered};
 pub(crate) use proc::{Process, is_argument, kill_marked, own_descendants, own_family};

@@ -21,6 +21,7 @@ mod exit;
 mod flags;
 mod follow;
 mod help;
+mod images;
 mod list;
 mod man;
 mod memory;

@@ -136,13 +136,17 @@ fn abilities(agent: &AgentConfig) -> Abilities {
         RunnerConfig::Process(process) => Abilities {
             resume: can.resume && (!process.resume_args.is_empty() || process.converse.is_some()),
             interrupt: can.interrupt && process.interrupt,
+            // Others get their prompt as the text of their standard input.
+            images: can.images && process.converse.is_some(),
             ..can
         },
         // A connection has no signals.
         RunnerConfig::Http(_) | RunnerConfig::Proxy(_) => {
-            Abilities { interrupt: false, permissions: false, ..can }
+            Abilities { interrupt: false, permissions: false, images: false, ..can }
         }
-        RunnerConfig::Replay(_) => Abilities { resume: false, interrupt: false, permissions: false, ..can },
+        RunnerConfig::Replay(_) => {
+            Abilities { resume: false, interrupt: false, permissions: false, images: false, ..can }
+        }
     }
 }
 

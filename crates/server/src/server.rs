@@ -257,6 +257,8 @@ fn presentation_config(
     presentation.request_bytes = limits.request_bytes;
     presentation.chat_bytes = limits.chat_bytes;
     presentation.chats_bytes = limits.chats_bytes;
+    presentation.prompt_images = limits.prompt_images;
+    presentation.image_bytes = limits.image_bytes;
     presentation.connections = limits.connections;
     presentation.stream_turn_bytes = limits.stream_turn_bytes;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;

@@ -45,7 +45,7 @@ fn body(source: &mut Source<'_>, assembler: &Assembler) -> EventBody {
             parent_call: None,
         })),
         27 => EventBody::Abandoned { message },
-        28 => EventBody::UserMessage { content: text },
+        28 => EventBody::UserMessage { content: text, images: Vec::new() },
         29 => {
             let rest = vec![(part, ContentBlock::Text(text))];
             match assembler.complete_with(message, MessageOutcome::Complete, rest) {

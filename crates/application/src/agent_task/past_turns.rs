@@ -43,7 +43,7 @@ impl PastTurns {
 
     fn take(&mut self, event: &Event) {
         let of_turn = |turn: &mut PastTurn| match &event.body {
-            EventBody::UserMessage { content } => turn.prompt.push_str(content),
+            EventBody::UserMessage { content, images: _ } => turn.prompt.push_str(content),
             EventBody::Message(message) if message.parent_call.is_none() => {
                 let text = message.text();
                 if !(text.is_empty() || turn.answer.is_empty()) {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     fn asked(turn: u32, content: &str) -> Event {
-        event(turn, EventBody::UserMessage { content: content.to_owned() })
+        event(turn, EventBody::UserMessage { content: content.to_owned(), images: Vec::new() })
     }
 
     fn said(turn: u32, blocks: Vec<ContentBlock>, outcome: MessageOutcome) -> Event {

@@ -3,7 +3,8 @@
 use tokenrail_domain::{Assembler, Event, EventBody, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Adoption, ExitStatus, RunEnd};
 
-use super::{AgentTask, order};
+use super::AgentTask;
+use super::order::order;
 use crate::core::SaveError;
 use crate::task_handle::TurnChannels;
 use crate::verdict::{Stop, verdict};

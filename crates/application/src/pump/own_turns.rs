@@ -54,6 +54,7 @@ impl Pump {
         Turn {
             number,
             prompt: String::new(),
+            images: Vec::new(),
             state: TurnState::Running,
             asked_at: now,
             first_sequence: Some(self.recorder.next_sequence()),

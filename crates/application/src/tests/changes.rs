@@ -46,7 +46,7 @@ async fn each_turn_is_compared_with_the_commit_at_its_start() {
     let id = h.launch("one").await;
     h.watch(id).await;
     for prompt in ["two", "three"] {
-        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+        h.service.send(id, prompt.into(), None).await.unwrap();
         h.watch(id).await;
     }
     let since = async |turn: Option<u32>| h.service.changes(id, turn.map(TurnNumber)).await;
@@ -88,7 +88,7 @@ async fn the_first_commit_is_found_behind_more_turns_than_a_list_has() {
     let id = h.launch("one").await;
     h.watch(id).await;
     for prompt in ["two", "three"] {
-        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+        h.service.send(id, prompt.into(), None).await.unwrap();
         h.watch(id).await;
     }
     let found = h.service.changes(id, None).await.unwrap();

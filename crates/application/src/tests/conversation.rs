@@ -130,7 +130,7 @@ async fn a_withdrawn_turn_never_runs_and_a_turn_that_has_begun_is_not_withdrawn(
     let id = h.launch("one").await;
     h.wait_for(id, |_| true).await;
     for prompt in ["two", "three"] {
-        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+        h.service.send(id, prompt.into(), None).await.unwrap();
     }
     for _ in 0..2 {
         h.service.withdraw_turn(id, TurnNumber(2)).await.unwrap();
@@ -164,7 +164,7 @@ async fn a_turn_that_begins_while_it_is_cancelled_alone_ends_as_cancelled() {
         let h = harness_with(Arc::new(MemoryStore::new(seed)), Arc::new(runner), tiny_limits());
         let id = h.launch("one").await;
         h.watch(id).await;
-        h.store.enqueue(Turn::queued(id, "two".into(), Timestamp(0)), 2, None).await.unwrap();
+        h.store.enqueue(Turn::queued(id, "two".into(), Timestamp(0)).into(), 2, None).await.unwrap();
         let cancel = async {
             for _ in 0..seed % 16 {
                 yield_now().await;

@@ -47,7 +47,7 @@ async fn import(harness: &Harness, id: AgentId, events: Vec<Event>) -> Result<Ag
     let agent = harness.service.get(id).await.unwrap();
     let turns = harness.service.turns(id, TurnNumber(0), 100).await.unwrap();
     let mut import = harness.service.import(imported(&agent)).await?;
-    import.turns(turns).await?;
+    import.turns(turns.into_iter().map(tokenrail_ports::NewTurn::from).collect()).await?;
     import.events(events).await?;
     import.finish().await
 }
@@ -297,7 +297,7 @@ async fn a_turn_whose_numbers_would_mean_something_else_stays_as_it_is() {
     turns[1].last_sequence = turns[1].last_sequence.map(|last| Sequence(last.0 - 1));
     let agent = harness.service.get(id).await.unwrap();
     let mut import = harness.service.import(imported(&agent)).await.unwrap();
-    import.turns(turns).await.unwrap();
+    import.turns(turns.into_iter().map(tokenrail_ports::NewTurn::from).collect()).await.unwrap();
     import.events(old.clone()).await.unwrap();
     let copy = import.finish().await.unwrap().id;
 

@@ -155,7 +155,7 @@ async fn only_who_asks_for_it_is_cancelled_by_a_disconnect() {
 async fn what_is_committed_without_a_ring_is_told_within_two_looks() {
     let h = harness(ScriptedRunner::new([]));
     let (agent, turn) = launch(1);
-    h.store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    h.store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     let (_, mut follower) = h.service.follow(agent.id, None, true).await.unwrap();
     h.store.append(Scribe::new(&agent).start(&turn)).await.unwrap();
     let told = tokio::time::timeout(Limits::default().saving.look_again * 2, follower.next()).await;

@@ -84,7 +84,7 @@ pub(super) fn outside(
         workspace: workspace.clone(),
         parser: Arc::new(|| Box::new(WordParser::default())),
         runner_name: "scripted".into(),
-        abilities: Abilities::default(),
+        abilities: Abilities { images: true, ..Abilities::default() },
         format: "words".into(),
     };
     Outside {
@@ -145,7 +145,7 @@ pub(super) fn words(events: &[Event]) -> Vec<String> {
 
 fn word(body: &EventBody) -> String {
     match body {
-        EventBody::UserMessage { content } => format!("user {content}"),
+        EventBody::UserMessage { content, .. } => format!("user {content}"),
         EventBody::TextDelta { text, .. } => format!("+{text}"),
         EventBody::Message(message) => {
             let first = message.first_sequence.map_or(0, |first| first.0);

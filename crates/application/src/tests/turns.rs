@@ -210,7 +210,7 @@ async fn messages_queue_while_a_turn_runs_and_a_cancel_drops_them() {
     assert_eq!(h.service.send(id, "three".into(), None).await.unwrap().queued, 2);
     assert!(matches!(h.service.send(id, "four".into(), None).await, Err(crate::Refusal::QueueFull)));
     gate.notify_one();
-    let third = |event: &tokenrail_domain::Event| matches!(&event.body, EventBody::UserMessage { content } if content == "three");
+    let third = |event: &tokenrail_domain::Event| matches!(&event.body, EventBody::UserMessage { content, .. } if content == "three");
     h.wait_for(id, third).await;
     h.service.send(id, "dropped".into(), None).await.unwrap();
     h.service.cancel(id).await.unwrap();
@@ -360,7 +360,7 @@ async fn one_turn_is_cancelled_and_the_others_go_on() {
     let id = h.launch("one").await;
     h.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
     for prompt in ["two", "three"] {
-        h.service.send(id, prompt.to_owned(), None).await.unwrap();
+        h.service.send(id, prompt.into(), None).await.unwrap();
     }
     // A queued turn. The running one continues.
     h.service.cancel_turn(id, TurnNumber(2)).await.unwrap();

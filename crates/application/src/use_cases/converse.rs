@@ -70,7 +70,7 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<ConversationTurn, Refusal> {
-        let message = SentMessage { agent, content, key, life: KeyLife::WhileNewest };
+        let message = SentMessage { agent, prompt: content.into(), key, life: KeyLife::WhileNewest };
         let accepted = self.send_message(message).await?;
         Ok(ConversationTurn { agent, turn: accepted.turn })
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokenrail_domain::{
     Agent, AgentId, AgentStatus, Copied, Event, EventBody, JsonText, SessionId, Timestamp, Turn, TurnNumber,
 };
-use tokenrail_ports::StoreError;
+use tokenrail_ports::{NewTurn, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 
 use self::check::Check;
@@ -94,15 +94,19 @@ impl AgentService {
 }
 
 impl Import {
-    /// Adds turns, in any order.
+    /// Adds turns with their images, in any order.
     ///
     /// # Errors
     /// [`ImportError`]: the import cannot continue then.
-    pub async fn turns(&mut self, turns: Vec<Turn>) -> Result<(), ImportError> {
+    pub async fn turns(&mut self, turns: Vec<NewTurn>) -> Result<(), ImportError> {
         let id = self.agent.id;
-        let turns: Vec<_> = turns.into_iter().map(|turn| Turn { agent: id, ..turn }).collect();
-        for turn in &turns {
-            self.check.turn(turn)?;
+        let of_agent = |new: NewTurn| {
+            let (turn, images) = new.into_parts();
+            NewTurn::new(Turn { agent: id, ..turn }, images)
+        };
+        let turns: Vec<_> = turns.into_iter().map(of_agent).collect();
+        for new in &turns {
+            self.check.turn(new.turn())?;
         }
         let saved = self.core.outside.archive.import_turns(id, turns).await;
         saved.map_err(|error| match error {

@@ -1,7 +1,7 @@
 //! Launches a new agent with its first turn.
 
-use tokenrail_domain::{Agent, AgentId, JsonText, SessionId, Timestamp, Turn};
-use tokenrail_ports::{Created, KeyLife, StoreError};
+use tokenrail_domain::{Agent, AgentId, ImageFile, JsonText, SessionId, Timestamp, Turn};
+use tokenrail_ports::{Created, KeyLife, NewTurn, StoreError};
 
 use super::keys::CommandKey;
 use crate::error::Refusal;
@@ -16,6 +16,8 @@ pub struct Launch {
     /// The agent type; `None` for the configured default.
     pub kind: Option<String>,
     pub prompt: String,
+    /// The images of the prompt.
+    pub images: Vec<ImageFile>,
     pub model: Option<String>,
     pub cwd: Option<String>,
     /// A session of the agent program to resume.
@@ -65,8 +67,9 @@ impl AgentService {
         .await
     }
 
-    async fn launch_new(&self, launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
+    async fn launch_new(&self, mut launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
         let (kind, config) = self.agent_type(launch.kind.as_deref())?;
+        self.check_images(&kind, &launch.images)?;
         let waiting = self.admit()?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
@@ -75,8 +78,9 @@ impl AgentService {
             Some(key) => Some(self.idempotency(LAUNCH.to_owned(), key, life).await?),
             None => None,
         };
+        let images = std::mem::take(&mut launch.images);
         let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
-        let turn = Turn::queued(id, agent.prompt.clone(), now);
+        let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 
         let created = self.core.outside.agents.create(agent.clone(), turn, key).await;
         if !matches!(created, Ok(Created::New) | Err(StoreError::OutcomeUnknown(_))) {
@@ -120,6 +124,7 @@ pub(super) fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, 
     let Launch {
         kind: _,
         prompt,
+        images: _,
         model,
         cwd: _,
         session,

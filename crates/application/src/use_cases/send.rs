@@ -1,7 +1,7 @@
 //! Gives an agent its next turn.
 
-use tokenrail_domain::{Agent, AgentId, Turn, TurnNumber};
-use tokenrail_ports::{Enqueued, KeyLife, Recalled};
+use tokenrail_domain::{Agent, AgentId, ImageFile, Turn, TurnNumber};
+use tokenrail_ports::{Enqueued, KeyLife, NewTurn, Recalled};
 
 use super::keys::CommandKey;
 use crate::error::Refusal;
@@ -15,10 +15,30 @@ pub struct Accepted {
     pub queued: u32,
 }
 
+/// What a user says to an agent: a text, and images.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Prompt {
+    pub text: String,
+    pub images: Vec<ImageFile>,
+}
+
+/// A prompt without images.
+impl From<String> for Prompt {
+    fn from(text: String) -> Self {
+        Self { text, images: Vec::new() }
+    }
+}
+
+impl From<&str> for Prompt {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
 /// A message on its way to an agent.
 pub(crate) struct SentMessage {
     pub(crate) agent: AgentId,
-    pub(crate) content: String,
+    pub(crate) prompt: Prompt,
     pub(crate) key: Option<CommandKey>,
     pub(crate) life: KeyLife,
 }
@@ -31,10 +51,10 @@ impl AgentService {
     pub async fn send(
         &self,
         id: AgentId,
-        content: String,
+        prompt: Prompt,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
-        self.send_message(SentMessage { agent: id, content, key, life: KeyLife::UntilForgotten }).await
+        self.send_message(SentMessage { agent: id, prompt, key, life: KeyLife::UntilForgotten }).await
     }
 
     pub(crate) async fn send_message(&self, message: SentMessage) -> Result<Accepted, Refusal> {
@@ -43,7 +63,7 @@ impl AgentService {
     }
 
     async fn do_send(&self, message: SentMessage) -> Result<Accepted, Refusal> {
-        let SentMessage { agent: id, content, key, life } = message;
+        let SentMessage { agent: id, prompt: Prompt { text, images }, key, life } = message;
         let scope = format!("message:{id}");
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
@@ -61,12 +81,13 @@ impl AgentService {
         if agent.copy.is_some() {
             return Err(Refusal::ReadOnly);
         }
+        self.check_images(&agent.kind, &images)?;
         let now = self.core.now();
         let key = match key {
             Some(key) => Some(self.idempotency(scope, key, life).await?),
             None => None,
         };
-        let turn = Turn::queued(id, content, now);
+        let turn = NewTurn::new(Turn::queued(id, text, now), images);
         let handle = self.core.task_handle(id);
         let queue = match &handle {
             Some(handle) => Some(self.core.lock_queue(handle).await?),

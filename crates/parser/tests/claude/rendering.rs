@@ -66,7 +66,7 @@ impl Rendering {
 
     fn event(self, body: &EventBody) -> String {
         match body {
-            EventBody::UserMessage { content } => format!("user {}", self.text(content)),
+            EventBody::UserMessage { content, .. } => format!("user {}", self.text(content)),
             EventBody::TextDelta { message, part, text } => {
                 format!("{}.{} text {}", message.0, part.0, self.text(text))
             }

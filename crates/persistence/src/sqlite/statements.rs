@@ -8,6 +8,7 @@
 //! | [`commands`] | agents and turns: create, enqueue, cancel, delete, purge |
 //! | [`edit`] | names of agents, and their places in lists |
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
+//! | [`prompt_images`] | the images of prompts |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
 //! | [`keys`] | idempotency keys |
 //! | [`list_page`] | one page of a list, in which long fields are cut |
@@ -30,5 +31,6 @@ pub(crate) mod latest_result;
 pub(crate) mod list_page;
 pub(crate) mod message_row;
 pub(crate) mod messages;
+pub(crate) mod prompt_images;
 pub(crate) mod turn_ends;
 pub(crate) mod turns;

@@ -5,6 +5,7 @@
 pub mod agents;
 pub mod archive;
 pub mod edits;
+pub mod images;
 pub mod journal;
 pub mod lists;
 pub mod pages;
@@ -65,6 +66,12 @@ macro_rules! store_contract {
             lists_leave_archived_agents_out_or_show_only_them
             pinned_agents_are_listed
         }
+        $crate::store_contract! { $fresh: images
+            a_turn_keeps_its_images
+            the_turn_of_a_replay_lists_images_that_the_store_has_only_with_the_original
+            the_images_of_a_purged_agent_are_gone
+            an_imported_turn_has_its_images
+        }
         $crate::store_contract! { $fresh: lists
             lists_are_newest_first_and_page
             lists_filter
@@ -114,7 +121,7 @@ macro_rules! store_contract {
 async fn launched(store: &impl IAgentRepository, n: u8) -> (Agent, Turn, Scribe) {
     let (agent, turn) = launch(n);
     let scribe = Scribe::new(&agent);
-    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     (agent, turn, scribe)
 }
 

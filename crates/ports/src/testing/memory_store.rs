@@ -16,7 +16,7 @@ use self::shelf::Shelf;
 use crate::rules;
 use crate::{
     Append, Created, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage,
-    PageLimit, Recalled, StoreError, StoreResult, TurnFilter,
+    NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter,
 };
 
 /// The maximum number of times that one hesitation yields.
@@ -39,6 +39,8 @@ struct State {
     answer_lost: bool,
     /// How many more cancels fail before they do anything.
     cancels_refused: u32,
+    /// Images cannot be read.
+    images_damaged: bool,
     /// How many more appends succeed. `None` for no limit.
     appends_left: Option<u32>,
     /// The state of the xorshift generator behind the hesitations; never 0.
@@ -75,6 +77,7 @@ impl MemoryStore {
                 healthy: true,
                 answer_lost: false,
                 cancels_refused: 0,
+                images_damaged: false,
                 appends_left: None,
                 chance,
             }),
@@ -99,6 +102,16 @@ impl MemoryStore {
     /// Makes the next `times` cancels of agents fail, as if the store was busy.
     pub fn refuse_cancels(&self, times: u32) {
         self.lock().cancels_refused = times;
+    }
+
+    /// Makes reads of images fail, as if the database was damaged.
+    pub fn damage_images(&self) {
+        self.lock().images_damaged = true;
+    }
+
+    /// Removes an agent's images, but not what its turns say about them.
+    pub fn lose_images(&self, agent: AgentId) {
+        self.lock().shelves.entry(agent).and_modify(|shelf| shelf.images.clear());
     }
 
     fn answered<T>(&self, answer: StoreResult<T>) -> StoreResult<T> {
@@ -218,7 +231,7 @@ impl State {
         }
     }
 
-    fn create(&mut self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
+    fn create(&mut self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
         if let Some(recalled) = self.recall(key.as_ref()) {
             return Ok(recalled.created());
         }
@@ -226,7 +239,7 @@ impl State {
         if let Some(taken) = agent.chat.as_deref().and_then(|chat| self.by_chat(chat)) {
             return Ok(Created::ChatTaken(taken.id));
         }
-        self.remember(key, &turn, 1);
+        self.remember(key, turn.turn(), 1);
         self.shelves.insert(agent.id, Shelf::new(agent, Some(turn)));
         Ok(Created::New)
     }
@@ -264,17 +277,18 @@ impl State {
         ListPage::of(turns, (*limit, bounds.bytes), ListedTurn::bytes)
     }
 
-    fn enqueue(&mut self, mut turn: Turn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {
+    fn enqueue(&mut self, new: NewTurn, queue_max: u32, key: Option<Idempotency>) -> Enqueued {
         if let Some(recalled) = self.recall(key.as_ref()) {
             return recalled.enqueued();
         }
+        let (mut turn, images) = new.into_parts();
         let Some(of) = self.shelves.get_mut(&turn.agent).filter(|of| of.agent.deleted_at.is_none()) else {
             return Enqueued::UnknownAgent;
         };
         if rules::is_queue_full(of.agent.queued, of.count_cancelled(), queue_max) {
             return Enqueued::QueueFull;
         }
-        turn.number = of.enqueue(turn.clone());
+        turn.number = of.enqueue(turn.clone(), images);
         let queued = of.agent.queued;
         let unarchived = std::mem::take(&mut of.agent.archived);
         self.remember(key, &turn, queued);

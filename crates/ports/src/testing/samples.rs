@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokenrail_domain::{
     Agent, AgentError, AgentId, AgentStatus, Assembler, CompleteMessage, ContentBlock, ErrorClass, Event,
-    EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, Sequence, Timestamp, ToolCall,
-    ToolResult, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
+    EventBody, ImageFile, ImageType, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PromptImage,
+    Sequence, Timestamp, ToolCall, ToolResult, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
 };
 
 use crate::{Append, ListBounds, PageLimit, TurnOrder, TurnStep};
@@ -35,6 +35,7 @@ pub fn turn_order(prompt: &str) -> TurnOrder {
         cwd: "/".into(),
         session: None,
         options: None,
+        images: Vec::new(),
         history: Vec::new(),
     }
 }
@@ -80,6 +81,7 @@ pub fn queued_turn(agent: AgentId, number: TurnNumber, prompt: &str) -> Turn {
         number,
         run: number,
         prompt: prompt.into(),
+        images: Vec::new(),
         state: TurnState::Queued,
         asked_at: Timestamp(LAUNCHED_AT.0 + 500),
         first_sequence: None,
@@ -88,6 +90,25 @@ pub fn queued_turn(agent: AgentId, number: TurnNumber, prompt: &str) -> Turn {
         stop: None,
         base: None,
     }
+}
+
+/// A prompt with images.
+fn seen() -> EventBody {
+    let image = |media_type, bytes| PromptImage { media_type, bytes };
+    let images = vec![image(ImageType::Png, 68), image(ImageType::Webp, 5 << 20)];
+    EventBody::UserMessage { content: "what is this?".into(), images }
+}
+
+/// A small image of this type. `mark` makes it different from others.
+#[expect(clippy::expect_used, reason = "each signature is one that the domain knows")]
+pub fn image(kind: ImageType, mark: &str) -> ImageFile {
+    let signature: &[u8] = match kind {
+        ImageType::Png => b"\x89PNG\r\n\x1a\n",
+        ImageType::Jpeg => b"\xff\xd8\xff\xe0",
+        ImageType::Gif => b"GIF89a",
+        ImageType::Webp => b"RIFF\x04\0\0\0WEBP",
+    };
+    ImageFile::new([signature, mark.as_bytes()].concat().into()).expect("an image")
 }
 
 pub fn json(text: &str) -> JsonText {
@@ -178,7 +199,7 @@ impl Scribe {
     pub fn start(&mut self, turn: &Turn) -> Append {
         self.turn = turn.number;
         self.spool_offset = 0;
-        let asked = EventBody::UserMessage { content: turn.prompt.clone() };
+        let asked = EventBody::UserMessage { content: turn.prompt.clone(), images: turn.images.clone() };
         self.write(vec![asked], TurnStep::Start(Box::new(turn.clone())))
     }
 
@@ -302,6 +323,7 @@ pub fn every_body() -> Vec<EventBody> {
             retry_after_ms: None,
             recoverable: false,
         })),
-        EventBody::UserMessage { content: "and then?".into() },
+        EventBody::UserMessage { content: "and then?".into(), images: Vec::new() },
+        seen(),
     ]
 }

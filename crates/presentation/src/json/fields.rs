@@ -113,14 +113,33 @@ impl Fields {
         self.take(name, expected)
     }
 
+    /// The length of a field as it was sent. 0 if it is absent.
+    pub(crate) fn bytes_of(&self, name: &str) -> usize {
+        self.fields.get(name).map_or(0, |value| value.get().len())
+    }
+
     /// Whether there are no errors so far.
     pub(crate) fn are_good(&self) -> bool {
         self.errors.is_empty()
     }
 
     /// Records that a field is invalid.
-    pub(crate) fn refuse(&mut self, name: &str, wrong: &'static str) {
+    pub(crate) fn refuse(&mut self, name: &str, wrong: impl Into<String>) {
         self.errors.push(FieldProblem::body(name, wrong));
+    }
+
+    /// Takes over the errors of an object inside this one, at this place.
+    pub(crate) fn refuse_all(&mut self, place: &str, inner: Self) {
+        let outer = |error: FieldProblem| {
+            let pointer = error.pointer.map(|pointer| format!("/{place}{pointer}"));
+            FieldProblem { pointer, ..error }
+        };
+        self.errors.extend(inner.errors.into_iter().map(outer));
+    }
+
+    /// An optional value, as it was sent.
+    pub(crate) fn given(&mut self, name: &str, expected: &'static str) -> Option<Box<RawValue>> {
+        self.take(name, expected)
     }
 
     pub(crate) fn flag(&mut self, name: &str) -> Option<bool> {

@@ -12,6 +12,7 @@ use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::AgentRefDto;
 use crate::query::{self, Query};
+use crate::rest::prompt;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::{AgentDto, AgentStatusDto};
 use crate::vocabularies::native::dto::requests::{EditBody, LaunchBody};
@@ -30,9 +31,8 @@ pub(crate) async fn launch(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let body = query::body(&request, payload, api.config()).await?;
-    let mut launch = dto::requests::launch(&body, api.config().json_depth)?;
-    launch.idempotency = query::idempotency(request.headers(), &body)?;
+    let (mut launch, key) = prompt::receive(&api, &request, payload, dto::requests::launch).await?;
+    launch.idempotency = key;
     let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)));

@@ -10,6 +10,7 @@ use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::JsonList;
 use crate::query::{self, Form, Query};
+use crate::rest::prompt;
 use crate::sse;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::AcceptedDto;
@@ -93,10 +94,8 @@ pub(crate) async fn send(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;
-    let body = query::body(&request, payload, api.config()).await?;
-    let content = dto::requests::send(&body, api.config().json_depth)?;
-    let key = query::idempotency(request.headers(), &body)?;
-    let accepted = api.service().send(id, content, key).await?;
+    let (prompt, key) = prompt::receive(&api, &request, payload, dto::requests::send).await?;
+    let accepted = api.service().send(id, prompt, key).await?;
     Ok(HttpResponse::Accepted().json(AcceptedDto::from(accepted)))
 }
 

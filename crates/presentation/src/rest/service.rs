@@ -16,7 +16,8 @@ use crate::vocabularies::native::dto::requests::TicketBody;
 #[utoipa::path(get, path = "/api/agent-types", tag = "service", responses((status = 200, body = [AgentTypeDto])))]
 pub(crate) async fn types(api: web::Data<Api>) -> HttpResponse {
     let types = api.service().types().await;
-    HttpResponse::Ok().json(types.iter().map(AgentTypeDto::from).collect::<Vec<_>>())
+    let one = |kind| AgentTypeDto::new(kind, api.config());
+    HttpResponse::Ok().json(types.iter().map(one).collect::<Vec<_>>())
 }
 
 /// Create a ticket for one WebSocket or one event stream

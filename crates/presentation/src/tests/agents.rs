@@ -160,7 +160,7 @@ async fn the_server_tells_about_itself() {
     assert_eq!(
         types,
         json!([{"type": "script", "runner": "process", "format": "script", "default": false, "available": true,
-            "can": {"deltas": true, "resume": false, "interrupt": false, "permissions": false},
+            "can": {"deltas": true, "resume": false, "interrupt": false, "permissions": false, "images": true},
             "program": "/bin/script", "version": "1.0", "unsetKeys": ["SCRIPT_API_KEY"]}])
     );
     let probe =
@@ -250,6 +250,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /api/agents/{id}/turns",
         "delete /api/agents/{id}/turns/{n}",
         "get /api/agents/{id}/turns/{n}",
+        "get /api/agents/{id}/turns/{n}/images/{k}",
         "get /api/chat",
         "post /api/chat",
         "get /api/chat/{id}/messages",

@@ -84,7 +84,7 @@ async fn a_page_of_a_listed_origin_reads_answers_and_refusals() {
         (
             "too large",
             TestRequest::post()
-                .uri("/api/agents")
+                .uri("/api/tickets")
                 .insert_header(json.clone())
                 .insert_header(bearer())
                 .set_payload(large),

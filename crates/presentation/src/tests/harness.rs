@@ -91,18 +91,24 @@ impl Harness {
         change: impl FnOnce(&mut PresentationConfig, &mut Limits),
         default_type: Option<String>,
     ) -> Self {
-        Self::of(change, default_type, PretendRepository::default())
+        Self::of(change, default_type, PretendRepository::default(), true)
+    }
+
+    /// A harness whose type `script` accepts no images, and whose type `seeing` does.
+    pub(crate) fn blind() -> Self {
+        Self::of(|_, _| {}, None, PretendRepository::default(), false)
     }
 
     /// A harness whose agents all work in this repository.
     pub(crate) fn in_repository(repository: PretendRepository) -> Self {
-        Self::of(|_, _| {}, None, repository)
+        Self::of(|_, _| {}, None, repository, true)
     }
 
     fn of(
         change: impl FnOnce(&mut PresentationConfig, &mut Limits),
         default_type: Option<String>,
         repository: PretendRepository,
+        images: bool,
     ) -> Self {
         let mut config = PresentationConfig { token: Some(TOKEN.into()), ..PresentationConfig::new(7117) };
         let mut limits = Limits::default();
@@ -114,9 +120,14 @@ impl Harness {
             workspace: Arc::new(Anywhere),
             parser: Arc::new(|| Box::new(ScriptParser)),
             runner_name: "process".into(),
-            abilities: Abilities { deltas: true, ..Abilities::default() },
+            abilities: Abilities { deltas: true, images, ..Abilities::default() },
             format: "script".into(),
         };
+        let mut listed = BTreeMap::from([("script".to_owned(), script.clone())]);
+        if !images {
+            let abilities = Abilities { images: true, ..script.abilities };
+            listed.insert("seeing".to_owned(), AgentType { abilities, ..script });
+        }
         let outside = Outside {
             journal: store.clone(),
             agents: store.clone(),
@@ -125,10 +136,7 @@ impl Harness {
             random: Arc::new(Counting(AtomicU8::new(0))),
             runs: Arc::new(PretendRuns),
             repository: Arc::new(repository),
-            types: AgentTypes {
-                listed: BTreeMap::from([("script".to_owned(), script)]),
-                ..AgentTypes::default()
-            },
+            types: AgentTypes { listed, ..AgentTypes::default() },
             default_type,
         };
         let service = AgentService::new(outside, limits, Handle::current());

@@ -152,9 +152,9 @@ pub(crate) async fn keep(store: &MemoryStore, agent: &Agent, appends: Vec<Append
     });
     for turn in turns {
         if turn.number == TurnNumber::FIRST {
-            store.create(agent.clone(), (**turn).clone(), None).await.unwrap();
+            store.create(agent.clone(), (**turn).clone().into(), None).await.unwrap();
         } else {
-            store.enqueue((**turn).clone(), 16, None).await.unwrap();
+            store.enqueue((**turn).clone().into(), 16, None).await.unwrap();
         }
     }
     for append in appends {

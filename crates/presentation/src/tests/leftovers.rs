@@ -119,7 +119,7 @@ async fn whoever_never_ends_a_body_that_was_answered_keeps_nobody_out() {
         (404, "POST /nowhere", &[&host, &token], "x"),
         (405, "PUT /api/agents", &[&host, &token], "x"),
         (408, "POST /api/agents", &[&host, &token, json], "x"),
-        (413, "POST /api/agents", &[&host, &token, json], &large),
+        (413, "POST /api/tickets", &[&host, &token, json], &large),
         (415, "POST /api/agents", &[&host, &token, "Content-Type: text/html"], "x"),
     ];
     let served = serve_with(&harness, with_connections(2 * cases.len()));

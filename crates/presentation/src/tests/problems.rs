@@ -303,6 +303,7 @@ fn every_code_is_documented_and_provoked() {
         include_str!("copies.rs"),
         include_str!("permissions.rs"),
         include_str!("changes.rs"),
+        include_str!("images.rs"),
     ];
     for code in Code::ALL {
         let (word, status) = (code.as_str(), code.status().as_u16());

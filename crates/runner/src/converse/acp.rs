@@ -20,9 +20,10 @@ use tokenrail_ports::AddedLine;
 
 use self::files::Files;
 use self::login::Login;
-use self::messages::{Initialize, Initialized, Prompt, Session, Stopped, Told};
+use self::messages::{AskPrompt, Initialize, Initialized, Session, Stopped, Told};
 use self::permission::Permissions;
 use super::conversation::{Choice, Conversation, Outbox};
+use super::prompt::Prompt;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
 
@@ -36,6 +37,7 @@ const CANCELLED: i32 = -32800;
 #[derive(Debug)]
 pub(super) struct AcpConversation {
     opening: Opening,
+    prompt: Prompt,
     rpc: Rpc,
     files: Files,
     permissions: Permissions,
@@ -43,6 +45,8 @@ pub(super) struct AcpConversation {
     /// How the agent can continue an earlier session.
     can_load: bool,
     can_resume: bool,
+    /// Whether the agent accepts images with a prompt.
+    sees_images: bool,
     /// The name that the agent reports.
     name: Option<String>,
     /// Empty until it is known.
@@ -61,16 +65,18 @@ enum Stage {
 }
 
 impl AcpConversation {
-    pub(super) fn new(opening: Opening) -> Self {
+    pub(super) fn new(opening: Opening, prompt: Prompt) -> Self {
         let file_bytes = opening.files.then_some(opening.limits.file_bytes);
         Self {
             files: Files::new(&opening.cwd, file_bytes),
             opening,
+            prompt,
             rpc: Rpc::default(),
             permissions: Permissions::default(),
             login: Login::default(),
             can_load: false,
             can_resume: false,
+            sees_images: false,
             name: None,
             session: String::new(),
             stage: Stage::Beginning,
@@ -104,6 +110,7 @@ impl AcpConversation {
             return out.fail(ErrorClass::Protocol, "version_unsupported", text);
         }
         (self.can_load, self.can_resume) = answer.sessions();
+        self.sees_images = answer.sees_images();
         self.name = answer.agent_name();
         self.login = Login::of(&answer.methods());
         self.begin_session(out);
@@ -140,9 +147,24 @@ impl AcpConversation {
     }
 
     fn prompt(&mut self, out: &mut Outbox) {
+        // It is sent once, and may be large.
+        let prompt = std::mem::take(&mut self.prompt);
+        if !self.sees_images && !prompt.images.is_empty() {
+            return self.images_refused(out);
+        }
         self.stage = Stage::Prompted;
-        let prompt = Prompt::new(&self.session, &self.opening.prompt);
-        self.rpc.request("session/prompt", prompt, out);
+        self.rpc.request("session/prompt", AskPrompt::new(&self.session, &prompt), out);
+    }
+
+    /// The turn fails before the agent gets any of it. So an agent that was idle becomes idle again, because its session
+    /// may live only in its process.
+    fn images_refused(&mut self, out: &mut Outbox) {
+        let text = "the agent accepts no images with a prompt; send the message without images";
+        out.fail(ErrorClass::InvalidRequest, "images_unsupported", text.to_owned());
+        if self.stage == Stage::Idle {
+            out.over = false;
+            self.become_idle(out);
+        }
     }
 
     fn asked(&mut self, id: &RawValue, method: &str, line: &Incoming<'_>, out: &mut Outbox) {
@@ -205,8 +227,8 @@ impl Conversation for AcpConversation {
         self.stage = Stage::Cancelled;
     }
 
-    fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
-        self.opening.prompt = prompt;
+    fn further_turn(&mut self, prompt: Prompt, out: &mut Outbox) {
+        self.prompt = prompt;
         out.added.extend(self.name.clone().map(|name| AddedLine::Agent { name }));
         self.prompt(out);
     }

@@ -1,18 +1,21 @@
 //! `claude -p --input-format stream-json`: messages and control requests, one JSON object per line.
 
+mod suggestion;
 mod survey;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use tokenrail_domain::Accepts;
 use tokenrail_ports::{Choosable, OptionKind};
 
+use suggestion::suggested;
 use survey::Survey;
 
 use super::conversation::{Choice, Conversation, NewRequest, Outbox};
+use super::prompt::{EncodedImage, Prompt};
 use super::raw_object::raw_objects;
 use super::rpc::{read, text};
 
@@ -23,7 +26,7 @@ const REJECT: &str = "reject";
 /// The turns of Claude Code. When its standard input is closed, it exits after its result.
 #[derive(Debug)]
 pub(super) struct ClaudeConversation {
-    prompt: String,
+    prompt: Prompt,
     /// The open permission requests, by the id of the request.
     asked: BTreeMap<String, Asked>,
     /// The open requests of `AskUserQuestion`, by the key of the question that is open.
@@ -71,7 +74,43 @@ enum Message<'a> {
 #[derive(Serialize)]
 struct UserMessage<'a> {
     role: &'static str,
-    content: &'a str,
+    content: Content<'a>,
+}
+
+/// A text alone is sent as a string, as before images existed.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    Text(&'a str),
+    Blocks(Vec<Block<'a>>),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Image { source: Source<'a> },
+    Text { text: &'a str },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "base64")]
+struct Source<'a> {
+    media_type: &'a str,
+    data: &'a str,
+}
+
+impl<'a> From<&'a Prompt> for Content<'a> {
+    fn from(prompt: &'a Prompt) -> Self {
+        let Prompt { text, images } = prompt;
+        if images.is_empty() {
+            return Self::Text(text);
+        }
+        let image = |EncodedImage { media_type, data }: &'a EncodedImage| Block::Image {
+            source: Source { media_type, data },
+        };
+        // Models understand a text about images best if it comes after them.
+        Self::Blocks(images.iter().map(image).chain([Block::Text { text }]).collect())
+    }
 }
 
 #[derive(Serialize)]
@@ -100,8 +139,14 @@ enum Decision<'a> {
 }
 
 impl ClaudeConversation {
-    pub(super) fn new(prompt: String) -> Self {
-        Self { prompt, asked: BTreeMap::new(), surveys: BTreeMap::new(), idle: false, in_background: false }
+    pub(super) fn new(prompt: impl Into<Prompt>) -> Self {
+        Self {
+            prompt: prompt.into(),
+            asked: BTreeMap::new(),
+            surveys: BTreeMap::new(),
+            idle: false,
+            in_background: false,
+        }
     }
 
     /// Handles the result of a turn. If the program has failed, or will continue by itself, the conversation is over:
@@ -202,7 +247,9 @@ impl ClaudeConversation {
 
 impl Conversation for ClaudeConversation {
     fn open(&mut self, out: &mut Outbox) {
-        let message = UserMessage { role: "user", content: &self.prompt };
+        // It is sent once, and may be large.
+        let prompt = std::mem::take(&mut self.prompt);
+        let message = UserMessage { role: "user", content: (&prompt).into() };
         out.say(&Message::User { message, parent_tool_use_id: None, session_id: "" });
     }
 
@@ -257,7 +304,7 @@ impl Conversation for ClaudeConversation {
         out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
     }
 
-    fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
+    fn further_turn(&mut self, prompt: Prompt, out: &mut Outbox) {
         self.idle = false;
         self.prompt = prompt;
         self.open(out);
@@ -274,72 +321,6 @@ fn with_note(what: &str, note: &str) -> Cow<'static, str> {
 
 fn decide(request_id: &str, response: Decision<'_>, out: &mut Outbox) {
     out.say(&Message::ControlResponse { response: Response::Success { request_id, response } });
-}
-
-/// What would be allowed from now on, in words. `None` if nothing is suggested, or if a suggestion cannot be put into
-/// words: users must not allow something that they cannot see.
-fn suggested(suggestions: Option<&RawValue>) -> Option<String> {
-    let suggestions: Vec<Suggestion<'_>> = serde_json::from_str(suggestions?.get()).ok()?;
-    let words = suggestions.iter().map(Suggestion::words).collect::<Option<Vec<_>>>()?;
-    (!words.is_empty()).then(|| format!("Always {}", words.join(", ")))
-}
-
-/// A permission update that the program suggests.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Suggestion<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    behavior: Option<&'a RawValue>,
-    #[serde(default)]
-    rules: Vec<Rule>,
-    #[serde(borrow)]
-    mode: Option<&'a RawValue>,
-    #[serde(default)]
-    directories: Vec<String>,
-    #[serde(borrow)]
-    destination: Option<&'a RawValue>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Rule {
-    tool_name: String,
-    rule_content: Option<String>,
-}
-
-impl Suggestion<'_> {
-    fn words(&self) -> Option<String> {
-        let words = match text(self.kind)?.as_str() {
-            "addRules" if text(self.behavior).as_deref() == Some("allow") && !self.rules.is_empty() => {
-                let rules: Vec<_> = self.rules.iter().map(Rule::words).collect();
-                format!("allow {}", rules.join(", "))
-            }
-            "addDirectories" if !self.directories.is_empty() => {
-                format!("allow work in {}", self.directories.join(", "))
-            }
-            "setMode" => match text(self.mode)?.as_str() {
-                "acceptEdits" => "allow edits".to_owned(),
-                mode => format!("use the mode {mode}"),
-            },
-            _ => return None,
-        };
-        let where_to = match text(self.destination)?.as_str() {
-            "session" => "(for this session)".to_owned(),
-            settings => format!("(saved in {settings})"),
-        };
-        Some(format!("{words} {where_to}"))
-    }
-}
-
-impl Rule {
-    fn words(&self) -> String {
-        match &self.rule_content {
-            Some(content) => format!("{}({content})", self.tool_name),
-            None => self.tool_name.clone(),
-        }
-    }
 }
 
 fn empty_object() -> Box<RawValue> {

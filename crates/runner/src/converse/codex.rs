@@ -8,6 +8,7 @@ use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::conversation::{Choice, Conversation, NewRequest, Outbox};
+use super::prompt::FilePrompt;
 use super::raw_object::raw_objects;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
@@ -19,6 +20,7 @@ const FILE_CHANGE: &str = "item/fileChange/requestApproval";
 #[derive(Debug)]
 pub(super) struct CodexConversation {
     opening: Opening,
+    prompt: FilePrompt,
     rpc: Rpc,
     thread: String,
     turn: Option<String>,
@@ -55,13 +57,27 @@ struct ThreadParams<'a> {
 #[serde(rename_all = "camelCase")]
 struct StartTurn<'a> {
     thread_id: &'a str,
-    input: [Input<'a>; 1],
+    input: Vec<Input<'a>>,
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename = "text")]
-struct Input<'a> {
-    text: &'a str,
+#[serde(tag = "type", rename_all = "camelCase")]
+enum Input<'a> {
+    /// Codex prints each message with its content, and the whole thread when a thread is resumed. So a message names
+    /// the file, and does not contain the image.
+    LocalImage {
+        path: &'a str,
+    },
+    Text {
+        text: &'a str,
+    },
+}
+
+impl<'a> Input<'a> {
+    fn of(prompt: &'a FilePrompt) -> Vec<Self> {
+        let FilePrompt { text, files } = prompt;
+        files.iter().map(|path| Self::LocalImage { path }).chain([Self::Text { text }]).collect()
+    }
 }
 
 #[derive(Serialize)]
@@ -92,9 +108,10 @@ raw_objects! {
 }
 
 impl CodexConversation {
-    pub(super) fn new(opening: Opening) -> Self {
+    pub(super) fn new(opening: Opening, prompt: FilePrompt) -> Self {
         Self {
             opening,
+            prompt,
             rpc: Rpc::default(),
             thread: String::new(),
             turn: None,
@@ -125,7 +142,7 @@ impl CodexConversation {
                     let text = format!("the agent's response to {method} contains no thread id");
                     return out.fail(ErrorClass::Protocol, "answer_invalid", text);
                 }
-                let input = [Input { text: &self.opening.prompt }];
+                let input = Input::of(&self.prompt);
                 self.rpc.request("turn/start", StartTurn { thread_id: &self.thread, input }, out);
             }
             "turn/start" => {
@@ -203,6 +220,14 @@ impl Conversation for CodexConversation {
                 }
             }
             Kind::Other => {}
+        }
+    }
+
+    fn line_too_long(&mut self, out: &mut Outbox) {
+        // Before the turn, the program only answers requests. Without the answer, no turn would begin.
+        if self.thread.is_empty() {
+            let text = "an answer of the agent is longer than limits.line_bytes, so the turn cannot begin";
+            out.fail(ErrorClass::Protocol, "answer_too_long", text.to_owned());
         }
     }
 

@@ -3,6 +3,8 @@
 use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{AddedLine, Choosable, FailureLine};
 
+use super::prompt::Prompt;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -15,6 +17,11 @@ pub(super) trait Conversation {
     /// reads the same line and decides what it means.
     fn line(&mut self, line: &[u8], out: &mut Outbox);
 
+    /// The program has printed a line that is too long to be parsed. The parser reports it.
+    fn line_too_long(&mut self, out: &mut Outbox) {
+        let _ = out;
+    }
+
     /// Sends the outcome of a permission request to the program. `key` is the key of the request.
     fn answer(&mut self, key: &str, choice: &Choice, out: &mut Outbox);
 
@@ -22,7 +29,7 @@ pub(super) trait Conversation {
     fn cancel(&mut self, out: &mut Outbox);
 
     /// Begins a further turn. Called only if the conversation has set [`Outbox::idle`].
-    fn further_turn(&mut self, prompt: String, out: &mut Outbox) {
+    fn further_turn(&mut self, prompt: Prompt, out: &mut Outbox) {
         let _ = prompt;
         out.over = true;
     }

@@ -1,4 +1,8 @@
 //! The process that speaks with the program, from start to end.
+//!
+//! * [`further`]: a further turn of a program that is idle
+
+mod further;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,9 +29,6 @@ use crate::deadline::passed;
 use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
 
-/// The default capacity of a pipe, in bytes.
-const PIPE_BYTES: usize = 64 << 10;
-
 /// Runs the program and returns its exit code.
 pub(super) fn run(
     (protocol, opening): (Protocol, Opening),
@@ -39,10 +40,11 @@ pub(super) fn run(
     let idle = IdleTime::new(folder.clone(), opening.run, limits.rest_ms);
     // For ACP this opens the agent's folder, so it must happen before the program starts: the program could replace the
     // folder.
-    let mut conversation = conversation_in(protocol, opening);
+    let (mut conversation, image_bytes) = conversation_in(protocol, opening, folder)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut exchange = Exchange::start(folder, limits, requests, idle, program)?;
+        exchange.image_bytes = image_bytes;
         exchange.run(&mut *conversation).await
     })
 }
@@ -50,6 +52,8 @@ pub(super) fn run(
 /// The communication with one program.
 struct Exchange<'a> {
     limits: ConverseLimits,
+    /// The size of the images in the message of this turn. They do not count as input that the program does not read.
+    image_bytes: usize,
     program: Program,
     framer: LineFramer,
     /// How many bytes the framer has received.
@@ -89,6 +93,7 @@ impl<'a> Exchange<'a> {
         let printer = Printer::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
         Ok(Self {
             limits,
+            image_bytes: 0,
             program: Program::start(folder, program)?,
             // Nobody reads the beginning of a line that is too long.
             framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes: 0 }),
@@ -187,9 +192,11 @@ impl<'a> Exchange<'a> {
         self.fed += bytes.len() as u64;
         self.framer.feed(bytes.clone());
         while let Some(line) = self.framer.next_line() {
-            let Line::Whole(text) = &line.line else { continue };
             let mut out = Outbox::default();
-            conversation.line(text, &mut out);
+            match &line.line {
+                Line::Whole(text) => conversation.line(text, &mut out),
+                _ => conversation.line_too_long(&mut out),
+            }
             if out.is_empty() {
                 continue;
             }
@@ -266,7 +273,8 @@ impl<'a> Exchange<'a> {
                 self.printer.added(&line)?;
             }
         }
-        if self.limits.unread_bytes < self.program.queue_input(&to_program) {
+        let unread_bytes = self.limits.unread_bytes.saturating_add(self.image_bytes);
+        if unread_bytes < self.program.queue_input(&to_program) {
             let text =
                 "the agent does not read its input: more bytes than limits.unread_bytes allows are waiting"
                     .to_owned();
@@ -305,35 +313,6 @@ impl<'a> Exchange<'a> {
             }
             None => Ok(()),
         }
-    }
-
-    /// Begins a further turn. The spool records that the program is asked before the program is asked, so that a
-    /// reader of the spool knows whether it was. The line is written at once, because the program is not in the middle
-    /// of a line.
-    fn begin_further(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        // The program may have begun something by itself. Then it is not asked.
-        self.drain(conversation)?;
-        if !self.printer.is_between_lines() {
-            return Ok(());
-        }
-        self.has_further = false;
-        let Some(further) = self.idle.take_further()? else { return Ok(()) };
-        self.printer.added(&AddedLine::Further { turn: further.run })?;
-        self.requests.begin_run(further.run);
-        self.converse_with(conversation, |conversation, out| conversation.further_turn(further.prompt, out))
-    }
-
-    /// Reads what the program has written by now, up to the capacity of a pipe: other processes may write to it
-    /// forever.
-    fn drain(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        let mut drained = 0;
-        while drained < PIPE_BYTES {
-            match self.read_output(conversation)? {
-                0 => break,
-                read => drained += read,
-            }
-        }
-        Ok(())
     }
 
     /// Closes the program's input, and ends the communication ([`Exchange::end`]). The program can receive no more

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::prompt::Prompt;
 use crate::run_folder::{FurtherRun, RunFolder};
 
 /// Whether the program is idle, and until when.
@@ -92,6 +93,14 @@ impl IdleTime {
         }
         Ok(further)
     }
+
+    /// The prompt of a further turn with its images, which can be read once.
+    ///
+    /// # Errors
+    /// If an image cannot be read.
+    pub(super) fn prompt(&self, further: FurtherRun) -> io::Result<Prompt> {
+        Prompt::read(&self.folder, further.prompt, &further.images)
+    }
 }
 
 #[cfg(test)]
@@ -105,7 +114,13 @@ mod tests {
     }
 
     fn write(idle: &IdleTime, run: u64) {
-        let further = FurtherRun { run, prompt: "And now?".to_owned(), behind: 7, stderr_begins: 0 };
+        let further = FurtherRun {
+            run,
+            prompt: "And now?".to_owned(),
+            images: Vec::new(),
+            behind: 7,
+            stderr_begins: 0,
+        };
         idle.folder.write(RunFolder::FURTHER, &further).unwrap();
     }
 

@@ -7,7 +7,7 @@
 use std::io;
 use std::time::Duration;
 
-use tokenrail_domain::TurnNumber;
+use tokenrail_domain::{ImageFile, TurnNumber};
 use tokenrail_ports::{AddedLine, IAgentRun, RunOutput, RunnerError};
 use tokio::time::timeout;
 
@@ -20,11 +20,17 @@ const FURTHER_PATIENCE: Duration = Duration::from_secs(5);
 impl ProcessRun {
     /// Starts a further turn in an idle process. Returns the run of that turn, of which nothing has been read. `None`
     /// if the process ended before it got the prompt. A process that does not react is ended.
-    pub(super) async fn ask(mut self, run: TurnNumber, prompt: String) -> Result<Option<Self>, RunnerError> {
+    pub(super) async fn ask(
+        mut self,
+        run: TurnNumber,
+        prompt: String,
+        images: Vec<ImageFile>,
+    ) -> Result<Option<Self>, RunnerError> {
         let folder = self.folder().clone();
         let (run, behind) = (run.0.into(), self.begins());
         let written = blocking(move || {
-            let further = FurtherRun { run, prompt, behind, stderr_begins: folder.stderr_bytes()? };
+            let images = folder.write_images(run, &images)?;
+            let further = FurtherRun { run, prompt, images, behind, stderr_begins: folder.stderr_bytes()? };
             folder.write(RunFolder::FURTHER, &further)?;
             Ok(further)
         });

@@ -20,7 +20,7 @@ use super::start_supervisor::{Introduction, introduced, start_supervisor};
 use super::watch::{FolderWatch, RunWatcher};
 use super::{ProcessConfig, ProcessLimits, program};
 use crate::run_folder::{
-    ConverseLimits, ExecOrder, FurtherRun, MARKER, Opening, RunFolder, SupervisorRecord, blocking,
+    ConverseLimits, ExecOrder, FurtherRun, ImageRef, MARKER, Opening, RunFolder, SupervisorRecord, blocking,
     is_argument, run_of,
 };
 
@@ -70,7 +70,7 @@ impl ProcessRunner {
                 Ok(exec) => exec,
                 Err(error) => return Ok(Err(error)),
             };
-            folder.create(&exec, &stdin(&config, &order)?)?;
+            folder.create(&exec, &stdin(&config, &order)?, (order.run.0.into(), &order.images))?;
             match watcher.watch(folder.path()) {
                 Ok(watch) => Ok(Ok((folder, watch))),
                 Err(error) => {
@@ -131,7 +131,7 @@ impl ProcessRunner {
 impl IAgentRunner for ProcessRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         if let Some(run) = self.idle.take(order).await
-            && let Some(run) = run.ask(order.run, order.prompt.clone()).await?
+            && let Some(run) = run.ask(order.run, order.prompt.clone(), order.images.clone()).await?
         {
             return Ok(reusable(run, self.home(order)));
         }
@@ -291,6 +291,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         || io::Error::new(io::ErrorKind::InvalidInput, "the path of the folder is not valid UTF-8");
     let opening = Opening {
         prompt: order.prompt.clone(),
+        images: ImageRef::of(order.run.0.into(), &order.images),
         session: order.session.clone().map(SessionId::into_string),
         // If an argument names the model, the protocol need not.
         model: order.model.clone().filter(|_| config.model_args.is_empty()),

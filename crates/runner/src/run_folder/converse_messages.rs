@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::PermissionReply;
 
+use super::images::ImageRef;
+
 /// The maximum of `limits.answer_text_bytes`.
 pub const ANSWER_TEXT_BYTES: usize = 64 << 10;
 /// The longest message. JSON may need six bytes for one byte of a text, and the rest is short.
@@ -46,6 +48,9 @@ pub(crate) struct FurtherRun {
     #[serde(rename = "turn")]
     pub(crate) run: u64,
     pub(crate) prompt: String,
+    /// The images of the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) images: Vec<ImageRef>,
     /// The offset in the spool at which the earlier run ended. The output of this run begins after it, with the line
     /// `AddedLine::Further`.
     pub(crate) behind: u64,
@@ -89,7 +94,8 @@ mod tests {
     /// A process of an earlier release may read what this release writes, and the other way round.
     #[test]
     fn a_further_run_is_written_with_the_names_of_earlier_releases() {
-        let further = FurtherRun { run: 4, prompt: "a".to_owned(), behind: 7, stderr_begins: 1 };
+        let further =
+            FurtherRun { run: 4, prompt: "a".to_owned(), images: Vec::new(), behind: 7, stderr_begins: 1 };
         let written = serde_json::to_string(&further).unwrap();
         assert_eq!(written, r#"{"turn":4,"prompt":"a","behind":7,"stderr_begins":1}"#);
     }

@@ -6,6 +6,7 @@
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
 //! | `control` | runner | a FIFO: [`CancelLine`](super::CancelLine), and [`LOOK`](super::LOOK) |
 //! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each ([`RunFolder::inbox`]) |
+//! | `image-TURN-POSITION` | runner | an image of a prompt ([`ImageRef`](super::ImageRef)); the `converse` process removes it when it has read it |
 //! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |
 //! | `stdout` | supervisor | the spool: everything that the agent prints |
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokenrail_domain::ImageFile;
 use tokenrail_ports::{TurnOrder, is_disk_full};
 
 use super::control::LOOK;
@@ -69,17 +71,23 @@ impl RunFolder {
         self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Creates the folder with everything that the supervisor needs. After an error nothing is left of it, but a folder
-    /// that existed before stays as it is.
-    pub(crate) fn create(&self, order: &ExecOrder, stdin: &[u8]) -> io::Result<()> {
+    /// Creates the folder with everything that the supervisor needs, and with the images of the prompt of a turn. After
+    /// an error nothing is left of it, but a folder that existed before stays as it is.
+    pub(crate) fn create(
+        &self,
+        order: &ExecOrder,
+        stdin: &[u8],
+        prompt: (u64, &[ImageFile]),
+    ) -> io::Result<()> {
         DirBuilder::new().mode(0o700).create(&self.path)?;
-        self.fill(order, stdin).inspect_err(|_| {
+        self.fill(order, stdin, prompt).inspect_err(|_| {
             // The caller gets the first error, not this one.
             let _ = self.remove();
         })
     }
 
-    fn fill(&self, order: &ExecOrder, stdin: &[u8]) -> io::Result<()> {
+    fn fill(&self, order: &ExecOrder, stdin: &[u8], (turn, images): (u64, &[ImageFile])) -> io::Result<()> {
+        self.write_images(turn, images)?;
         private_file(&self.path.join("stdin"))?.write_all(stdin)?;
         private_file(&self.path.join(Self::SPOOL))?;
         mkfifoat(CWD, self.control(), Mode::RUSR | Mode::WUSR)?;
@@ -220,6 +228,6 @@ impl RunFolder {
     }
 }
 
-fn private_file(path: &Path) -> io::Result<File> {
+pub(super) fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::images::ImageRef;
+
 /// The protocol that a program speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -50,6 +52,9 @@ pub enum Unanswered {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Opening {
     pub(crate) prompt: String,
+    /// The images of the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) images: Vec<ImageRef>,
     /// The session to resume.
     pub(crate) session: Option<String>,
     pub(crate) model: Option<String>,

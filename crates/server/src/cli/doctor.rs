@@ -219,14 +219,19 @@ fn supervisors(program: &SupervisorProgram) -> Finding {
 
 /// What agents of a type can do, as a list of words.
 fn abilities(abilities: Abilities) -> String {
-    let Abilities { deltas, resume, interrupt, permissions } = abilities;
-    let words =
-        [(deltas, "deltas"), (resume, "resume"), (interrupt, "interrupt"), (permissions, "permissions")];
+    let Abilities { deltas, resume, interrupt, permissions, images } = abilities;
+    let words = [
+        (deltas, "deltas"),
+        (resume, "resume"),
+        (interrupt, "interrupt"),
+        (permissions, "permissions"),
+        (images, "images"),
+    ];
     let words: Vec<&str> = words.into_iter().filter(|(can, _)| *can).map(|(_, word)| word).collect();
     format!(
         "supports: {}",
         if words.is_empty() {
-            "none of deltas, resume, interrupt and permissions".to_owned()
+            "none of deltas, resume, interrupt, permissions and images".to_owned()
         } else {
             words.join(", ")
         }

@@ -11,6 +11,7 @@ use super::allow::allow_cwd;
 use super::attend::{Attended, End, Host, OnStop, attend};
 use super::client::Client;
 use super::copies::show_agent;
+use super::images::ImageArgs;
 use super::screen::{Screen, Style};
 use super::serve::{StopSignal, warn_of_root};
 use super::{Exit, Failure};
@@ -41,6 +42,8 @@ pub(crate) struct RunArgs {
     /// Resume this session of the agent program
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    #[command(flatten)]
+    images: ImageArgs,
     /// Launch the agent, print its id and exit, instead of following it. This needs a running server
     #[arg(long)]
     detach: bool,
@@ -145,10 +148,13 @@ async fn post_launch(client: &Client, body: &Value, screen: &mut Screen) -> Resu
 }
 
 fn body(args: RunArgs) -> Result<Value, Failure> {
-    let RunArgs { kind, model, cwd, name, session, detach: _, prompt } = args;
+    let RunArgs { kind, model, cwd, name, session, images, detach: _, prompt } = args;
     let prompt = read_text(prompt, "prompt")?;
     let cwd = cwd.map(|cwd| absolute(&cwd)).transpose()?;
     let mut body = Map::from_iter([("prompt".to_owned(), Value::String(prompt))]);
+    if let Some(images) = images.read()? {
+        body.insert("images".to_owned(), images);
+    }
     let fields = [("type", kind), ("model", model), ("cwd", cwd), ("name", name), ("sessionId", session)];
     for (key, value) in fields {
         if let Some(value) = value {

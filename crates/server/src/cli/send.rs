@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::agent_id::AgentArg;
 use super::attend::{Attended, Host, OnStop, attend};
 use super::client::Client;
+use super::images::ImageArgs;
 use super::run::read_text;
 use super::screen::{Screen, Style};
 use super::serve::StopSignal;
@@ -18,20 +19,25 @@ pub(crate) struct SendArgs {
     agent: AgentArg,
     /// The message; `-` reads it from standard input
     message: String,
+    #[command(flatten)]
+    images: ImageArgs,
     /// Send the message, print the number of its turn and exit, instead of following the answer
     #[arg(long)]
     detach: bool,
 }
 
 pub(crate) async fn send(config: &Config, args: SendArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    let SendArgs { agent, message, detach } = args;
-    let content = read_text(message, "message")?;
+    let SendArgs { agent, message, images, detach } = args;
+    let mut body = json!({ "content": read_text(message, "message")? });
+    if let Some(images) = images.read()? {
+        body["images"] = images;
+    }
     let mut stop = StopSignal::listen()?;
     let client = Client::reach(config).await?;
     let id = agent.find(&client).await?;
     let before: Value = client.get(&["api", "agents", &id], &[]).await?.json().await?;
     let since = before.get("head").and_then(Value::as_u64).unwrap_or_default();
-    let accepted = client.post(&["api", "agents", &id, "messages"], &json!({ "content": content })).await?;
+    let accepted = client.post(&["api", "agents", &id, "messages"], &body).await?;
     let turn = accepted.get("turn").and_then(Value::as_u64).unwrap_or_default();
     if detach {
         let line = if screen.json {

@@ -1,6 +1,7 @@
 //! Shows the events of an agent to a person.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::answers::Answers;
@@ -38,6 +39,8 @@ struct Metadata {
     cost_usd: Option<f64>,
     #[serde(default)]
     error: Option<ShownError>,
+    #[serde(default)]
+    images: Vec<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -146,7 +149,14 @@ fn show_result(event: &ShownEvent, screen: &mut Screen) {
 fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
     match (event.metadata.error.as_ref(), event.metadata.event_type.as_str()) {
         (Some(error), _) => screen.line(Style::Bad, &format!("error ({}): {text}", error.class)),
-        (None, "user_message") => screen.line(Style::Bold, &format!("> {text}")),
+        (None, "user_message") => {
+            let images = match event.metadata.images.len() {
+                0 => String::new(),
+                1 => " [1 image]".to_owned(),
+                count => format!(" [{count} images]"),
+            };
+            screen.line(Style::Bold, &format!("> {text}{images}"));
+        }
         (None, "abandoned") => {
             screen.line(Style::Dim, "(the agent abandoned the text above and sends it again)");
         }

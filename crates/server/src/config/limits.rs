@@ -28,16 +28,15 @@
 //! | `flood_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |
 //! | `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `StoreLimits` | `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
-//! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `ai_sdk/intake.rs` |
-//! | `header_bytes`, `headers`; `import_…` | `PresentationConfig` | `guard/head.rs`; `import.rs` |
+//! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `large_body.rs` |
+//! | `header_bytes`, `headers`; `import_…`; `…image…` | `PresentationConfig` | `guard/head.rs`; `import.rs`; `requests/images.rs` |
 //! | `subscriptions_per_connection`, `stream_turn_bytes` | `PresentationConfig` | `ws/connection.rs`, `waits.rs` |
 //! | `send_buffer_bytes`, `send_timeout_s` | `SocketLimits` | `socket.rs` |
 //! | `worker_threads`, `blocking_threads`, `time_slice_us` | none | `cli.rs` |
 //!
 //! Some keys set several limits:
 //!
-//! * `connections`: open TCP connections (`ListenLimits`), open streams (`PresentationConfig`), the connections of the
-//!   TLS part, and the backlog of the listener (both in `server.rs`);
+//! * `connections`: TCP connections (`ListenLimits`), streams (`PresentationConfig`), TLS connections, the backlog;
 //! * `imports`: imports (`AdmissionLimits`), and files that are being received (`PresentationConfig`);
 //! * `result_grace_s`: also `ProcessLimits::exit_grace_ms`, for a program whose conversation has ended;
 //! * `full_disk_wait_s`: how long the journal waits (`SavingLimits`), and how long a supervisor does (`ProcessLimits`);
@@ -206,8 +205,12 @@ limits! { defaults:
     request_bytes: usize = defaults.presentation.request_bytes,
     /// Bytes of a chat's request, which contains the whole conversation.
     chat_bytes: usize = defaults.presentation.chat_bytes,
-    /// Bytes of all large chat requests together that are being received.
+    /// Bytes of all large requests together that are being received: of chats, and with images.
     chats_bytes: usize = defaults.presentation.chats_bytes,
+    /// Images of one message.
+    prompt_images: usize = defaults.presentation.prompt_images,
+    /// Bytes of one of these images.
+    image_bytes: usize = defaults.presentation.image_bytes,
     /// Events of one page.
     page_events: usize = defaults.application.reading.page_events,
     /// Bytes of one page, approximately.
@@ -324,8 +327,7 @@ const OPTIONAL: [&str; 8] = [
 /// Without time to kill, no process would be killed.
 const KILL_GRACE: &str = "kill_grace_s";
 
-/// What is wrong with the value of a limit. A grace period may be 0, except that of a kill. With most other limits at
-/// 0, nothing would ever continue.
+/// What is wrong with the value of a limit. A grace period may be 0, except that of a kill. Most limits may not be 0.
 fn wrong(name: &str, value: u64) -> Option<String> {
     let is_grace = name.ends_with("_grace_s") && name != KILL_GRACE;
     if value == 0 && !is_grace && !OPTIONAL.contains(&name) {

@@ -132,6 +132,8 @@ export interface Client {
   /** Withdraws a queued turn, so that its prompt never reaches the agent. Fails if the turn has begun. */
   withdraw(id: string, turn: number, options?: Abortable): Promise<void>;
   turns(id: string, options?: Abortable): Promise<Turn[]>;
+  /** An image of the prompt of a turn, by its position from 0. */
+  promptImage(id: string, turn: number, position: number, options?: Abortable): Promise<Blob>;
   turn(id: string, number: number, options?: Abortable): Promise<TurnRecord>;
   /**
    * All events after `since`, without the deltas of messages that are complete by now; with `limit`, at most that many.
@@ -247,6 +249,10 @@ export class TokenrailClient implements Client {
 
   turn(id: string, number: number, { signal }: Abortable = {}): Promise<TurnRecord> {
     return this.#rest.json(`${pathOf(id)}/turns/${number}`, { signal });
+  }
+
+  async promptImage(id: string, turn: number, position: number, { signal }: Abortable = {}): Promise<Blob> {
+    return blob(await this.#rest.send(`${pathOf(id)}/turns/${turn}/images/${position}`, { signal }), signal);
   }
 
   async messages(id: string, { last, since = 0, ...query }: MessagesQuery = {}): Promise<AgentMessage[]> {

@@ -6,6 +6,8 @@ import { after, pause } from "./timers.js";
 
 /** How long a response may take to begin. A file may take longer. */
 const ANSWER_MS = 30_000;
+/** A body that is longer may take longer to arrive: a message with images. */
+const LONG_BODY = 1_000_000;
 /** How many times a request that can be repeated safely is sent. */
 const ATTEMPTS = 4;
 
@@ -84,7 +86,8 @@ export class Rest {
   async #answer(address: string, init: RequestInit, signal: AbortSignal | undefined): Promise<Response> {
     signal?.throwIfAborted();
     const silent = new AbortController();
-    const cancelTimer = init.body instanceof Blob ? () => {} : after(ANSWER_MS, () => silent.abort());
+    const isLong = init.body instanceof Blob || (typeof init.body === "string" && init.body.length > LONG_BODY);
+    const cancelTimer = isLong ? () => {} : after(ANSWER_MS, () => silent.abort());
     try {
       return await this.#fetch(address, { ...init, signal: signal ? AbortSignal.any([signal, silent.signal]) : silent.signal });
     } catch (cause) {

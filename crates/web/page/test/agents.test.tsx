@@ -11,7 +11,7 @@ import { useAgentTypes } from "../src/agents/types.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-const demo = { type: "demo", runner: "replay", available: true };
+const demo = { type: "demo", runner: "replay", can: {}, available: true };
 const away = () => new TokenrailError("network", "cannot reach the server", { retryable: true });
 
 /** A server that may be away, and a connection to it. */

@@ -21,7 +21,7 @@ afterEach(() => {
 
 function Page({ agentId }: { readonly agentId: string }) {
   const outbox = useOutbox();
-  return <Composer agent={{ ...fake.agentNow, id: agentId }} send={(content) => outbox.send(agentId, content)} />;
+  return <Composer agent={{ ...fake.agentNow, id: agentId }} send={(content, images) => outbox.send(agentId, content, images)} />;
 }
 
 const view = (agentId: string) => (

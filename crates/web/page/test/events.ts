@@ -11,8 +11,8 @@ export class Told {
     this.#stepMs = stepMs;
   }
 
-  prompt(content: string): this {
-    return this.#tell("user", "user_message", content, { turn: 1 });
+  prompt(content: string, more: object = {}): this {
+    return this.#tell("user", "user_message", content, { turn: 1, ...more });
   }
 
   text(messageId: string, content: string): this {

@@ -1,9 +1,11 @@
 import {
   type Agent,
   type AgentMessage,
+  type AgentType,
   type Changes,
   type Client,
   type ConnectionSnapshot,
+  type NewImage,
   type PatchQuery,
   TokenrailError,
 } from "@tokenrail/client";
@@ -23,13 +25,15 @@ export class FakeClient {
   #wake = () => {};
 
   readonly agent = vi.fn(() => Promise.resolve(this.agentNow));
-  readonly send = vi.fn((_id: string, _body: { content: string }, _options: { idempotencyKey: string }) =>
+  readonly send = vi.fn((_id: string, _body: { content: string; images?: NewImage[] }, _options: { idempotencyKey: string }) =>
     Promise.resolve({ turn: 2, queued: true }),
   );
   readonly cancel = vi.fn((_id: string) => Promise.resolve({ agentId: "a" }));
   readonly turns = vi.fn(() => Promise.resolve([]));
   readonly changes = vi.fn((): Promise<Changes> => Promise.resolve({ source: "none", reason: "no_commit", detail: "none" }));
   readonly patch = vi.fn((_id: string, _query?: PatchQuery) => Promise.resolve({ text: "", truncated: false }));
+  readonly agentTypes = vi.fn((): Promise<AgentType[]> => Promise.resolve([]));
+  readonly promptImage = vi.fn((_id: string, _turn: number, _position: number) => Promise.resolve(new Blob([])));
   readonly retryNow = vi.fn();
 
   readonly connection = {

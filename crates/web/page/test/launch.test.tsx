@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 
 const type = (name: string, more: object = {}) =>
-  ({ type: name, runner: "process", available: true, default: false, ...more }) as unknown as AgentType;
+  ({ type: name, runner: "process", can: {}, available: true, default: false, ...more }) as unknown as AgentType;
 const types = [type("claude"), type("codex", { default: true }), type("gone", { available: false })];
 
 const launch = vi.fn((_launch: Launch, _options: { idempotencyKey: string }) => Promise.resolve({ id: "a" }));

@@ -37,7 +37,7 @@ function Page({ agentId = "a", fake }: { agentId?: string | null; fake: FakeClie
       <LinkProvider value={phase}>
         <Header agent={fake.agentNow} {...props} onSearch={nothing} onOpen={nothing} />
         <Pulse items={items} />
-        <Composer agent={fake.agentNow} send={(content) => outbox.send("a", content)} />
+        <Composer agent={fake.agentNow} send={(content, images) => outbox.send("a", content, images)} />
       </LinkProvider>
     </>
   );
@@ -219,7 +219,7 @@ test("a kept message that the server refuses stays with the reason, and is not s
   fake.become({ state: "open" });
   await after(60_000);
   expect(fake.send.mock.calls.length).toBe(2);
-  expect(outbox.takeBack("a")).toBe("More");
+  expect(outbox.takeBack("a")?.content).toBe("More");
 });
 
 test("that the server cannot be reached is forgotten when the connection is back", async () => {

@@ -1,8 +1,8 @@
 //! The bodies of events, in the streams. The codes below are stored: new ones may be added, but none may change.
 
 use tokenrail_domain::{
-    AgentError, CompleteMessage, ContentBlock, ErrorClass, EventBody, JsonText, MessageOutcome, Notice,
-    Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
+    AgentError, CompleteMessage, ContentBlock, ErrorClass, EventBody, ImageType, JsonText, MessageOutcome,
+    Notice, PromptImage, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
 };
 
 use super::fields::narrow;
@@ -21,6 +21,8 @@ const NOTICE: u8 = 8;
 const ABANDONED: u8 = 9;
 const ERROR: u8 = 10;
 const TURN_RESULT: u8 = 11;
+/// A user message with images. Without images, it is a `USER_MESSAGE`, as earlier versions wrote it.
+const USER_MESSAGE_WITH_IMAGES: u8 = 12;
 
 const BLOCK_TEXT: u64 = 0;
 const BLOCK_REASONING: u64 = 1;
@@ -30,10 +32,7 @@ const BLOCK_OTHER: u64 = 3;
 pub(super) fn write(out: &mut Streams, body: &EventBody, raw: Option<&[u8]>, search: TextSearch) {
     let raw = raw.filter(|_| search == TextSearch::On);
     match body {
-        EventBody::UserMessage { content } => {
-            out.kinds.push(USER_MESSAGE);
-            out.text(content);
-        }
+        EventBody::UserMessage { content, images } => write_user_message(out, content, images),
         EventBody::TextDelta { message, part, text } => {
             out.kinds.push(TEXT_DELTA);
             out.place(*message, *part);
@@ -81,7 +80,10 @@ pub(super) fn write(out: &mut Streams, body: &EventBody, raw: Option<&[u8]>, sea
 /// Reads one event's body; `raw` is its raw line, already read.
 pub(super) fn read(from: &mut StreamReaders, raw: Option<&[u8]>) -> Result<EventBody, MalformedBatch> {
     Ok(match from.kinds.byte()? {
-        USER_MESSAGE => EventBody::UserMessage { content: from.text()? },
+        USER_MESSAGE => EventBody::UserMessage { content: from.text()?, images: Vec::new() },
+        USER_MESSAGE_WITH_IMAGES => {
+            EventBody::UserMessage { content: from.text()?, images: read_images(from)? }
+        }
         TEXT_DELTA => {
             let (message, part) = from.place()?;
             EventBody::TextDelta { message, part, text: from.delta_text(raw)? }
@@ -115,6 +117,27 @@ pub(super) fn read(from: &mut StreamReaders, raw: Option<&[u8]>) -> Result<Event
         TURN_RESULT => EventBody::TurnResult(Box::new(read_result(from)?)),
         _ => return Err(MalformedBatch),
     })
+}
+
+fn write_user_message(out: &mut Streams, content: &str, images: &[PromptImage]) {
+    out.kinds.push(if images.is_empty() { USER_MESSAGE } else { USER_MESSAGE_WITH_IMAGES });
+    out.text(content);
+    if images.is_empty() {
+        return;
+    }
+    out.number(images.len() as u64);
+    for PromptImage { media_type, bytes } in images {
+        out.code(&ImageType::ALL, *media_type);
+        out.number(*bytes);
+    }
+}
+
+fn read_images(from: &mut StreamReaders) -> Result<Vec<PromptImage>, MalformedBatch> {
+    let mut images = Vec::new();
+    for _ in 0..from.number()? {
+        images.push(PromptImage { media_type: from.code(&ImageType::ALL)?, bytes: from.number()? });
+    }
+    Ok(images)
 }
 
 fn write_message(out: &mut Streams, message: &CompleteMessage) {

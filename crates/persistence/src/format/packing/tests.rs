@@ -23,6 +23,14 @@ fn every_kind_of_event_survives() {
     both_ways(&[]);
 }
 
+/// Databases of earlier versions have such events.
+#[test]
+fn a_user_message_without_images_is_packed_as_it_always_was() {
+    let body = EventBody::UserMessage { content: "hi".to_owned(), images: Vec::new() };
+    let event = Event { sequence: Sequence(1), at: Timestamp(2), turn: TurnNumber(1), body, raw: None };
+    assert_eq!(pack(&[event]), b"\x01\x01\x01\x01\x01\x00\x02\x00\x00\x01\x00\x04\x00\x02hi");
+}
+
 fn body() -> impl Strategy<Value = EventBody> {
     let delta = (0_u32..3, 0_u32..3, ".{0,12}", 0..3).prop_map(|(message, part, text, kind)| {
         let (message, part) = (MessageOrdinal(message), Part(part));

@@ -41,7 +41,7 @@ struct ToolUseJson {
 
 pub(super) fn write(body: &EventBody) -> serde_json::Result<String> {
     Ok(match body {
-        EventBody::UserMessage { content } => content.clone(),
+        EventBody::UserMessage { content, images: _ } => content.clone(),
         EventBody::TextDelta { text, .. } | EventBody::ReasoningDelta { text, .. } => text.clone(),
         EventBody::ToolInputDelta { fragment, .. } => fragment.clone(),
         EventBody::Message(message) => match &message.blocks[..] {

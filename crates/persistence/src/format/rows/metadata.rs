@@ -4,8 +4,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokenrail_domain::{
-    AgentError, CompleteMessage, ErrorClass, Event, EventBody, JsonText, MessageOrdinal, MessageOutcome,
-    Notice, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
+    AgentError, CompleteMessage, ErrorClass, Event, EventBody, ImageType, JsonText, MessageOrdinal,
+    MessageOutcome, Notice, PromptImage, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
 };
 
 use super::content;
@@ -48,6 +48,16 @@ pub(super) struct RowMetadata {
     origin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorJson>,
+    /// The images of a user message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ImageJson>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ImageJson {
+    media_type: String,
+    bytes: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -77,7 +87,10 @@ impl RowMetadata {
     pub(super) fn of(event: &Event) -> serde_json::Result<Self> {
         let mut it = Self { turn: event.turn.0, ..Self::default() };
         match &event.body {
-            EventBody::UserMessage { .. } => USER_MESSAGE.clone_into(&mut it.event_type),
+            EventBody::UserMessage { content: _, images } => {
+                USER_MESSAGE.clone_into(&mut it.event_type);
+                it.images = images.iter().map(ImageJson::of).collect();
+            }
             EventBody::TextDelta { .. }
             | EventBody::ReasoningDelta { .. }
             | EventBody::ToolInputDelta { .. } => {}
@@ -167,7 +180,10 @@ impl RowMetadata {
     ) -> serde_json::Result<EventBody> {
         let parent_call = self.parent_tool_call_id.clone();
         Ok(match (kind, self.event_type.as_str()) {
-            ("user", USER_MESSAGE) => EventBody::UserMessage { content },
+            ("user", USER_MESSAGE) => {
+                let images = self.images.into_iter().map(ImageJson::into_image);
+                EventBody::UserMessage { content, images: images.collect::<Result<_, _>>()? }
+            }
             ("assistant", MESSAGE) => EventBody::Message(Box::new(CompleteMessage {
                 message: MessageOrdinal(there(self.message)?),
                 blocks: content::blocks(content, self.blocks.is_some())?,
@@ -217,6 +233,18 @@ impl RowMetadata {
             error: self.error.map(|error| error.into_error(String::new())).transpose()?,
             origin: self.origin,
         })
+    }
+}
+
+impl ImageJson {
+    fn of(image: &PromptImage) -> Self {
+        let PromptImage { media_type, bytes } = *image;
+        Self { media_type: media_type.as_str().to_owned(), bytes }
+    }
+
+    fn into_image(self) -> serde_json::Result<PromptImage> {
+        let Self { media_type, bytes } = self;
+        Ok(PromptImage { media_type: there(ImageType::from_name(&media_type))?, bytes })
     }
 }
 

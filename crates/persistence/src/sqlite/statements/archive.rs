@@ -5,9 +5,9 @@ mod rewrite;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Agent, AgentId, CommitId, Event, Sequence, StopReason, Turn, TurnState};
-use tokenrail_ports::StoreError;
+use tokenrail_domain::{Agent, AgentId, CommitId, Event, Sequence, StopReason, TurnState};
 use tokenrail_ports::rules::{are_consecutive, may_finish_import};
+use tokenrail_ports::{NewTurn, StoreError};
 
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
@@ -16,7 +16,7 @@ use crate::sqlite::statements::commands::{add_agent, refuse_taken_id};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
 use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
-use crate::sqlite::statements::turn_ends;
+use crate::sqlite::statements::{prompt_images, turn_ends};
 
 pub(crate) use rewrite::RewriteCommand;
 
@@ -32,10 +32,10 @@ const IMPORTED: &str = "
 const ADD_ENDED_TURN: &str = "
     INSERT INTO turns
         (agent, number, run, prompt, state, outcome, stop, asked_at, first_sequence, last_sequence, spool_offset,
-         base_commit, compacted)
+         images, base_commit, compacted)
     VALUES
         (:agent, :number, :run, :prompt, 'ended', :outcome, :stop, :asked_at, :first_sequence, :last_sequence,
-         :spool_offset, :base_commit, 1)";
+         :spool_offset, :images, :base_commit, 1)";
 
 const MOVE_HEAD: &str = "UPDATE heads SET head = :head WHERE agent = :agent";
 
@@ -93,19 +93,20 @@ impl WriteCommand for BeginImportCommand {
 
 pub(crate) struct ImportTurnsCommand {
     pub(crate) agent: AgentId,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) turns: Vec<NewTurn>,
 }
 
 impl WriteCommand for ImportTurnsCommand {
     type Answer = ();
 
     fn bytes(&self) -> usize {
-        self.turns.iter().map(|turn| turn.prompt.len() + size_of::<Turn>()).sum()
+        self.turns.iter().map(|new| new.bytes() + size_of::<NewTurn>()).sum()
     }
 
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         let (agent, head) = imported(db, self.agent)?.ok_or_else(|| conflict(Sequence::START))?;
-        for turn in &self.turns {
+        for new in &self.turns {
+            let turn = new.turn();
             let TurnState::Ended(outcome) = turn.state else {
                 return Err(WriteFailure::Undo(StoreError::Conflict { head }));
             };
@@ -120,9 +121,11 @@ impl WriteCommand for ImportTurnsCommand {
                 ":first_sequence": turn.first_sequence.map(|first| first.0 as i64),
                 ":last_sequence": turn.last_sequence.map(|last| last.0 as i64),
                 ":spool_offset": turn.spool_offset as i64,
+                ":images": prompt_images::listed(&turn.images),
                 ":base_commit": turn.base.as_ref().map(CommitId::as_str),
             });
             added.map_err(|error| undone(error, head))?;
+            prompt_images::add(db, agent, turn.number, new.images())?;
         }
         Ok(())
     }

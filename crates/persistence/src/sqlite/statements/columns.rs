@@ -54,7 +54,7 @@ pub(crate) fn maybe<T: FromSql>(row: &Row<'_>, at: usize) -> rusqlite::Result<Op
     row.get(at)
 }
 
-fn unknown_word(at: usize, text: &str) -> rusqlite::Error {
+pub(crate) fn unknown_word(at: usize, text: &str) -> rusqlite::Error {
     let error = FromSqlError::Other(format!("unknown value {text:?}").into());
     rusqlite::Error::FromSqlConversionFailure(at, Type::Text, Box::new(error))
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
-use tokenrail_ports::{Created, Enqueued, Idempotency, StoreError, rules};
+use tokenrail_ports::{Created, Enqueued, Idempotency, NewTurn, StoreError, rules};
 
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
@@ -10,6 +10,7 @@ use crate::sqlite::statements::append::{UNARCHIVE, wait_again};
 use crate::sqlite::statements::columns::agent_id_of;
 use crate::sqlite::statements::journal::agent_key;
 use crate::sqlite::statements::keys;
+use crate::sqlite::statements::prompt_images;
 use crate::sqlite::wipe;
 
 const ID_IS_TAKEN: &str = "
@@ -31,8 +32,8 @@ const ADD_HEAD: &str = "
     VALUES (:agent, 0, :turn, 0, 0, :updated_at)";
 
 const ADD_TURN: &str = "
-    INSERT INTO turns (agent, number, run, prompt, state, asked_at, spool_offset)
-    VALUES (:agent, :number, :run, :prompt, 'queued', :asked_at, 0)";
+    INSERT INTO turns (agent, number, run, prompt, images, state, asked_at, spool_offset)
+    VALUES (:agent, :number, :run, :prompt, :images, 'queued', :asked_at, 0)";
 
 const QUEUE: &str = "
     SELECT agents.key,
@@ -65,7 +66,7 @@ const ADD_TOMBSTONE: &str = "INSERT INTO tombstones (id, purged_at) VALUES (:id,
 
 pub(crate) struct CreateCommand {
     pub(crate) agent: Agent,
-    pub(crate) turn: Turn,
+    pub(crate) turn: NewTurn,
     pub(crate) key: Option<Idempotency>,
 }
 
@@ -73,7 +74,7 @@ impl WriteCommand for CreateCommand {
     type Answer = Created;
 
     fn bytes(&self) -> usize {
-        self.agent.prompt.len() + self.turn.prompt.len()
+        self.agent.prompt.len() + self.turn.bytes()
     }
 
     fn run(&self, db: &Connection) -> Result<Created, WriteFailure> {
@@ -87,8 +88,10 @@ impl WriteCommand for CreateCommand {
             return Ok(Created::ChatTaken(taken));
         }
         let agent = add_agent(db, &self.agent)?;
-        add_turn(db, agent, &self.turn, self.turn.number)?;
-        keys::remember(db, self.key.as_ref(), agent, (self.turn.number, 1))?;
+        let turn = self.turn.turn();
+        add_turn(db, agent, turn, turn.number)?;
+        prompt_images::add(db, agent, turn.number, self.turn.images())?;
+        keys::remember(db, self.key.as_ref(), agent, (turn.number, 1))?;
         Ok(Created::New)
     }
 }
@@ -109,7 +112,7 @@ impl WriteCommand for CreateIdleCommand {
 }
 
 pub(crate) struct EnqueueCommand {
-    pub(crate) turn: Turn,
+    pub(crate) turn: NewTurn,
     pub(crate) queue_max: u32,
     pub(crate) key: Option<Idempotency>,
 }
@@ -118,7 +121,7 @@ impl WriteCommand for EnqueueCommand {
     type Answer = Enqueued;
 
     fn bytes(&self) -> usize {
-        self.turn.prompt.len()
+        self.turn.bytes()
     }
 
     fn run(&self, db: &Connection) -> Result<Enqueued, WriteFailure> {
@@ -127,7 +130,7 @@ impl WriteCommand for EnqueueCommand {
         }
         let found: Option<(i64, u32, u32, u32)> = db
             .prepare_cached(QUEUE)?
-            .query_row(named_params! { ":id": self.turn.agent.to_string() }, |row| {
+            .query_row(named_params! { ":id": self.turn.turn().agent.to_string() }, |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
             })
             .optional()?;
@@ -136,10 +139,11 @@ impl WriteCommand for EnqueueCommand {
             return Ok(Enqueued::QueueFull);
         }
         let (number, queued) = (TurnNumber(last).next(), waiting + 1);
-        let turn = Turn { run: number, ..self.turn.clone() };
+        let turn = Turn { run: number, ..self.turn.turn().clone() };
         add_turn(db, agent, &turn, number)?;
+        prompt_images::add(db, agent, number, self.turn.images())?;
         wait_again(db, agent)?;
-        touch(db, agent, self.turn.asked_at)?;
+        touch(db, agent, turn.asked_at)?;
         let unarchived = 0 < db.prepare_cached(UNARCHIVE)?.execute(named_params! { ":agent": agent })?;
         keys::remember(db, self.key.as_ref(), agent, (number, queued))?;
         Ok(Enqueued::New { turn: number, queued, unarchived })
@@ -290,6 +294,7 @@ fn add_turn(db: &Connection, agent: i64, turn: &Turn, number: TurnNumber) -> rus
         ":number": number.0,
         ":run": turn.run.0,
         ":prompt": turn.prompt,
+        ":images": prompt_images::listed(&turn.images),
         ":asked_at": turn.asked_at.0,
     })?;
     Ok(())

@@ -9,6 +9,7 @@ use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnLimit, T
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{agent_id_of, maybe, parsed, text_of, turn_of, unsigned};
 use crate::sqlite::statements::list_page::list_page;
+use crate::sqlite::statements::prompt_images;
 
 /// The columns that [`turn_row`] reads, in its order; then those that [`listed_row`] reads.
 macro_rules! columns {
@@ -18,7 +19,7 @@ macro_rules! columns {
             $prompt,
             ", turns.state, turns.outcome, turns.asked_at, turns.first_sequence, turns.last_sequence,
             CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop,
-            turns.base_commit, agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
+            turns.base_commit, turns.images, agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
             FROM turns
             JOIN agents ON agents.key = turns.agent
             JOIN heads ON heads.agent = turns.agent
@@ -177,10 +178,10 @@ pub(crate) fn last(db: &Connection, agent: i64) -> Result<TurnNumber, StoreError
 
 fn listed_row(row: &Row<'_>, prompt_bytes: i64) -> rusqlite::Result<ListedTurn> {
     Ok(ListedTurn {
-        turn: turn_row(row, agent_id_of(row, 11)?)?,
-        truncated: prompt_bytes < row.get(12)?,
-        ended_at: maybe(row, 13)?.map(Timestamp),
-        stop_reason: row.get(14)?,
+        turn: turn_row(row, agent_id_of(row, 12)?)?,
+        truncated: prompt_bytes < row.get(13)?,
+        ended_at: maybe(row, 14)?.map(Timestamp),
+        stop_reason: row.get(15)?,
     })
 }
 
@@ -196,6 +197,7 @@ fn turn_row(row: &Row<'_>, agent: AgentId) -> rusqlite::Result<Turn> {
         number: turn_of(row, 0)?,
         run: turn_of(row, 1)?,
         prompt: text_of(row, 2)?.unwrap_or_default(),
+        images: prompt_images::summaries(row, 11)?,
         state: match outcome {
             Some(outcome) => TurnState::Ended(outcome),
             None => parsed(row, 3, open_state)?,

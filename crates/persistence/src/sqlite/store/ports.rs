@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
-    TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
+    Turn, TurnNumber,
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, PageLimit, Recalled, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter, TurnLimit,
+    TurnRange,
 };
 
 use super::SqliteStore;
@@ -23,7 +24,7 @@ use crate::sqlite::statements::commands::{
     PurgeCommand, StopTurnCommand,
 };
 use crate::sqlite::statements::edit::EditCommand;
-use crate::sqlite::statements::{agents, journal, keys, messages, turns};
+use crate::sqlite::statements::{agents, journal, keys, messages, prompt_images, turns};
 
 #[async_trait]
 impl IJournal for SqliteStore {
@@ -47,7 +48,7 @@ impl IJournal for SqliteStore {
 
 #[async_trait]
 impl IAgentRepository for SqliteStore {
-    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
+    async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
         self.write(CreateCommand { agent, turn, key }).await
     }
 
@@ -63,7 +64,12 @@ impl IAgentRepository for SqliteStore {
         self.read_with(move |db| keys::recall(db, &key).map_err(crate::sqlite::error::store_error)).await
     }
 
-    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
+    async fn enqueue(
+        &self,
+        turn: NewTurn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> StoreResult<Enqueued> {
         self.write(EnqueueCommand { turn, queue_max, key }).await
     }
 
@@ -102,6 +108,15 @@ impl IAgentRepository for SqliteStore {
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>> {
         self.read_with(move |db| turns::at(db, agent, sequence)).await
+    }
+
+    async fn prompt_image(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        position: u32,
+    ) -> StoreResult<Option<ImageFile>> {
+        self.read_with(move |db| prompt_images::one(db, agent, turn, position)).await
     }
 
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
@@ -153,7 +168,7 @@ impl IArchive for SqliteStore {
         self.write(BeginImportCommand(agent)).await
     }
 
-    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> StoreResult<()> {
+    async fn import_turns(&self, agent: AgentId, turns: Vec<NewTurn>) -> StoreResult<()> {
         self.write(ImportTurnsCommand { agent, turns }).await
     }
 

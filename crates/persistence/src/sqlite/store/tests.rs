@@ -27,7 +27,7 @@ tokenrail_ports::store_contract!(fresh);
 async fn running(store: &SqliteStore, n: u8) -> (Agent, Scribe) {
     let (agent, turn) = launch(n);
     let mut scribe = Scribe::new(&agent);
-    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     store.append(scribe.start(&turn)).await.unwrap();
     (agent, scribe)
 }

@@ -20,13 +20,13 @@ pub async fn an_agent_reads_back_as_it_was_created<S: IJournal + IAgentRepositor
     (bare.name, bare.model, bare.metadata, bare.options) = (None, None, None, None);
     bare.cancel_on_disconnect = false;
     bare.session = Some("given".into());
-    assert_eq!(store.create(bare.clone(), turn, None).await.unwrap(), Created::New);
+    assert_eq!(store.create(bare.clone(), turn.into(), None).await.unwrap(), Created::New);
     assert_eq!(agent_now(store, bare.id).await, bare);
 }
 
 pub async fn an_id_is_created_once<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, turn, _) = launched(store, 1).await;
-    let again = store.create(agent, turn, None).await;
+    let again = store.create(agent, turn.into(), None).await;
     assert!(matches!(again, Err(StoreError::Conflict { .. })), "{again:?}");
 }
 
@@ -78,7 +78,7 @@ pub async fn a_failed_turn_leaves_its_error_until_the_next_starts<S: IJournal + 
     assert_eq!((now.status, now.error), (AgentStatus::Failed, Some(error())));
 
     let Enqueued::New { turn: number, .. } =
-        store.enqueue(queued_turn(agent.id, TurnNumber(0), "again"), 16, None).await.unwrap()
+        store.enqueue(queued_turn(agent.id, TurnNumber(0), "again").into(), 16, None).await.unwrap()
     else {
         panic!("it is taken");
     };
@@ -164,7 +164,7 @@ pub async fn a_deleted_agent_leaves_the_lists_only<S: IJournal + IAgentRepositor
     };
     assert_eq!(list(false).await.len(), 1);
     assert_eq!(list(true).await[0].agent.id, agent.id);
-    let refused = store.enqueue(queued_turn(agent.id, TurnNumber(0), "more"), 16, None).await.unwrap();
+    let refused = store.enqueue(queued_turn(agent.id, TurnNumber(0), "more").into(), 16, None).await.unwrap();
     assert_eq!(refused, Enqueued::UnknownAgent, "nobody talks to a deleted agent");
     let open = store.open_turns(agent.id).await.unwrap();
     assert_eq!(open[0].stop, Some(StopReason::Cancelled), "it is being stopped");
@@ -194,7 +194,7 @@ pub async fn a_purged_agent_is_gone_for_good<S: IJournal + IAgentRepository>(sto
     let late = store.append(scribe.say(vec![notice("late")])).await;
     assert!(matches!(late, Err(StoreError::UnknownAgent(_))), "{late:?}");
     let (same, turn) = launch(1);
-    let again = store.create(same, turn, None).await;
+    let again = store.create(same, turn.into(), None).await;
     assert!(matches!(again, Err(StoreError::Conflict { .. })), "its numbers are never used again: {again:?}");
     saved(store, other.clone().say(vec![notice("the other one goes on")])).await;
     assert!(!store.delete(launch(9).0.id, Timestamp(1), false).await.unwrap(), "never heard of");
@@ -208,7 +208,7 @@ pub async fn turns_are_read_by_number_and_by_event<S: IJournal + IAgentRepositor
     let (agent, mut scribe) = running(store, 1).await;
     saved(store, scribe.say(vec![text_delta(0, "a"), text_delta(0, "b")])).await;
     saved(store, scribe.end(TurnOutcome::Failed)).await;
-    let queued = store.enqueue(queued_turn(agent.id, TurnNumber(2), "two"), 2, None).await.unwrap();
+    let queued = store.enqueue(queued_turn(agent.id, TurnNumber(2), "two").into(), 2, None).await.unwrap();
     assert_eq!(queued, Enqueued::New { turn: TurnNumber(2), queued: 1, unarchived: false });
     let waiting = store.open_turns(agent.id).await.unwrap().remove(0);
     saved(store, scribe.start(&waiting)).await;
@@ -244,7 +244,7 @@ pub async fn turns_are_read_by_number_and_by_event<S: IJournal + IAgentRepositor
 pub async fn a_conversation_has_one_agent<S: IJournal + IAgentRepository>(store: &S) {
     let create = |n: u8, chat: &str| {
         let (agent, turn) = launch(n);
-        store.create(Agent { chat: Some(chat.to_owned()), ..agent }, turn, None)
+        store.create(Agent { chat: Some(chat.to_owned()), ..agent }, turn.into(), None)
     };
     let first = launch(1).0.id;
     assert_eq!(create(1, "a").await.unwrap(), Created::New);

@@ -11,13 +11,19 @@ use super::{agent_now, everything, running, saved};
 use crate::testing::samples::{
     WHOLE, WHOLE_LIST, every_body, json, launch, notice, queued_turn, result, text_delta,
 };
-use crate::{AgentFilter, IAgentRepository, IArchive, IJournal, StoreError, TurnLimit};
+use crate::{AgentFilter, IAgentRepository, IArchive, IJournal, NewTurn, StoreError, TurnLimit};
 
 /// The result of an import: an agent with two turns.
 struct History {
     agent: Agent,
     turns: Vec<Turn>,
     events: Vec<Event>,
+}
+
+impl History {
+    fn new_turns(&self) -> Vec<NewTurn> {
+        self.turns.iter().cloned().map(NewTurn::from).collect()
+    }
 }
 
 fn history(n: u8) -> History {
@@ -70,7 +76,7 @@ fn finished(history: &History) -> Agent {
 
 async fn take_in<S: IArchive>(store: &S, history: &History) {
     store.begin_import(history.agent.clone()).await.unwrap();
-    store.import_turns(history.agent.id, history.turns.clone()).await.unwrap();
+    store.import_turns(history.agent.id, history.new_turns()).await.unwrap();
     for events in history.events.chunk_by(|one, other| one.turn == other.turn) {
         store.import_events(history.agent.id, Arc::from(events)).await.unwrap();
     }
@@ -117,7 +123,7 @@ pub async fn an_import_is_hidden_until_all_of_it_is_there<S: IJournal + IAgentRe
 
     store.discard_import(id).await.unwrap();
     assert!(store.get(id).await.unwrap().is_some(), "what is shown is not thrown away");
-    let late = store.import_turns(id, history.turns.clone()).await;
+    let late = store.import_turns(id, history.new_turns()).await;
     assert!(matches!(late, Err(StoreError::Conflict { .. })), "{late:?}");
     let again = store.begin_import(history.agent).await;
     assert!(matches!(again, Err(StoreError::Conflict { .. })), "{again:?}");
@@ -127,13 +133,13 @@ pub async fn an_import_takes_no_hole_and_nothing_twice<S: IJournal + IAgentRepos
     let history = history(1);
     let id = history.agent.id;
     store.begin_import(history.agent.clone()).await.unwrap();
-    store.import_turns(id, history.turns[..1].to_vec()).await.unwrap();
+    store.import_turns(id, history.new_turns()[..1].to_vec()).await.unwrap();
     let conflicts = |result: Result<(), StoreError>| {
         assert!(matches!(result, Err(StoreError::Conflict { .. })), "{result:?}");
     };
-    conflicts(store.import_turns(id, history.turns.clone()).await);
+    conflicts(store.import_turns(id, history.new_turns()).await);
     let open = Turn { number: TurnNumber(7), state: TurnState::Queued, ..history.turns[0].clone() };
-    conflicts(store.import_turns(id, vec![open]).await);
+    conflicts(store.import_turns(id, vec![open.into()]).await);
     conflicts(store.import_events(id, Arc::from(&history.events[1..3])).await);
     store.import_events(id, Arc::from(&history.events[..3])).await.unwrap();
     store.import_events(id, Arc::from(&history.events[..3])).await.unwrap();
@@ -141,7 +147,7 @@ pub async fn an_import_takes_no_hole_and_nothing_twice<S: IJournal + IAgentRepos
     assert_eq!(everything(store, id).await, history.events[..3]);
 
     let (agent, _) = running(store, 2).await;
-    conflicts(store.import_turns(agent.id, history.turns.clone()).await);
+    conflicts(store.import_turns(agent.id, history.new_turns()).await);
     conflicts(store.import_events(agent.id, Arc::from(&history.events[1..2])).await);
 }
 
@@ -208,6 +214,6 @@ pub async fn a_replay_is_kept_with_its_agent<S: IJournal + IAgentRepository + IA
     let (agent, turn) = launch(2);
     let replay = Replay { of: original.id, until: Sequence(7), speed: 0.1 + 0.2 };
     let agent = Agent { copy: Some(Copied::Replay(replay)), ..agent };
-    store.create(agent.clone(), turn, None).await.unwrap();
+    store.create(agent.clone(), turn.into(), None).await.unwrap();
     assert_eq!(agent_now(store, agent.id).await, agent);
 }

@@ -71,7 +71,7 @@ pub async fn a_message_brings_an_archived_agent_back<S: IJournal + IAgentReposit
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     changed(store, agent.id, AgentEdit { archived: Some(true), ..pinned(true) }).await;
     let enqueue =
-        async || store.enqueue(queued_turn(agent.id, TurnNumber(0), "more"), 16, None).await.unwrap();
+        async || store.enqueue(queued_turn(agent.id, TurnNumber(0), "more").into(), 16, None).await.unwrap();
     let first = enqueue().await;
     assert_eq!(first, Enqueued::New { turn: TurnNumber(2), queued: 1, unarchived: true });
     let now = agent_now(store, agent.id).await;

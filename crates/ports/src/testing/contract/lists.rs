@@ -41,7 +41,7 @@ pub async fn lists_filter<S: IJournal + IAgentRepository>(store: &S) {
     let (mut other, turn) = launch(4);
     other.kind = "other".into();
     other.name = Some("Grace".into());
-    store.create(other.clone(), turn, None).await.unwrap();
+    store.create(other.clone(), turn.into(), None).await.unwrap();
 
     let names = |filter: AgentFilter| async move {
         let agents = store.list(AgentFilter { limit: 10, ..filter }, WHOLE_LIST).await.unwrap();
@@ -87,7 +87,7 @@ pub async fn a_list_shows_the_beginning_of_long_fields<S: IJournal + IAgentRepos
     use LongField::{Chat, Cwd, Metadata, Model, Name, Options, Prompt, Session};
 
     let (agent, turn) = long(1, 9_000);
-    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     launched(store, 2).await;
     let bounds = ListBounds { field_bytes: 100, ..WHOLE_LIST };
     let filter = AgentFilter { limit: 9, ..AgentFilter::default() };
@@ -140,9 +140,9 @@ pub async fn a_list_has_a_bound_in_bytes<S: IJournal + IAgentRepository>(store: 
     for n in 1..=6 {
         let (agent, turn) = long(n, 30_000);
         let agent = Agent { chat: None, ..agent };
-        store.create(agent.clone(), turn, None).await.unwrap();
+        store.create(agent.clone(), turn.into(), None).await.unwrap();
         let again = Turn { prompt: agent.prompt.clone(), ..queued_turn(launch(1).0.id, TurnNumber(0), "") };
-        store.enqueue(again, 16, None).await.unwrap();
+        store.enqueue(again.into(), 16, None).await.unwrap();
         behind = behind.next();
     }
     let bounds = ListBounds { bytes: 20_000, field_bytes: 1_500 };
@@ -181,7 +181,7 @@ pub async fn a_list_has_a_bound_in_bytes<S: IJournal + IAgentRepository>(store: 
 pub async fn turns_of_an_agent_are_listed_from_either_end<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, ..) = launched(store, 1).await;
     for _ in 0..4 {
-        store.enqueue(queued_turn(agent.id, TurnNumber(0), "x"), 16, None).await.unwrap();
+        store.enqueue(queued_turn(agent.id, TurnNumber(0), "x").into(), 16, None).await.unwrap();
     }
     store.delete(agent.id, Timestamp(1), false).await.unwrap();
     let list = async |range: TurnRange| -> Vec<u32> {
@@ -203,7 +203,7 @@ pub async fn the_first_turn_with_a_commit_is_found<S: IJournal + IAgentRepositor
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     let base = CommitId::new("0123456789abcdef0123456789abcdef01234567");
     for number in [2, 3].map(TurnNumber) {
-        store.enqueue(queued_turn(agent.id, TurnNumber(0), "x"), 16, None).await.unwrap();
+        store.enqueue(queued_turn(agent.id, TurnNumber(0), "x").into(), 16, None).await.unwrap();
         let turn = Turn { base: base.clone(), ..queued_turn(agent.id, number, "x") };
         saved(store, scribe.start(&turn)).await;
         saved(store, scribe.end(TurnOutcome::Completed)).await;
@@ -253,7 +253,7 @@ pub async fn turns_of_all_agents_are_listed_as_they_were_saved<S: IJournal + IAg
     let (one, mut scribe) = running(store, 1).await;
     let two = launched(store, 2).await.0.id;
     let later = Turn { asked_at: Timestamp(LAUNCHED_AT.0 + 600), ..queued_turn(one.id, TurnNumber(0), "x") };
-    store.enqueue(later, 2, None).await.unwrap();
+    store.enqueue(later.into(), 2, None).await.unwrap();
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     let gone = launched(store, 3).await.0.id;
     store.delete(gone, Timestamp(LAUNCHED_AT.0 + 700), false).await.unwrap();

@@ -35,7 +35,10 @@ fn new(turn: u32, queued: u32) -> Enqueued {
 pub async fn turns_wait_in_order<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
     for (turn, prompt) in [(2, "second"), (3, "third"), (4, "fourth")] {
-        assert_eq!(store.enqueue(asked(agent.id, prompt), 16, None).await.unwrap(), new(turn, turn - 1));
+        assert_eq!(
+            store.enqueue(asked(agent.id, prompt).into(), 16, None).await.unwrap(),
+            new(turn, turn - 1)
+        );
     }
     let wrong = Scribe::new(&agent_now(store, agent.id).await);
     let wrong = store.append(wrong.at_turn(TurnNumber(3)).end(TurnOutcome::Failed)).await;
@@ -61,17 +64,17 @@ pub async fn turns_wait_in_order<S: IJournal + IAgentRepository>(store: &S) {
 pub async fn a_full_queue_takes_no_more<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, _) = running(store, 1).await;
     for turn in 2..4 {
-        assert_eq!(store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap(), new(turn, turn - 1));
+        assert_eq!(store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap(), new(turn, turn - 1));
     }
-    assert_eq!(store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap(), Enqueued::QueueFull);
-    let unknown = store.enqueue(asked(launch(9).0.id, "p"), 2, None).await.unwrap();
+    assert_eq!(store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap(), Enqueued::QueueFull);
+    let unknown = store.enqueue(asked(launch(9).0.id, "p").into(), 2, None).await.unwrap();
     assert_eq!(unknown, Enqueued::UnknownAgent);
     assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 3);
 }
 
 pub async fn turns_that_are_cancelled_one_by_one_have_a_bound<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
-    let enqueue = async || store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap();
+    let enqueue = async || store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap();
     for turn in 2..5 {
         assert_eq!(enqueue().await, new(turn, 1));
         store.stop_turn(agent.id, TurnNumber(turn), StopReason::Cancelled).await.unwrap();
@@ -87,13 +90,17 @@ pub async fn turns_that_are_cancelled_one_by_one_have_a_bound<S: IJournal + IAge
 pub async fn a_cancel_is_noted_of_every_open_turn<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
     for _ in 0..2 {
-        store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap();
+        store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap();
     }
     assert_eq!(store.cancel(agent.id, Timestamp(10)).await.unwrap(), 3);
     assert_eq!(store.cancel(agent.id, Timestamp(11)).await.unwrap(), 0);
     let now = agent_now(store, agent.id).await;
     assert_eq!((now.status, now.queued, now.updated_at), (AgentStatus::Running, 0, Timestamp(10)));
-    assert_eq!(store.enqueue(asked(agent.id, "p"), 2, None).await.unwrap(), new(4, 1), "no number twice");
+    assert_eq!(
+        store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap(),
+        new(4, 1),
+        "no number twice"
+    );
     let open = store.open_turns(agent.id).await.unwrap();
     let cancelled = Some(StopReason::Cancelled);
     assert_eq!(stops(&open), [(1, cancelled), (2, cancelled), (3, cancelled), (4, None)]);
@@ -134,17 +141,17 @@ pub async fn the_first_reason_to_stop_a_turn_stays<S: IJournal + IAgentRepositor
 
 pub async fn a_message_for_an_agent_that_has_ended_makes_it_wait<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
-    store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
+    store.enqueue(asked(agent.id, "p").into(), 16, None).await.unwrap();
     assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Running, "it waits for this one");
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Initializing, "and then for its place");
-    store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
+    store.enqueue(asked(agent.id, "p").into(), 16, None).await.unwrap();
     let now = agent_now(store, agent.id).await;
     assert_eq!((now.status, now.ended_at, now.queued), (AgentStatus::Initializing, None, 2));
 
     let (agent, mut scribe) = running(store, 2).await;
     saved(store, scribe.end(TurnOutcome::Completed)).await;
-    store.enqueue(asked(agent.id, "p"), 16, None).await.unwrap();
+    store.enqueue(asked(agent.id, "p").into(), 16, None).await.unwrap();
     assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Initializing, "after its end too");
 }
 
@@ -167,7 +174,7 @@ pub async fn an_idle_agent_begins_with_its_first_message<S: IJournal + IAgentRep
         []
     );
 
-    assert_eq!(store.enqueue(asked(idle.id, "first"), 16, None).await.unwrap(), new(1, 1));
+    assert_eq!(store.enqueue(asked(idle.id, "first").into(), 16, None).await.unwrap(), new(1, 1));
     let now = agent_now(store, idle.id).await;
     assert_eq!((now.status, now.queued, now.turn), (AgentStatus::Initializing, 1, TurnNumber(0)));
     let first = store.open_turns(idle.id).await.unwrap().remove(0);
@@ -189,7 +196,7 @@ pub async fn open_turns_are_found_for_recovery<S: IJournal + IAgentRepository>(s
     assert_eq!(open, [first.id, second.id, third.id]);
 
     saved(store, ended.end(TurnOutcome::Completed)).await;
-    store.enqueue(asked(first.id, "more"), 16, None).await.unwrap();
+    store.enqueue(asked(first.id, "more").into(), 16, None).await.unwrap();
     assert_eq!(store.with_open_turns(usize::MAX).await.unwrap().len(), 3, "a turn that waits is open too");
 }
 
@@ -197,9 +204,12 @@ pub async fn a_key_launches_once<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, turn) = launch(1);
     let create = |n: u8, key| {
         let (agent, turn) = launch(n);
-        store.create(agent, turn, Some(key))
+        store.create(agent, turn.into(), Some(key))
     };
-    assert_eq!(store.create(agent.clone(), turn, Some(key("a", "k", "body"))).await.unwrap(), Created::New);
+    assert_eq!(
+        store.create(agent.clone(), turn.into(), Some(key("a", "k", "body"))).await.unwrap(),
+        Created::New
+    );
     assert_eq!(create(2, key("a", "k", "body")).await.unwrap(), Created::Again(agent.id));
     assert_eq!(create(3, key("a", "k", "other")).await.unwrap(), Created::KeyReused);
     let recalled =
@@ -214,7 +224,7 @@ pub async fn a_key_launches_once<S: IJournal + IAgentRepository>(store: &S) {
 
 pub async fn a_key_enqueues_once<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, _) = running(store, 1).await;
-    let enqueue = |key| store.enqueue(asked(agent.id, "p"), 2, Some(key));
+    let enqueue = |key| store.enqueue(asked(agent.id, "p").into(), 2, Some(key));
     assert_eq!(enqueue(key("a", "k", "p")).await.unwrap(), new(2, 1));
     assert_eq!(enqueue(key("a", "l", "p")).await.unwrap(), new(3, 2));
     let again = Enqueued::Again { turn: TurnNumber(2), queued: 1 };
@@ -227,29 +237,30 @@ pub async fn a_key_is_forgotten_in_time<S: IJournal + IAgentRepository>(store: &
     let (agent, turn) = launch(1);
     assert_eq!(store.newest_key().await.unwrap(), None);
     let long_after = Turn { asked_at: Timestamp(LAUNCHED_AT.0 + 9_000_000), ..turn };
-    store.create(agent, long_after, Some(key("a", "k", "body"))).await.unwrap();
+    store.create(agent, long_after.into(), Some(key("a", "k", "body"))).await.unwrap();
     assert_eq!(store.newest_key().await.unwrap(), Some(LAUNCHED_AT), "the key's own time counts");
     let (second, turn) = launch(2);
     let later = Idempotency { forget_before: Timestamp(LAUNCHED_AT.0 + 1_000_000), ..key("a", "k", "other") };
     assert_eq!(store.recall(later.clone()).await.unwrap(), None);
-    assert_eq!(store.create(second, turn, Some(later)).await.unwrap(), Created::New);
+    assert_eq!(store.create(second, turn.into(), Some(later)).await.unwrap(), Created::New);
 }
 
 pub async fn a_key_may_last_as_long_as_its_turn_is_the_newest<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, turn) = launch(1);
     let (id, mut scribe) = (agent.id, Scribe::new(&agent));
-    let enqueue = |body: &'static str| store.enqueue(asked(id, body), 16, Some(newest("m", body)));
+    let enqueue = |body: &'static str| store.enqueue(asked(id, body).into(), 16, Some(newest("m", body)));
     let recall = async |scope: &str, body| {
         store.recall(newest(scope, body)).await.unwrap().map(|recalled| (recalled.turn.0, recalled.same_body))
     };
     assert_eq!(
-        store.create(agent.clone(), turn.clone(), Some(newest("l", "p"))).await.unwrap(),
+        store.create(agent.clone(), turn.clone().into(), Some(newest("l", "p"))).await.unwrap(),
         Created::New
     );
     assert_eq!(recall("l", "p").await, Some((1, true)));
     assert_eq!(recall("l", "q").await, Some((1, false)));
     let (other, others_turn) = launch(2);
-    let again = store.create(other.clone(), others_turn.clone(), Some(newest("l", "p"))).await.unwrap();
+    let again =
+        store.create(other.clone(), others_turn.clone().into(), Some(newest("l", "p"))).await.unwrap();
     assert_eq!(again, Created::Again(id));
 
     saved(store, scribe.start(&turn)).await;
@@ -257,7 +268,7 @@ pub async fn a_key_may_last_as_long_as_its_turn_is_the_newest<S: IJournal + IAge
     assert_eq!(enqueue("p").await.unwrap(), Enqueued::Again { turn: TurnNumber(2), queued: 1 });
     assert_eq!(enqueue("q").await.unwrap(), Enqueued::KeyReused);
     assert_eq!(recall("l", "p").await, None, "a newer one was asked for");
-    assert_eq!(store.enqueue(asked(id, "x"), 16, None).await.unwrap(), new(3, 2));
+    assert_eq!(store.enqueue(asked(id, "x").into(), 16, None).await.unwrap(), new(3, 2));
     assert_eq!(recall("m", "p").await, None);
     assert_eq!(enqueue("q").await.unwrap(), new(4, 3), "the key is free, for whatever it is");
     assert_eq!((recall("m", "q").await, recall("m", "p").await), (Some((4, true)), Some((4, false))));
@@ -266,7 +277,7 @@ pub async fn a_key_may_last_as_long_as_its_turn_is_the_newest<S: IJournal + IAge
 
     store.delete(id, Timestamp(10), false).await.unwrap();
     assert_eq!(recall("m", "q").await, None);
-    let anew = store.create(other.clone(), others_turn, Some(newest("l", "p"))).await.unwrap();
+    let anew = store.create(other.clone(), others_turn.into(), Some(newest("l", "p"))).await.unwrap();
     assert_eq!(anew, Created::New);
     assert_eq!(recall("l", "p").await, Some((1, true)));
 }

@@ -2,19 +2,20 @@
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
+    TurnNumber,
 };
 
 use super::shelf::{self, Shelf};
 use super::{MemoryStore, State};
 use crate::{
-    AgentFilter, Created, Edited, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, Recalled,
-    StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Created, Edited, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, NewTurn,
+    Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
 #[async_trait]
 impl IAgentRepository for MemoryStore {
-    async fn create(&self, agent: Agent, turn: Turn, key: Option<Idempotency>) -> StoreResult<Created> {
+    async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
         self.answered(self.act(|state| state.create(agent, turn, key)).await)
     }
 
@@ -35,7 +36,12 @@ impl IAgentRepository for MemoryStore {
         Ok(self.act(|state| state.recall(Some(&key))).await)
     }
 
-    async fn enqueue(&self, turn: Turn, queue_max: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
+    async fn enqueue(
+        &self,
+        turn: NewTurn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> StoreResult<Enqueued> {
         self.answered(Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await))
     }
 
@@ -95,6 +101,19 @@ impl IAgentRepository for MemoryStore {
 
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>> {
         self.act(|state| Ok(state.shelves.get(&agent).and_then(|it| it.turn_at(sequence)))).await
+    }
+
+    async fn prompt_image(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        position: u32,
+    ) -> StoreResult<Option<ImageFile>> {
+        let of_agent = |state: &mut State| match state.images_damaged {
+            true => Err(StoreError::Corrupt("told to fail".into())),
+            false => Ok(state.shelves.get(&agent).and_then(|it| it.image(turn, position))),
+        };
+        self.act(of_agent).await
     }
 
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {

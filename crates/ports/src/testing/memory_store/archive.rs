@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Copied, Event, EventBody, Sequence, Turn, TurnState};
+use tokenrail_domain::{Agent, AgentId, Copied, Event, EventBody, Sequence, TurnState};
 
 use super::shelf::Shelf;
 use super::{MemoryStore, State};
 use crate::rules::{self, are_consecutive, may_replace};
-use crate::{IArchive, StoreError};
+use crate::{IArchive, NewTurn, StoreError};
 
 impl State {
     fn imported(&mut self, id: AgentId) -> Result<&mut Shelf, StoreError> {
@@ -30,7 +30,7 @@ impl IArchive for MemoryStore {
         .await
     }
 
-    async fn import_turns(&self, agent: AgentId, turns: Vec<Turn>) -> Result<(), StoreError> {
+    async fn import_turns(&self, agent: AgentId, turns: Vec<NewTurn>) -> Result<(), StoreError> {
         self.act(|state| state.imported(agent)?.import_turns(turns)).await
     }
 
@@ -70,21 +70,23 @@ impl IArchive for MemoryStore {
 impl Shelf {
     fn imported(mut agent: Agent) -> Self {
         agent.deleted_at = Some(agent.created_at);
-        (agent.queued, agent.head) = (0, Sequence::START);
-        Self { agent, to_purge: true, events: Vec::new(), turns: std::collections::BTreeMap::new() }
+        agent.head = Sequence::START;
+        Self { to_purge: true, ..Self::new(agent, None) }
     }
 
-    fn import_turns(&mut self, turns: Vec<Turn>) -> Result<(), StoreError> {
-        let ended = turns.iter().all(|turn| matches!(turn.state, TurnState::Ended(_)));
+    fn import_turns(&mut self, turns: Vec<NewTurn>) -> Result<(), StoreError> {
+        let ended = turns.iter().all(|new| matches!(new.turn().state, TurnState::Ended(_)));
         let mut numbers: Vec<_> =
-            self.turns.keys().copied().chain(turns.iter().map(|it| it.number)).collect();
+            self.turns.keys().copied().chain(turns.iter().map(|it| it.turn().number)).collect();
         let all = numbers.len();
         numbers.sort_unstable();
         numbers.dedup();
         if !ended || numbers.len() < all {
             return Err(StoreError::Conflict { head: self.agent.head });
         }
-        self.turns.extend(turns.into_iter().map(|turn| (turn.number, turn)));
+        for turn in turns {
+            self.add(turn);
+        }
         Ok(())
     }
 

@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use tokenrail_domain::{
-    Agent, AgentStatus, Event, EventBody, ListedTurn, Sequence, SessionId, StopReason, Timestamp, Turn,
-    TurnNumber, TurnState, cut,
+    Agent, AgentStatus, Event, EventBody, ImageFile, ListedTurn, Sequence, SessionId, StopReason, Timestamp,
+    Turn, TurnNumber, TurnState, cut,
 };
 
 use crate::rules::{self, AppendDecision, EventPage, Flow, JournalState, NewEvents};
 use crate::{
-    AgentFilter, Append, ListBounds, MessagePage, PageLimit, STOP_REASON_EVENTS, StoreError, TurnRange,
-    TurnStep,
+    AgentFilter, Append, ListBounds, MessagePage, NewTurn, PageLimit, STOP_REASON_EVENTS, StoreError,
+    TurnRange, TurnStep,
 };
 
 #[derive(Clone)]
@@ -19,13 +20,31 @@ pub(super) struct Shelf {
     pub(super) to_purge: bool,
     pub(super) events: Vec<Event>,
     pub(super) turns: BTreeMap<TurnNumber, Turn>,
+    pub(super) images: BTreeMap<TurnNumber, Vec<ImageFile>>,
 }
 
 impl Shelf {
-    pub(super) fn new(mut agent: Agent, turn: Option<Turn>) -> Self {
+    pub(super) fn new(mut agent: Agent, turn: Option<NewTurn>) -> Self {
         agent.queued = turn.iter().len() as u32;
-        let turns = turn.into_iter().map(|turn| (turn.number, turn)).collect();
-        Self { agent, to_purge: false, events: Vec::new(), turns }
+        let (turns, images) = (BTreeMap::new(), BTreeMap::new());
+        let mut it = Self { agent, to_purge: false, events: Vec::new(), turns, images };
+        if let Some(turn) = turn {
+            it.add(turn);
+        }
+        it
+    }
+
+    pub(super) fn add(&mut self, turn: NewTurn) {
+        let (turn, images) = turn.into_parts();
+        // A database has a copy too.
+        let copy = |image: &ImageFile| ImageFile::new(Bytes::copy_from_slice(image.data()));
+        let images = images.iter().filter_map(copy).collect();
+        self.images.insert(turn.number, images);
+        self.turns.insert(turn.number, turn);
+    }
+
+    pub(super) fn image(&self, turn: TurnNumber, position: u32) -> Option<ImageFile> {
+        self.images.get(&turn)?.get(usize::try_from(position).ok()?).cloned()
     }
 
     pub(super) fn append(&mut self, append: &Append) -> Result<(), StoreError> {
@@ -141,12 +160,12 @@ impl Shelf {
         self.turns.get(&number).is_some_and(|turn| matches!(turn.state, TurnState::Ended(_)))
     }
 
-    pub(super) fn enqueue(&mut self, mut turn: Turn) -> TurnNumber {
+    pub(super) fn enqueue(&mut self, mut turn: Turn, images: Vec<ImageFile>) -> TurnNumber {
         let number = self.turns.last_key_value().map_or(TurnNumber::FIRST, |(last, _)| last.next());
         (turn.number, turn.run) = (number, number);
         turn.state = TurnState::Queued;
         self.agent.updated_at = turn.asked_at;
-        self.turns.insert(number, turn);
+        self.add(NewTurn::new(turn, images));
         self.agent.queued = self.count_queued();
         self.wait_again();
         number

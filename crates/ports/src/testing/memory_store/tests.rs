@@ -15,7 +15,7 @@ async fn a_planned_fault_strikes_once_and_saves_or_not_as_told() {
     let store = MemoryStore::new(1);
     let (agent, turn) = launch(1);
     let mut scribe = Scribe::new(&agent);
-    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
     store.fail_next_append(AppendFault::AfterSaving(StoreError::OutcomeUnknown("lost".into())));
     let start = scribe.start(&turn);

@@ -15,12 +15,12 @@ use tokio_util::sync::CancellationToken;
 
 use super::chat::{self, Answer};
 use super::fold::SdkVersion;
-use super::intake::parsed;
 use super::stream::{ChatNext, ChatStream};
 use super::writer::ChunkWriter;
 use crate::api::{Api, StreamPlace};
 use crate::error::{Code, Problem};
 use crate::frames::{self, CHUNK_BYTES};
+use crate::large_body::parsed;
 use crate::query::Query;
 use crate::vocabularies::ai_sdk::dto::{ChatFrame, ChatReply, ChatRequest, chat_frame};
 use crate::waits::{deadline, every};

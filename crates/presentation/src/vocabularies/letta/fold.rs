@@ -146,7 +146,7 @@ impl LettaFold {
 
     /// The prompt, for the history. A stream does not repeat it to the client that sent it.
     pub(crate) fn prompt(&self, event: &Event) -> Option<LettaMessage> {
-        let EventBody::UserMessage { content } = &event.body else { return None };
+        let EventBody::UserMessage { content, .. } = &event.body else { return None };
         let content = content.clone();
         let said = LettaSaid::User { content };
         Some(LettaMessage { seq_id: Some(event.sequence.0), ..self.of_event(event, said) })

@@ -160,7 +160,7 @@ impl Fold for MessageFold {
 
     fn event<T: Frames<Native>>(&mut self, event: &Event, out: &mut T) {
         match &event.body {
-            EventBody::UserMessage { content } => self.user(event, content, out),
+            EventBody::UserMessage { content, images: _ } => self.user(event, content, out),
             EventBody::TextDelta { message, text, .. } => self.delta(event, *message, text, out),
             EventBody::ReasoningDelta { message, .. } | EventBody::ToolInputDelta { message, .. } => {
                 self.delta(event, *message, "", out);

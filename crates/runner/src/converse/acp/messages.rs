@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::converse::prompt::{EncodedImage, Prompt};
 use crate::converse::raw_object::raw_objects;
 use crate::converse::rpc::{read, text};
 
@@ -92,20 +93,26 @@ pub(super) struct SetOption<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Prompt<'a> {
+pub(super) struct AskPrompt<'a> {
     session_id: &'a str,
-    prompt: [Text<'a>; 1],
+    prompt: Vec<Block<'a>>,
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename = "text")]
-struct Text<'a> {
-    text: &'a str,
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+enum Block<'a> {
+    Image { mime_type: &'a str, data: &'a str },
+    Text { text: &'a str },
 }
 
-impl<'a> Prompt<'a> {
-    pub(super) fn new(session_id: &'a str, text: &'a str) -> Self {
-        Self { session_id, prompt: [Text { text }] }
+impl<'a> AskPrompt<'a> {
+    pub(super) fn new(session_id: &'a str, prompt: &'a Prompt) -> Self {
+        let Prompt { text, images } = prompt;
+        let image = |EncodedImage { media_type, data }: &'a EncodedImage| Block::Image {
+            mime_type: media_type,
+            data,
+        };
+        Self { session_id, prompt: images.iter().map(image).chain([Block::Text { text }]).collect() }
     }
 }
 
@@ -122,7 +129,9 @@ raw_objects! {
     struct AgentInfo<'a> { name }
 
     #[serde(rename_all = "camelCase")]
-    struct AgentCapabilities<'a> { load_session, session_capabilities }
+    struct AgentCapabilities<'a> { load_session, session_capabilities, prompt_capabilities }
+
+    struct PromptCapabilities<'a> { image }
 
     struct SessionCapabilities<'a> { resume }
 
@@ -146,6 +155,13 @@ impl<'a> Initialized<'a> {
         let session: SessionCapabilities<'_> = read(agent.session_capabilities);
         let can_load = agent.load_session.is_some_and(|can| can.get() == "true");
         (can_load, session.resume.is_some_and(|can| can.get().starts_with('{')))
+    }
+
+    /// Whether the agent accepts images with a prompt.
+    pub(super) fn sees_images(&self) -> bool {
+        let agent: AgentCapabilities<'_> = read(self.agent_capabilities);
+        let prompt: PromptCapabilities<'_> = read(agent.prompt_capabilities);
+        prompt.image.is_some_and(|can| can.get() == "true")
     }
 
     pub(super) fn agent_name(&self) -> Option<String> {

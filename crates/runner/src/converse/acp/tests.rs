@@ -13,6 +13,7 @@ const CWD: &str = "/work";
 fn opening() -> Opening {
     Opening {
         prompt: "Say \"hi\"".to_owned(),
+        images: Vec::new(),
         session: None,
         model: None,
         cwd: CWD.to_owned(),
@@ -41,7 +42,13 @@ struct Talk {
 impl Talk {
     /// Begins a conversation, and answers `initialize` with these capabilities.
     fn begin(opening: Opening, agent: &Value) -> Self {
-        let mut talk = Self { conversation: AcpConversation::new(opening), out: Outbox::default() };
+        let prompt = opening.prompt.clone().into();
+        Self::begin_with(opening, prompt, agent)
+    }
+
+    fn begin_with(opening: Opening, prompt: Prompt, agent: &Value) -> Self {
+        let conversation = AcpConversation::new(opening, prompt);
+        let mut talk = Self { conversation, out: Outbox::default() };
         talk.conversation.open(&mut talk.out);
         let [initialize] = &talk.said()[..] else { panic!("one request") };
         assert_eq!(initialize["method"], "initialize");
@@ -307,4 +314,52 @@ fn no_request_of_the_agent_stays_without_an_answer() {
         talk.conversation.line(line.as_bytes(), &mut talk.out);
     }
     assert_eq!(talk.said(), [Value::Null; 0]);
+}
+
+fn with_image() -> Prompt {
+    Prompt::with_image("What is this?", "image/png", "iVBO")
+}
+
+#[test]
+fn an_agent_that_says_so_gets_images() {
+    let agent =
+        json!({ "protocolVersion": 1, "agentCapabilities": { "promptCapabilities": { "image": true } } });
+    let mut talk = Talk::begin_with(opening(), with_image(), &agent);
+    let new = talk.only();
+    talk.answer(&new, &json!({ "sessionId": "s" }));
+    let blocks = json!([
+        { "type": "image", "mimeType": "image/png", "data": "iVBO" },
+        { "type": "text", "text": "What is this?" },
+    ]);
+    assert_eq!(talk.only()["params"]["prompt"], blocks);
+}
+
+#[test]
+fn an_agent_that_accepts_no_images_gets_no_part_of_the_prompt() {
+    for agent in [json!({ "image": false }), json!({})] {
+        let agent = json!({ "protocolVersion": 1, "agentCapabilities": { "promptCapabilities": agent } });
+        let mut talk = Talk::begin_with(opening(), with_image(), &agent);
+        let new = talk.only();
+        talk.answer(&new, &json!({ "sessionId": "s" }));
+        assert!(talk.said().is_empty());
+        talk.expect_failure("images_unsupported");
+    }
+}
+
+#[test]
+fn a_refused_image_does_not_end_a_session_that_lives_only_in_the_process() {
+    let mut talk = Talk::begin(opening(), &json!({ "protocolVersion": 1 }));
+    let new = talk.only();
+    talk.answer(&new, &json!({ "sessionId": "s" }));
+    let prompt = talk.expect_prompt();
+    talk.answer(&prompt, &json!({ "stopReason": "end_turn" }));
+    talk.out = Outbox::default();
+    talk.conversation.further_turn(with_image(), &mut talk.out);
+    assert!(talk.said().is_empty());
+    assert!(talk.out.idle && !talk.out.over);
+    let added = serde_json::to_value(&talk.out.added).unwrap();
+    assert_eq!(added[0]["code"], "images_unsupported", "{added}");
+    talk.out = Outbox::default();
+    talk.conversation.further_turn("And now?".to_owned().into(), &mut talk.out);
+    assert_eq!(talk.only()["method"], "session/prompt");
 }

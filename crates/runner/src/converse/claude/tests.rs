@@ -31,6 +31,22 @@ fn the_prompt_is_a_message_of_the_user() {
 }
 
 #[test]
+fn images_are_blocks_before_the_text() {
+    let expected = r#"{"type":"user","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}},{"type":"text","text":"What is this?"}]},"parent_tool_use_id":null,"session_id":""}"#;
+    let prompt = || Prompt::with_image("What is this?", "image/png", "iVBO");
+    let (mut conversation, mut out) = (ClaudeConversation::new(prompt()), Outbox::default());
+    conversation.open(&mut out);
+    assert_eq!(said(&out), [expected]);
+    conversation.line(SUCCESS.as_bytes(), &mut out);
+    let mut out = Outbox::default();
+    conversation.further_turn(prompt(), &mut out);
+    assert_eq!(said(&out), [expected]);
+    let mut out = Outbox::default();
+    conversation.further_turn("And now?".to_owned().into(), &mut out);
+    assert!(said(&out)[0].contains(r#""content":"And now?""#), "without the images of earlier turns");
+}
+
+#[test]
 fn a_result_ends_the_turn_and_nothing_else_does() {
     let (mut conversation, mut out) = (ClaudeConversation::new(String::new()), Outbox::default());
     for line in [r#"{"type":"assistant","message":{"content":"result"}}"#, "nonsense", "[]", r#"{"type":5}"#]
@@ -58,7 +74,7 @@ fn a_program_that_has_done_what_it_was_asked_rests_and_takes_more() {
     let (mut conversation, out) = heard(&[SUCCESS]);
     assert!(out.idle && !out.over);
     let mut out = Outbox::default();
-    conversation.further_turn("And now?".to_owned(), &mut out);
+    conversation.further_turn("And now?".to_owned().into(), &mut out);
     conversation.line(br#"{"type":"system","subtype":"init"}"#, &mut out);
     assert!(said(&out)[0].contains(r#""content":"And now?""#));
     assert!(!out.over && !out.idle);

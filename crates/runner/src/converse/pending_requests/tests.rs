@@ -12,6 +12,7 @@ static CLOCK: LazyLock<StoppedClock> = LazyLock::new(|| StoppedClock::at(Timesta
 
 fn requests(unanswered: Unanswered) -> PendingRequests<'static> {
     let opening = Opening {
+        images: Vec::new(),
         prompt: String::new(),
         session: None,
         model: None,

@@ -62,6 +62,7 @@ impl Bench {
             cwd,
             session: None,
             options: None,
+            images: Vec::new(),
             history: Vec::new(),
         };
         Self { folder, config, order }

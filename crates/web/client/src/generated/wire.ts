@@ -62,6 +62,7 @@ export type ProblemCode =
   | "host_not_allowed"
   | "validation_failed"
   | "cwd_not_allowed"
+  | "images_not_accepted"
   | "runner_unknown"
   | "dialect_unknown"
   | "idempotency_mismatch"
@@ -214,6 +215,16 @@ export type Abilities = {
   interrupt: boolean;
   /** They ask for permission before they do something that is not allowed yet, and wait for the answer. */
   permissions: boolean;
+  /** They accept images with a prompt. */
+  images: boolean;
+};
+
+/** The limits for the images of a prompt. */
+export type ImageLimits = {
+  /** How many images a prompt can have: `limits.prompt_images`. */
+  images: number;
+  /** How many bytes each file can have: `limits.image_bytes`. */
+  bytes: number;
 };
 
 /** A configured agent type and its current state. */
@@ -222,6 +233,8 @@ export type AgentType = {
   runner: string;
   format: string;
   can: Abilities;
+  /** The limits for the images of a prompt. Absent if agents of this type accept none. */
+  imageLimits?: ImageLimits;
   /** Whether a launch that names no type uses this one. */
   default: boolean;
   /** Whether an agent of this type can be started now. */
@@ -262,6 +275,14 @@ export type AgentMessage = {
   createdAt: IsoTime;
 };
 
+/** An image of a prompt, without its data. */
+export type PromptImage = {
+  /** `image/png`, `image/jpeg`, `image/gif` or `image/webp`. */
+  mediaType: string;
+  /** The size of the image. */
+  bytes: number;
+};
+
 /** Further properties of an event. A field that does not apply is absent. */
 export type AgentMessageMetadata = {
   eventType: string;
@@ -287,6 +308,8 @@ export type AgentMessageMetadata = {
   parentId?: Id;
   /** Who started the turn, if it was not a user. */
   origin?: string;
+  /** The images of a user message, in order. `GET /api/agents/{id}/turns/{n}/images/{k}` returns them. */
+  images?: Array<PromptImage>;
 };
 
 /** What an event says: text, blocks, or JSON as the agent gave it. */
@@ -333,6 +356,8 @@ export type Turn = {
   outcome?: TurnOutcome;
   /** The prompt. In a list, only its beginning if it is long: see `truncated`. */
   prompt: string;
+  /** The images of the prompt, in order. */
+  images?: Array<PromptImage>;
   askedAt: IsoTime;
   /** The number of its first event, once it has started. */
   firstSequence?: number;
@@ -366,6 +391,8 @@ export type TurnRecord = {
   outcome?: TurnOutcome;
   /** The prompt. In a list, only its beginning if it is long: see `truncated`. */
   prompt: string;
+  /** The images of the prompt, in order. */
+  images?: Array<PromptImage>;
   askedAt: IsoTime;
   /** The number of its first event, once it has started. */
   firstSequence?: number;
@@ -512,11 +539,21 @@ export type OpenQuestion = {
   accepts?: AcceptedAnswers;
 };
 
+/** An image of a prompt. */
+export type NewImage = {
+  /** Not used: the server recognises the type of an image by its first bytes. */
+  mediaType?: string;
+  /** A PNG, JPEG, GIF or WebP file in base64. */
+  data: string;
+};
+
 /** The body of a launch. */
 export type Launch = {
   /** The agent type; without it the configured default. */
   type?: string;
   prompt: string;
+  /** The images of the prompt: at most `limits.prompt_images`, for agents whose type says `can.images`. */
+  images?: NewImage[];
   model?: string;
   /**
    * The working directory. It must be inside one of the type's `cwd_roots` or inside an allowed folder. Default: a
@@ -545,6 +582,8 @@ export type AgentEdit = {
 /** The body of a message to an agent. */
 export type NewMessage = {
   content: string;
+  /** The images of the message, as in a launch. */
+  images?: NewImage[];
 };
 
 /** The body of a replay; it may be left out. */

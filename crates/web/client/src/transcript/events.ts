@@ -21,7 +21,13 @@ export function apply(draft: Draft, event: AgentEvent): void {
     case "tool_result":
       return toolResult(draft, event);
     case "user_message":
-      return draft.insert({ kind: "user", ...placed(event), text: plain(event.content), turn: event.metadata.turn });
+      return draft.insert({
+        kind: "user",
+        ...placed(event),
+        text: plain(event.content),
+        turn: event.metadata.turn,
+        ...(event.metadata.images && { images: event.metadata.images }),
+      });
     case "error":
       return draft.insert({ kind: "error", ...placed(event), text: plain(event.content), error: event.metadata.error });
     case "result":

@@ -1,5 +1,5 @@
 // The parts of a conversation. All objects are immutable: an unchanged part remains the same object.
-import type { AcceptedAnswers, AgentError, IsoTime, MessageOutcome, TurnOutcome } from "../generated/wire.js";
+import type { AcceptedAnswers, AgentError, IsoTime, MessageOutcome, PromptImage, TurnOutcome } from "../generated/wire.js";
 
 interface Placed {
   /** Unique, and the same on each reading. For an assistant message, this is its `messageId`. */
@@ -21,6 +21,8 @@ export interface UserMessage extends Placed {
   readonly kind: "user";
   readonly text: string;
   readonly turn: number | undefined;
+  /** The images of the message, in order, if it has any. `Client.promptImage` returns them. */
+  readonly images?: readonly PromptImage[];
 }
 
 export interface AssistantMessage extends Placed {

@@ -2,6 +2,8 @@ import { type AgentType, type Client, freshKey, type Launch, TokenrailError } fr
 import { type ComponentProps, type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
 
 import { isUnreachable, useFailure } from "../app/failure.ts";
+import { AttachButton, Thumbnails, useAdding } from "../conversation/Attach.tsx";
+import { type Attached, sendable, useAttached } from "../conversation/attached.ts";
 import { newAgent, useText } from "../conversation/draft.ts";
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
@@ -17,15 +19,20 @@ interface Props {
 export function LaunchForm({ client, types, onLaunched }: Props) {
   // What was written stays if the session ends, or the user looks at an agent first.
   const [prompt, changePrompt] = useText(newAgent);
-  const { submit, busy, failure } = useLaunch(client, (id) => {
+  const [images, changeImages] = useAttached(newAgent);
+  const { submit, busy, failure, setFailure } = useLaunch(client, images, (id) => {
     changePrompt(() => "");
+    changeImages(() => []);
     onLaunched(id);
   });
   const [type, setType] = useState<string>();
   const preferred = types.find((known) => known.type === recent("type")[0] && known.available) ?? firstOf(types);
   const chosen = types.find((known) => known.type === type) ?? preferred;
+  const accepts = chosen?.can.images;
+  const add = (more: readonly Attached[]) => changeImages((now) => [...now, ...more]);
+  const adding = useAdding({ type: chosen, count: images.length, add, onFailure: setFailure });
   return (
-    <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form">
+    <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form" {...adding.box}>
       <div className="launch-box">
         <label>
           <span className="unseen">Prompt</span>
@@ -40,7 +47,12 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
             aria-describedby="launch-failure"
           />
         </label>
+        <Thumbnails
+          images={images}
+          onRemove={(key) => changeImages((now) => now.filter((image) => image.key !== key))}
+        />
         <div className="launch-line">
+          {accepts && <AttachButton onFiles={(files) => void adding.take(files)} />}
           <TypeField types={types} chosen={chosen} onChange={setType} />
           <button type="submit" className="button primary" disabled={busy || !chosen}>
             <Icon name="send" /> {busy ? "Launching…" : "Launch"}
@@ -64,6 +76,9 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         />
         <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
       </div>
+      {accepts === false && images.length > 0 && (
+        <p className="hint">Agents of this type accept no images. Remove the images, or choose another type.</p>
+      )}
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
       {chosen?.unsetKeys && (
         <p className="hint">
@@ -80,7 +95,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
 }
 
 /** Launches what the form contains, and remembers it for the next time. */
-function useLaunch(client: Client, onLaunched: Props["onLaunched"]) {
+function useLaunch(client: Client, images: readonly Attached[], onLaunched: Props["onLaunched"]) {
   const [failure, setFailure] = useFailure();
   const [busy, setBusy] = useState(false);
   const { keyFor, forget } = useKey();
@@ -89,7 +104,7 @@ function useLaunch(client: Client, onLaunched: Props["onLaunched"]) {
     setBusy(true);
     setFailure(undefined);
     try {
-      const launch = launchOf(new FormData(event.currentTarget));
+      const launch = launchOf(new FormData(event.currentTarget), images);
       const agent = await client.launch(launch, { idempotencyKey: keyFor(launch) });
       for (const field of ["type", "model", "cwd"] as const) remember(field, launch[field]);
       onLaunched(agent.id);
@@ -100,7 +115,7 @@ function useLaunch(client: Client, onLaunched: Props["onLaunched"]) {
       setBusy(false);
     }
   };
-  return { submit, busy, failure };
+  return { submit, busy, failure, setFailure };
 }
 
 interface TypeFieldProps {
@@ -188,13 +203,14 @@ export function Failure({ error }: { readonly error: Error }) {
 }
 
 /** Empty fields are not sent, so the server uses its defaults. */
-function launchOf(form: FormData): Launch {
+function launchOf(form: FormData, images: readonly Attached[]): Launch {
   const field = (name: string) => String(form.get(name) ?? "").trim();
   const launch: Launch = { prompt: String(form.get("prompt") ?? "") };
   for (const name of ["type", "model", "cwd", "name"] as const) {
     const value = field(name);
     if (value) launch[name] = value;
   }
+  if (images.length > 0) launch.images = sendable(images);
   return launch;
 }
 

@@ -1,5 +1,6 @@
 import { useState } from "react";
 
+import { forgetAttached } from "../conversation/attached.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { pathOf } from "./address.ts";
 import { forgetTexts } from "./tab-texts.ts";
@@ -20,6 +21,7 @@ export function LogOutButton({ onDone = leave }: Props) {
     setFailure(undefined);
     if (!(await logOut())) return setFailure("Cannot log out: the server cannot be reached.");
     forgetTexts();
+    forgetAttached();
     onDone();
   };
   return (

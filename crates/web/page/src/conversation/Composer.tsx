@@ -4,23 +4,33 @@ import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
+import { useAgentType } from "../agents/sees-images.ts";
 import { useFailure } from "../app/failure.ts";
+import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
+import { AttachButton, Thumbnails, useAdding } from "./Attach.tsx";
+import { type Attached, attached, useAttached } from "./attached.ts";
 import { joined, useText } from "./draft.ts";
 import { inShort } from "./given.ts";
+import type { ImageData } from "./images.ts";
 import { type Unsent, useOutbox, useUnsent } from "./outbox.ts";
 import { Queue } from "./Queue.tsx";
 
 interface Props {
   readonly agent: Agent;
-  readonly send: (content: string) => Promise<void>;
+  readonly send: (content: string, images?: readonly ImageData[]) => Promise<void>;
 }
 
 /** The form for the next message. While the agent is busy, the message is queued. */
 export function Composer({ agent, send }: Props) {
   const unsent = useUnsent(agent.id);
-  const { text, change, submit, busy, failure, setFailure } = useDraft(agent.id, send, unsent !== undefined);
+  const [images, changeImages] = useAttached(agent.id);
+  const draft = useDraft(agent.id, send, [images, changeImages], unsent !== undefined);
+  const { text, change, submit, busy, failure, setFailure } = draft;
+  const type = useAgentType(agent.type);
+  const add = (more: readonly Attached[]) => changeImages((now) => [...now, ...more]);
+  const adding = useAdding({ type, count: images.length, add, onFailure: setFailure });
   const form = useRef<HTMLFormElement>(null);
   const { field, write } = useCaret();
   const refusal = whyNot(agent);
@@ -30,8 +40,9 @@ export function Composer({ agent, send }: Props) {
         {refusal}
       </p>
     );
-  const edit = (content: string) => {
+  const edit = (content: string, of: readonly ImageData[] = []) => {
     change((now) => joined(content, now));
+    add(of.map((image) => attached(image, "of this message")));
     write();
   };
   return (
@@ -43,6 +54,7 @@ export function Composer({ agent, send }: Props) {
       data-testid="composer"
       // It gets the focus when the focused line of the queue goes away.
       tabIndex={-1}
+      {...adding.box}
     >
       {agent.queued > 0 && (
         <Queue agent={agent} onEdit={edit} onWithdrawn={() => form.current?.focus()} onFailure={setFailure} />
@@ -55,7 +67,12 @@ export function Composer({ agent, send }: Props) {
         />
       )}
       {failure && <Failure error={failure} />}
+      <Thumbnails
+        images={images}
+        onRemove={(key) => changeImages((now) => now.filter((image) => image.key !== key))}
+      />
       <div className="composer-box">
+        {type?.can.images && <AttachButton onFiles={(files) => void adding.take(files)} />}
         <textarea
           ref={field}
           id="composer-text"
@@ -84,7 +101,12 @@ export function Composer({ agent, send }: Props) {
 }
 
 /** The text that the user writes, and how it is sent. Nothing is sent while an earlier message is kept. */
-function useDraft(agentId: string, send: Props["send"], isBlocked: boolean) {
+function useDraft(
+  agentId: string,
+  send: Props["send"],
+  [images, changeImages]: ReturnType<typeof useAttached>,
+  isBlocked: boolean,
+) {
   const [text, change] = useText(agentId);
   const [failure, setFailure] = useFailure();
   const [busy, setBusy] = useState(false);
@@ -95,10 +117,12 @@ function useDraft(agentId: string, send: Props["send"], isBlocked: boolean) {
     setFailure(undefined);
     // What the user writes meanwhile is another message.
     change(() => "");
+    changeImages(() => []);
     try {
-      await send(text);
+      await (images.length > 0 ? send(text, images) : send(text));
     } catch (error) {
       change((now) => joined(text, now));
+      changeImages((now) => [...images, ...now]);
       setFailure(error as Error);
     } finally {
       setBusy(false);
@@ -150,15 +174,15 @@ function Stop({ agent, onFailure }: StopProps) {
 interface KeptProps {
   readonly agentId: string;
   readonly message: Unsent;
-  readonly onEdit: (content: string) => void;
+  readonly onEdit: (content: string, images?: readonly ImageData[]) => void;
 }
 
 /** A message that could not be delivered. It cannot be edited while it is being sent: both texts could arrive. */
-function Kept({ agentId, message: { content, refusal, isSending = false }, onEdit }: KeptProps) {
+function Kept({ agentId, message: { content, images, refusal, isSending = false }, onEdit }: KeptProps) {
   const outbox = useOutbox();
   const edit = () => {
     const taken = outbox.takeBack(agentId);
-    if (taken !== undefined) onEdit(taken);
+    if (taken) onEdit(taken.content, taken.images);
   };
   return (
     <div className="queue" data-testid="unsent">
@@ -169,6 +193,7 @@ function Kept({ agentId, message: { content, refusal, isSending = false }, onEdi
       )}
       <div className="queue-line">
         <span title={content}>{content}</span>
+        {images && <em>{counted(images.length, "image")}</em>}
         <button type="button" className="link" aria-label={`Edit: ${inShort(content)}`} disabled={isSending} onClick={edit}>
           Edit
         </button>

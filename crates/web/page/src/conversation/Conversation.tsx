@@ -25,12 +25,13 @@ import { useChangesPanel } from "./changes/useChangesPanel.tsx";
 import { Composer } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
 import { grouped } from "./groups.ts";
-import { imageIn } from "./images.ts";
+import { imagesOf } from "./attached.ts";
+import { type ImageData, imageIn } from "./images.ts";
 import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
 import { useOutbox } from "./outbox.ts";
-import type { Row } from "./row.ts";
+import type { PromptRow, Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
 import { SearchBar } from "./SearchBar.tsx";
 import { revealed, useMarks } from "./marks.ts";
@@ -164,19 +165,23 @@ function isForUsers(row: Row): boolean {
 function useAsk(agentId: string, rows: readonly Row[], list: RefObject<ListHandle | null>) {
   const outbox = useOutbox();
   const [refusal, setRefusal] = useFailure();
-  const ask = async (content: string) => {
+  const client = useTokenrail();
+  const ask = async (content: string, images?: readonly ImageData[]) => {
     setRefusal(undefined);
-    await outbox.send(agentId, content);
+    await outbox.send(agentId, content, images);
     list.current?.toEnd();
   };
   // This must remain the same function. Otherwise, each token would render every row again.
-  const latest = useRef({ rows, ask });
+  const again = async ({ text, turn, images = [] }: PromptRow) => {
+    await ask(text, await imagesOf(client, agentId, turn ?? 0, images.length));
+  };
+  const latest = useRef({ rows, again });
   useLayoutEffect(() => {
-    latest.current = { rows, ask };
+    latest.current = { rows, again };
   });
   const onRetry = useCallback((row: Row) => {
     const prompt = promptBefore(latest.current.rows, row);
-    if (prompt) latest.current.ask(prompt).catch(setRefusal);
+    if (prompt) latest.current.again(prompt).catch(setRefusal);
   }, [setRefusal]);
   return { ask, onRetry, refusal };
 }
@@ -262,10 +267,10 @@ function Nothing({ error, loading, onRetry, onHome }: NothingProps) {
 }
 
 /** The prompt of the turn to which a row belongs. */
-function promptBefore(rows: readonly Row[], row: Row): string | undefined {
+function promptBefore(rows: readonly Row[], row: Row): PromptRow | undefined {
   for (let index = rows.indexOf(row); index >= 0; index--) {
     const before = rows[index];
-    if (before?.kind === "prompt") return before.text;
+    if (before?.kind === "prompt") return before;
   }
   return undefined;
 }

@@ -11,7 +11,8 @@ const mostPixels = 40_000_000;
 /** An image is drawn with at most this many pixels on its longer side. */
 const longestSide = 2_000;
 
-const formats: Readonly<Record<string, string>> = {
+/** The types of images that are shown, which are also those of messages. */
+export const formats: Readonly<Record<string, string>> = {
   "image/png": "PNG",
   "image/jpeg": "JPEG",
   "image/gif": "GIF",

@@ -4,12 +4,14 @@ import { useState } from "react";
 
 import { isUnreachable } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
+import { imagesOf } from "./attached.ts";
 import { inShort } from "./given.ts";
+import type { ImageData } from "./images.ts";
 import { useQueue } from "./queue.ts";
 
 interface Actions {
-  /** Receives the text of a message that was withdrawn in order to change it. */
-  readonly onEdit: (content: string) => void;
+  /** Receives the text and the images of a message that was withdrawn in order to change it. */
+  readonly onEdit: (content: string, images: readonly ImageData[]) => void;
   /** Called when a message was withdrawn for good. */
   readonly onWithdrawn: () => void;
   readonly onFailure: (failure: Error | undefined) => void;
@@ -59,18 +61,20 @@ function Waiting({ turn, onEdit, onWithdrawn, onFailure }: WaitingProps) {
   const edit = async () => {
     // A list shortens long prompts.
     const { prompt } = turn.truncated ? await client.turn(turn.agentId, turn.number) : turn;
+    const images = await imagesOf(client, turn.agentId, turn.number, turn.images?.length ?? 0);
     try {
       await client.withdraw(turn.agentId, turn.number);
     } catch (error) {
       // It may be withdrawn nevertheless. Its text must not be lost then.
-      if (isUnreachable(error)) onEdit(prompt);
+      if (isUnreachable(error)) onEdit(prompt, images);
       throw error;
     }
-    onEdit(prompt);
+    onEdit(prompt, images);
   };
   return (
     <li className="queue-line">
       <span title={turn.prompt}>{turn.prompt}</span>
+      {turn.images && <em>{counted(turn.images.length, "image")}</em>}
       <button
         type="button"
         className="link"

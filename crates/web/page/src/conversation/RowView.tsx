@@ -12,6 +12,7 @@ import { LongText } from "./LongText.tsx";
 import { NoticeLine } from "./NoticeLine.tsx";
 import { usePainted } from "./painted.ts";
 import { Pictures } from "./Picture.tsx";
+import { PromptPictures } from "./PromptPictures.tsx";
 import { QuestionCard } from "./QuestionCard.tsx";
 import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
@@ -81,6 +82,7 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
       return (
         <div className="prompt" dir="auto">
           <LongText id={row.key} text={row.text} />
+          {row.images && <PromptPictures row={row} />}
         </div>
       );
     case "text":

@@ -5,10 +5,18 @@ import { useCallback, useSyncExternalStore } from "react";
 import { base } from "../app/address.ts";
 import { isLoggedOut, isUnreachable } from "../app/failure.ts";
 import { unsentKey } from "../app/tab-texts.ts";
+import { sendable } from "./attached.ts";
 import { fieldsOf } from "./given.ts";
+import type { ImageData } from "./images.ts";
 
 /** If the connection seems open but a message did not arrive, it is sent again after this time. */
 const againMs = 5_000;
+
+/**
+ * So often a message with images is sent again. If a server or a proxy refuses a large message before it has read it, a
+ * browser only says that the connection broke, and each attempt sends everything.
+ */
+const largeTries = 3;
 
 /** The server remembers keys for 24 hours. An older message could take effect twice. */
 const keyMs = 23 * 3_600_000;
@@ -16,9 +24,13 @@ const keyMs = 23 * 3_600_000;
 /** A message that may not have arrived. It keeps its key, so the server accepts it only once. */
 export interface Unsent {
   readonly content: string;
+  /** They are not stored with the text, because they are too large. */
+  readonly images?: readonly ImageData[];
   readonly key: string;
   /** When the user sent it, in milliseconds. */
   readonly at: number;
+  /** How often it was sent again. */
+  readonly tries?: number;
   /** Whether it is being sent again. */
   readonly isSending?: boolean;
   /** Why it is not sent again: the server refused it, or it is too old. */
@@ -51,8 +63,8 @@ export class Outbox {
   }
 
   /** Resolves when the message is sent, or kept for later. Fails if the server refuses it, or if another one is kept. */
-  async send(agentId: string, content: string): Promise<void> {
-    const message = { content, key: freshKey(), at: Date.now() };
+  async send(agentId: string, content: string, images: readonly ImageData[] = []): Promise<void> {
+    const message = { content, ...(images.length > 0 && { images }), key: freshKey(), at: Date.now() };
     try {
       await this.#deliver(agentId, message);
     } catch (error) {
@@ -64,11 +76,11 @@ export class Outbox {
   }
 
   /** Takes the kept message out, so that it is not sent any more. Not possible while it is being sent. */
-  takeBack(agentId: string): string | undefined {
+  takeBack(agentId: string): Pick<Unsent, "content" | "images"> | undefined {
     const message = this.get(agentId);
     if (!message || message.isSending) return undefined;
     this.#keep(agentId, undefined);
-    return message.content;
+    return message;
   }
 
   /** Sends what is kept, if the server can be reached. Called after a login too. */
@@ -87,15 +99,17 @@ export class Outbox {
       await this.#deliver(agentId, message);
     } catch (error) {
       isOut = isLoggedOut(error);
-      left = isOut || isUnreachable(error) ? message : { ...message, refusal: error as Error };
+      const tries = (message.tries ?? 0) + 1;
+      left = isOut || isUnreachable(error) ? { ...message, tries } : { ...message, refusal: error as Error };
+      if (!isOut && message.images && largeTries <= tries) left = { ...message, refusal: tooLarge() };
     }
     this.#keep(agentId, left);
     // Without a session, another attempt would fail too.
-    if (left === message && !isOut) this.#retryLater();
+    if (left && !left.refusal && !isOut) this.#retryLater();
   }
 
-  async #deliver(agentId: string, { content, key }: Unsent): Promise<void> {
-    await this.#client.send(agentId, { content }, { idempotencyKey: key });
+  async #deliver(agentId: string, { content, images, key }: Unsent): Promise<void> {
+    await this.#client.send(agentId, { content, ...(images && { images: sendable(images) }) }, { idempotencyKey: key });
   }
 
   #retryLater(): void {
@@ -110,6 +124,15 @@ export class Outbox {
   }
 }
 
+/** The tab stores only that the message has images. Without them, it would be another message. */
+function imagesLost(): Error {
+  return new Error("the images of this message were lost when the page was loaded again; choose Edit to add them and send it");
+}
+
+function tooLarge(): Error {
+  return new Error("the message did not arrive, perhaps because its images are too large; choose Edit to remove some and send it");
+}
+
 function tooOld(): Error {
   return new Error("this message is more than a day old, so it was not sent automatically; choose Edit, and then send it");
 }
@@ -120,21 +143,31 @@ const keptKey = `${unsentKey}${base}`;
 function unsentOfTab(): Map<string, Unsent> {
   try {
     const kept: unknown = JSON.parse(sessionStorage.getItem(keptKey) ?? "[]");
-    return new Map(Array.isArray(kept) ? kept.filter(isKept) : []);
+    return new Map(Array.isArray(kept) ? kept.filter(isKept).map(restored) : []);
   } catch {
     // The storage may be disabled, or contain something else.
     return new Map();
   }
 }
 
-function isKept(entry: unknown): entry is [string, Unsent] {
+interface Stored extends Pick<Unsent, "content" | "key" | "at"> {
+  readonly hasImages?: boolean;
+}
+
+function restored([agentId, { content, key, at, hasImages }]: [string, Stored]): [string, Unsent] {
+  return [agentId, { content, key, at, ...(hasImages && { refusal: imagesLost() }) }];
+}
+
+function isKept(entry: unknown): entry is [string, Stored] {
   const [agentId, message]: unknown[] = Array.isArray(entry) ? entry : [];
   const { content, key, at } = fieldsOf(message);
   return typeof agentId === "string" && typeof content === "string" && typeof key === "string" && typeof at === "number";
 }
 
 function keepInTab(unsent: ReadonlyMap<string, Unsent>): void {
-  const entries = [...unsent].map(([agentId, { content, key, at }]) => [agentId, { content, key, at }]);
+  const entries = [...unsent].map(([agentId, { content, images, key, at }]) => {
+    return [agentId, { content, key, at, ...(images && { hasImages: true }) }];
+  });
   try {
     if (entries.length > 0) sessionStorage.setItem(keptKey, JSON.stringify(entries));
     else sessionStorage.removeItem(keptKey);

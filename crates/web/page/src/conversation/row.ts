@@ -1,5 +1,5 @@
 // The data of the conversation's list: one row for each separate thing that the user sees.
-import type { QuestionMessage } from "@tokenrail/client";
+import type { PromptImage, QuestionMessage } from "@tokenrail/client";
 
 interface Common {
   /** Identifies the row when the rows are computed again. */
@@ -14,6 +14,8 @@ interface Common {
 export interface PromptRow extends Common {
   readonly kind: "prompt";
   readonly text: string;
+  readonly turn?: number | undefined;
+  readonly images?: readonly PromptImage[] | undefined;
 }
 
 export interface TextRow extends Common {

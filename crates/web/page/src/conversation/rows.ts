@@ -36,7 +36,13 @@ function rowOf(item: Exclude<Item, AssistantMessage>): Row {
   const common = { key: item.id, sequence: item.sequence, time: item.createdAt };
   switch (item.kind) {
     case "user":
-      return { ...common, kind: "prompt", type: "user / user_message", text: item.text };
+      return {
+        ...common,
+        kind: "prompt",
+        type: "user / user_message",
+        text: item.text,
+        ...(item.images && { turn: item.turn, images: item.images }),
+      };
     case "tool":
       return toolRow(item.call, item, item.id);
     case "error": {

@@ -13,6 +13,7 @@ const paths = {
   copy: "M5.5 5.5h8v8h-8zM3.5 10.5h-1v-8h8v1",
   cross: "m4.5 4.5 7 7M11.5 4.5l-7 7",
   download: "M8 2.5v8M4.5 7 8 10.5 11.5 7M2.5 13.5h11",
+  image: "M2 3h12v10H2zM2 11l3.5-3.5L9 11l2-2 3 3M10.5 6.2h.1",
   keyboard: "M1.5 4h13v8.5h-13zM4 6.8h.1M7 6.8h.1M10 6.8h.1M12.5 6.8h.1M4.5 10h7",
   leave: "M9.5 2.5h-6v11h6M6.5 8h7M11 5.5 13.5 8 11 10.5",
   more: "M3.5 8h.1M8 8h.1M12.5 8h.1",

@@ -67,12 +67,12 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 7 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 8 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 7 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 8 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 6 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 7 })), "{found:?}");
 }
 
 #[test]
@@ -224,7 +224,9 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
     store.close().await;
     edit(
         &folder,
-        "ALTER TABLE turns DROP COLUMN base_commit;
+        "DROP TABLE prompt_images;
+        ALTER TABLE turns DROP COLUMN images;
+        ALTER TABLE turns DROP COLUMN base_commit;
         ALTER TABLE turns DROP COLUMN ended_at;
         ALTER TABLE turns DROP COLUMN stop_reason;
         ALTER TABLE commits DROP COLUMN to_wipe;
@@ -270,6 +272,18 @@ async fn each_broken_rule_is_found() {
         ("UPDATE heads SET head = head + 1", "the head is the latest sequence number"),
         ("DELETE FROM journal WHERE first_seq = 2", "sequence numbers have no gaps"),
         ("UPDATE journal SET turn = 7 WHERE first_seq = 2", "every batch belongs to a turn"),
+        (
+            "INSERT INTO prompt_images (agent, turn, position, media_type, data, checksum)
+            SELECT min(key), 70, 0, 'image/png', x'', 0 FROM agents",
+            "every image belongs to a turn",
+        ),
+        ("UPDATE turns SET images = 'image/png 68'", "a turn has the images that it lists"),
+        (
+            "INSERT INTO prompt_images (agent, turn, position, media_type, data, checksum)
+            SELECT min(key), 1, 0, 'image/png', x'', 0 FROM agents;
+            UPDATE turns SET images = 'image/png 0'",
+            "every image is readable",
+        ),
         ("UPDATE turns SET last_sequence = 3", "no event follows the result"),
         ("UPDATE agent_messages SET type = 'error' WHERE type = 'response'", "a finished turn has one"),
         ("UPDATE agent_messages SET type = 'response' WHERE type = 'error'", "there are as many results"),

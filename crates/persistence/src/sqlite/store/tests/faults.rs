@@ -58,7 +58,7 @@ async fn a_queued_turn_is_queued_once_whatever_its_commit_says() {
     let turn = tokenrail_ports::testing::samples::queued_turn(agent.id, agent.turn, "more");
     for (fault, number) in [(CommitFault::Done, 2), (CommitFault::NotDone, 3)] {
         store.plan(&[fault]);
-        let enqueued = store.enqueue(turn.clone(), 16, None).await.unwrap();
+        let enqueued = store.enqueue(turn.clone().into(), 16, None).await.unwrap();
         let turn = tokenrail_domain::TurnNumber(number);
         assert_eq!(enqueued, Enqueued::New { turn, queued: number - 1, unarchived: false });
     }

@@ -101,7 +101,7 @@ async fn done<S: IJournal + IAgentRepository>(
             Some(append) => told(store.append(append).await),
             None => String::new(),
         },
-        Step::Enqueue => told(store.enqueue(queued_turn(id, TurnNumber(0), "more"), 2, None).await),
+        Step::Enqueue => told(store.enqueue(queued_turn(id, TurnNumber(0), "more").into(), 2, None).await),
         Step::Cancel => told(store.cancel(id, Timestamp(5000)).await),
         Step::Stop(turn) => told(store.stop_turn(id, TurnNumber(*turn), StopReason::TurnTimeout).await),
         Step::Edit(edit) => told(store.edit(id, edit.clone()).await),
@@ -123,8 +123,8 @@ async fn saved_of<S: IJournal + IAgentRepository>(
 
 async fn both_do(store: &SqliteStore, agent: &Agent, turn: &Turn, steps: &[Step]) -> usize {
     let memory = MemoryStore::new(1);
-    memory.create(agent.clone(), turn.clone(), None).await.unwrap();
-    store.create(agent.clone(), turn.clone(), None).await.unwrap();
+    memory.create(agent.clone(), turn.clone().into(), None).await.unwrap();
+    store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     let mut appends: Vec<Append> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         let append = match step {

@@ -4,15 +4,17 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use tokenrail_domain::{AgentId, EventBody, JsonText, SessionId, Timestamp, TurnNumber, TurnOutcome};
-use tokenrail_ports::testing::samples::{Scribe, launch, queued_turn, text_delta};
-use tokenrail_ports::{Idempotency, KeyLife};
+use tokenrail_domain::{
+    AgentId, EventBody, ImageType, JsonText, SessionId, Timestamp, TurnNumber, TurnOutcome,
+};
+use tokenrail_ports::testing::samples::{Scribe, image, launch, queued_turn, text_delta};
+use tokenrail_ports::{Idempotency, KeyLife, NewTurn};
 
 use super::*;
 
 /// The places in which each agent has its word. A failure names the place that was not wiped.
-const PLACES: [&str; 10] =
-    ["name", "prompt", "metadata", "options", "chat", "session", "output", "key", "turn", "deltas"];
+const PLACES: [&str; 11] =
+    ["name", "prompt", "metadata", "options", "chat", "session", "output", "key", "turn", "deltas", "image"];
 /// Bytes of a stored payload to search for: compressed data does not contain the word itself.
 const PIECE: usize = 24;
 
@@ -57,7 +59,7 @@ async fn talkative(store: &SqliteStore, n: u8) -> AgentId {
     };
     let turn = tokenrail_domain::Turn { prompt: agent.prompt.clone(), ..turn };
     let mut scribe = Scribe::new(&agent);
-    store.create(agent.clone(), turn.clone(), Some(key(n))).await.unwrap();
+    store.create(agent.clone(), turn.clone().into(), Some(key(n))).await.unwrap();
     store.append(scribe.start(&turn)).await.unwrap();
     for piece in 0..20 {
         let delta = text_delta(0, &format!("{}{}", word(n, "deltas"), piece.to_string().repeat(300)));
@@ -78,6 +80,7 @@ async fn talkative(store: &SqliteStore, n: u8) -> AgentId {
     saved(store, scribe.say(vec![output])).await;
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     let more = queued_turn(agent.id, TurnNumber(0), &word(n, "turn"));
+    let more = NewTurn::new(more, vec![image(ImageType::Png, &word(n, "image"))]);
     store.enqueue(more, 16, None).await.unwrap();
     agent.id
 }
@@ -189,7 +192,7 @@ async fn growing(store: &SqliteStore, n: u8) -> Scribe {
     let agent = Agent { name: Some(word(n, "name")), prompt: word(n, "prompt"), ..agent };
     let turn = tokenrail_domain::Turn { prompt: agent.prompt.clone(), ..turn };
     let mut scribe = Scribe::new(&agent);
-    store.create(agent, turn.clone(), Some(key(n))).await.unwrap();
+    store.create(agent, turn.clone().into(), Some(key(n))).await.unwrap();
     store.append(scribe.start(&turn)).await.unwrap();
     scribe
 }

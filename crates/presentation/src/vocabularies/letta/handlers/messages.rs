@@ -109,7 +109,7 @@ async fn send(
     {
         return Ok((turn, Sequence::START));
     }
-    let accepted = api.service().send(agent, prompt, key).await?;
+    let accepted = api.service().send(agent, prompt.into(), key).await?;
     let turn = api.service().turn(agent, accepted.turn).await?;
     let turn = turn.ok_or_else(|| Problem::new(Code::NotFound, "no such agent"))?;
     Ok((turn, Sequence::START))

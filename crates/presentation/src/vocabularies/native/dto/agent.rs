@@ -7,6 +7,7 @@ use tokenrail_application::{Abilities, Accepted, Needs, Probe, TypeInfo};
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, ListedAgent, LongField};
 use utoipa::ToSchema;
 
+use crate::config::PresentationConfig;
 use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
 
 /// One conversation with one agent program.
@@ -245,6 +246,10 @@ pub(crate) struct AgentTypeDto<'a> {
     runner: &'a str,
     format: &'a str,
     can: AbilitiesDto,
+    /// The limits for the images of a prompt. Absent if agents of this type accept none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    image_limits: Option<ImageLimitsDto>,
     /// Whether a launch that names no type uses this one.
     default: bool,
     /// Whether an agent of this type can be started now.
@@ -282,18 +287,41 @@ pub(crate) struct AbilitiesDto {
     interrupt: bool,
     /// They ask for permission before they do something that is not allowed yet, and wait for the answer.
     permissions: bool,
+    /// They accept images with a prompt.
+    images: bool,
 }
 
-impl<'a> From<&'a TypeInfo> for AgentTypeDto<'a> {
-    fn from(info: &'a TypeInfo) -> Self {
+/// The limits for the images of a prompt.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ImageLimits)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ImageLimits"))]
+pub(crate) struct ImageLimitsDto {
+    /// How many images a prompt can have: `limits.prompt_images`.
+    images: u32,
+    /// How many bytes each file can have: `limits.image_bytes`.
+    bytes: u32,
+}
+
+impl ImageLimitsDto {
+    fn of(config: &PresentationConfig) -> Self {
+        let PresentationConfig { prompt_images, image_bytes, .. } = *config;
+        let number = |limit| u32::try_from(limit).unwrap_or(u32::MAX);
+        Self { images: number(prompt_images), bytes: number(image_bytes) }
+    }
+}
+
+impl<'a> AgentTypeDto<'a> {
+    pub(crate) fn new(info: &'a TypeInfo, config: &PresentationConfig) -> Self {
         let TypeInfo { name, runner, format, abilities, default, probe } = info;
-        let Abilities { deltas, resume, interrupt, permissions } = *abilities;
+        let Abilities { deltas, resume, interrupt, permissions, images } = *abilities;
         let Probe { program, version, problem, unset_keys } = probe;
         Self {
             kind: name,
             runner,
             format,
-            can: AbilitiesDto { deltas, resume, interrupt, permissions },
+            can: AbilitiesDto { deltas, resume, interrupt, permissions, images },
+            image_limits: images.then(|| ImageLimitsDto::of(config)),
             default: *default,
             available: problem.is_none(),
             program: program.as_deref(),
@@ -340,6 +368,7 @@ pub(super) fn declare(out: &mut Declarations) {
     out.of::<AgentStatusDto>();
     out.of::<AcceptedDto>();
     out.of::<AbilitiesDto>();
+    out.of::<ImageLimitsDto>();
     out.of::<AgentTypeDto<'_>>();
     out.of::<TicketDto<'_>>();
 }

@@ -2,18 +2,21 @@
 //! unchanged.
 
 mod event;
+mod image;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
-use tokenrail_application::Imported;
+use tokenrail_application::{Imported, NewTurn};
 use tokenrail_domain::{
-    Agent, AgentId, JsonText, Sequence, SessionId, SessionIdError, Timestamp, Turn, TurnNumber, TurnOutcome,
-    TurnState,
+    Agent, AgentId, ImageFile, JsonText, Sequence, SessionId, SessionIdError, Timestamp, Turn, TurnNumber,
+    TurnOutcome, TurnState,
 };
 
 use crate::json::readable::stumble;
 use crate::json::{IdText, IsoTime, Json};
 
+use self::image::ArchivedImage;
+use super::requests::ImageLimits;
 pub(crate) use event::ArchivedEvent;
 
 /// The version of the file format.
@@ -155,20 +158,23 @@ pub(crate) struct ArchivedTurn {
     run: u32,
     outcome: String,
     prompt: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    images: Vec<ArchivedImage>,
     asked_at: At,
     first_sequence: u64,
     last_sequence: u64,
 }
 
 impl ArchivedTurn {
-    /// The turn of a file. `None` if the turn has not ended.
-    pub(crate) fn of(turn: &Turn) -> Option<Self> {
+    /// The turn of a file, with its images. `None` if the turn has not ended.
+    pub(crate) fn of(turn: &Turn, images: &[ImageFile]) -> Option<Self> {
         let TurnState::Ended(outcome) = turn.state else { return None };
         Some(Self {
             number: turn.number.0,
             run: turn.run.0,
             outcome: outcome.as_str().to_owned(),
             prompt: turn.prompt.clone(),
+            images: images.iter().map(ArchivedImage::of).collect(),
             asked_at: At(turn.asked_at),
             first_sequence: turn.first_sequence?.0,
             last_sequence: turn.last_sequence?.0,
@@ -176,14 +182,17 @@ impl ArchivedTurn {
     }
 
     /// The turn, with a nil agent id, because the agent is not known yet.
-    pub(crate) fn into_turn(self) -> Result<Turn, String> {
-        let Self { number, run, outcome, prompt, asked_at, first_sequence, last_sequence } = self;
+    pub(crate) fn into_turn(self, limits: ImageLimits) -> Result<NewTurn, String> {
+        let Self { number, run, outcome, prompt, images, asked_at, first_sequence, last_sequence } = self;
         let outcome = TurnOutcome::from_name(&outcome).ok_or("unknown outcome")?;
-        Ok(Turn {
+        limits.check_count(images.len()).map_err(|wrong| format!("images {wrong}"))?;
+        let images = images.into_iter().map(|image| image.into_file(limits)).collect::<Result<_, _>>()?;
+        let turn = Turn {
             agent: AgentId::from_uuid(uuid::Uuid::nil()),
             number: TurnNumber(number),
             run: TurnNumber(run),
             prompt,
+            images: Vec::new(),
             state: TurnState::Ended(outcome),
             asked_at: asked_at.0,
             first_sequence: Some(Sequence(first_sequence)),
@@ -191,6 +200,7 @@ impl ArchivedTurn {
             spool_offset: 0,
             stop: None,
             base: None,
-        })
+        };
+        Ok(NewTurn::new(turn, images))
     }
 }

@@ -7,7 +7,7 @@ use super::declarations::Declarations;
 use std::borrow::Cow;
 
 use serde::Serialize;
-use tokenrail_domain::{AgentId, Event, event_id};
+use tokenrail_domain::{AgentId, Event, PromptImage, event_id};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -150,6 +150,30 @@ pub(crate) struct MetadataDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     origin: Option<&'a str>,
+    /// The images of a user message, in order. `GET /api/agents/{id}/turns/{n}/images/{k}` returns them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    #[cfg_attr(test, ts(as = "Option<Vec<PromptImageDto>>", optional))]
+    images: Vec<PromptImageDto>,
+}
+
+/// An image of a prompt, without its data.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+#[schema(as = PromptImage)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "PromptImage"))]
+pub(crate) struct PromptImageDto {
+    /// `image/png`, `image/jpeg`, `image/gif` or `image/webp`.
+    media_type: &'static str,
+    /// The size of the image.
+    bytes: u64,
+}
+
+impl From<&PromptImage> for PromptImageDto {
+    fn from(image: &PromptImage) -> Self {
+        let PromptImage { media_type, bytes } = *image;
+        Self { media_type: media_type.as_str(), bytes }
+    }
 }
 
 impl<'a> AgentMessageDto<'a> {
@@ -187,6 +211,7 @@ impl<'a> AgentMessageDto<'a> {
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
     out.of::<AgentMessageDto<'_>>();
+    out.of::<PromptImageDto>();
     out.of::<MetadataDto<'_>>();
     out.of::<ContentDto<'_>>();
     out.of::<BlockDto<'_>>();

@@ -1,14 +1,20 @@
 //! The requests of clients. They are read field by field, so that an error names every invalid field.
 
+mod images;
+
 #[cfg(test)]
 use super::declarations::Declarations;
-use tokenrail_application::Launch;
-use tokenrail_domain::{AgentEdit, NewName, SessionId, SessionIdError};
+use tokenrail_application::{Launch, Prompt};
+use tokenrail_domain::{AgentEdit, ImageFile, NewName, SessionId, SessionIdError};
 use utoipa::ToSchema;
 
-use crate::error::Problem;
+use crate::config::PresentationConfig;
+use crate::error::{Code, Problem};
 use crate::json::fields::Fields;
 use crate::query;
+
+pub(crate) use self::images::ImageLimits;
+use self::images::{ImageBody, images};
 
 /// The maximum length of a name, in characters.
 const NAME_CHARS: usize = 200;
@@ -54,6 +60,10 @@ pub(crate) struct LaunchBody {
     kind: Option<String>,
     #[schema(min_length = 1, pattern = r"\S")]
     prompt: String,
+    /// The images of the prompt: at most `limits.prompt_images`, for agents whose type says `can.images`.
+    #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional, type = "NewImage[]"))]
+    images: Option<Vec<ImageBody>>,
     #[schema(pattern = "^[A-Za-z0-9._:/][A-Za-z0-9._:/-]{0,127}$", nullable = false)]
     model: Option<String>,
     /// The working directory. It must be inside one of the type's `cwd_roots` or inside an allowed folder. Default: a
@@ -99,10 +109,14 @@ pub(crate) struct EditBody {
 #[derive(ToSchema)]
 #[schema(as = Message)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
-#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "NewMessage"))]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "NewMessage", optional_fields))]
 pub(crate) struct SendBody {
     #[schema(min_length = 1, pattern = r"\S")]
     content: String,
+    /// The images of the message, as in a launch.
+    #[schema(nullable = false)]
+    #[cfg_attr(test, ts(optional, type = "NewImage[]"))]
+    images: Option<Vec<ImageBody>>,
 }
 
 /// The body of a replay; it may be left out.
@@ -140,10 +154,45 @@ pub(crate) struct SessionBody {
     code: Option<String>,
 }
 
+/// The limits of a request with a prompt.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PromptLimits {
+    /// Of the body without its images.
+    request_bytes: usize,
+    depth: usize,
+    images: ImageLimits,
+}
+
+impl From<&PresentationConfig> for PromptLimits {
+    fn from(config: &PresentationConfig) -> Self {
+        Self { request_bytes: config.request_bytes, depth: config.json_depth, images: config.into() }
+    }
+}
+
+impl PromptLimits {
+    /// The longest body.
+    pub(crate) fn body_bytes(self) -> usize {
+        self.request_bytes.saturating_add(self.images.json_bytes())
+    }
+
+    fn read(self, body: &[u8]) -> Result<(Fields, Vec<ImageFile>), Problem> {
+        let mut fields = Fields::read(body, self.depth)?;
+        let besides = body.len() - fields.bytes_of("images");
+        if self.request_bytes < besides {
+            let most = self.request_bytes;
+            let detail = format!("the body must be at most {most} bytes, without its images");
+            return Err(Problem::new(Code::PayloadTooLarge, detail));
+        }
+        let images = images(&mut fields, self.images, self.depth)?;
+        Ok((fields, images))
+    }
+}
+
 /// Reads a launch.
-pub(crate) fn launch(body: &[u8], depth: usize) -> Result<Launch, Problem> {
-    let mut fields = Fields::read(body, depth)?;
+pub(crate) fn launch(body: &[u8], limits: PromptLimits) -> Result<Launch, Problem> {
+    let (mut fields, images) = limits.read(body)?;
     let launch = Launch {
+        images,
         kind: fields.text("type", |_| None),
         prompt: fields.required_text("prompt", not_blank),
         model: fields.text("model", is_model),
@@ -179,11 +228,11 @@ pub(crate) fn edit(body: &[u8], depth: usize) -> Result<AgentEdit, Problem> {
 }
 
 /// Reads a message to an agent.
-pub(crate) fn send(body: &[u8], depth: usize) -> Result<String, Problem> {
-    let mut fields = Fields::read(body, depth)?;
-    let content = fields.required_text("content", not_blank);
+pub(crate) fn send(body: &[u8], limits: PromptLimits) -> Result<Prompt, Problem> {
+    let (mut fields, images) = limits.read(body)?;
+    let text = fields.required_text("content", not_blank);
     fields.finish()?;
-    Ok(content)
+    Ok(Prompt { text, images })
 }
 
 /// Reads the speed of a replay: 1 if the request does not name it.
@@ -236,6 +285,7 @@ fn is_name(name: &str) -> Option<&'static str> {
 /// Declares the types that the client library uses.
 #[cfg(test)]
 pub(super) fn declare(out: &mut Declarations) {
+    out.of::<ImageBody>();
     out.of::<LaunchBody>();
     out.of::<EditBody>();
     out.of::<SendBody>();

@@ -11,6 +11,7 @@ use crate::hex::hex;
 use crate::json::fields::nesting;
 use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::agent::PROMPT;
+use crate::vocabularies::native::dto::message::PromptImageDto;
 use crate::vocabularies::native::dto::result_details::ResultDetailsDto;
 
 /// One prompt and everything up to the agent's result.
@@ -35,6 +36,11 @@ pub(crate) struct TurnDto<'a> {
     outcome: Option<&'static str>,
     /// The prompt. In a list, only its beginning if it is long: see `truncated`.
     prompt: &'a str,
+    /// The images of the prompt, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    #[cfg_attr(test, ts(as = "Option<Vec<PromptImageDto>>", optional))]
+    images: Vec<PromptImageDto>,
     #[schema(value_type = String, format = DateTime)]
     asked_at: IsoTime,
     /// The number of its first event, once it has started.
@@ -66,6 +72,7 @@ impl<'a> From<&'a Turn> for TurnDto<'a> {
             number,
             run,
             prompt,
+            images,
             state,
             asked_at,
             first_sequence,
@@ -88,6 +95,7 @@ impl<'a> From<&'a Turn> for TurnDto<'a> {
             status,
             outcome,
             prompt,
+            images: images.iter().map(PromptImageDto::from).collect(),
             asked_at: IsoTime(*asked_at),
             first_sequence: first_sequence.map(|first| first.0),
             last_sequence: last_sequence.map(|last| last.0),

@@ -37,7 +37,7 @@ fn a_further_prompt_goes_to_the_same_session() {
     let (mut talk, prompt) = prompted(&forgetful());
     talk.answer(&prompt, &json!({ "stopReason": "end_turn" }));
     assert!(talk.out.idle && !talk.out.over);
-    talk.conversation.further_turn("And now?".to_owned(), &mut talk.out);
+    talk.conversation.further_turn("And now?".to_owned().into(), &mut talk.out);
     let further = talk.only();
     assert_eq!(further["method"], "session/prompt");
     let text = json!([{ "type": "text", "text": "And now?" }]);
@@ -54,7 +54,7 @@ fn a_further_turn_says_which_agent_it_is_before_it_is_asked() {
     let (mut talk, prompt) = prompted(&agent);
     talk.answer(&prompt, &json!({ "stopReason": "end_turn" }));
     talk.out.added.clear();
-    talk.conversation.further_turn("And now?".to_owned(), &mut talk.out);
+    talk.conversation.further_turn("And now?".to_owned().into(), &mut talk.out);
     let added = serde_json::to_value(&talk.out.added).unwrap();
     let sent = json!({ "tokenrail": "sent", "id": 4, "method": "session/prompt" });
     assert_eq!(added, json!([{ "tokenrail": "agent", "name": "an-agent" }, sent]));

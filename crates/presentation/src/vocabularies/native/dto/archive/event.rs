@@ -10,8 +10,10 @@ use tokenrail_domain::{
 };
 
 use self::result::{ErrorBody, ResultBody};
+use super::image::ArchivedSummary;
 use super::{At, Given};
 use crate::hex::hex;
+use crate::vocabularies::native::dto::requests::ImageLimits;
 
 /// One event of a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -38,6 +40,8 @@ enum Raw {
 enum Body {
     UserMessage {
         content: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        images: Vec<ArchivedSummary>,
     },
     TextDelta {
         message: u32,
@@ -121,8 +125,11 @@ impl ArchivedEvent {
     ///
     /// # Errors
     /// What is wrong with the event.
-    pub(crate) fn into_event(self) -> Result<Event, String> {
+    pub(crate) fn into_event(self, limits: ImageLimits) -> Result<Event, String> {
         let Self { sequence, turn, at, body, raw } = self;
+        if let Body::UserMessage { images, .. } = &body {
+            limits.check_count(images.len()).map_err(|wrong| format!("images {wrong}"))?;
+        }
         let raw = match raw {
             None => None,
             Some(Raw::Text(text)) => Some(Bytes::from(text)),
@@ -142,7 +149,10 @@ fn unhex(digits: &str) -> Option<Bytes> {
 impl From<&EventBody> for Body {
     fn from(body: &EventBody) -> Self {
         match body {
-            EventBody::UserMessage { content } => Self::UserMessage { content: content.clone() },
+            EventBody::UserMessage { content, images } => Self::UserMessage {
+                content: content.clone(),
+                images: images.iter().map(ArchivedSummary::of).collect(),
+            },
             EventBody::TextDelta { message, part, text } => {
                 Self::TextDelta { message: message.0, part: part.0, text: text.clone() }
             }
@@ -202,7 +212,10 @@ impl From<&CompleteMessage> for Body {
 impl Body {
     fn into_body(self) -> Result<EventBody, String> {
         Ok(match self {
-            Self::UserMessage { content } => EventBody::UserMessage { content },
+            Self::UserMessage { content, images } => {
+                let images = images.into_iter().map(ArchivedSummary::into_image);
+                EventBody::UserMessage { content, images: images.collect::<Result<_, _>>()? }
+            }
             Self::TextDelta { message, part, text } => {
                 EventBody::TextDelta { message: MessageOrdinal(message), part: Part(part), text }
             }
@@ -262,6 +275,7 @@ mod tests {
     fn every_event_reads_back_as_it_was() {
         let mut bodies = every_body();
         bodies.push(EventBody::TurnResult(Box::new(result(TurnOutcome::Failed))));
+        let limits = ImageLimits { prompt_images: 8, image_bytes: 5 << 20 };
         let raws = [None, Some(&b"{\"a\":1}\n\xff\x00"[..]), Some(b"plain \"text\"")];
         for (number, body) in bodies.into_iter().enumerate() {
             for raw in raws {
@@ -274,7 +288,7 @@ mod tests {
                 };
                 let text = serde_json::to_string(&ArchivedEvent::from(&event)).unwrap();
                 let back: ArchivedEvent = serde_json::from_reader(text.as_bytes()).unwrap();
-                assert_eq!(back.into_event().unwrap(), event, "{text}");
+                assert_eq!(back.into_event(limits).unwrap(), event, "{text}");
             }
         }
     }

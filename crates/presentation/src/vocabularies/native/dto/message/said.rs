@@ -7,8 +7,8 @@ use tokenrail_domain::{
     ToolResult, TurnNumber, TurnResult, Usage, message_id,
 };
 
-use super::MetadataDto;
 use super::{BlockDto, ContentDto};
+use super::{MetadataDto, PromptImageDto};
 use crate::json::{AgentErrorDto, IdText, Json};
 
 /// What the body of an event becomes in JSON.
@@ -35,11 +35,15 @@ pub(super) fn said(agent: AgentId, turn: TurnNumber, body: &EventBody) -> Said<'
         metadata: MetadataDto { message_id: id(message), part: Some(part.0), ..MetadataDto::of(event_type) },
     };
     match body {
-        EventBody::UserMessage { content } => Said {
+        EventBody::UserMessage { content, images } => Said {
             kind: "user",
             role: Some("user"),
             content: ContentDto::Text(Cow::Borrowed(content)),
-            metadata: MetadataDto { turn: Some(turn.0), ..MetadataDto::of("user_message") },
+            metadata: MetadataDto {
+                turn: Some(turn.0),
+                images: images.iter().map(PromptImageDto::from).collect(),
+                ..MetadataDto::of("user_message")
+            },
         },
         EventBody::TextDelta { message, part, text } => delta("content_delta", *message, *part, text),
         EventBody::ReasoningDelta { message, part, text } => delta("thinking_delta", *message, *part, text),
