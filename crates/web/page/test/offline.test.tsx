@@ -154,6 +154,28 @@ test("what is caught up after the return does not count as speed", async () => {
   expect(rate()).toBe("100 tokens/s");
 });
 
+test("what is caught up does not count as speed, even if the page is live again before the next look", async () => {
+  const view = (phase: Phase, more: Told) => (
+    <LinkProvider value={phase}>
+      <Pulse items={applyEvents(emptyTranscript, more.events).items} />
+    </LinkProvider>
+  );
+  const told = new Told().prompt("go").text("m", "Reading the notes");
+  const { rerender } = render(view("live", told));
+  await after(2_000);
+  rerender(view("away", told));
+  await after(5_000);
+  rerender(view("catching-up", told));
+  await after(100);
+  told.text("m", "x".repeat(4_000));
+  rerender(view("live", told));
+  await after(1_000);
+  await after(1_000);
+  expect(screen.getByTestId("pulse").textContent).toBe("0 tokens/s");
+  const line = document.querySelector(".rates-line")?.getAttribute("d") ?? "";
+  expect(new Set(line.split(/[ML]/).slice(1).map((point) => point.split(" ")[1])).size, line).toBe(1);
+});
+
 function write(text: string): void {
   fireEvent.change(screen.getByLabelText("Message to the agent"), { target: { value: text } });
   fireEvent.submit(screen.getByTestId("composer"));
