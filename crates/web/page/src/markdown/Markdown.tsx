@@ -3,6 +3,7 @@ import { Fragment, memo, type ReactNode, useEffect, useRef, useState } from "rea
 
 import { soon } from "../ui/soon.ts";
 import { CodeBlock } from "./CodeBlock.tsx";
+import { withMath } from "./math.tsx";
 import { type Block, longText, nothing, parse, parseLong, type Parsed, parseStreaming } from "./parse.ts";
 
 interface Props {
@@ -116,7 +117,7 @@ function shown(node: Nodes, context: Context): ReactNode {
       return <Heading data-depth={node.depth}>{children(node, context)}</Heading>;
     }
     case "text":
-      return node.value;
+      return withMath(node.value);
     case "emphasis":
       return <em>{children(node, context)}</em>;
     case "strong":
