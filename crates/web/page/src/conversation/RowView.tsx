@@ -4,6 +4,7 @@ import { Markdown } from "../markdown/Markdown.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { duration, timeOf } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { isLong, useBegan } from "./began.ts";
 import { ErrorCard } from "./ErrorCard.tsx";
 import { GroupCard } from "./GroupCard.tsx";
 import { imageIn } from "./images.ts";
@@ -43,9 +44,7 @@ export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) 
     >
       <div className="row-meta">
         <span className="row-kind">{labelOf(row)}</span>
-        <time className="row-time" dateTime={row.time} title={`${row.time}, event ${row.sequence}`}>
-          {timeOf(row.time)}
-        </time>
+        <Time row={row} />
         <span className="row-type">{row.type}</span>
         <span className="row-number">#{row.sequence}</span>
         <Actions row={row} raw={raw} onRaw={setRaw} />
@@ -55,6 +54,25 @@ export const RowView = memo(function RowView({ row, plain, onRetry }: RowProps) 
     </article>
   );
 });
+
+/** When it began. */
+function Time({ row }: { readonly row: Row }) {
+  const isPainted = usePainted();
+  if (isPainted && (row.kind === "text" || row.kind === "thinking") && isLong(row)) return <LongTime row={row} />;
+  return <TimeAt row={row} time={row.time} />;
+}
+
+function LongTime({ row }: { readonly row: TextRow }) {
+  return <TimeAt row={row} time={useBegan(row)} />;
+}
+
+function TimeAt({ row, time }: { readonly row: Row; readonly time: string }) {
+  return (
+    <time className="row-time" dateTime={time} title={`${time}, event ${row.sequence}`}>
+      {timeOf(time)}
+    </time>
+  );
+}
 
 function Actions({ row, raw, onRaw }: { row: Row; raw: boolean; onRaw: (raw: boolean) => void }) {
   if (!usePainted()) return null;

@@ -22,6 +22,8 @@ export interface TextRow extends Common {
   readonly kind: "text" | "thinking";
   readonly text: string;
   readonly streaming: boolean;
+  /** The number of the first event of the message. */
+  readonly began: number;
   /** The outcome of a message that was cut short. */
   readonly outcome?: string | undefined;
 }

@@ -129,6 +129,7 @@ function wordsRow(
     kind: thinking ? "thinking" : "text",
     type,
     sequence: message.changed,
+    began: message.sequence,
     time: message.createdAt,
     text: part.text,
     streaming,
