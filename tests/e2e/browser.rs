@@ -115,12 +115,20 @@ fn row_of(block: &Value, events: &[Value]) -> Option<Row> {
     }
 }
 
+/// Shows the texts as they were written, or as Markdown again. The switch is in the menu of the header.
+async fn toggle_text(tab: &Tab) {
+    tab.click("[data-testid=details]").await;
+    tab.click("[data-testid=toggle-text]").await;
+    tab.press("Escape").await;
+    tab.until("document.querySelector('[data-testid=sheet][open]') === null").await;
+}
+
 /// Checks that a tab shows what is stored, completely and once, as written.
 async fn assert_as_stored(tab: &Tab, server: &TestServer, id: &str) {
     // The page shows the newest messages before it has loaded the earlier ones.
     tab.until("document.querySelector('.earlier') === null").await;
-    tab.click("[data-testid=toggle-text]").await;
+    toggle_text(tab).await;
     let shown = tab.rows().await;
-    tab.click("[data-testid=toggle-text]").await;
+    toggle_text(tab).await;
     assert_eq!(shown, rows_of(&server.events(id).await));
 }

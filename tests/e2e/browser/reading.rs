@@ -256,6 +256,7 @@ async fn a_replay_can_be_had_as_a_new_agent() {
 #[tokio::test]
 async fn an_export_is_the_file_that_the_server_gives() {
     let (server, _browser, id, tab) = ended_in_tab(&json!({ "mode": "tool", "deltas": 7 })).await;
+    tab.click("[data-testid=details]").await;
     let (name, text) = tab.download("[data-testid=action-download]").await;
     assert_eq!(name, format!("tokenrail-{id}.json"));
     let saved: Value = serde_json::from_str(&text).unwrap();

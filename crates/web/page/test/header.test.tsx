@@ -27,3 +27,21 @@ test("on a phone, the open sheet says why an action failed", async () => {
   expect(sheet.getByRole("alert").textContent).toContain("The database is busy.");
   media.mockRestore();
 });
+
+test("on a large screen, the header has few buttons, and the others are in a menu with their names", () => {
+  const fake = new FakeClient();
+  const nothing = () => undefined;
+  const props = { items: [], head: 0, plain: false, notices: false, onPlain: nothing, onNotices: nothing, onSearch: nothing };
+  const agent = { ...fake.agentNow, status: "completed", cwd: "/data/agents/shop" } as typeof fake.agentNow;
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Header agent={agent} {...props} onReplay={nothing} onOpen={nothing} />
+    </TokenrailProvider>,
+  );
+  const isInMenu = (button: Element) => button.closest("dialog") !== null;
+  const buttons = [...screen.getByRole("group", { name: "Actions" }).querySelectorAll("button")];
+  const names = (inMenu: boolean) => buttons.filter((each) => isInMenu(each) === inMenu).map((each) => each.getAttribute("aria-label"));
+  expect(names(false)).toEqual(["Search", "Replay here", "More"]);
+  expect(names(true)).toEqual(["Close", "Export", "Plain text", "Notices", "Developer details", "Pin", "Archive", "Delete"]);
+  expect(screen.getByTitle("/data/agents/shop").textContent).toBe("Foldershop");
+});

@@ -13,9 +13,11 @@ interface Props {
   readonly items: readonly Item[];
   /** How many events are shown. */
   readonly head: number;
+  /** Whether there is room for the whole path of the folder. */
+  readonly isWhole?: boolean;
 }
 
-export function Facts({ agent, items, head }: Props) {
+export function Facts({ agent, items, head, isWhole = false }: Props) {
   const active = isActive(agent.status);
   // While the connection is lost, it is not known whether the turn is still running.
   const isLost = usePhase() === "away";
@@ -26,6 +28,9 @@ export function Facts({ agent, items, head }: Props) {
     <dl className="facts" data-testid="facts">
       <Fact name="Type">{agent.type}</Fact>
       {agent.model && <Fact name="Model">{agent.model}</Fact>}
+      <Fact name="Folder" title={agent.cwd} long>
+        <bdi>{isWhole ? agent.cwd : folderOf(agent.cwd)}</bdi>
+      </Fact>
       <Fact name="Created" title={dateOf(agent.createdAt)}>
         <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
       </Fact>
@@ -41,23 +46,36 @@ export function Facts({ agent, items, head }: Props) {
         {count(agent.turn)}
         {agent.queued > 0 ? `, ${count(agent.queued)} queued` : ""}
       </Fact>
-      <Fact name="Events">{count(head)}</Fact>
+      <Fact name="Events" isDetail>
+        {count(head)}
+      </Fact>
       {tokens && (
         <Fact name="Tokens">
           {compact(tokens.input)} in, {compact(tokens.output)} out
         </Fact>
       )}
       {agent.costUsd !== undefined && agent.costUsd > 0 && <Fact name="Cost">{cost(agent.costUsd)}</Fact>}
-      <Fact name="Working directory" title={agent.cwd} long>
-        <bdi>{agent.cwd}</bdi>
-      </Fact>
     </dl>
   );
 }
 
-function Fact({ name, title, long, children }: { name: string; title?: string; long?: boolean; children: ReactNode }) {
+/** The last part of a path. */
+function folderOf(path: string): string {
+  return path.split(/[\\/]/).findLast(Boolean) ?? path;
+}
+
+interface FactProps {
+  readonly name: string;
+  readonly title?: string;
+  readonly long?: boolean;
+  /** Whether only developers need it. */
+  readonly isDetail?: boolean;
+  readonly children: ReactNode;
+}
+
+function Fact({ name, title, long, isDetail, children }: FactProps) {
   return (
-    <div className={long ? "fact long" : "fact"} title={title}>
+    <div className={`fact${long ? " long" : ""}${isDetail ? " detail" : ""}`} title={title}>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>

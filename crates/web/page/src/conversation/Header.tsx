@@ -41,14 +41,14 @@ export function Header(props: Props) {
   const isSmall = useMedia(phone);
   const sheet = useRef<HTMLDialogElement>(null);
   const closing = (action: () => void) => () => {
-    sheet.current?.close();
+    if (sheet.current?.open) sheet.current.close();
     action();
   };
   const active = isActive(agent.status);
   const exported = async () => save(await client.exportAgent(agent.id), `tokenrail-${agent.id}.json`);
-  const facts = <Facts agent={agent} items={props.items} head={props.head} />;
-  const actions = (
-    <div className="head-actions" role="group" aria-label="Actions">
+  const facts = <Facts agent={agent} items={props.items} head={props.head} isWhole={isSmall} />;
+  const first = (
+    <>
       {active && (
         <button
           type="button"
@@ -62,13 +62,17 @@ export function Header(props: Props) {
       )}
       <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
       {!active && onReplay && <Action icon="replay" name="Replay here" onClick={closing(onReplay)} />}
+    </>
+  );
+  const others = (
+    <>
       {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
       <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
       <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />
       <DetailsSwitch />
       {!agent.deletedAt && <Places agent={agent} attempt={attempt} />}
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
-    </div>
+    </>
   );
   return (
     <header className="head">
@@ -77,15 +81,18 @@ export function Header(props: Props) {
         <StatusBadge agent={agent} />
         <OriginTag agent={agent} />
         {props.changes}
-        {!isSmall && actions}
-        {isSmall && (
-          <Sheet ref={sheet} name="Details">
-            {actions}
+        <div className="head-actions" role="group" aria-label="Actions">
+          {!isSmall && first}
+          <Sheet ref={sheet} name={isSmall ? "Details" : "More"}>
+            <div className="sheet-actions" role="group" aria-label="More actions">
+              {isSmall && first}
+              {others}
+            </div>
             {/* While the sheet is open, it covers the header. */}
             {failure && <Failure error={failure} />}
-            {facts}
+            {isSmall && facts}
           </Sheet>
-        )}
+        </div>
       </div>
       {!isSmall && facts}
       {failure && <Failure error={failure} />}
