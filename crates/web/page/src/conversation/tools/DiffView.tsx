@@ -1,8 +1,8 @@
-import { type ReactNode, useRef } from "react";
+import { createContext, type ReactNode, useContext, useMemo, useRef } from "react";
 
 import { counted } from "../../ui/format.ts";
 import { useKept } from "../kept.tsx";
-import { type Diff, diffOf, type Line, pairsOf, visibleOf } from "./diff.ts";
+import { commonIndent, type Diff, diffOf, type Line, pairsOf, splitIndent, visibleOf } from "./diff.ts";
 import type { Change } from "./kind.ts";
 import { type Layout, layouts, useIsWide, useLayout } from "./layout.ts";
 
@@ -62,18 +62,25 @@ interface FrameProps {
   readonly children?: ReactNode;
 }
 
+/** What all lines begin with. It is not shown, because it would only take room. */
+const Indent = createContext("");
+
 /** The lines in the chosen layout, and a switch if there is room for both layouts. */
 function Frame({ lines, shown, hasNumbers, isWhole = false, layout: given, label = "Changes", children }: FrameProps) {
   const frame = useRef<HTMLDivElement>(null);
   const [layout] = useLayout();
   // A file that is written has no old text, so there is nothing to compare.
   const canSplit = useIsWide(frame) && !hasNumbers && !given;
+  // Whoever must decide about a change sees it as it is.
+  const indent = useMemo(() => (isWhole ? "" : commonIndent(lines)), [lines, isWhole]);
   const isSplit = given ? given === "split" : canSplit && layout === "split";
   return (
     <div className="diff-frame" ref={frame}>
       {canSplit && <LayoutSwitch />}
       <pre className="diff" tabIndex={isWhole ? undefined : 0} role="group" aria-label={label} data-layout={isSplit ? "split" : "unified"}>
-        {isSplit ? <Pairs lines={lines} shown={shown} hasNumbers={hasNumbers} /> : <Lines lines={lines} shown={shown} hasNumbers={hasNumbers} />}
+        <Indent value={indent}>
+          {isSplit ? <Pairs lines={lines} shown={shown} hasNumbers={hasNumbers} /> : <Lines lines={lines} shown={shown} hasNumbers={hasNumbers} />}
+        </Indent>
       </pre>
       {children}
     </div>
@@ -134,13 +141,16 @@ interface LineProps {
 
 /** A line, or its empty place beside another line. */
 function DiffLine({ line, hasNumbers, number = line?.number }: LineProps) {
+  const common = useContext(Indent);
   if (!line) return <span className="diff-line" data-mark="none" />;
+  const { indent, pieces } = splitIndent(line, common);
   return (
     <span className="diff-line" data-mark={line.mark}>
       {hasNumbers && <span className="diff-number">{number}</span>}
       <span className="diff-mark">{line.mark}</span>
+      {indent && <span className="diff-indent">{indent}</span>}
       <span className="diff-text">
-        {line.pieces.map(({ text, isChanged }, at) => (isChanged ? <mark key={at}>{text}</mark> : text))}
+        {pieces.map(({ text, isChanged }, at) => (isChanged ? <mark key={at}>{text}</mark> : text))}
         {"\n"}
       </span>
     </span>

@@ -131,6 +131,28 @@ export function textOfLine({ pieces }: Line): string {
   return pieces.map(({ text }) => text).join("");
 }
 
+/** The spaces and tabs at the beginning of a line, and the rest of it. A change of these spaces stays in the rest. */
+export function splitIndent({ pieces }: Line, without = ""): { indent: string; pieces: readonly Piece[] } {
+  const [first, ...more] = pieces;
+  if (!first || first.isChanged) return { indent: "", pieces };
+  const indent = /^[ \t]*/.exec(first.text)?.[0] ?? "";
+  const rest = { ...first, text: first.text.slice(indent.length) };
+  return { indent: indent.slice(without.length), pieces: [rest, ...more] };
+}
+
+/** The spaces and tabs with which all lines begin, except for empty ones. */
+export function commonIndent(lines: readonly Line[]): string {
+  let common: string | undefined;
+  for (const line of lines) {
+    if (!textOfLine(line).trim()) continue;
+    const { indent } = splitIndent(line);
+    common ??= indent;
+    while (!indent.startsWith(common)) common = common.slice(0, -1);
+    if (!common) return "";
+  }
+  return common ?? "";
+}
+
 /** Unchanged lines that stay visible around a change. */
 const context = 3;
 
