@@ -116,3 +116,17 @@ test("the prompt stays if the session ends before the launch, and goes with the 
   show();
   expect(field("Prompt").value).toBe("");
 });
+
+test("types that are not available come last, and say why", () => {
+  const gone = type("api", { available: false, problem: "no key: run `tokenrail login api`" });
+  const client = new FakeClient().client;
+  render(
+    <TokenrailProvider client={client}>
+      <LaunchForm client={client} types={[gone, type("claude"), type("codex")]} onLaunched={onLaunched} />
+    </TokenrailProvider>,
+  );
+  const options = [...screen.getByLabelText<HTMLSelectElement>("Type").options].map(({ value }) => value);
+  expect(options).toEqual(["claude", "codex", "api"]);
+  expect(screen.getByText(/No key: run/).textContent).toBe("api: No key: run `tokenrail login api`.");
+  expect(document.querySelector("details")?.open).toBe(true);
+});

@@ -232,3 +232,12 @@ test("a command that ends late does not close a palette that was opened again", 
   await act(async () => done());
   expect(screen.getByRole("dialog", { name: "Commands" })).toBeTruthy();
 });
+
+test("a copy is distinguished from its original", () => {
+  const copies = [agent("o", "Demo"), agent("r", "Demo", { replayOf: "o", readOnly: true }), agent("i", "Demo", { readOnly: true })];
+  render(<App fake={new FakeClient()} agentId={null} listed={copies} />);
+  open();
+  write("demo");
+  const hints = screen.getAllByRole("option").map((option) => option.lastChild?.textContent);
+  expect(hints).toEqual(["fake · completed", "replay · fake · completed", "imported · fake · completed"]);
+});

@@ -14,7 +14,7 @@ import { FilterBar } from "./FilterBar.tsx";
 import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
 import { useSelection } from "./selection.ts";
 import { FailedAgents, SelectionBar } from "./SelectionBar.tsx";
-import { OriginTag, StatusBadge } from "./StatusBadge.tsx";
+import { needsYou, OriginTag, StatusBadge } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
 
 /**
@@ -76,13 +76,16 @@ export function AgentList(props: Props) {
       onActions={setActionsOf}
     />
   );
+  const waiting = agents.filter(needsYou).length;
+  const running = active - waiting;
   const isKnown = agents.length > 0 || !(loading || error);
   return (
     <nav className="agents" aria-label="Agents">
       <div className="agents-head">
         <h2>Agents</h2>
         <span className="muted" data-testid="agent-counts">
-          {active && !archived ? `${active} running · ` : ""}
+          {waiting > 0 && !archived ? `${waiting} ${waiting === 1 ? "needs" : "need"} you · ` : ""}
+          {running > 0 && !archived ? `${running} running · ` : ""}
           {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in total"}`)}
         </span>
       </div>
@@ -280,7 +283,8 @@ const AgentItem = memo(function AgentItem(props: ItemProps) {
           <StatusBadge agent={agent} />
           <span className="agent-type">{agent.type}</span>
           <span className="agent-counts">
-            {current ? <CurrentHead agent={agent} /> : <Head head={agent.head} />} · {age}
+            <span className="detail">{current ? <CurrentHead agent={agent} /> : <Head head={agent.head} />} · </span>
+            {age}
           </span>
         </span>
       </a>

@@ -5,10 +5,13 @@ import { isUnreachable, useFailure } from "../app/failure.ts";
 import { AttachButton, Thumbnails, useAdding } from "../conversation/Attach.tsx";
 import { type Attached, sendable, useAttached } from "../conversation/attached.ts";
 import { newAgent, useText } from "../conversation/draft.ts";
-import { sentence } from "../ui/format.ts";
+import { counted, sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
 import { recent, remember } from "./recent.ts";
+
+/** The reasons of more types would be longer than the form. */
+const fewTypes = 3;
 
 interface Props {
   readonly client: Client;
@@ -26,6 +29,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
     onLaunched(id);
   });
   const [type, setType] = useState<string>();
+  const ordered = [...types.filter((known) => known.available), ...types.filter((known) => !known.available)];
   const preferred = types.find((known) => known.type === recent("type")[0] && known.available) ?? firstOf(types);
   const chosen = types.find((known) => known.type === type) ?? preferred;
   const accepts = chosen?.can.images;
@@ -53,7 +57,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         />
         <div className="launch-line">
           {accepts && <AttachButton onFiles={(files) => void adding.take(files)} />}
-          <TypeField types={types} chosen={chosen} onChange={setType} />
+          <TypeField types={ordered} chosen={chosen} onChange={setType} />
           <button type="submit" className="button primary" disabled={busy || !chosen}>
             <Icon name="send" /> {busy ? "Launching…" : "Launch"}
           </button>
@@ -80,6 +84,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         <p className="hint">Agents of this type accept no images. Remove the images, or choose another type.</p>
       )}
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
+      <Unavailable types={types.filter((known) => !known.available && known.problem && known !== chosen)} />
       {chosen?.unsetKeys && (
         <p className="hint">
           This type has no API key. If the agent program is logged in on the server's machine, you need none. Otherwise
@@ -146,6 +151,23 @@ function TypeField({ types, chosen, onChange }: TypeFieldProps) {
   );
 }
 
+/** Why types are not available, and what would change that. A disabled option cannot say it. */
+function Unavailable({ types }: { readonly types: readonly AgentType[] }) {
+  if (types.length === 0) return null;
+  return (
+    <details className="unavailable" open={types.length <= fewTypes}>
+      <summary className="hint">{counted(types.length, "type")} not available here</summary>
+      <ul>
+        {types.map(({ type, problem = "" }) => (
+          <li key={type} className="hint">
+            <strong>{type}</strong>: {sentence(problem)}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
 interface OptionalProps extends ComponentProps<"input"> {
   readonly label: string;
   /** The values that were used before. */
@@ -196,7 +218,7 @@ export function Failure({ error }: { readonly error: Error }) {
       <Icon name="alert" />
       <span>
         {sentence(error.message)}
-        {code && <code>{code}</code>}
+        {code && <code className="detail">{code}</code>}
       </span>
     </p>
   );

@@ -40,8 +40,14 @@ export function StatusBadge({ agent }: { readonly agent: State }) {
   );
 }
 
+/** What kind of copy it is. Undefined for an original. */
+export function originOf({ readOnly, replayOf }: Pick<Agent, "readOnly" | "replayOf">): "replay" | "imported" | undefined {
+  if (replayOf) return "replay";
+  return readOnly ? "imported" : undefined;
+}
+
 /** Distinguishes a copy from its original, which looks the same otherwise. */
 export function OriginTag({ agent }: { readonly agent: Pick<Agent, "readOnly" | "replayOf"> }) {
-  if (agent.replayOf) return <span className="tag">replay</span>;
-  return agent.readOnly ? <span className="tag">imported</span> : null;
+  const origin = originOf(agent);
+  return origin ? <span className="tag">{origin}</span> : null;
 }

@@ -62,7 +62,7 @@ export function App() {
       <Bar
         agents={agents}
         onHome={() => open(null)}
-        menu={small && <MenuButton ref={menu} isOpen={drawer} onToggle={() => setDrawer(!drawer)} />}
+        menu={small && <MenuButton ref={menu} isOpen={drawer} waiting={agents.filter(needsYou).length} onToggle={() => setDrawer(!drawer)} />}
       >
         <Commands agents={agents} agentId={agentId} shown={shown} onOpen={open} />
       </Bar>
@@ -157,23 +157,30 @@ function Bar({ agents, onHome, menu, children }: BarProps) {
 interface MenuButtonProps {
   readonly ref: Ref<HTMLButtonElement>;
   readonly isOpen: boolean;
+  /** How many agents need the user. */
+  readonly waiting: number;
   readonly onToggle: () => void;
 }
 
 /** Opens and closes the list of agents on a small screen. */
-function MenuButton({ ref, isOpen, onToggle }: MenuButtonProps) {
+export function MenuButton({ ref, isOpen, waiting, onToggle }: MenuButtonProps) {
   return (
     <button
       type="button"
       ref={ref}
-      className="icon-button"
-      aria-label="Agents"
+      className="icon-button menu-button"
+      aria-label={waiting > 0 ? `Agents: ${waiting} ${waiting === 1 ? "needs" : "need"} you` : "Agents"}
       aria-expanded={isOpen}
       aria-controls="agents"
       data-testid="menu"
       onClick={onToggle}
     >
       <Icon name={isOpen ? "close" : "menu"} />
+      {waiting > 0 && !isOpen && (
+        <span className="menu-waiting" aria-hidden="true">
+          {waiting}
+        </span>
+      )}
     </button>
   );
 }

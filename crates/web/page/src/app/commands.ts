@@ -1,6 +1,6 @@
 import type { Agent, Client } from "@tokenrail/client";
 
-import { isActive, needsYou } from "../agents/StatusBadge.tsx";
+import { isActive, needsYou, originOf } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
 import { askToRename } from "../conversation/renaming.ts";
 import { save } from "../ui/save.ts";
@@ -51,11 +51,16 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
       run: () => onTheme(theme),
     })),
     ...agents.map((agent) => ({
-      ...{ id: agent.id, label: titleOf(agent), hint: `${agent.type} · ${needsYou(agent) ? "needs you" : agent.status}` },
+      ...{ id: agent.id, label: titleOf(agent), hint: hintOf(agent) },
       run: () => onOpen(agent.id),
     })),
   ];
   return commands.filter((command) => !!command);
+}
+
+/** What distinguishes an agent from others with the same title. */
+function hintOf(agent: Agent): string {
+  return [originOf(agent), agent.type, needsYou(agent) ? "needs you" : agent.status].filter(Boolean).join(" · ");
 }
 
 /** What changes the name of an agent, or its place in the list. */
