@@ -12,7 +12,7 @@ export async function readRows() {
     prompt: (row) => textOf(row.querySelector(".prompt")),
     text: wordsIn,
     thinking: wordsIn,
-    tool: (row) => textOf(row.querySelector(".tool-name")),
+    tool: (row) => row.querySelector(".tool-name").dataset.tool,
     error: (row) => textOf(row.querySelector(".plain")),
     result: (row) => row.querySelector("[data-outcome]").dataset.outcome,
     notice: textOf,

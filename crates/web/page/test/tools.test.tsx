@@ -131,7 +131,7 @@ test("a to-do list is a checklist, and an earlier one is folded", () => {
   expect(screen.getByText("1 of 1")).toBeTruthy();
   const list = screen.getByRole("list", { name: "To-do list" });
   expect(within(list).getAllByRole("listitem").map((item) => item.textContent)).toEqual(["Ship"]);
-  fireEvent.click(screen.getByRole("button", { name: /TodoWrite/ }));
+  fireEvent.click(screen.getByRole("button", { name: /To-do list/ }));
   expect(screen.getByRole("img", { name: "in progress" }).parentElement?.textContent).toBe("Write");
 });
 

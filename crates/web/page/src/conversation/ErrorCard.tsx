@@ -24,7 +24,7 @@ export function ErrorCard({ row, onRetry }: Props) {
       <h3>
         <Icon name="alert" />
         {classes[row.class] ?? row.class}
-        {row.code && <code>{row.code}</code>}
+        {row.code && <code className="detail">{row.code}</code>}
         {row.recoverable && <span className="tag">temporary</span>}
       </h3>
       <p className="plain" dir="auto">

@@ -29,7 +29,7 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       className="question"
       data-state={question.state}
       data-testid="question-card"
-      aria-label="Permission request"
+      aria-label={survey ? "Question" : "Permission request"}
     >
       {survey ? (
         <SurveyForm id={row.key} survey={survey} chosen={chosen} choose={canAnswer ? choose : undefined} />
@@ -135,6 +135,13 @@ function Note({ id, question, chosen, choose }: NoteProps) {
 function Headline({ question }: { readonly question: QuestionMessage }) {
   const open = question.state === "open";
   const kind = kindOf(question.toolName, question.input);
+  if (kind.kind === "plan")
+    return (
+      <h3>
+        <Icon name={open ? "question" : isAllowed(question) ? "check" : "cross"} />
+        <span>{open ? "Approve the plan?" : "Asked to approve a plan."}</span>
+      </h3>
+    );
   const tool = <code>{unhidden(question.toolName) || "a tool"}</code>;
   return (
     <h3>

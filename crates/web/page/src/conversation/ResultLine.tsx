@@ -13,7 +13,7 @@ export function ResultLine({ row }: { readonly row: ResultRow }) {
       <strong>
         {row.outcome} {good ? "in" : "after"} {duration(row.durationMs)}
       </strong>
-      {row.requests !== undefined && <span>{counted(row.requests, "model request")}</span>}
+      {row.requests !== undefined && <span className="detail">{counted(row.requests, "model request")}</span>}
       {tokens && (
         <span
           title={`${counted(tokens.input, "token")} in (${counted(tokens.cached, "token")} cached), ${counted(tokens.output, "token")} out`}

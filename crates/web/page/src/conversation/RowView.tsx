@@ -4,6 +4,7 @@ import { Markdown } from "../markdown/Markdown.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { duration, timeOf } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { surveyOf } from "./answers.ts";
 import { isLong, useBegan } from "./began.ts";
 import { ErrorCard } from "./ErrorCard.tsx";
 import { GroupCard } from "./GroupCard.tsx";
@@ -17,7 +18,7 @@ import { PromptPictures } from "./PromptPictures.tsx";
 import { QuestionCard } from "./QuestionCard.tsx";
 import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
-import { openQuestionOf, type Row, type TextRow } from "./row.ts";
+import { openQuestionOf, type QuestionRow, type Row, type TextRow } from "./row.ts";
 import { textOf } from "./text.ts";
 import { TodoNotice } from "./tools/TodoNotice.tsx";
 import { todosOf } from "./tools/todos.ts";
@@ -157,10 +158,16 @@ function Thinking({ row, plain }: { row: TextRow; plain: boolean }) {
   );
 }
 
+/** An agent that lets the user choose needs no permission. */
+function requestOf({ question }: QuestionRow): string {
+  return surveyOf(question) ? "Question" : "Permission request";
+}
+
 /** A shorter time would be shown as 0.0 s. */
 const leastMs = 50;
 
 function labelOf(row: Row): string {
+  const asked = openQuestionOf(row);
   switch (row.kind) {
     case "prompt":
       return "You";
@@ -169,7 +176,7 @@ function labelOf(row: Row): string {
     case "thinking":
       return "Reasoning";
     case "tool":
-      if (openQuestionOf(row)) return "Permission request";
+      if (asked) return requestOf(asked);
       return row.took === undefined || row.took < leastMs ? "Tool" : `Tool · ${duration(row.took)}`;
     case "group":
       return "Tools";
@@ -178,7 +185,7 @@ function labelOf(row: Row): string {
     case "result":
       return "End of turn";
     case "question":
-      return "Permission request";
+      return requestOf(row);
     case "notice":
       return todosOf(row) ? "To-do list" : imageIn(row.data) ? "Image" : "Notice";
   }

@@ -108,7 +108,7 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
 function Legend({ survey: { header, text, takesSeveral } }: { readonly survey: Survey }) {
   return (
     <legend>
-      <Icon name="alert" />
+      <Icon name="question" />
       {header && <span className="survey-header">{header}</span>}{" "}
       <span>{text}</span>{" "}
       {takesSeveral && <span className="survey-several">(several answers are possible)</span>}

@@ -9,6 +9,7 @@ import type { Row, ToolRow, ToolState } from "./row.ts";
 import { ToolInput } from "./ToolInput.tsx";
 import { HeadFacts, summaryOfCall } from "./tools/Head.tsx";
 import { kindOf } from "./tools/kind.ts";
+import { nameOf } from "./tools/name.ts";
 import { NewestTodos, newestTodos } from "./tools/todos.ts";
 import { ToolOutput } from "./ToolOutput.tsx";
 
@@ -18,6 +19,8 @@ const states: Record<ToolState, string> = {
   waiting: "needs you",
   done: "done",
   failed: "failed",
+  rejected: "rejected",
+  expired: "not answered in time",
   stopped: "no result",
 };
 
@@ -39,7 +42,9 @@ export function ToolCard({ row, renderInner }: Props) {
     >
       <button type="button" className="tool-head disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
-        <span className="tool-name">{row.name}</span>
+        <span className="tool-name" title={row.name} data-tool={row.name}>
+          {nameOf(row.name)}
+        </span>
         <span className="tool-summary">{summaryOfCall(row)}</span>
         <HeadFacts row={row} />
         <ToolStateMark state={row.state} />
@@ -73,7 +78,7 @@ function Inner({ rows, renderInner }: { readonly rows: readonly Row[]; readonly 
 
 /** Calls that succeeded are folded, and to-do lists if there is a newer one. Failures and changes of files stay open. */
 function isOpenAtFirst(row: ToolRow, newest: string | undefined): boolean {
-  if (row.state === "failed" || row.state === "stopped") return true;
+  if (row.state !== "done" && row.state !== "writing" && row.state !== "running" && row.state !== "waiting") return true;
   const { kind } = kindOf(row.name, row.input);
   if (kind === "todos") return newest === undefined || newest === row.key;
   return (kind !== "look" || row.state === "done") && !isFolded(row);

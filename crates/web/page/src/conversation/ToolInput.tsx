@@ -143,7 +143,7 @@ function Others({ input, names }: { readonly input: unknown; readonly names: rea
 export function summaryOf(input: unknown): string {
   if (typeof input === "number" || typeof input === "boolean") return String(input);
   const fields = typeof input === "string" ? { input } : fieldsOf(input);
-  const named = ["description", "file_path", "path", "command", "pattern", "query", "url"];
+  const named = ["description", "file_path", "path", "command", "pattern", "query", "url", "title", "name", "subject"];
   const texts = [...named.map((name) => fields[name]), ...Object.values(fields)];
   const first = texts.find((value) => typeof value === "string" && value);
   return (

@@ -13,6 +13,12 @@ export function partOf({ state }: ToolRow): Part {
   return state === "failed" ? "end" : "beginning";
 }
 
+/** A call that was not allowed has no output of its own. */
+function labelOf({ state }: ToolRow): string {
+  if (state === "rejected" || state === "expired") return "What the agent was told";
+  return state === "failed" ? "Output of the failed call" : "Output";
+}
+
 export function ToolOutput({ row }: { readonly row: ToolRow }) {
   if (row.output === undefined) return null;
   const text = asText(withoutImages(row.output));
@@ -28,7 +34,7 @@ export function ToolOutput({ row }: { readonly row: ToolRow }) {
       {text && (
         <Clipped
           id={`${row.key} output`}
-          label={row.state === "failed" ? "Output of the failed call" : "Output"}
+          label={labelOf(row)}
           text={text}
           lines={outputLines}
           part={partOf(row)}

@@ -1,5 +1,6 @@
 // A permission request and the call that it is about are one row.
-import { openQuestionOf, type QuestionRow, type Row, type ToolRow } from "./row.ts";
+import { isAllowed } from "./answers.ts";
+import { openQuestionOf, type QuestionRow, type Row, type ToolRow, type ToolState } from "./row.ts";
 
 /** Moves each permission request into the row of its call, if that row is in the list before it. */
 export function withQuestions(rows: Row[]): Row[] {
@@ -31,8 +32,17 @@ function joined(call: ToolRow, asked: readonly QuestionRow[]): ToolRow {
   const before = known.get(call);
   if (before && before.asked.length === asked.length && before.asked.every((row, at) => row === asked[at])) return before;
   const row: ToolRow = { ...call, asked };
-  const isBusy = call.state === "running" || call.state === "writing";
-  const result = isBusy && openQuestionOf(row) ? { ...row, state: "waiting" as const } : row;
+  const result = { ...row, state: stateOf(row) };
   known.set(call, result);
   return result;
+}
+
+function stateOf(row: ToolRow): ToolState {
+  const { state } = row;
+  if (state === "running" || state === "writing") return openQuestionOf(row) ? "waiting" : state;
+  const last = row.asked.at(-1)?.question;
+  if (state !== "failed" || last?.state !== "resolved" || isAllowed(last)) return state;
+  // Another reason, such as the end of the turn, is no answer.
+  if (last.by === "timeout") return "expired";
+  return last.by === "user" || last.by === undefined ? "rejected" : state;
 }

@@ -28,8 +28,11 @@ export interface TextRow extends Common {
   readonly outcome?: string | undefined;
 }
 
-/** `waiting`: the agent asks the user whether it may call the tool. */
-export type ToolState = "writing" | "running" | "waiting" | "done" | "failed" | "stopped";
+/**
+ * `waiting`: the agent asks the user whether it may call the tool. `rejected`: the user did not allow it. `expired`: nobody
+ * answered in time, and so it was not allowed.
+ */
+export type ToolState = "writing" | "running" | "waiting" | "done" | "failed" | "rejected" | "expired" | "stopped";
 
 export interface ToolRow extends Common {
   readonly kind: "tool";

@@ -2,6 +2,7 @@ import type { QuestionMessage } from "@tokenrail/client";
 
 import { counted } from "../../ui/format.ts";
 import { answerIn, surveyOf } from "../answers.ts";
+import { imagesIn, withoutImages } from "../images.ts";
 import type { ToolRow } from "../row.ts";
 import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
@@ -62,6 +63,8 @@ export function ChangeCounts({ changes }: { readonly changes: readonly Change[] 
 }
 
 function sizeOf({ output }: ToolRow): string {
-  const text = asText(output).trimEnd();
+  const images = imagesIn(output).length;
+  const text = asText(images > 0 ? withoutImages(output) : output).trimEnd();
+  if (images > 0 && !text) return counted(images, "image");
   return text ? counted(text.split("\n").length, "line") : "no output";
 }
