@@ -80,7 +80,7 @@ fn types_with_images(accepting: &[String]) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoChanges {
     #[error(
-        "the agent is a copy (imported or a replay), so git cannot tell what it has changed; see the list \"From calls\" on the page"
+        "the agent is a copy (imported or a replay), so git cannot tell what it has changed; see the list \"Agent's edits\" on the page"
     )]
     Copy,
     #[error(

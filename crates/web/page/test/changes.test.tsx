@@ -221,7 +221,7 @@ test("where both are known, the user chooses", async () => {
   fireEvent.click(await screen.findByRole("button", { name: /1 file \+5/ }));
   const panel = screen.getByRole("complementary", { name: "Changes" });
   expect(within(panel).getByRole("listitem").textContent).toContain("other");
-  fireEvent.click(within(panel).getByRole("button", { name: "From calls" }));
+  fireEvent.click(within(panel).getByRole("button", { name: "Agent's edits" }));
   expect(within(panel).getByRole("listitem").textContent).toContain("b.md");
 });
 
@@ -230,7 +230,7 @@ test("git is asked again when a call ends while the panel is open, and not while
   const next = show(new Told().prompt("go"));
   await vi.waitFor(() => expect(fake.changes).toHaveBeenCalledTimes(1));
   fireEvent.keyDown(window, { key: "f" });
-  expect(await screen.findByText(/^Nothing has changed since commit 01234567/)).toBeTruthy();
+  expect(await screen.findByText(/^Nothing has changed since turn 1 started/)).toBeTruthy();
   next(edited("1", { command: "make" }, new Told().prompt("go"), "Bash"));
   await vi.waitFor(() => expect(fake.changes).toHaveBeenCalledTimes(2), { timeout: 3_000 });
   vi.useFakeTimers();
@@ -257,7 +257,7 @@ test("if git sees nothing, the button and the list have the files of the calls, 
   fireEvent.click(await screen.findByRole("button", { name: /1 file \+1 −1/ }));
   const panel = screen.getByRole("complementary", { name: "Changes" });
   expect(within(panel).getByRole("listitem").textContent).toContain("b.md");
-  fireEvent.click(await within(panel).findByRole("button", { name: "From git" }));
+  fireEvent.click(await within(panel).findByRole("button", { name: "Repository" }));
   expect(within(panel).queryAllByRole("listitem")).toEqual([]);
   expect(screen.getByTestId("changes-button").textContent).toContain("0 files");
 });
@@ -266,7 +266,7 @@ test("a list that git has cut says that there are more files, also on the button
   const files = [{ path: "a", status: "added", added: 1, removed: 0, binary: false }];
   fake.changes.mockResolvedValue({ ...git(files), truncated: true } as Changes);
   show(new Told().prompt("go"));
-  expect((await screen.findByTestId("changes-button")).textContent).toBe("Changes: 1+ files +1 −0");
+  expect((await screen.findByTestId("changes-button")).textContent).toBe("Repository: 1+ files +1 −0");
 });
 
 test("Escape and the button close the list, and the focus returns to the button that opened it", async () => {
@@ -333,4 +333,13 @@ test("unchanged lines have both numbers, so that each column of the split view h
     ["-", undefined, 2],
     [" ", 3, 3],
   ]);
+});
+
+test("an agent that has edited nothing does not wear what others have changed as its own", async () => {
+  fake.changes.mockResolvedValue(git([{ path: "a.txt", status: "modified", added: 1, removed: 1, binary: false }]));
+  const become = show(new Told().prompt("go"));
+  const button = await screen.findByTestId("changes-button");
+  expect([button.textContent, button.dataset["source"]]).toEqual(["Repository: 1 file +1 −1", "others"]);
+  become(edited("1", { file_path: "/tmp/a.txt", old_string: "x", new_string: "y" }, new Told().prompt("go")));
+  expect([button.textContent, button.dataset["source"]]).toEqual(["Changes: 1 file +1 −1", undefined]);
 });

@@ -11,19 +11,22 @@ interface Props {
 }
 
 /** How much has changed. Opens the list. Absent while nothing has changed. */
-export const ChangesButton = memo(function ChangesButton({ ref, known: { totals }, isOpen, onClick }: Props) {
+export const ChangesButton = memo(function ChangesButton({ ref, known: { called, isFromGit, totals }, isOpen, onClick }: Props) {
   if (totals.files === 0 && !isOpen) return null;
+  // Git also sees what others have changed. Without a change of its own, the agent must not seem to have made them.
+  const areOthers = isFromGit && called.length === 0;
   return (
     <button
       type="button"
       ref={ref}
       className="button changes-button"
       aria-expanded={isOpen}
-      title="Files that the agent has changed (F)"
+      title={areOthers ? "Files in the repository that have changed. The agent's own edits changed none (F)" : "Files that the agent has changed (F)"}
+      data-source={areOthers ? "others" : undefined}
       data-testid="changes-button"
       onClick={onClick}
     >
-      <span className="unseen">Changes: </span>
+      {areOthers ? <span>Repository: </span> : <span className="unseen">Changes: </span>}
       <Counts totals={totals} />
     </button>
   );

@@ -85,7 +85,7 @@ function Content({ agentId, known, onClose, title }: Props & { readonly title: s
         {choose && (
           <Choice
             name="Source"
-            options={["From git", "From calls"]}
+            options={["Repository", "Agent's edits"]}
             chosen={isFromGit ? 0 : 1}
             onChoose={(at) => choose(at === 1 ? "calls" : "git")}
           />
@@ -101,7 +101,9 @@ function Content({ agentId, known, onClose, title }: Props & { readonly title: s
         {files.length > 0 && <CopyPatch agentId={agentId} called={isFromGit ? undefined : called} />}
       </div>
       {known.error && <Trouble error={known.error} onRetry={known.refresh} />}
-      <p className="hint">{explained(known)}</p>
+      <p className="hint" title={known.git?.source === "git" ? `Since commit ${known.git.base.slice(0, 8)}` : undefined}>
+        {explained(known)}
+      </p>
       <Files agentId={agentId} files={files} layout={layout} version={known.version} />
       {totals.isMore && (
         <p className="hint">There are more files. The server lists only the first {counted(files.length, "file")}.</p>
@@ -113,7 +115,7 @@ function Content({ agentId, known, onClose, title }: Props & { readonly title: s
 /** Where the list comes from, and what it does not show. */
 function explained({ git, called, isFromGit }: KnownChanges): string {
   if (git?.source === "git" && isFromGit) {
-    const since = `since commit ${git.base.slice(0, 8)}, where HEAD was when turn ${git.turn} started`;
+    const since = `since turn ${git.turn} started`;
     if (git.files.length === 0) return `Nothing has changed ${since}.`;
     return `All changes in the repository ${since}. They include changes by others.`;
   }
