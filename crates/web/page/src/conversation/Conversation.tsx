@@ -31,7 +31,7 @@ import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
 import { useOutbox } from "./outbox.ts";
-import type { PromptRow, Row } from "./row.ts";
+import { openQuestionOf, type PromptRow, type Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
 import { SearchBar } from "./SearchBar.tsx";
 import { revealed, useMarks } from "./marks.ts";
@@ -125,7 +125,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         onOpen={onOpen}
       />
       {search.bar}
-      {live && isActive(agent.status) && <Pulse items={items} />}
+      {live && isActive(agent.status) && <Pulse items={items} isHidden={rows.some((row) => openQuestionOf(row))} />}
       {error && <Trouble error={error} onRetry={onRefetch} />}
       {refusal && <Trouble error={refusal} />}
       {rows.length === 0 && (

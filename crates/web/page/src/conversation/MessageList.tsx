@@ -271,7 +271,7 @@ function isTalking(row: Row | undefined): boolean {
 function Working({ asks }: { readonly asks: boolean }) {
   return (
     <p className="working" data-testid="working">
-      <span className="spinner" aria-hidden="true" /> {asks ? "Waiting for your answer…" : "Working…"}
+      {!asks && <span className="spinner" aria-hidden="true" />} {asks ? "Waiting for your answer…" : "Working…"}
     </p>
   );
 }
