@@ -150,11 +150,21 @@ impl AcpConversation {
         // It is sent once, and may be large.
         let prompt = std::mem::take(&mut self.prompt);
         if !self.sees_images && !prompt.images.is_empty() {
-            let text = "the agent accepts no images with a prompt; send the message without images";
-            return out.fail(ErrorClass::InvalidRequest, "images_unsupported", text.to_owned());
+            return self.images_refused(out);
         }
         self.stage = Stage::Prompted;
         self.rpc.request("session/prompt", AskPrompt::new(&self.session, &prompt), out);
+    }
+
+    /// The turn fails before the agent gets any of it. So an agent that was idle becomes idle again: its session may
+    /// live only in its process.
+    fn images_refused(&mut self, out: &mut Outbox) {
+        let text = "the agent accepts no images with a prompt; send the message without images";
+        out.fail(ErrorClass::InvalidRequest, "images_unsupported", text.to_owned());
+        if self.stage == Stage::Idle {
+            out.over = false;
+            self.become_idle(out);
+        }
     }
 
     fn asked(&mut self, id: &RawValue, method: &str, line: &Incoming<'_>, out: &mut Outbox) {

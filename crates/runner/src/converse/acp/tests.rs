@@ -345,3 +345,21 @@ fn an_agent_that_accepts_no_images_gets_no_part_of_the_prompt() {
         talk.expect_failure("images_unsupported");
     }
 }
+
+#[test]
+fn a_refused_image_does_not_end_a_session_that_lives_only_in_the_process() {
+    let mut talk = Talk::begin(opening(), &json!({ "protocolVersion": 1 }));
+    let new = talk.only();
+    talk.answer(&new, &json!({ "sessionId": "s" }));
+    let prompt = talk.expect_prompt();
+    talk.answer(&prompt, &json!({ "stopReason": "end_turn" }));
+    talk.out = Outbox::default();
+    talk.conversation.further_turn(with_image(), &mut talk.out);
+    assert!(talk.said().is_empty());
+    assert!(talk.out.idle && !talk.out.over);
+    let added = serde_json::to_value(&talk.out.added).unwrap();
+    assert_eq!(added[0]["code"], "images_unsupported", "{added}");
+    talk.out = Outbox::default();
+    talk.conversation.further_turn("And now?".to_owned().into(), &mut talk.out);
+    assert_eq!(talk.only()["method"], "session/prompt");
+}
