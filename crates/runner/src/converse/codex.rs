@@ -8,7 +8,7 @@ use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{Choosable, OptionKind};
 
 use super::conversation::{Choice, Conversation, NewRequest, Outbox};
-use super::prompt::{EncodedImage, Prompt};
+use super::prompt::FilePrompt;
 use super::raw_object::raw_objects;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
@@ -20,7 +20,7 @@ const FILE_CHANGE: &str = "item/fileChange/requestApproval";
 #[derive(Debug)]
 pub(super) struct CodexConversation {
     opening: Opening,
-    prompt: Prompt,
+    prompt: FilePrompt,
     rpc: Rpc,
     thread: String,
     turn: Option<String>,
@@ -61,19 +61,22 @@ struct StartTurn<'a> {
 }
 
 #[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "camelCase")]
 enum Input<'a> {
-    Image { url: String },
-    Text { text: &'a str },
+    /// Codex prints each message with its content, and the whole thread when a thread is resumed. So a message names
+    /// the file, and does not contain the image.
+    LocalImage {
+        path: &'a str,
+    },
+    Text {
+        text: &'a str,
+    },
 }
 
 impl<'a> Input<'a> {
-    fn of(prompt: &'a Prompt) -> Vec<Self> {
-        let Prompt { text, images } = prompt;
-        let image = |EncodedImage { media_type, data }: &EncodedImage| Self::Image {
-            url: format!("data:{media_type};base64,{data}"),
-        };
-        images.iter().map(image).chain([Self::Text { text }]).collect()
+    fn of(prompt: &'a FilePrompt) -> Vec<Self> {
+        let FilePrompt { text, files } = prompt;
+        files.iter().map(|path| Self::LocalImage { path }).chain([Self::Text { text }]).collect()
     }
 }
 
@@ -105,7 +108,7 @@ raw_objects! {
 }
 
 impl CodexConversation {
-    pub(super) fn new(opening: Opening, prompt: Prompt) -> Self {
+    pub(super) fn new(opening: Opening, prompt: FilePrompt) -> Self {
         Self {
             opening,
             prompt,
@@ -139,9 +142,7 @@ impl CodexConversation {
                     let text = format!("the agent's response to {method} contains no thread id");
                     return out.fail(ErrorClass::Protocol, "answer_invalid", text);
                 }
-                // It is sent once, and may be large.
-                let prompt = std::mem::take(&mut self.prompt);
-                let input = Input::of(&prompt);
+                let input = Input::of(&self.prompt);
                 self.rpc.request("turn/start", StartTurn { thread_id: &self.thread, input }, out);
             }
             "turn/start" => {
@@ -219,6 +220,14 @@ impl Conversation for CodexConversation {
                 }
             }
             Kind::Other => {}
+        }
+    }
+
+    fn line_too_long(&mut self, out: &mut Outbox) {
+        // Before the turn, the program only answers requests. Without the answer, no turn would begin.
+        if self.thread.is_empty() {
+            let text = "an answer of the agent is longer than limits.line_bytes, so the turn cannot begin";
+            out.fail(ErrorClass::Protocol, "answer_too_long", text.to_owned());
         }
     }
 

@@ -17,6 +17,11 @@ pub(super) trait Conversation {
     /// reads the same line and decides what it means.
     fn line(&mut self, line: &[u8], out: &mut Outbox);
 
+    /// The program has printed a line that is too long to be parsed. The parser reports it.
+    fn line_too_long(&mut self, out: &mut Outbox) {
+        let _ = out;
+    }
+
     /// Sends the outcome of a permission request to the program. `key` is the key of the request.
     fn answer(&mut self, key: &str, choice: &Choice, out: &mut Outbox);
 

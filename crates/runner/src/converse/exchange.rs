@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 
 use bytes::Bytes;
 use rustix::process::Signal;
@@ -20,35 +19,30 @@ use super::idle::{AfterTurn, IdleTime};
 use super::inbox::Inbox;
 use super::pending_requests::{PendingRequests, Settled};
 use super::printed::Printer;
-use super::program::{Deed, Output, Program};
+use super::program::{Deed, Output, Program, exit_code};
 use super::protocols::conversation_in;
 use crate::deadline::passed;
 use crate::run_folder::{ConverseLimits, ConverseMessage, Opening, Protocol, RunFolder};
 use crate::{FramerLimits, LineFramer};
 
-/// Added to the number of the signal that has ended a program, as shells do.
-const SIGNALLED: i32 = 128;
 /// The default capacity of a pipe, in bytes.
 const PIPE_BYTES: usize = 64 << 10;
-/// The exit code if it is not known how the program has ended.
-const UNKNOWN: u8 = 1;
 
 /// Runs the program and returns its exit code.
 pub(super) fn run(
-    (protocol, mut opening): (Protocol, Opening),
+    (protocol, opening): (Protocol, Opening),
     requests: PendingRequests<'_>,
     folder: &RunFolder,
     program: &[OsString],
 ) -> io::Result<u8> {
-    let mut limits = opening.limits;
+    let limits = opening.limits;
     let idle = IdleTime::new(folder.clone(), opening.turn, limits.rest_ms);
     // This opens the agent's folder. It must happen before the program starts, because the program could replace the
     // folder.
-    let prompt = idle.prompt(std::mem::take(&mut opening.prompt), &opening.images, &mut limits)?;
-    let mut conversation = conversation_in(protocol, opening, prompt);
+    let (mut conversation, image_bytes) = conversation_in(protocol, opening, folder)?;
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let mut exchange = Exchange::start(folder, limits, requests, idle, program)?;
+        let mut exchange = Exchange::start(folder, (limits, image_bytes), requests, idle, program)?;
         exchange.run(&mut *conversation).await
     })
 }
@@ -56,6 +50,8 @@ pub(super) fn run(
 /// The communication with one program.
 struct Exchange<'a> {
     limits: ConverseLimits,
+    /// The size of the images in this turn's message, which do not count towards `unread_bytes`.
+    image_bytes: usize,
     program: Program,
     framer: LineFramer,
     /// How many bytes the framer has received.
@@ -86,7 +82,7 @@ enum Happening {
 impl<'a> Exchange<'a> {
     fn start(
         folder: &RunFolder,
-        limits: ConverseLimits,
+        (limits, image_bytes): (ConverseLimits, usize),
         requests: PendingRequests<'a>,
         idle: IdleTime,
         program: &[OsString],
@@ -95,6 +91,7 @@ impl<'a> Exchange<'a> {
         let printer = Printer::new(File::from(io::stdout().as_fd().try_clone_to_owned()?));
         Ok(Self {
             limits,
+            image_bytes,
             program: Program::start(folder, program)?,
             // Nobody reads the beginning of a line that is too long.
             framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes: 0 }),
@@ -150,8 +147,7 @@ impl<'a> Exchange<'a> {
         self.close_input()?;
         self.drain(conversation)?;
         self.printer.finish()?;
-        let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
-        Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN))
+        Ok(exit_code(status))
     }
 
     async fn next(&mut self) -> io::Result<Happening> {
@@ -192,9 +188,11 @@ impl<'a> Exchange<'a> {
         self.fed += bytes.len() as u64;
         self.framer.feed(bytes.clone());
         while let Some(line) = self.framer.next_line() {
-            let Line::Whole(text) = &line.line else { continue };
             let mut out = Outbox::default();
-            conversation.line(text, &mut out);
+            match &line.line {
+                Line::Whole(text) => conversation.line(text, &mut out),
+                _ => conversation.line_too_long(&mut out),
+            }
             if out.is_empty() {
                 continue;
             }
@@ -268,7 +266,8 @@ impl<'a> Exchange<'a> {
                 self.printer.added(&line)?;
             }
         }
-        if self.limits.unread_bytes < self.program.tell(&to_program) {
+        let unread_bytes = self.limits.unread_bytes.saturating_add(self.image_bytes);
+        if unread_bytes < self.program.tell(&to_program) {
             let text =
                 "the agent does not read its input: more bytes than limits.unread_bytes allows are waiting"
                     .to_owned();
@@ -321,7 +320,8 @@ impl<'a> Exchange<'a> {
         let Some(further) = self.idle.take_further()? else { return Ok(()) };
         self.printer.added(&AddedLine::Further { turn: further.run })?;
         self.requests.begin_turn(further.run);
-        let prompt = self.idle.prompt(further.prompt, &further.images, &mut self.limits)?;
+        let prompt = self.idle.prompt(further)?;
+        self.image_bytes = prompt.image_bytes();
         self.tell(conversation, |conversation, out| conversation.further_turn(prompt, out))
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::prompt::Prompt;
-use crate::run_folder::{ConverseLimits, FurtherRun, ImageRef, RunFolder};
+use crate::run_folder::{FurtherRun, RunFolder};
 
 /// Whether the program is idle, and until when.
 #[derive(Debug)]
@@ -94,20 +94,12 @@ impl IdleTime {
         Ok(further)
     }
 
-    /// The prompt of a turn with its images, which can be read once. They do not count as input that the program does
-    /// not read, so they raise that limit.
+    /// The prompt of a further turn with its images, which can be read once.
     ///
     /// # Errors
     /// If an image cannot be read.
-    pub(super) fn prompt(
-        &self,
-        text: String,
-        images: &[ImageRef],
-        limits: &mut ConverseLimits,
-    ) -> io::Result<Prompt> {
-        let prompt = Prompt::read(&self.folder, text, images)?;
-        limits.unread_bytes = limits.unread_bytes.saturating_add(prompt.image_bytes());
-        Ok(prompt)
+    pub(super) fn prompt(&self, further: FurtherRun) -> io::Result<Prompt> {
+        Prompt::read(&self.folder, further.prompt, &further.images)
     }
 }
 

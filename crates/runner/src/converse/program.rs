@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitStatus, Stdio};
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -11,6 +12,11 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStdin, Command};
 
 use crate::run_folder::{RunFolder, THIS_PROGRAM};
+
+/// Added to the number of the signal that has ended a program, as shells do.
+const SIGNALLED: i32 = 128;
+/// The exit code if it is not known how the program has ended.
+const UNKNOWN: u8 = 1;
 
 /// The program, and the input that it has not taken yet.
 pub(super) struct Program {
@@ -39,6 +45,12 @@ pub(super) enum Output {
     /// The program has closed its output: nothing more can come.
     Closed,
     Nothing,
+}
+
+/// The exit code of this process for a program that ended like this.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN)
 }
 
 impl Program {

@@ -1,6 +1,6 @@
 //! The prompt of a turn, as conversations send it.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -35,6 +35,23 @@ impl Prompt {
     /// The size of its images in a message.
     pub(super) fn image_bytes(&self) -> usize {
         self.images.iter().map(|image| image.data.len()).sum()
+    }
+}
+
+/// The prompt of a turn whose program reads the images itself.
+#[derive(Debug, Default)]
+pub(super) struct FilePrompt {
+    pub(super) text: String,
+    /// The paths of the images.
+    pub(super) files: Vec<String>,
+}
+
+impl FilePrompt {
+    /// The images stay in the run folder, which is removed after the turn.
+    pub(super) fn new(folder: &RunFolder, text: String, images: &[ImageRef]) -> io::Result<Self> {
+        let not_text = || io::Error::new(ErrorKind::InvalidInput, "the path of an image is not valid UTF-8");
+        let path = |image| folder.image_path(image).into_os_string().into_string().map_err(|_| not_text());
+        Ok(Self { text, files: images.iter().map(path).collect::<io::Result<_>>()? })
     }
 }
 

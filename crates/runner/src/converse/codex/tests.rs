@@ -6,10 +6,10 @@ use super::*;
 use crate::run_folder::{ConverseLimits, Unanswered};
 
 fn conversation(session: Option<&str>) -> CodexConversation {
-    saying("Hi".to_owned().into(), session)
+    saying(FilePrompt { text: "Hi".to_owned(), files: Vec::new() }, session)
 }
 
-fn saying(prompt: Prompt, session: Option<&str>) -> CodexConversation {
+fn saying(prompt: FilePrompt, session: Option<&str>) -> CodexConversation {
     let opening = Opening {
         prompt: String::new(),
         images: Vec::new(),
@@ -146,11 +146,28 @@ fn no_request_of_the_program_is_left_without_an_answer() {
 }
 
 #[test]
-fn images_are_sent_as_data_urls_before_the_text() {
-    let mut conversation = saying(Prompt::with_image("What is this?", "image/png", "iVBO"), None);
+fn images_are_sent_as_paths_before_the_text_because_codex_repeats_every_message() {
+    let prompt = FilePrompt { text: "What is this?".to_owned(), files: vec!["/runs/1/image-1-0".to_owned()] };
+    let mut conversation = saying(prompt, None);
     conversation.open(&mut Outbox::default());
     to_line(&mut conversation, r#"{"id":1,"result":{}}"#);
     let start = to_line(&mut conversation, r#"{"id":2,"result":{"thread":{"id":"t"}}}"#).0;
-    let input = r#""input":[{"type":"image","url":"data:image/png;base64,iVBO"},{"type":"text","text":"What is this?"}]"#;
+    let input = r#""input":[{"type":"localImage","path":"/runs/1/image-1-0"},{"type":"text","text":"What is this?"}]"#;
     assert!(start[0].contains(input), "{start:?}");
+}
+
+#[test]
+fn an_answer_that_is_too_long_to_be_read_ends_the_turn_that_waits_for_it() {
+    let mut conversation = conversation(Some("old"));
+    conversation.open(&mut Outbox::default());
+    to_line(&mut conversation, r#"{"id":1,"result":{}}"#);
+    let mut out = Outbox::default();
+    conversation.line_too_long(&mut out);
+    assert!(out.over);
+    let [AddedLine::Error(failure)] = &out.added[..] else { panic!("{:?}", out.added) };
+    assert_eq!(failure.code.as_deref(), Some("answer_too_long"));
+
+    let mut out = Outbox::default();
+    running().line_too_long(&mut out);
+    assert!(out.is_empty(), "it is output of the turn");
 }
