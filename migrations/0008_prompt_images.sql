@@ -11,3 +11,8 @@ CREATE TABLE prompt_images (
     checksum INTEGER NOT NULL,
     UNIQUE (agent, turn, position)
 ) STRICT;
+
+-- The types and sizes of a turn's images: 'image/png 68,image/gif 9'. NULL if it has none. So a row of `prompt_images`
+-- that is lost is noticed, and lists need not read that table. The turn of a replay has no rows there: it shows the
+-- images of its original.
+ALTER TABLE turns ADD COLUMN images TEXT;

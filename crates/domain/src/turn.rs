@@ -11,7 +11,7 @@ pub struct Turn {
     /// itself. The process may be older, because it may have been idle since an earlier turn. Stored with the turn.
     pub run: TurnNumber,
     pub prompt: String,
-    /// The images of the prompt, in order. Empty for a replay, which shows those of its original.
+    /// The images of the prompt, in order. If the agent is a replay, the store has them only with the original.
     pub images: Vec<PromptImage>,
     pub state: TurnState,
     pub asked_at: Timestamp,

@@ -16,7 +16,8 @@ impl NewTurn {
         Self { turn, images }
     }
 
-    /// Its [`Turn::images`] are those of the files.
+    /// Its [`Turn::images`] are those of the files. If there are no files, it is the turn of a replay, which shows the
+    /// images of its original, or it has none.
     pub fn turn(&self) -> &Turn {
         &self.turn
     }
@@ -35,9 +36,9 @@ impl NewTurn {
     }
 }
 
-/// A turn without images.
+/// A turn without images of its own. If it is the turn of a replay, it may list those of its original.
 impl From<Turn> for NewTurn {
     fn from(turn: Turn) -> Self {
-        Self::new(turn, Vec::new())
+        Self { turn, images: Vec::new() }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use tokenrail_domain::{Agent, AgentError, ErrorClass, SessionId, Turn};
-use tokenrail_ports::TurnOrder;
+use tokenrail_ports::{StoreError, TurnOrder};
 
 use super::AgentTask;
 use crate::core::SaveError;
@@ -24,8 +24,8 @@ pub(super) fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
 }
 
 impl AgentTask {
-    /// Adds the images of the prompt to the order of a turn. Returns the error of the turn if the store does not have
-    /// them: an agent must not answer a prompt of which it sees only a part.
+    /// Adds the images of the prompt to the order of a turn. Returns the error of the turn if the store has
+    /// lost one, or it is damaged: an agent must not answer a prompt of which it sees only a part.
     pub(super) async fn add_images(
         &self,
         order: &mut TurnOrder,
@@ -33,15 +33,22 @@ impl AgentTask {
     ) -> Result<Result<(), AgentError>, SaveError> {
         for (position, _) in (0..).zip(&turn.images) {
             let agents = &self.core.outside.agents;
-            let image = self.patiently(|| agents.prompt_image(self.agent, turn.number, position)).await?;
-            let Some(image) = image else { return Ok(Err(image_missing())) };
-            order.images.push(image);
+            match self.patiently(|| agents.prompt_image(self.agent, turn.number, position)).await {
+                Ok(Some(image)) => order.images.push(image),
+                Ok(None) => return Ok(Err(image_missing())),
+                Err(SaveError::Refused(error @ StoreError::Corrupt(_))) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(agent = %self.agent, error, "cannot read an image of a prompt");
+                    return Ok(Err(image_missing()));
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(Ok(()))
     }
 }
 
 fn image_missing() -> AgentError {
-    let text = "the database has lost an image of the prompt; send the message again";
+    let text = "an image of the prompt is lost or damaged in the database; send the message again";
     AgentError::new(ErrorClass::Process, Some("image_missing"), text)
 }

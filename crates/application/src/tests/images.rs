@@ -1,6 +1,6 @@
 //! Images of prompts on their way to the agent.
 
-use tokenrail_domain::{EventBody, ImageType, TurnNumber};
+use tokenrail_domain::{AgentId, AgentStatus, EventBody, ImageType, TurnNumber};
 use tokenrail_ports::testing::samples::image;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
@@ -49,4 +49,25 @@ async fn a_message_that_waits_keeps_its_images() {
         file,
         "it is part of the history"
     );
+}
+
+/// The code of the error with which the newest turn ended.
+async fn error_of(h: &super::harness::Harness, id: AgentId) -> Option<String> {
+    h.watch(id).await;
+    let agent = h.service.get(id).await.unwrap();
+    assert_eq!(agent.status, AgentStatus::Failed);
+    agent.error.and_then(|error| error.code)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_images_are_lost_or_damaged_fails_with_an_error_that_says_so() {
+    for damaged in [false, true] {
+        let (h, id) = hanging("first").await;
+        let with_image = Prompt { text: "second".into(), images: vec![image(ImageType::Gif, "one")] };
+        h.service.send(id, with_image, None).await.unwrap();
+        if damaged { h.store.damage_images() } else { h.store.lose_images(id) }
+        h.service.cancel_turn(id, TurnNumber(1)).await.unwrap();
+        assert_eq!(error_of(&h, id).await.as_deref(), Some("image_missing"), "damaged: {damaged}");
+        assert_eq!(h.runner.orders().len(), 1, "the agent gets no part of the prompt");
+    }
 }

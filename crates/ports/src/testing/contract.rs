@@ -68,6 +68,7 @@ macro_rules! store_contract {
         }
         $crate::store_contract! { $fresh: images
             a_turn_keeps_its_images
+            the_turn_of_a_replay_lists_images_that_the_store_has_only_with_the_original
             the_images_of_a_purged_agent_are_gone
             an_imported_turn_has_its_images
         }

@@ -39,6 +39,8 @@ struct State {
     answer_lost: bool,
     /// How many more cancels fail before they do anything.
     cancels_refused: u32,
+    /// Images cannot be read.
+    images_damaged: bool,
     /// How many more appends succeed. `None` for no limit.
     appends_left: Option<u32>,
     /// The state of the xorshift generator behind the hesitations; never 0.
@@ -75,6 +77,7 @@ impl MemoryStore {
                 healthy: true,
                 answer_lost: false,
                 cancels_refused: 0,
+                images_damaged: false,
                 appends_left: None,
                 chance,
             }),
@@ -99,6 +102,15 @@ impl MemoryStore {
     /// Makes the next `times` cancels of agents fail, as if the store was busy.
     pub fn refuse_cancels(&self, times: u32) {
         self.lock().cancels_refused = times;
+    }
+
+    /// Makes reads of images fail, as if the database was damaged.
+    pub fn damage_images(&self) {
+        self.lock().images_damaged = true;
+    }
+    /// Removes an agent's images. Its turns still list them.
+    pub fn lose_images(&self, agent: AgentId) {
+        self.lock().shelves.entry(agent).and_modify(|shelf| shelf.images.clear());
     }
 
     fn answered<T>(&self, answer: StoreResult<T>) -> StoreResult<T> {

@@ -14,9 +14,9 @@ use crate::sqlite::database::folder::database_path;
 use crate::sqlite::database::schema::missing;
 use crate::sqlite::error::OpenError;
 use crate::sqlite::error::store_error;
-use crate::sqlite::statements::columns::{agent_id_of, sequence_of};
+use crate::sqlite::statements::columns::{agent_id_of, sequence_of, turn_of};
 use crate::sqlite::statements::journal::for_each_between;
-use crate::sqlite::statements::message_row;
+use crate::sqlite::statements::{message_row, prompt_images};
 
 /// The rules that are checked by SQL.
 const INVARIANTS: &str = include_str!("invariants.sql");
@@ -25,6 +25,11 @@ const AGENTS: &str = "
     SELECT agents.key, agents.id, heads.head
     FROM agents
     JOIN heads ON heads.agent = agents.key";
+
+const IMAGES: &str = "
+    SELECT agents.id, prompt_images.turn, prompt_images.position
+    FROM prompt_images
+    JOIN agents ON agents.key = prompt_images.agent";
 
 /// The result of an examination.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -45,8 +50,8 @@ pub struct Fault {
     pub detail: String,
 }
 
-/// Examines the database in `folder`: its pages, its rules, and every event. A running server is not disturbed.
-/// Blocks until everything has been read.
+/// Examines the database in `folder`: its pages, its rules, every event and every image. A running server is not
+/// disturbed. Blocks until everything has been read.
 ///
 /// # Errors
 /// [`OpenError`] as for a start, and [`OpenError::OlderSchema`], which a start would fix.
@@ -65,6 +70,7 @@ pub fn doctor(folder: &Path) -> Result<Diagnosis, OpenError> {
     if diagnosis.faults.is_empty() {
         diagnosis.examine_rules(&db).map_err(failed)?;
         diagnosis.examine_events(&db).map_err(failed)?;
+        diagnosis.examine_images(&db).map_err(failed)?;
     }
     Ok(diagnosis)
 }
@@ -103,6 +109,21 @@ impl Diagnosis {
             self.agents += 1;
             if let Err(error) = self.examine_journal(db, key, id, head) {
                 let rule = "every event is readable and matches its row".to_owned();
+                self.faults.push(Fault { rule, agent: Some(id.to_string()), detail: error.to_string() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads every image: its checksum must match.
+    fn examine_images(&mut self, db: &Connection) -> rusqlite::Result<()> {
+        let mut statement = db.prepare(IMAGES)?;
+        let images = statement
+            .query_map([], |row| Ok((agent_id_of(row, 0)?, turn_of(row, 1)?, row.get::<_, u32>(2)?)))?;
+        for image in images {
+            let (id, turn, position) = image?;
+            if let Err(error) = prompt_images::one(db, id, turn, position) {
+                let rule = "every image is readable".to_owned();
                 self.faults.push(Fault { rule, agent: Some(id.to_string()), detail: error.to_string() });
             }
         }

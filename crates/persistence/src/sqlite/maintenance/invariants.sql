@@ -40,6 +40,16 @@ LEFT JOIN turns ON turns.agent = prompt_images.agent AND turns.number = prompt_i
 WHERE turns.key IS NULL
 
 UNION ALL
+SELECT 'a turn has the images that it lists', agents.id, 'turn ' || turns.number
+FROM turns
+JOIN agents ON agents.key = turns.agent
+WHERE agents.replay_of IS NULL AND turns.images IS NOT (
+    SELECT group_concat(media_type || ' ' || octet_length(data), ',' ORDER BY position)
+    FROM prompt_images
+    WHERE agent = turns.agent AND turn = turns.number
+)
+
+UNION ALL
 SELECT 'no event follows the result of a turn', agents.id,
     'batch ' || journal.first_seq || ', turn ' || turns.number || ' ended at ' || turns.last_sequence
 FROM turns

@@ -13,7 +13,7 @@ use crate::sqlite::statements::columns::{status_of, turn_of};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
 use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
-use crate::sqlite::statements::turn_ends;
+use crate::sqlite::statements::{prompt_images, turn_ends};
 
 pub(crate) const PLACE: &str = "
     SELECT agents.key, agents.status, heads.head, heads.turn, heads.running
@@ -38,9 +38,9 @@ pub(super) const UNARCHIVE: &str = "UPDATE agents SET archived = 0 WHERE key = :
 const SET_SESSION: &str = "UPDATE agents SET session_id = :session WHERE key = :agent";
 
 const START_TURN: &str = "
-    INSERT INTO turns (agent, number, run, prompt, state, stop, asked_at, first_sequence, spool_offset,
+    INSERT INTO turns (agent, number, run, prompt, images, state, stop, asked_at, first_sequence, spool_offset,
         base_commit)
-    VALUES (:agent, :number, :run, :prompt, 'running', :stop, :asked_at, :first_sequence, :spool_offset,
+    VALUES (:agent, :number, :run, :prompt, :images, 'running', :stop, :asked_at, :first_sequence, :spool_offset,
         :base_commit)
     ON CONFLICT (agent, number) DO UPDATE
     SET state = 'running', first_sequence = excluded.first_sequence, spool_offset = excluded.spool_offset,
@@ -243,6 +243,7 @@ fn start(db: &Connection, agent: i64, append: &Append, turn: &Turn, first: &Even
         ":number": turn.number.0,
         ":run": turn.run.0,
         ":prompt": turn.prompt,
+        ":images": prompt_images::listed(&turn.images),
         ":stop": turn.stop.map(StopReason::as_str),
         ":asked_at": turn.asked_at.0,
         ":first_sequence": first.sequence.0 as i64,

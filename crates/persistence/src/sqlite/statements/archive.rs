@@ -32,10 +32,10 @@ const IMPORTED: &str = "
 const ADD_ENDED_TURN: &str = "
     INSERT INTO turns
         (agent, number, run, prompt, state, outcome, stop, asked_at, first_sequence, last_sequence, spool_offset,
-         base_commit, compacted)
+         images, base_commit, compacted)
     VALUES
         (:agent, :number, :run, :prompt, 'ended', :outcome, :stop, :asked_at, :first_sequence, :last_sequence,
-         :spool_offset, :base_commit, 1)";
+         :spool_offset, :images, :base_commit, 1)";
 
 const MOVE_HEAD: &str = "UPDATE heads SET head = :head WHERE agent = :agent";
 
@@ -121,6 +121,7 @@ impl WriteCommand for ImportTurnsCommand {
                 ":first_sequence": turn.first_sequence.map(|first| first.0 as i64),
                 ":last_sequence": turn.last_sequence.map(|last| last.0 as i64),
                 ":spool_offset": turn.spool_offset as i64,
+                ":images": prompt_images::listed(&turn.images),
                 ":base_commit": turn.base.as_ref().map(CommitId::as_str),
             });
             added.map_err(|error| undone(error, head))?;

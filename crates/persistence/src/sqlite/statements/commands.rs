@@ -32,8 +32,8 @@ const ADD_HEAD: &str = "
     VALUES (:agent, 0, :turn, 0, 0, :updated_at)";
 
 const ADD_TURN: &str = "
-    INSERT INTO turns (agent, number, run, prompt, state, asked_at, spool_offset)
-    VALUES (:agent, :number, :run, :prompt, 'queued', :asked_at, 0)";
+    INSERT INTO turns (agent, number, run, prompt, images, state, asked_at, spool_offset)
+    VALUES (:agent, :number, :run, :prompt, :images, 'queued', :asked_at, 0)";
 
 const QUEUE: &str = "
     SELECT agents.key,
@@ -294,6 +294,7 @@ fn add_turn(db: &Connection, agent: i64, turn: &Turn, number: TurnNumber) -> rus
         ":number": number.0,
         ":run": turn.run.0,
         ":prompt": turn.prompt,
+        ":images": prompt_images::listed(&turn.images),
         ":asked_at": turn.asked_at.0,
     })?;
     Ok(())

@@ -8,16 +8,6 @@ use crate::format::checksum::Checksum;
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::unknown_word;
 
-/// The images of a row of `turns`, as a text of the form that [`summaries`] reads. SQLite does not read the images for
-/// it, only their sizes.
-macro_rules! images_of_turn {
-    () => {
-        "(SELECT group_concat(media_type || ' ' || octet_length(data), ',' ORDER BY position)
-            FROM prompt_images WHERE agent = turns.agent AND turn = turns.number)"
-    };
-}
-pub(crate) use images_of_turn;
-
 const ADD: &str = "
     INSERT INTO prompt_images (agent, turn, position, media_type, data, checksum)
     VALUES (:agent, :turn, :position, :media_type, :data, :checksum)";
@@ -77,7 +67,14 @@ fn checksum_of(turn: TurnNumber, position: u32, media_type: &str, data: &[u8]) -
     numbers.bytes(media_type.as_bytes()).bytes(data)
 }
 
-/// Reads the column `images_of_turn`. NULL if the turn has none.
+/// The column `images` of `turns`.
+pub(crate) fn listed(images: &[PromptImage]) -> Option<String> {
+    let one = |PromptImage { media_type, bytes }: &PromptImage| format!("{} {bytes}", media_type.as_str());
+    let all: Vec<String> = images.iter().map(one).collect();
+    (!all.is_empty()).then(|| all.join(","))
+}
+
+/// The inverse of [`listed`].
 pub(crate) fn summaries(row: &Row<'_>, at: usize) -> rusqlite::Result<Vec<PromptImage>> {
     let Some(text) = row.get_ref(at)?.as_str_or_null()? else { return Ok(Vec::new()) };
     let summary = |part: &str| {

@@ -9,7 +9,7 @@ use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnLimit, T
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{agent_id_of, maybe, parsed, text_of, turn_of, unsigned};
 use crate::sqlite::statements::list_page::list_page;
-use crate::sqlite::statements::prompt_images::{self, images_of_turn};
+use crate::sqlite::statements::prompt_images;
 
 /// The columns that [`turn_row`] reads, in its order; then those that [`listed_row`] reads.
 macro_rules! columns {
@@ -19,9 +19,7 @@ macro_rules! columns {
             $prompt,
             ", turns.state, turns.outcome, turns.asked_at, turns.first_sequence, turns.last_sequence,
             CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop,
-            turns.base_commit, ",
-            images_of_turn!(),
-            ", agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
+            turns.base_commit, turns.images, agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
             FROM turns
             JOIN agents ON agents.key = turns.agent
             JOIN heads ON heads.agent = turns.agent

@@ -42,6 +42,29 @@ pub async fn a_turn_keeps_its_images<S: IJournal + IAgentRepository>(store: &S) 
     }
 }
 
+pub async fn the_turn_of_a_replay_lists_images_that_the_store_has_only_with_the_original<
+    S: IJournal + IAgentRepository,
+>(
+    store: &S,
+) {
+    let (agent, turn) = launch(1);
+    let id = agent.id;
+    let mut scribe = Scribe::new(&agent);
+    let images = vec![image(ImageType::Png, "one").summary()];
+    let turn = tokenrail_domain::Turn { images: images.clone(), ..turn };
+    store.create(agent, turn.into(), None).await.unwrap();
+    let open = store.open_turns(id).await.unwrap();
+    assert_eq!(open[0].images, images);
+    saved(store, scribe.start(&open[0])).await;
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let next = tokenrail_domain::Turn { images: images.clone(), ..queued_turn(id, TurnNumber(2), "next") };
+    saved(store, scribe.start(&next)).await;
+    let limit = TurnLimit { turns: 16, bytes: usize::MAX };
+    let turns = store.turns(id, TurnNumber(0), limit).await.unwrap();
+    assert_eq!(turns.iter().map(|turn| turn.images.clone()).collect::<Vec<_>>(), [images.clone(), images]);
+    assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
+}
+
 pub async fn the_images_of_a_purged_agent_are_gone<S: IAgentRepository>(store: &S) {
     let (agent, turn) = launch(1);
     let id = agent.id;

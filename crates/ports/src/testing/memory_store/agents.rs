@@ -109,7 +109,13 @@ impl IAgentRepository for MemoryStore {
         turn: TurnNumber,
         position: u32,
     ) -> StoreResult<Option<ImageFile>> {
-        self.act(|state| Ok(state.shelves.get(&agent).and_then(|it| it.image(turn, position)))).await
+        let of_agent = |state: &mut State| {
+            if state.images_damaged {
+                return Err(StoreError::Corrupt("told to fail".into()));
+            }
+            Ok(state.shelves.get(&agent).and_then(|it| it.image(turn, position)))
+        };
+        self.act(of_agent).await
     }
 
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {

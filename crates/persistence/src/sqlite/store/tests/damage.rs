@@ -225,6 +225,7 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
     edit(
         &folder,
         "DROP TABLE prompt_images;
+        ALTER TABLE turns DROP COLUMN images;
         ALTER TABLE turns DROP COLUMN base_commit;
         ALTER TABLE turns DROP COLUMN ended_at;
         ALTER TABLE turns DROP COLUMN stop_reason;
@@ -275,6 +276,13 @@ async fn each_broken_rule_is_found() {
             "INSERT INTO prompt_images (agent, turn, position, media_type, data, checksum)
             SELECT min(key), 70, 0, 'image/png', x'', 0 FROM agents",
             "every image belongs to a turn",
+        ),
+        ("UPDATE turns SET images = 'image/png 68'", "a turn has the images that it lists"),
+        (
+            "INSERT INTO prompt_images (agent, turn, position, media_type, data, checksum)
+            SELECT min(key), 1, 0, 'image/png', x'', 0 FROM agents;
+            UPDATE turns SET images = 'image/png 0'",
+            "every image is readable",
         ),
         ("UPDATE turns SET last_sequence = 3", "no event follows the result"),
         ("UPDATE agent_messages SET type = 'error' WHERE type = 'response'", "a finished turn has one"),
