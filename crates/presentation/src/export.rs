@@ -1,10 +1,12 @@
 //! Writes an agent as one file while it is read. Each turn and each event has a line of its own.
 
+use std::collections::VecDeque;
+
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use serde::Serialize;
 use tokenrail_application::{AgentService, Refusal};
-use tokenrail_domain::{Agent, ImageFile, Sequence, Turn, TurnNumber};
+use tokenrail_domain::{Agent, Copied, ImageFile, Sequence, Turn, TurnNumber};
 
 use crate::vocabularies::native::dto::archive::{ArchivedAgent, ArchivedEvent, ArchivedTurn, VERSION};
 
@@ -18,6 +20,8 @@ pub(crate) struct Export {
     service: AgentService,
     agent: Agent,
     next: Section,
+    /// Turns that were read, but not written.
+    turns: VecDeque<Turn>,
     /// Whether a turn was written.
     has_turns: bool,
 }
@@ -34,7 +38,7 @@ enum Section {
 impl Export {
     /// The file of an agent up to its head, which must be the end of a turn.
     pub(crate) fn new(service: AgentService, agent: Agent) -> Self {
-        Self { service, agent, next: Section::Agent, has_turns: false }
+        Self { service, agent, next: Section::Agent, turns: VecDeque::new(), has_turns: false }
     }
 
     /// The bytes of the file, generated as the client reads them.
@@ -59,20 +63,22 @@ impl Export {
     }
 
     async fn turns(&mut self, after: TurnNumber) -> Result<String, Refusal> {
-        let turns = self.service.turns(self.agent.id, after, TURNS).await?;
-        if turns.is_empty() {
+        if self.turns.is_empty() {
+            self.turns = self.service.turns(self.agent.id, after, TURNS).await?.into();
+        }
+        if self.turns.is_empty() {
             self.next = Section::Events(Sequence::START);
             return Ok("\n],\n\"events\":[".to_owned());
         }
         let mut lines = String::new();
-        for turn in &turns {
+        while let Some(turn) = self.turns.pop_front() {
             self.next = Section::Turns(turn.number);
             // Turns that ended after the export began are not in the file.
             if turn.last_sequence.is_none_or(|last| self.agent.head < last) {
                 continue;
             }
-            let images = self.images(turn).await?;
-            if let Some(turn) = ArchivedTurn::of(turn, &images) {
+            let images = self.images(&turn).await?;
+            if let Some(turn) = ArchivedTurn::of(&turn, &images) {
                 lines = separated(lines, !self.has_turns, &json(&turn));
                 self.has_turns = true;
             }
@@ -84,10 +90,16 @@ impl Export {
         Ok(if lines.is_empty() { "\n".to_owned() } else { lines })
     }
 
+    /// The images of a turn. A replay has none if its original was purged.
     async fn images(&self, turn: &Turn) -> Result<Vec<ImageFile>, Refusal> {
+        let is_replay = matches!(self.agent.copy, Some(Copied::Replay(_)));
         let mut images = Vec::new();
         for (position, _) in (0..).zip(&turn.images) {
-            images.push(self.service.prompt_image(self.agent.id, turn.number, position).await?);
+            match self.service.prompt_image(self.agent.id, turn.number, position).await {
+                Ok(image) => images.push(image),
+                Err(Refusal::ImageUnknown) if is_replay => return Ok(Vec::new()),
+                Err(refusal) => return Err(refusal),
+            }
         }
         Ok(images)
     }

@@ -164,14 +164,16 @@ impl Player<'_> {
         let original = self.task.patiently(|| agents.turn_at(of, first)).await?;
         let number = original.as_ref().map_or(TurnNumber::FIRST, |turn| turn.number);
         let _ = self.recorder.begin_own_turn(number, 0, now);
-        let (run, prompt) =
-            original.map_or((number, String::new()), |original| (original.run, original.prompt));
+        let (run, prompt, images) = match original {
+            Some(Turn { run, prompt, images, .. }) => (run, prompt, images),
+            None => (number, String::new(), Vec::new()),
+        };
         Ok(Turn {
             agent: self.task.agent,
             number,
             run,
             prompt,
-            images: Vec::new(),
+            images,
             state: TurnState::Running,
             asked_at: now,
             first_sequence: Some(first),

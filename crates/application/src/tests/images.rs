@@ -65,9 +65,41 @@ async fn a_turn_whose_images_are_lost_or_damaged_fails_with_an_error_that_says_s
         let (h, id) = hanging("first").await;
         let with_image = Prompt { text: "second".into(), images: vec![image(ImageType::Gif, "one")] };
         h.service.send(id, with_image, None).await.unwrap();
-        if damaged { h.store.damage_images() } else { h.store.lose_images(id) }
+        if damaged {
+            h.store.damage_images();
+        } else {
+            h.store.lose_images(id);
+        }
         h.service.cancel_turn(id, TurnNumber(1)).await.unwrap();
         assert_eq!(error_of(&h, id).await.as_deref(), Some("image_missing"), "damaged: {damaged}");
         assert_eq!(h.runner.orders().len(), 1, "the agent gets no part of the prompt");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn replays_show_the_images_of_the_first_original_as_far_as_they_go() {
+    let h = harness(ScriptedRunner::new([script(), script()]));
+    let (one, two) = (image(ImageType::Png, "one"), image(ImageType::Jpeg, "two"));
+    let launch = Launch { prompt: "look".into(), images: vec![one.clone()], ..Launch::default() };
+    let id = h.service.launch(launch).await.unwrap().agent.id;
+    h.watch(id).await;
+    let replay = h.service.replay(id, 0.0).await.unwrap().id;
+    h.watch(replay).await;
+    h.service.send(id, Prompt { text: "this".into(), images: vec![two.clone()] }, None).await.unwrap();
+    h.watch(id).await;
+    let again = h.service.replay(replay, 0.0).await.unwrap().id;
+    h.watch(again).await;
+    for replay in [replay, again] {
+        assert_eq!(h.service.prompt_image(replay, TurnNumber(1), 0).await.unwrap(), one);
+        let turns = h.service.turns(replay, TurnNumber(0), 9).await.unwrap();
+        assert_eq!(turns.iter().map(|turn| turn.images.clone()).collect::<Vec<_>>(), [[one.summary()]]);
+        let later = h.service.prompt_image(replay, TurnNumber(2), 0).await;
+        assert!(matches!(later, Err(Refusal::ImageUnknown)), "it is not part of the replay: {later:?}");
+    }
+    let both = h.service.replay(id, 0.0).await.unwrap().id;
+    h.watch(both).await;
+    assert_eq!(h.service.prompt_image(both, TurnNumber(2), 0).await.unwrap(), two);
+    h.service.delete(id, true).await.unwrap();
+    let gone = h.service.prompt_image(again, TurnNumber(1), 0).await;
+    assert!(matches!(gone, Err(Refusal::ImageUnknown)), "{gone:?}");
 }

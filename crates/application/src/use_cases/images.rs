@@ -1,6 +1,6 @@
 //! The images of prompts.
 
-use tokenrail_domain::{AgentId, Copied, ImageFile, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, Copied, ImageFile, Replay, TurnNumber};
 
 use crate::error::Refusal;
 use crate::service::AgentService;
@@ -16,12 +16,37 @@ impl AgentService {
         turn: TurnNumber,
         position: u32,
     ) -> Result<ImageFile, Refusal> {
-        let of = match self.get(id).await?.copy {
-            Some(Copied::Replay(replay)) => replay.of,
+        let agent = self.get(id).await?;
+        let of = match agent.copy {
+            Some(Copied::Replay(replay)) => self.original(id, replay, (turn, position)).await?,
             Some(Copied::File) | None => id,
         };
         let image = self.core.outside.agents.prompt_image(of, turn, position).await?;
         image.ok_or(Refusal::ImageUnknown)
+    }
+
+    /// The agent of which this one is a replay, directly or through other replays. A replay shows an image only if it
+    /// has reached that turn.
+    async fn original(
+        &self,
+        id: AgentId,
+        mut replay: Replay,
+        (turn, position): (TurnNumber, u32),
+    ) -> Result<AgentId, Refusal> {
+        let shown = self.turn(id, turn).await?.map_or(0, |turn| turn.images.len());
+        if shown <= position as usize {
+            return Err(Refusal::ImageUnknown);
+        }
+        loop {
+            // Replays are newer than their originals, so this ends.
+            match self.get(replay.of).await {
+                Ok(Agent { copy: Some(Copied::Replay(next)), .. }) => replay = next,
+                Ok(Agent { id, .. }) => return Ok(id),
+                // It was purged.
+                Err(Refusal::NotFound(_)) => return Err(Refusal::ImageUnknown),
+                Err(refusal) => return Err(refusal),
+            }
+        }
     }
 
     /// Refuses images for agents of a type that cannot see them.

@@ -47,7 +47,8 @@ impl AgentService {
         let new = AgentId::new(now, self.core.outside.random.bytes());
         let replay = Replay { of: id, until: original.head, speed };
         let agent = replayed(new, original, replay, &first, now);
-        let turn = Turn { number: first.number, run: first.run, ..Turn::queued(new, first.prompt, now) };
+        let Turn { number, run, prompt, images, .. } = first;
+        let turn = Turn { number, run, images, ..Turn::queued(new, prompt, now) };
         match self.core.outside.agents.create(agent.clone(), turn.into(), None).await? {
             Created::New => {}
             // None of these can happen without a key and a conversation.

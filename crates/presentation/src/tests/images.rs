@@ -196,3 +196,27 @@ async fn the_images_of_a_purged_agent_are_gone() {
     let image = harness.get(&format!("/api/agents/{id}/turns/1/images/0")).await;
     assert_eq!(image.problem(), "not_found");
 }
+
+#[actix_web::test]
+async fn a_replay_is_exported_with_the_images_of_its_original() {
+    let harness = Harness::new();
+    let id = launched(&harness, &[sent(&gif("one"))]).await;
+    let mut replay = id.clone();
+    for _ in 0..2 {
+        let made = harness.post(&format!("/api/agents/{replay}/replay"), r#"{"speed":0}"#).await.json();
+        replay = made["id"].as_str().unwrap().to_owned();
+        harness.ended(&replay).await;
+    }
+    let turns = harness.get(&format!("/api/agents/{replay}/turns")).await.json();
+    assert_eq!(turns[0]["images"], json!([{ "mediaType": "image/gif", "bytes": 9 }]));
+    let copy = async || {
+        let export = harness.get(&format!("/api/agents/{replay}/export")).await;
+        let imported = harness.post("/api/agents/import", &export.text).await;
+        assert_eq!(imported.status, 201, "{imported:?}");
+        let copy = imported.json()["id"].as_str().unwrap().to_owned();
+        harness.get(&format!("/api/agents/{copy}/turns/1/images/0")).await
+    };
+    assert_eq!(copy().await.text.as_bytes(), &gif("one").data()[..]);
+    harness.call(TestRequest::delete().uri(&format!("/api/agents/{id}?purge=true"))).await;
+    assert_eq!(copy().await.problem(), "not_found", "the image is gone, and the export still works");
+}
