@@ -73,9 +73,29 @@ impl ImageFile {
         &self.data
     }
 
+    /// The same image. Its data keeps `held` until nobody uses the data any more: for example a place in a limit for
+    /// memory.
+    #[must_use]
+    pub fn holding<T: Send + 'static>(self, held: T) -> Self {
+        let Self { media_type, data } = self;
+        Self { media_type, data: Bytes::from_owner(Holding { data, _held: held }) }
+    }
+
     /// What the journal has of it.
     pub fn summary(&self) -> PromptImage {
         PromptImage { media_type: self.media_type, bytes: self.data.len() as u64 }
+    }
+}
+
+/// The data of an image, and what it keeps.
+struct Holding<T> {
+    data: Bytes,
+    _held: T,
+}
+
+impl<T> AsRef<[u8]> for Holding<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
     }
 }
 
@@ -88,6 +108,8 @@ impl fmt::Debug for ImageFile {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -119,6 +141,19 @@ mod tests {
         for file in others {
             assert_eq!(ImageFile::new(Bytes::copy_from_slice(file)), None, "{file:?}");
         }
+    }
+
+    #[test]
+    fn an_image_holds_something_until_its_data_is_used_no_more() {
+        let held = Arc::new(());
+        let image = ImageFile::new(Bytes::from_static(b"GIF89a;")).unwrap();
+        let holding = image.clone().holding(Arc::clone(&held));
+        assert_eq!(holding, image);
+        let data = holding.data().clone();
+        drop(holding);
+        assert_eq!(Arc::strong_count(&held), 2);
+        drop(data);
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 
     #[test]

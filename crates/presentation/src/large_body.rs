@@ -10,13 +10,14 @@ use crate::api::{Api, LargeRequestPermit};
 use crate::error::{Code, Problem};
 use crate::query;
 
-/// A body, and the room that it takes until it is parsed.
+/// A body, and the room that it takes.
 pub(crate) struct LargeBody {
     pub(crate) bytes: Bytes,
-    _room: Option<LargeRequestPermit>,
+    pub(crate) room: Option<LargeRequestPermit>,
 }
 
-/// Receives a body of at most `most` bytes.
+/// Receives a body of at most `most` bytes, and of no more than all bodies together may have: there would never be room
+/// for it.
 pub(crate) async fn receive(
     api: &Api,
     request: &HttpRequest,
@@ -24,6 +25,7 @@ pub(crate) async fn receive(
     most: usize,
 ) -> Result<LargeBody, Problem> {
     let config = api.config();
+    let most = most.min(config.chats_bytes.max(config.request_bytes));
     let Some(declared) = query::content_length(request) else {
         let read = receive_undeclared(api, payload, most);
         return timeout(config.body_timeout, read).await.map_err(|_| query::late())?;
@@ -35,7 +37,7 @@ pub(crate) async fn receive(
     let parts = length.div_ceil(config.request_bytes.max(1)).max(1);
     let time = config.body_timeout.saturating_mul(u32::try_from(parts).unwrap_or(u32::MAX));
     let bytes = query::read_within(request, payload, most, time).await?;
-    Ok(LargeBody { bytes, _room: room })
+    Ok(LargeBody { bytes, room })
 }
 
 /// Receives a body whose length is not known before. It takes room only when it turns out to be large.
@@ -51,7 +53,7 @@ async fn receive_undeclared(api: &Api, mut payload: web::Payload, most: usize) -
             room = Some(api.large_request_permit(most)?);
         }
     }
-    Ok(LargeBody { bytes: bytes.freeze(), _room: room })
+    Ok(LargeBody { bytes: bytes.freeze(), room })
 }
 
 /// Parses a body with `parse`. Returns `None` if the server is shutting down. A large body is parsed on a blocking

@@ -128,25 +128,26 @@ pub(crate) fn is_events_path(path: &str) -> bool {
     agent.is_some_and(|agent| agent.parse::<AgentId>().is_ok())
 }
 
-/// The `Idempotency-Key` of a command, with the body that it belongs to. `None` without a key.
-pub(crate) fn idempotency(
-    headers: &HeaderMap,
-    body: &[u8],
-    images: &[ImageFile],
-) -> Result<Option<CommandKey>, Problem> {
+/// The `Idempotency-Key` of a command without images, with the body that it belongs to. `None` without a key.
+pub(crate) fn idempotency(headers: &HeaderMap, body: &[u8]) -> Result<Option<CommandKey>, Problem> {
+    let key = idempotency_key(headers)?;
+    Ok(key.map(|key| CommandKey { key, body: fingerprint(body, &[]) }))
+}
+
+/// The `Idempotency-Key` of a command.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let mut keys = headers.get_all("idempotency-key");
     let Some(key) = keys.next() else { return Ok(None) };
     let legal = !key.is_empty() && key.len() <= 255 && key.as_bytes().iter().all(u8::is_ascii_graphic);
     match key.to_str() {
-        Ok(key) if legal && keys.next().is_none() => {
-            Ok(Some(CommandKey { key: key.to_owned(), body: fingerprint(body, images) }))
-        }
+        Ok(key) if legal && keys.next().is_none() => Ok(Some(key.to_owned())),
         _ => Err(Problem::parameter("Idempotency-Key", "must be 1 to 255 visible ASCII characters")),
     }
 }
 
-/// What the store remembers of a body: all of it, or its hash if it has images, which are not stored twice.
-fn fingerprint(body: &[u8], images: &[ImageFile]) -> String {
+/// What the store remembers of a body: all of it, or its hash if it has images, which are not stored twice. The hash of
+/// a large body takes long, so it is not computed on a thread that serves streams.
+pub(crate) fn fingerprint(body: &[u8], images: &[ImageFile]) -> String {
     if images.is_empty() {
         return String::from_utf8_lossy(body).into_owned();
     }

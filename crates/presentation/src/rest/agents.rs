@@ -31,9 +31,8 @@ pub(crate) async fn launch(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let (body, mut launch) = prompt::receive(&api, &request, payload, dto::requests::launch).await?;
-    launch.idempotency = query::idempotency(request.headers(), &body, &launch.images)?;
-    drop(body);
+    let (mut launch, key) = prompt::receive(&api, &request, payload, dto::requests::launch).await?;
+    launch.idempotency = key;
     let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)));

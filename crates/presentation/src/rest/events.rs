@@ -94,9 +94,7 @@ pub(crate) async fn send(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;
-    let (body, prompt) = prompt::receive(&api, &request, payload, dto::requests::send).await?;
-    let key = query::idempotency(request.headers(), &body, &prompt.images)?;
-    drop(body);
+    let (prompt, key) = prompt::receive(&api, &request, payload, dto::requests::send).await?;
     let accepted = api.service().send(id, prompt, key).await?;
     Ok(HttpResponse::Accepted().json(AcceptedDto::from(accepted)))
 }

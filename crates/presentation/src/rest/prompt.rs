@@ -1,25 +1,55 @@
 //! Receives requests with a prompt, which may have images.
 
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, web};
-use bytes::Bytes;
+use tokenrail_application::{CommandKey, Launch, Prompt};
+use tokenrail_domain::ImageFile;
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::large_body::{self, closing, parsed};
+use crate::large_body::{self, LargeBody, closing, parsed};
 use crate::query;
 use crate::vocabularies::native::dto::requests::PromptLimits;
 
-/// Receives a body, and reads it with `read`. Returns both.
-pub(super) async fn receive<T: Send + 'static>(
+/// A request that may have images.
+pub(super) trait WithImages: Send + 'static {
+    fn images(&mut self) -> &mut Vec<ImageFile>;
+}
+
+impl WithImages for Launch {
+    fn images(&mut self) -> &mut Vec<ImageFile> {
+        &mut self.images
+    }
+}
+
+impl WithImages for Prompt {
+    fn images(&mut self) -> &mut Vec<ImageFile> {
+        &mut self.images
+    }
+}
+
+/// Receives a body and reads it with `read`. Returns it with its idempotency key. The images keep the room of the body
+/// until they are saved, whether or not the client still waits for that.
+pub(super) async fn receive<T: WithImages>(
     api: &Api,
     request: &HttpRequest,
     payload: web::Payload,
     read: fn(&[u8], PromptLimits) -> Result<T, Problem>,
-) -> Result<(Bytes, T), Problem> {
+) -> Result<(T, Option<CommandKey>), Problem> {
     query::json_only(request)?;
     let limits = PromptLimits::from(api.config());
-    let body = large_body::receive(api, request, payload, limits.body_bytes()).await?;
-    let bytes = body.bytes.clone();
-    let prompt = parsed(api, body.bytes.clone(), move |bytes| read(bytes, limits)).await;
-    Ok((bytes, prompt.ok_or_else(closing)??))
+    let LargeBody { bytes, room } = large_body::receive(api, request, payload, limits.body_bytes()).await?;
+    let key = query::idempotency_key(request.headers());
+    let read_whole = move |bytes: &[u8]| {
+        let mut prompt = read(bytes, limits)?;
+        let images = prompt.images();
+        let key = key?.map(|key| CommandKey { key, body: query::fingerprint(bytes, images) });
+        if let Some(room) = room.map(Arc::new) {
+            let keep_room = |image: ImageFile| image.holding(Arc::clone(&room));
+            *images = std::mem::take(images).into_iter().map(keep_room).collect();
+        }
+        Ok((prompt, key))
+    };
+    parsed(api, bytes, read_whole).await.ok_or_else(closing)?
 }

@@ -220,3 +220,29 @@ async fn a_replay_is_exported_with_the_images_of_its_original() {
     harness.call(TestRequest::delete().uri(&format!("/api/agents/{id}?purge=true"))).await;
     assert_eq!(copy().await.problem(), "not_found", "the image is gone, and the export still works");
 }
+
+#[actix_web::test]
+async fn a_message_that_has_room_only_alone_is_accepted_again_and_a_larger_one_is_too_large() {
+    let harness = Harness::with(|config, _| {
+        (config.prompt_images, config.image_bytes) = (2, 9000);
+        (config.request_bytes, config.chats_bytes) = (1000, 16 << 10);
+    });
+    let large = gif(&"x".repeat(8000));
+    for _ in 0..3 {
+        launched(&harness, &[sent(&large)]).await;
+    }
+    let refused = launch(&harness, &[sent(&large), sent(&large)]).await;
+    assert_eq!(refused.problem(), "payload_too_large", "it would never have room");
+}
+
+#[actix_web::test]
+async fn an_image_that_is_not_saved_yet_keeps_the_room_of_its_message() {
+    let harness = Harness::with(|config, _| config.chats_bytes = 16 << 10);
+    let all = || harness.api.large_request_permit(16 << 10);
+    let held = gif("one").holding(all().unwrap());
+    let data = held.data().clone();
+    drop(held);
+    assert!(all().is_err());
+    drop(data);
+    assert!(all().is_ok());
+}

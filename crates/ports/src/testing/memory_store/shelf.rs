@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bytes::Bytes;
 use tokenrail_domain::{
     Agent, AgentStatus, Event, EventBody, ImageFile, ListedTurn, Sequence, SessionId, StopReason, Timestamp,
     Turn, TurnNumber, TurnState, cut,
@@ -35,6 +36,9 @@ impl Shelf {
 
     pub(super) fn add(&mut self, turn: NewTurn) {
         let (turn, images) = turn.into_parts();
+        // A database has a copy too.
+        let copy = |image: &ImageFile| ImageFile::new(Bytes::copy_from_slice(image.data()));
+        let images = images.iter().filter_map(copy).collect();
         self.images.insert(turn.number, images);
         self.turns.insert(turn.number, turn);
     }

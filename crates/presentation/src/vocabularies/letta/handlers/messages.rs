@@ -100,7 +100,7 @@ async fn send(
     if let Some(approval) = approval {
         return approved(api, agent, &approval).await;
     }
-    let key = match query::idempotency(request.headers(), prompt.as_bytes(), &[])? {
+    let key = match query::idempotency(request.headers(), prompt.as_bytes())? {
         None => otid.map(|otid| CommandKey { key: format!("otid:{otid}"), body: prompt.clone() }),
         key => key,
     };
