@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokenrail_application::AgentService;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
@@ -179,6 +180,24 @@ impl Api {
             )
         };
         Ok(LargeRequestPermit(permit.map_err(full)?))
+    }
+
+    /// Waits for room for `bytes` of a large response, but not longer than for a body. It is the same room, so slow
+    /// readers leave enough memory for requests.
+    ///
+    /// # Errors
+    /// [`Problem`] if there is not enough room in time.
+    pub(crate) async fn large_response_permit(&self, bytes: usize) -> Result<LargeRequestPermit, Problem> {
+        let config = &self.0.config;
+        let kib = bytes.min(config.chats_bytes).div_ceil(KIB).min(config.chats_bytes / KIB);
+        let permit = Arc::clone(&self.0.chats).acquire_many_owned(u32::try_from(kib).unwrap_or(u32::MAX));
+        match timeout(config.body_timeout, permit).await {
+            Ok(Ok(permit)) => Ok(LargeRequestPermit(permit)),
+            _ => Err(Problem::new(
+                Code::CapacityExhausted,
+                "too many images are being read; try again later, or raise limits.chats_bytes",
+            )),
+        }
     }
 
     /// Takes a place for the reader of an imported file.

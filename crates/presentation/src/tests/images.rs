@@ -68,7 +68,7 @@ async fn images_come_back_with_the_message_and_the_turn() {
         assert_eq!(answer.header("content-type"), image.media_type().as_str());
         assert_eq!(answer.header("x-content-type-options"), "nosniff");
         assert_eq!(answer.header("content-disposition"), "inline");
-        assert_eq!(answer.header("cache-control"), "private, max-age=31536000, immutable");
+        assert_eq!(answer.header("cache-control"), "private, no-cache", "not shown to the next user");
     }
     for place in ["1/images/2", "2/images/1", "3/images/0", "0/images/0", "1/images/x", "x/images/0"] {
         let answer = harness.get(&format!("/api/agents/{id}/turns/{place}")).await;
@@ -245,4 +245,19 @@ async fn an_image_that_is_not_saved_yet_keeps_the_room_of_its_message() {
     assert!(all().is_err());
     drop(data);
     assert!(all().is_ok());
+}
+
+#[actix_web::test]
+async fn a_client_that_has_an_image_does_not_get_it_again() {
+    let harness = Harness::new();
+    let id = launched(&harness, &[sent(&gif("one")), sent(&gif("two"))]).await;
+    let image = |position: u8| TestRequest::get().uri(&format!("/api/agents/{id}/turns/1/images/{position}"));
+    let tag = harness.call(image(0)).await.header("etag").to_owned();
+    for known in [&*tag, &format!("W/{tag}"), &format!("\"x\", {tag}"), "*"] {
+        let answer = harness.call(image(0).insert_header(("if-none-match", known))).await;
+        assert_eq!((answer.status.as_u16(), &*answer.text), (304, ""), "{known}");
+        assert_eq!((answer.header("etag"), answer.header("cache-control")), (&*tag, "private, no-cache"));
+    }
+    let other = harness.call(image(1).insert_header(("if-none-match", &*tag))).await;
+    assert_eq!(other.status, 200);
 }
