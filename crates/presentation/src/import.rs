@@ -20,6 +20,7 @@ use self::pieces::{Malformed, Piece, read_pieces};
 use crate::api::Api;
 use crate::config::PresentationConfig;
 use crate::error::{Code, FieldProblem, Problem};
+use crate::vocabularies::native::dto::requests::ImageLimits;
 
 /// Maximum number of chunks of the body that wait for the reader.
 const BODY_WAITS: usize = 4;
@@ -35,13 +36,13 @@ pub(crate) async fn import(api: &Api, payload: web::Payload) -> Result<Agent, Pr
     let (body, waiting) = mpsc::channel(BODY_WAITS);
     let (pieces, mut coming) = mpsc::channel(PIECES_WAIT);
     let (read, reading) = oneshot::channel();
-    let most = config.import_event_bytes;
+    let (most, limits) = (config.import_event_bytes, ImageLimits::from(config));
     // The reader waits for the client, so it must not occupy one of the few blocking threads that all requests share.
     let reader = thread::Builder::new().name("import".to_owned()).spawn(move || {
         let _place = place;
         let body = Body { waiting, chunk: Bytes::new() };
         // The receiver may be gone.
-        let _gone = read.send(read_pieces(body, most, |piece| pieces.blocking_send(piece).is_ok()));
+        let _gone = read.send(read_pieces(body, most, limits, |piece| pieces.blocking_send(piece).is_ok()));
     });
     reader.map_err(|_| Problem::new(Code::CapacityExhausted, "cannot start a thread to read the file"))?;
     let (fed, taken) = tokio::join!(feed(payload, body, config), take_in(api.service(), &mut coming));

@@ -11,6 +11,7 @@ use tokenrail_application::{Imported, NewTurn};
 use tokenrail_domain::Event;
 
 use crate::vocabularies::native::dto::archive::{ArchivedEvent, ArchivedTurn, ReadAgent, VERSION};
+use crate::vocabularies::native::dto::requests::ImageLimits;
 
 /// The fields of a file, in order.
 const FIELDS: [&str; 4] = ["tokenrail", "agent", "turns", "events"];
@@ -35,14 +36,16 @@ pub(super) struct Malformed {
     pub(super) detail: String,
 }
 
-/// Reads a file and passes its pieces to `take`, which returns false to stop. One item may have `most` bytes.
+/// Reads a file and passes its pieces to `take`, which returns false to stop. One item may have `most` bytes, and a
+/// prompt images within `limits`.
 pub(super) fn read_pieces(
     body: impl Read,
     most: usize,
+    limits: ImageLimits,
     take: impl FnMut(Piece) -> bool,
 ) -> Result<(), Malformed> {
     let budget = Budget { left: Cell::new(most), most };
-    let sink = Sink { take: RefCell::new(take), place: RefCell::new(String::new()), budget: &budget };
+    let sink = Sink { take: RefCell::new(take), place: RefCell::new(String::new()), budget: &budget, limits };
     let mut deserializer =
         serde_json::Deserializer::from_reader(BufReader::new(Counted { body, budget: &budget }));
     let read = deserializer.deserialize_map(File(&sink)).and_then(|()| {
@@ -92,6 +95,7 @@ struct Sink<'a, F> {
     /// The reader's position, as a JSON pointer.
     place: RefCell<String>,
     budget: &'a Budget,
+    limits: ImageLimits,
 }
 
 impl<F: FnMut(Piece) -> bool> Sink<'_, F> {
@@ -172,7 +176,7 @@ fn version<E: serde::de::Error>(version: u64) -> Result<(), E> {
 struct List<'a, 'b, F, R, T> {
     sink: &'a Sink<'b, F>,
     name: &'static str,
-    read: fn(R) -> Result<T, String>,
+    read: fn(R, ImageLimits) -> Result<T, String>,
     piece: fn(Vec<T>) -> Piece,
 }
 
@@ -198,7 +202,7 @@ impl<'de, F: FnMut(Piece) -> bool, R: Deserialize<'de>, T> Visitor<'de> for List
             sink.place.replace(format!("/{name}/{index}"));
             sink.budget.begin();
             let Some(item) = items.next_element::<R>()? else { break };
-            full.push(read(item).map_err(A::Error::custom)?);
+            full.push(read(item, sink.limits).map_err(A::Error::custom)?);
             bytes += sink.budget.used();
             if ITEMS <= full.len() || PIECE_BYTES <= bytes {
                 sink.give(piece(std::mem::take(&mut full)))?;

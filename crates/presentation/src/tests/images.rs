@@ -261,3 +261,26 @@ async fn a_client_that_has_an_image_does_not_get_it_again() {
     let other = harness.call(image(1).insert_header(("if-none-match", &*tag))).await;
     assert_eq!(other.status, 200);
 }
+
+#[actix_web::test]
+async fn an_imported_agent_has_the_images_that_its_turns_have() {
+    let harness = Harness::with(|config, _| (config.prompt_images, config.image_bytes) = (2, 10));
+    let id = launched(&harness, &[sent(&gif("one"))]).await;
+    let export = harness.get(&format!("/api/agents/{id}/export")).await.text;
+    let data = STANDARD.encode(gif("one").data());
+    let archived = format!(r#"{{"mediaType":"image/gif","data":"{data}"}}"#);
+    let summary = r#"{"mediaType":"image/gif","bytes":9}"#;
+    assert!(export.contains(&archived) && export.contains(summary), "{export}");
+    let three = |one: &str| [one; 3].join(",");
+    let large = format!(r#"{{"mediaType":"image/gif","data":"{}"}}"#, STANDARD.encode(gif("large").data()));
+    for (file, detail) in [
+        (export.replace(summary, &[summary; 2].join(",")), "the images differ from those of the turn"),
+        (export.replace(summary, &three(summary)), "at most 2 images (limits.prompt_images)"),
+        (export.replace(&archived, &three(&archived)), "at most 2 images (limits.prompt_images)"),
+        (export.replace(&archived, &large), "at most 10 bytes (limits.image_bytes)"),
+    ] {
+        let refused = harness.post("/api/agents/import", &file).await;
+        assert_eq!(refused.problem(), "validation_failed", "{detail}");
+        assert!(faults(&refused)[0].1.contains(detail), "{detail}: {refused:?}");
+    }
+}

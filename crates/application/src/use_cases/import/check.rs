@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{
-    Event, EventBody, MessageOrdinal, Sequence, Turn, TurnNumber, TurnOutcome, TurnState,
+    Event, EventBody, MessageOrdinal, PromptImage, Sequence, Turn, TurnNumber, TurnOutcome, TurnState,
 };
 
 use super::ImportError;
@@ -27,11 +27,12 @@ pub(super) struct Check {
     current: Option<Span>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Span {
     number: TurnNumber,
     last: Sequence,
     outcome: TurnOutcome,
+    images: Vec<PromptImage>,
 }
 
 impl Check {
@@ -55,7 +56,7 @@ impl Check {
         if TURNS_MAX <= self.spans.len() {
             return invalid("too many turns");
         }
-        let span = Span { number: turn.number, last, outcome };
+        let span = Span { number: turn.number, last, outcome, images: turn.images.clone() };
         if self.spans.insert(first, span).is_some() {
             return invalid("another turn begins at the same event");
         }
@@ -76,15 +77,19 @@ impl Check {
         if event.sequence != self.head.next() {
             return Err("the sequence number does not follow the previous one");
         }
-        let span = match self.current {
+        let span = match self.current.take() {
             Some(span) => span,
             None => self.spans.remove(&event.sequence).ok_or("no turn begins at this event")?,
         };
-        self.current = Some(span);
+        let span = self.current.insert(span);
         if span.number != event.turn {
             return Err("the event belongs to another turn");
         }
         let ends = match &event.body {
+            // The turn of a replay whose original was purged has lost its images.
+            EventBody::UserMessage { images, .. } if !span.images.is_empty() && *images != span.images => {
+                return Err("the images differ from those of the turn");
+            }
             EventBody::TurnResult(result) if result.outcome != span.outcome => {
                 return Err("the outcome differs from that of the turn");
             }
@@ -128,7 +133,7 @@ impl Check {
 
     pub(super) fn finish(&self) -> Result<(), ImportError> {
         let end = || format!("/events/{}", self.head);
-        if let Some(turn) = self.current {
+        if let Some(turn) = &self.current {
             let detail = format!("the file ends in turn {}, before event {}", turn.number, turn.last);
             return Err(ImportError::invalid(end(), detail));
         }

@@ -16,6 +16,7 @@ use crate::json::readable::stumble;
 use crate::json::{IdText, IsoTime, Json};
 
 use self::image::ArchivedImage;
+use super::requests::ImageLimits;
 pub(crate) use event::ArchivedEvent;
 
 /// The version of the file format.
@@ -181,10 +182,11 @@ impl ArchivedTurn {
     }
 
     /// The turn, with a nil agent id, because the agent is not known yet.
-    pub(crate) fn into_turn(self) -> Result<NewTurn, String> {
+    pub(crate) fn into_turn(self, limits: ImageLimits) -> Result<NewTurn, String> {
         let Self { number, run, outcome, prompt, images, asked_at, first_sequence, last_sequence } = self;
         let outcome = TurnOutcome::from_name(&outcome).ok_or("unknown outcome")?;
-        let images = images.into_iter().map(ArchivedImage::into_file).collect::<Result<_, _>>()?;
+        limits.check_count(images.len()).map_err(|wrong| format!("images {wrong}"))?;
+        let images = images.into_iter().map(|image| image.into_file(limits)).collect::<Result<_, _>>()?;
         let turn = Turn {
             agent: AgentId::from_uuid(uuid::Uuid::nil()),
             number: TurnNumber(number),

@@ -13,6 +13,7 @@ use self::result::{ErrorBody, ResultBody};
 use super::image::ArchivedSummary;
 use super::{At, Given};
 use crate::hex::hex;
+use crate::vocabularies::native::dto::requests::ImageLimits;
 
 /// One event of a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -124,8 +125,11 @@ impl ArchivedEvent {
     ///
     /// # Errors
     /// What is wrong with the event.
-    pub(crate) fn into_event(self) -> Result<Event, String> {
+    pub(crate) fn into_event(self, limits: ImageLimits) -> Result<Event, String> {
         let Self { sequence, turn, at, body, raw } = self;
+        if let Body::UserMessage { images, .. } = &body {
+            limits.check_count(images.len()).map_err(|wrong| format!("images {wrong}"))?;
+        }
         let raw = match raw {
             None => None,
             Some(Raw::Text(text)) => Some(Bytes::from(text)),
@@ -271,6 +275,7 @@ mod tests {
     fn every_event_reads_back_as_it_was() {
         let mut bodies = every_body();
         bodies.push(EventBody::TurnResult(Box::new(result(TurnOutcome::Failed))));
+        let limits = ImageLimits { prompt_images: 8, image_bytes: 5 << 20 };
         let raws = [None, Some(&b"{\"a\":1}\n\xff\x00"[..]), Some(b"plain \"text\"")];
         for (number, body) in bodies.into_iter().enumerate() {
             for raw in raws {
@@ -283,7 +288,7 @@ mod tests {
                 };
                 let text = serde_json::to_string(&ArchivedEvent::from(&event)).unwrap();
                 let back: ArchivedEvent = serde_json::from_reader(text.as_bytes()).unwrap();
-                assert_eq!(back.into_event().unwrap(), event, "{text}");
+                assert_eq!(back.into_event(limits).unwrap(), event, "{text}");
             }
         }
     }

@@ -5,6 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::{ImageFile, ImageType, PromptImage};
 
+use crate::vocabularies::native::dto::requests::ImageLimits;
+
 /// What an event has of an image.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -40,8 +42,7 @@ impl ArchivedImage {
     }
 
     /// The image, whose type is recognised by its first bytes, as in a message.
-    pub(super) fn into_file(self) -> Result<ImageFile, String> {
-        let file = STANDARD.decode(self.data).map_err(|_| "the data of an image must be base64")?;
-        ImageFile::new(file.into()).ok_or_else(|| "an image is of an unknown type".to_owned())
+    pub(super) fn into_file(self, limits: ImageLimits) -> Result<ImageFile, String> {
+        limits.image(&self.data).map_err(|wrong| format!("an image {wrong}"))
     }
 }

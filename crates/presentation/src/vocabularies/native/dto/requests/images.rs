@@ -46,6 +46,26 @@ impl ImageLimits {
         let base64 = self.image_bytes.div_ceil(3).saturating_mul(4);
         base64.saturating_add(ROOM_BYTES).saturating_mul(self.prompt_images)
     }
+
+    /// What is wrong with so many images.
+    pub(crate) fn check_count(self, count: usize) -> Result<(), String> {
+        let Self { prompt_images, .. } = self;
+        if prompt_images < count {
+            return Err(format!("must be at most {prompt_images} images (limits.prompt_images)"));
+        }
+        Ok(())
+    }
+
+    /// Reads an image in base64, or says what is wrong with it.
+    pub(crate) fn image(self, data: &str) -> Result<ImageFile, String> {
+        let Self { image_bytes, .. } = self;
+        let Ok(file) = STANDARD.decode(data) else { return Err("must be base64, with padding".to_owned()) };
+        if image_bytes < file.len() {
+            return Err(format!("must be at most {image_bytes} bytes (limits.image_bytes)"));
+        }
+        let known = ImageType::ALL.map(ImageType::as_str).join(", ");
+        ImageFile::new(file.into()).ok_or_else(|| format!("must be a file of one of these types: {known}"))
+    }
 }
 
 /// Reads the field `images`. What is wrong with it is recorded in `fields`.
@@ -59,9 +79,8 @@ pub(super) fn images(
         fields.refuse("images", "must be a list of images");
         return Ok(Vec::new());
     };
-    let ImageLimits { prompt_images, .. } = limits;
-    if prompt_images < given.len() {
-        fields.refuse("images", format!("must be at most {prompt_images} images (limits.prompt_images)"));
+    if let Err(wrong) = limits.check_count(given.len()) {
+        fields.refuse("images", wrong);
         return Ok(Vec::new());
     }
     let mut images = Vec::new();
@@ -75,7 +94,7 @@ pub(super) fn images(
         of_image.text("mediaType", |_| None);
         let data = of_image.required_text("data", |_| None);
         if of_image.are_good() {
-            match image(&data, limits) {
+            match limits.image(&data) {
                 Ok(image) => images.push(image),
                 Err(wrong) => of_image.refuse("data", wrong),
             }
@@ -83,14 +102,4 @@ pub(super) fn images(
         fields.refuse_all(&place, of_image);
     }
     Ok(images)
-}
-
-fn image(data: &str, limits: ImageLimits) -> Result<ImageFile, String> {
-    let ImageLimits { image_bytes, .. } = limits;
-    let Ok(file) = STANDARD.decode(data) else { return Err("must be base64, with padding".to_owned()) };
-    if image_bytes < file.len() {
-        return Err(format!("must be at most {image_bytes} bytes (limits.image_bytes)"));
-    }
-    let known = ImageType::ALL.map(ImageType::as_str).join(", ");
-    ImageFile::new(file.into()).ok_or_else(|| format!("must be a file of one of these types: {known}"))
 }
