@@ -128,7 +128,7 @@ async fn an_agent_sees_the_images_of_each_message_and_clients_see_them_after_a_c
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_message_arrives_as_it_was_sent() {
     let server = server(ONCE);
-    let large = |mark: u8| [GIF, &vec![mark; (5 << 20) - GIF.len()]].concat();
+    let large = |mark: u8| [GIF, &vec![mark; 3_932_160 - GIF.len()]].concat();
     let images: Vec<Vec<u8>> = (0..8).map(large).collect();
     let sent: Vec<Value> = images.iter().map(|image| sent(image)).collect();
     let id = launch(&server, &sent).await;

@@ -142,7 +142,8 @@ impl PresentationConfig {
             chat_bytes: 32 << 20,
             chats_bytes: 256 << 20,
             prompt_images: 8,
-            image_bytes: 5 << 20,
+            // A model API accepts 5 MiB of base64.
+            image_bytes: (5 << 20) / 4 * 3,
             connections: 4096,
             streams_per_peer: 256,
             failed_logins_per_minute: 10,
