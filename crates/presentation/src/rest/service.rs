@@ -9,14 +9,16 @@ use crate::error::{Code, Problem};
 use crate::json::IsoTime;
 use crate::query;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::agent::{AgentTypeDto, ServiceStatusDto, TicketDto};
+use crate::vocabularies::native::dto::agent::{ServiceStatusDto, TicketDto};
+use crate::vocabularies::native::dto::agent_type::AgentTypeDto;
 use crate::vocabularies::native::dto::requests::TicketBody;
 
 /// List the configured agent types and whether they can start
 #[utoipa::path(get, path = "/api/agent-types", tag = "service", responses((status = 200, body = [AgentTypeDto])))]
 pub(crate) async fn types(api: web::Data<Api>) -> HttpResponse {
     let types = api.service().types().await;
-    HttpResponse::Ok().json(types.iter().map(AgentTypeDto::from).collect::<Vec<_>>())
+    let one = |kind| AgentTypeDto::new(kind, api.config());
+    HttpResponse::Ok().json(types.iter().map(one).collect::<Vec<_>>())
 }
 
 /// Create a ticket for one WebSocket or one event stream

@@ -144,6 +144,8 @@ async fn only_some_types_of_agents_accept_images() {
     let can: Vec<_> =
         types.as_array().unwrap().iter().map(|it| (&it["type"], &it["can"]["images"])).collect();
     assert_eq!(can, [(&json!("script"), &json!(false)), (&json!("seeing"), &json!(true))]);
+    assert_eq!(types[0].get("imageLimits"), None);
+    assert_eq!(types[1]["imageLimits"], json!({ "images": 8, "bytes": 3_932_160 }));
 }
 
 #[actix_web::test]
@@ -198,6 +200,21 @@ async fn the_images_of_a_purged_agent_are_gone() {
 }
 
 #[actix_web::test]
+async fn a_client_that_has_an_image_does_not_get_it_again() {
+    let harness = Harness::new();
+    let id = launched(&harness, &[sent(&gif("one")), sent(&gif("two"))]).await;
+    let image = |position: u8| TestRequest::get().uri(&format!("/api/agents/{id}/turns/1/images/{position}"));
+    let tag = harness.call(image(0)).await.header("etag").to_owned();
+    for known in [&*tag, &format!("W/{tag}"), &format!("\"x\", {tag}"), "*"] {
+        let answer = harness.call(image(0).insert_header(("if-none-match", known))).await;
+        assert_eq!((answer.status.as_u16(), &*answer.text), (304, ""), "{known}");
+        assert_eq!((answer.header("etag"), answer.header("cache-control")), (&*tag, "private, no-cache"));
+    }
+    let other = harness.call(image(1).insert_header(("if-none-match", &*tag))).await;
+    assert_eq!(other.status, 200);
+}
+
+#[actix_web::test]
 async fn a_replay_is_exported_with_the_images_of_its_original() {
     let harness = Harness::new();
     let id = launched(&harness, &[sent(&gif("one"))]).await;
@@ -219,6 +236,29 @@ async fn a_replay_is_exported_with_the_images_of_its_original() {
     assert_eq!(copy().await.text.as_bytes(), &gif("one").data()[..]);
     harness.call(TestRequest::delete().uri(&format!("/api/agents/{id}?purge=true"))).await;
     assert_eq!(copy().await.problem(), "not_found", "the image is gone, and the export still works");
+}
+
+#[actix_web::test]
+async fn an_imported_agent_has_the_images_that_its_turns_have() {
+    let harness = Harness::with(|config, _| (config.prompt_images, config.image_bytes) = (2, 10));
+    let id = launched(&harness, &[sent(&gif("one"))]).await;
+    let export = harness.get(&format!("/api/agents/{id}/export")).await.text;
+    let data = STANDARD.encode(gif("one").data());
+    let archived = format!(r#"{{"mediaType":"image/gif","data":"{data}"}}"#);
+    let summary = r#"{"mediaType":"image/gif","bytes":9}"#;
+    assert!(export.contains(&archived) && export.contains(summary), "{export}");
+    let three = |one: &str| [one; 3].join(",");
+    let large = format!(r#"{{"mediaType":"image/gif","data":"{}"}}"#, STANDARD.encode(gif("large").data()));
+    for (file, detail) in [
+        (export.replace(summary, &[summary; 2].join(",")), "the images differ from those of the turn"),
+        (export.replace(summary, &three(summary)), "at most 2 images (limits.prompt_images)"),
+        (export.replace(&archived, &three(&archived)), "at most 2 images (limits.prompt_images)"),
+        (export.replace(&archived, &large), "at most 10 bytes (limits.image_bytes)"),
+    ] {
+        let refused = harness.post("/api/agents/import", &file).await;
+        assert_eq!(refused.problem(), "validation_failed", "{detail}");
+        assert!(faults(&refused)[0].1.contains(detail), "{detail}: {refused:?}");
+    }
 }
 
 #[actix_web::test]
@@ -245,42 +285,4 @@ async fn an_image_that_is_not_saved_yet_keeps_the_room_of_its_message() {
     assert!(all().is_err());
     drop(data);
     assert!(all().is_ok());
-}
-
-#[actix_web::test]
-async fn a_client_that_has_an_image_does_not_get_it_again() {
-    let harness = Harness::new();
-    let id = launched(&harness, &[sent(&gif("one")), sent(&gif("two"))]).await;
-    let image = |position: u8| TestRequest::get().uri(&format!("/api/agents/{id}/turns/1/images/{position}"));
-    let tag = harness.call(image(0)).await.header("etag").to_owned();
-    for known in [&*tag, &format!("W/{tag}"), &format!("\"x\", {tag}"), "*"] {
-        let answer = harness.call(image(0).insert_header(("if-none-match", known))).await;
-        assert_eq!((answer.status.as_u16(), &*answer.text), (304, ""), "{known}");
-        assert_eq!((answer.header("etag"), answer.header("cache-control")), (&*tag, "private, no-cache"));
-    }
-    let other = harness.call(image(1).insert_header(("if-none-match", &*tag))).await;
-    assert_eq!(other.status, 200);
-}
-
-#[actix_web::test]
-async fn an_imported_agent_has_the_images_that_its_turns_have() {
-    let harness = Harness::with(|config, _| (config.prompt_images, config.image_bytes) = (2, 10));
-    let id = launched(&harness, &[sent(&gif("one"))]).await;
-    let export = harness.get(&format!("/api/agents/{id}/export")).await.text;
-    let data = STANDARD.encode(gif("one").data());
-    let archived = format!(r#"{{"mediaType":"image/gif","data":"{data}"}}"#);
-    let summary = r#"{"mediaType":"image/gif","bytes":9}"#;
-    assert!(export.contains(&archived) && export.contains(summary), "{export}");
-    let three = |one: &str| [one; 3].join(",");
-    let large = format!(r#"{{"mediaType":"image/gif","data":"{}"}}"#, STANDARD.encode(gif("large").data()));
-    for (file, detail) in [
-        (export.replace(summary, &[summary; 2].join(",")), "the images differ from those of the turn"),
-        (export.replace(summary, &three(summary)), "at most 2 images (limits.prompt_images)"),
-        (export.replace(&archived, &three(&archived)), "at most 2 images (limits.prompt_images)"),
-        (export.replace(&archived, &large), "at most 10 bytes (limits.image_bytes)"),
-    ] {
-        let refused = harness.post("/api/agents/import", &file).await;
-        assert_eq!(refused.problem(), "validation_failed", "{detail}");
-        assert!(faults(&refused)[0].1.contains(detail), "{detail}: {refused:?}");
-    }
 }

@@ -24,7 +24,17 @@ const picture = (name = "shot.png") => new File([bytes], name, { type: "image/pn
 const svg = new File(["<svg/>"], "evil.svg", { type: "image/svg+xml" });
 
 const typed = (images: boolean) =>
-  [{ type: "fake", can: { images }, available: true, default: true, runner: "process", format: "x" }] as unknown as AgentType[];
+  [
+    {
+      type: "fake",
+      can: { images },
+      ...(images && { imageLimits: { images: 3, bytes: 500 } }),
+      available: true,
+      default: true,
+      runner: "process",
+      format: "x",
+    },
+  ] as unknown as AgentType[];
 
 let fake: FakeClient;
 beforeEach(() => {
@@ -103,6 +113,30 @@ test("if the agent accepts no images, there is no button, and a pasted image giv
   await paste([picture()]);
   expect((await screen.findByRole("alert")).textContent).toContain("Agents of this type accept no images");
   await thumbnails(0);
+});
+
+test("images that are too large or too many are not added, and the page says why", async () => {
+  await show();
+  await paste([new File([new Uint8Array(900)], "large.png", { type: "image/png" })]);
+  expect((await screen.findByRole("alert")).textContent).toContain("The image large.png has 900 B; the server accepts 500 B");
+  await thumbnails(0);
+  await paste([picture(), picture()]);
+  await thumbnails(2);
+  await paste([picture(), picture()]);
+  expect((await screen.findByRole("alert")).textContent).toContain("A message can have at most 3 images");
+  await thumbnails(2);
+});
+
+test("a message with images is not uploaded again without end", async () => {
+  fake.send.mockRejectedValue(away());
+  const outbox = new Outbox(fake.client);
+  await outbox.send("a", "What is this?", [{ mimeType: "image/png", data }]);
+  for (let attempt = 0; attempt < 9; attempt += 1) {
+    outbox.sendAll();
+    await vi.waitFor(() => expect(outbox.get("a")?.isSending).toBeFalsy());
+  }
+  expect(outbox.get("a")?.refusal?.message).toContain("the message did not arrive");
+  expect(fake.send.mock.calls.length).toBe(4);
 });
 
 test("a message that the server refuses keeps its images", async () => {

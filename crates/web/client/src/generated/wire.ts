@@ -219,12 +219,22 @@ export type Abilities = {
   images: boolean;
 };
 
+/** The limits for the images of a prompt. */
+export type ImageLimits = {
+  /** How many images a prompt can have: `limits.prompt_images`. */
+  images: number;
+  /** How many bytes each file can have: `limits.image_bytes`. */
+  bytes: number;
+};
+
 /** A configured agent type and its current state. */
 export type AgentType = {
   type: string;
   runner: string;
   format: string;
   can: Abilities;
+  /** The limits for the images of a prompt. Absent if agents of this type accept none. */
+  imageLimits?: ImageLimits;
   /** Whether a launch that names no type uses this one. */
   default: boolean;
   /** Whether an agent of this type can be started now. */

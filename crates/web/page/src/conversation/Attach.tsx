@@ -1,5 +1,7 @@
+import type { AgentType, ImageLimits } from "@tokenrail/client";
 import { type ChangeEvent, type ClipboardEvent, type DragEvent, useRef } from "react";
 
+import { counted, fileSize } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { type Attached, attached, readImage } from "./attached.ts";
 import { formats, Picture } from "./Picture.tsx";
@@ -7,18 +9,23 @@ import { formats, Picture } from "./Picture.tsx";
 const accepted = Object.keys(formats).join(",");
 
 interface Adding {
-  /** Whether agents of this type accept images. `undefined`: not known yet, so the server decides. */
-  readonly accepts: boolean | undefined;
+  /** The type of the agent. `undefined`: not known yet, so the server decides what it accepts. */
+  readonly type: AgentType | undefined;
+  /** How many images the message has already. */
+  readonly count: number;
   readonly add: (images: readonly Attached[]) => void;
   readonly onFailure: (failure: Error | undefined) => void;
 }
 
 /** The ways in which a form takes images: the properties of its element, and a function for chosen files. */
-export function useAdding({ accepts, add, onFailure }: Adding) {
+export function useAdding({ type, count, add, onFailure }: Adding) {
   const take = async (files: readonly File[]) => {
     onFailure(undefined);
-    if (accepts === false) return onFailure(new Error("agents of this type accept no images"));
+    if (type?.can.images === false) return onFailure(new Error("agents of this type accept no images"));
     const images = files.filter((file) => Object.hasOwn(formats, file.type));
+    const excess = excessOf(images, count, type?.imageLimits);
+    // They are not even read: a large upload would only be refused at its end.
+    if (excess) return onFailure(new Error(excess));
     try {
       const read = await Promise.all(images.map(async (file) => attached(await readImage(file), file.name)));
       if (read.length > 0) add(read);
@@ -44,6 +51,15 @@ export function useAdding({ accepts, add, onFailure }: Adding) {
     void take(files);
   };
   return { take, box: { onPaste, onDragOver, onDrop } };
+}
+
+/** Why the server would refuse a message with these images too. */
+function excessOf(images: readonly File[], count: number, limits: ImageLimits | undefined): string | undefined {
+  if (!limits) return undefined;
+  const most = limits.images;
+  if (most < count + images.length) return `a message can have at most ${counted(most, "image")}`;
+  const large = images.find((image) => limits.bytes < image.size);
+  return large && `the image ${large.name} has ${fileSize(large.size)}; the server accepts ${fileSize(limits.bytes)}`;
 }
 
 /** The button that chooses image files. */

@@ -4,7 +4,7 @@ import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
-import { useSeesImages } from "../agents/sees-images.ts";
+import { useAgentType } from "../agents/sees-images.ts";
 import { useFailure } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
@@ -28,9 +28,9 @@ export function Composer({ agent, send }: Props) {
   const [images, changeImages] = useAttached(agent.id);
   const draft = useDraft(agent.id, send, [images, changeImages], unsent !== undefined);
   const { text, change, submit, busy, failure, setFailure } = draft;
-  const accepts = useSeesImages(agent.type);
+  const type = useAgentType(agent.type);
   const add = (more: readonly Attached[]) => changeImages((now) => [...now, ...more]);
-  const adding = useAdding({ accepts, add, onFailure: setFailure });
+  const adding = useAdding({ type, count: images.length, add, onFailure: setFailure });
   const form = useRef<HTMLFormElement>(null);
   const { field, write } = useCaret();
   const refusal = whyNot(agent);
@@ -72,7 +72,7 @@ export function Composer({ agent, send }: Props) {
         onRemove={(key) => changeImages((now) => now.filter((image) => image.key !== key))}
       />
       <div className="composer-box">
-        {accepts && <AttachButton onFiles={(files) => void adding.take(files)} />}
+        {type?.can.images && <AttachButton onFiles={(files) => void adding.take(files)} />}
         <textarea
           ref={field}
           id="composer-text"

@@ -12,6 +12,12 @@ import type { ImageData } from "./images.ts";
 /** If the connection seems open but a message did not arrive, it is sent again after this time. */
 const againMs = 5_000;
 
+/**
+ * So often a message with images is sent again. If a server or a proxy refuses a large message before it has read it, a
+ * browser only says that the connection broke, and each attempt sends everything.
+ */
+const largeTries = 3;
+
 /** The server remembers keys for 24 hours. An older message could take effect twice. */
 const keyMs = 23 * 3_600_000;
 
@@ -23,6 +29,8 @@ export interface Unsent {
   readonly key: string;
   /** When the user sent it, in milliseconds. */
   readonly at: number;
+  /** How often it was sent again. */
+  readonly tries?: number;
   /** Whether it is being sent again. */
   readonly isSending?: boolean;
   /** Why it is not sent again: the server refused it, or it is too old. */
@@ -91,11 +99,13 @@ export class Outbox {
       await this.#deliver(agentId, message);
     } catch (error) {
       isOut = isLoggedOut(error);
-      left = isOut || isUnreachable(error) ? message : { ...message, refusal: error as Error };
+      const tries = (message.tries ?? 0) + 1;
+      left = isOut || isUnreachable(error) ? { ...message, tries } : { ...message, refusal: error as Error };
+      if (!isOut && message.images && largeTries <= tries) left = { ...message, refusal: tooLarge() };
     }
     this.#keep(agentId, left);
     // Without a session, another attempt would fail too.
-    if (left === message && !isOut) this.#retryLater();
+    if (left && !left.refusal && !isOut) this.#retryLater();
   }
 
   async #deliver(agentId: string, { content, images, key }: Unsent): Promise<void> {
@@ -117,6 +127,10 @@ export class Outbox {
 /** The tab stores only that the message has images. Without them, it would be another message. */
 function imagesLost(): Error {
   return new Error("the images of this message were lost when the page was loaded again; choose Edit to add them and send it");
+}
+
+function tooLarge(): Error {
+  return new Error("the message did not arrive, perhaps because its images are too large; choose Edit to remove some and send it");
 }
 
 function tooOld(): Error {
