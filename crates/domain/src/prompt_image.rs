@@ -75,6 +75,7 @@ impl ImageFile {
 
     /// The same image. Its data keeps `held` until nobody uses the data any more: for example a place in a limit for
     /// memory.
+    #[must_use]
     pub fn holding<T: Send + 'static>(self, held: T) -> Self {
         let Self { media_type, data } = self;
         Self { media_type, data: Bytes::from_owner(Holding { data, _held: held }) }

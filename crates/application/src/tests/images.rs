@@ -66,9 +66,9 @@ async fn a_turn_whose_images_are_lost_or_damaged_fails_with_an_error_that_says_s
         let with_image = Prompt { text: "second".into(), images: vec![image(ImageType::Gif, "one")] };
         h.service.send(id, with_image, None).await.unwrap();
         if damaged {
-            h.store.damage_images()
+            h.store.damage_images();
         } else {
-            h.store.lose_images(id)
+            h.store.lose_images(id);
         }
         h.service.cancel_turn(id, TurnNumber(1)).await.unwrap();
         assert_eq!(error_of(&h, id).await.as_deref(), Some("image_missing"), "damaged: {damaged}");

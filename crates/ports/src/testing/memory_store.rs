@@ -108,8 +108,7 @@ impl MemoryStore {
     pub fn damage_images(&self) {
         self.lock().images_damaged = true;
     }
-
-    /// Removes an agent's images, but not what its turns say about them.
+    /// Removes an agent's images. Its turns still list them.
     pub fn lose_images(&self, agent: AgentId) {
         self.lock().shelves.entry(agent).and_modify(|shelf| shelf.images.clear());
     }

@@ -9,7 +9,8 @@ use crate::error::{Code, Problem};
 use crate::json::IsoTime;
 use crate::query;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::agent::{AgentTypeDto, ServiceStatusDto, TicketDto};
+use crate::vocabularies::native::dto::agent::{ServiceStatusDto, TicketDto};
+use crate::vocabularies::native::dto::agent_type::AgentTypeDto;
 use crate::vocabularies::native::dto::requests::TicketBody;
 
 /// List the configured agent types and whether they can start

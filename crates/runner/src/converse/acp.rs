@@ -156,8 +156,8 @@ impl AcpConversation {
         self.rpc.request("session/prompt", AskPrompt::new(&self.session, &prompt), out);
     }
 
-    /// The turn fails before the agent gets any of it. So an agent that was idle becomes idle again, because its session
-    /// may live only in its process.
+    /// The turn fails before the agent gets any of it. So an agent that was idle becomes idle again: its session may
+    /// live only in its process.
     fn images_refused(&mut self, out: &mut Outbox) {
         let text = "the agent accepts no images with a prompt; send the message without images";
         out.fail(ErrorClass::InvalidRequest, "images_unsupported", text.to_owned());

@@ -47,6 +47,12 @@ pub(super) enum Output {
     Nothing,
 }
 
+/// The exit code of this process for a program that ended like this.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN)
+}
+
 impl Program {
     /// Starts the program through a stage that ties it to this process ([`exec_for`](super::exec_for)): when this
     /// process ends, the kernel kills the program.

@@ -50,8 +50,8 @@ pub struct Fault {
     pub detail: String,
 }
 
-/// Examines the database in `folder`: its pages, its rules, every event and every image. A running server is not disturbed.
-/// Blocks until everything has been read.
+/// Examines the database in `folder`: its pages, its rules, every event and every image. A running server is not
+/// disturbed. Blocks until everything has been read.
 ///
 /// # Errors
 /// [`OpenError`] as for a start, and [`OpenError::OlderSchema`], which a start would fix.

@@ -109,9 +109,11 @@ impl IAgentRepository for MemoryStore {
         turn: TurnNumber,
         position: u32,
     ) -> StoreResult<Option<ImageFile>> {
-        let of_agent = |state: &mut State| match state.images_damaged {
-            true => Err(StoreError::Corrupt("told to fail".into())),
-            false => Ok(state.shelves.get(&agent).and_then(|it| it.image(turn, position))),
+        let of_agent = |state: &mut State| {
+            if state.images_damaged {
+                return Err(StoreError::Corrupt("told to fail".into()));
+            }
+            Ok(state.shelves.get(&agent).and_then(|it| it.image(turn, position)))
         };
         self.act(of_agent).await
     }

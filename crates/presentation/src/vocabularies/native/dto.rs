@@ -1,6 +1,7 @@
 //! Every JSON name of the native vocabulary, in and out.
 
 pub(crate) mod agent;
+pub(crate) mod agent_type;
 pub(crate) mod archive;
 pub(crate) mod changes;
 pub(crate) mod client;
