@@ -139,12 +139,6 @@ impl Program {
     }
 }
 
-/// The exit code of the `converse` process whose program has ended like this.
-pub(super) fn exit_code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| Some(SIGNALLED + status.signal()?));
-    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(UNKNOWN)
-}
-
 /// Writes input to the program. Returns how many bytes it has taken; `None` if it will never take input again.
 async fn write(input: Option<&mut ChildStdin>, unsent: &[u8]) -> Option<usize> {
     match input {
