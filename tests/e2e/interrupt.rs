@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, no_process_is_left, program};
+use crate::harness::{TestServer, no_process_is_left, numbers, program};
 use crate::terminal;
 
 /// Starts the command with `--json`, and waits for the first event. Returns the agent's id too.
@@ -127,7 +127,7 @@ async fn a_command_says_that_the_server_is_away_and_goes_on_when_it_is_back() {
     run.env("TERM", "xterm").stderr(Stdio::piped());
     let mut run = terminal::start(run);
     let mut stderr = BufReader::new(run.child.stderr.take().unwrap());
-    run.read_until("4");
+    run.read_until(numbers(5).trim_end());
     server.kill_9();
     let mut said = String::new();
     stderr.read_line(&mut said).unwrap();
