@@ -4,9 +4,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use rusqlite::Connection;
-use tokenrail_domain::TurnOutcome;
+use tokenrail_domain::{AgentStatus, Copied, TurnNumber, TurnOutcome, TurnState};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, text_delta};
-use tokenrail_ports::{StoreError, TurnRange};
+use tokenrail_ports::{IArchive, StoreError, TurnRange};
 
 use super::*;
 use crate::sqlite::error::OpenError;
@@ -312,4 +312,28 @@ async fn each_broken_rule_is_found() {
         let faults = crate::doctor(folder.path()).unwrap().faults;
         assert!(faults.iter().any(|fault| fault.rule.starts_with(rule)), "{sql}: {faults:?}");
     }
+}
+
+/// An import adds turns before their events. Until it is finished, a backup must work, and `doctor` must find no fault.
+#[tokio::test]
+async fn an_import_in_progress_is_no_damage() {
+    let (store, folder) = fresh();
+    let (agent, turn) = launch(1);
+    let agent = Agent {
+        copy: Some(Copied::File),
+        status: AgentStatus::Interrupted,
+        turn: TurnNumber::default(),
+        queued: 0,
+        ..agent
+    };
+    let second = tokenrail_domain::Turn {
+        number: TurnNumber(2),
+        state: TurnState::Ended(TurnOutcome::Completed),
+        first_sequence: Some(Sequence(3)),
+        last_sequence: Some(Sequence(4)),
+        ..turn
+    };
+    store.begin_import(agent).await.unwrap();
+    store.import_turns(second.agent, vec![second.into()]).await.unwrap();
+    is_sound(&folder);
 }
