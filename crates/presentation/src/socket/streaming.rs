@@ -81,7 +81,12 @@ impl Streaming {
     /// # Errors
     /// The body failed, or the client has disconnected or has not received the rest in time.
     pub(crate) async fn run(mut self: Box<Self>) -> io::Result<()> {
-        poll_fn(|cx| self.poll_stream(cx)).await?;
+        // The head and the beginning of the body go out together. An `EventSource` that is cut off between them would not
+        // know where to resume.
+        let begun = poll_fn(|cx| Poll::Ready(self.gather(cx))).await?;
+        if !matches!(begun, Gathered::Last) {
+            poll_fn(|cx| self.poll_stream(cx)).await?;
+        }
         let steps = u32::try_from(1 + self.out.bytes as u64 / STEP_BYTES).unwrap_or(u32::MAX);
         timeout(self.flush.saturating_mul(steps), poll_fn(|cx| self.poll_write(cx))).await??;
         // Closing a socket with unread input discards what the client has not read yet. So discard the input first.
