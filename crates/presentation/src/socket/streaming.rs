@@ -81,8 +81,8 @@ impl Streaming {
     /// # Errors
     /// The body failed, or the client has disconnected or has not received the rest in time.
     pub(crate) async fn run(mut self: Box<Self>) -> io::Result<()> {
-        // The head and the beginning of the body go out together. An `EventSource` that is cut off between them would not
-        // know where to resume.
+        // The head and the beginning of the body go out together. An `EventSource` that is cut off between them would
+        // not know where to resume.
         let begun = poll_fn(|cx| Poll::Ready(self.gather(cx))).await?;
         if !matches!(begun, Gathered::Last) {
             poll_fn(|cx| self.poll_stream(cx)).await?;
