@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::outcome::Outcome;
 use crate::process;
 
-/// Each part takes a few minutes. A part that takes longer than this hangs.
-pub(super) const PART_LIMIT: Duration = Duration::from_mins(20);
+/// Each part takes a few minutes, and the packages up to twenty on a busy machine. A part that takes longer hangs.
+pub(super) const PART_LIMIT: Duration = Duration::from_mins(40);
 
 /// One row of the table, before it has run.
 pub(crate) struct Part<'a> {
