@@ -2,7 +2,7 @@
 
 use crate::workspace::Source;
 
-/// Bytes, and not characters, because that is what `wc` and `awk` count for whoever looks for such lines.
+/// In bytes and not in characters, because `awk` counts bytes too.
 const LINE_BYTES_MAX: usize = 120;
 
 /// A longer line of a comment is a fault, unless it is a row of a table, which cannot be wrapped.

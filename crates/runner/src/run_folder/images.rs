@@ -6,7 +6,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::ImageFile;
 
@@ -48,7 +47,8 @@ impl RunFolder {
     pub(crate) fn take_image(&self, image: &ImageRef) -> io::Result<Vec<u8>> {
         let path = self.image_path(image);
         let mut bytes = Vec::new();
-        let file = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(&path);
+        let file =
+            OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(&path);
         file?.read_to_end(&mut bytes)?;
         fs::remove_file(path)?;
         Ok(bytes)

@@ -4,7 +4,7 @@ import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
-import { useAgentType } from "../agents/sees-images.ts";
+import { useAgentType } from "../agents/agent-type.ts";
 import { useFailure } from "../app/failure.ts";
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";

@@ -71,7 +71,7 @@ function Frame({ lines, shown, hasNumbers, isWhole = false, layout: given, label
   const [layout] = useLayout();
   // A file that is written has no old text, so there is nothing to compare.
   const canSplit = useIsWide(frame) && !hasNumbers && !given;
-  // Whoever must decide about a change sees it as it is.
+  // A user who approves a change sees all of it, with its indentation.
   const indent = useMemo(() => (isWhole ? "" : commonIndent(lines)), [lines, isWhole]);
   const isSplit = given ? given === "split" : canSplit && layout === "split";
   return (
