@@ -86,7 +86,7 @@ codes! {
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
         "Agents of this type may not work in the folder, or it does not exist, or it is not a folder. The response does not say which. Allow it with `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
-        "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says it of each type (`can.images`).";
+        "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "The agent type does not exist (in this code, `runner` means the agent type). See `GET /api/agent-types`.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"

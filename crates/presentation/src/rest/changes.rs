@@ -8,7 +8,7 @@ use crate::error::Problem;
 use crate::query::{self, Query};
 use crate::vocabularies::native::dto::changes::ChangesDto;
 
-/// List the files that have changed since a turn started
+/// List the files that differ from the commit at the start of a turn
 ///
 /// Git compares the repository of the agent's folder with the commit that HEAD named when the turn started. The files
 /// are those of the whole repository as they are now, and include what others changed.

@@ -25,7 +25,8 @@ pub(crate) struct ChangesArgs {
     /// Print a unified diff. `git apply` accepts it unless a binary file has changed
     #[arg(short, long)]
     patch: bool,
-    /// Only what has changed since this turn started [default: the first turn that started in a repository]
+    /// Compare with the commit that HEAD named when this turn started. What was not committed then is listed too
+    /// [default: the first turn that started in a repository]
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
 }

@@ -52,8 +52,8 @@ pub(crate) enum Command {
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when
-    /// the command ends. If you leave with Ctrl-C, the agent keeps running; if `run` had started the server, the next
-    /// server adopts the agent. Only a proxied agent ends with the server of its `run`
+    /// the command ends. If you leave with Ctrl-C, the agent keeps running. If `run` had started the server, the server
+    /// stops, and the next one adopts the agent, unless the agent's type has `runner = "proxy"`
     Run(run::RunArgs),
     /// Print an agent's events, then follow it live until its turn ends
     Tail(tail::TailArgs),

@@ -2,7 +2,10 @@
 import { blob } from "./rest.js";
 
 export interface ChangesQuery {
-  /** Only what has changed since this turn started. Default: the first turn that started in a git repository. */
+  /**
+   * Compares with the commit that `HEAD` named when this turn started. Default: the first turn that started in a git
+   * repository.
+   */
   turn?: number | undefined;
   signal?: AbortSignal | undefined;
 }

@@ -66,7 +66,7 @@ function hintOf(agent: Agent): string {
 /** What changes the name of an agent, or its place in the list. */
 function editsOf(client: Client, { id, pinned, archived }: Agent): Command[] {
   const [pin, archive] = [pinned ? "Unpin" : "Pin", archived ? "Unarchive" : "Archive"];
-  const shelf = archived ? "show it in the list again" : "hide it in the list";
+  const shelf = archived ? "show it in the list again" : "leave it out of the list";
   return [
     { id: "rename", label: "Rename this agent", hint: "change its title", run: askToRename },
     { id: "pin", label: `${pin} this agent`, hint: "its place in the list", run: () => client.edit(id, { pinned: !pinned }) },

@@ -115,9 +115,8 @@ function Content({ agentId, known, onClose, title }: Props & { readonly title: s
 /** Where the list comes from, and what it does not show. */
 function explained({ git, called, isFromGit }: KnownChanges): string {
   if (git?.source === "git" && isFromGit) {
-    const since = `since turn ${git.turn} started`;
-    if (git.files.length === 0) return `Nothing has changed ${since}.`;
-    return `All changes in the repository ${since}. They include changes by others.`;
+    if (git.files.length === 0) return `Nothing has changed since turn ${git.turn} started.`;
+    return `All differences from the commit at the start of turn ${git.turn}. They include changes by others, and what was not committed then.`;
   }
   if (called.length === 0) return "The agent has not changed a file with its tools yet.";
   return "From the agent's own edits. They do not include what its commands have changed.";
