@@ -177,3 +177,17 @@ async fn up_starts_a_server_and_prints_the_address_of_its_page() {
     server.start_again();
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
 }
+
+#[tokio::test]
+async fn up_with_json_prints_only_the_link_as_json() {
+    let mut server = TestServer::start();
+    server.stop();
+    let mut up = server.command(&["up", "--print", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(up.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let first: serde_json::Value = serde_json::from_str(&lines.next().unwrap()).unwrap();
+    let page = format!("http://{}/#code=", server.authority());
+    assert!(is_link(first["url"].as_str().unwrap(), &page), "{first}");
+    rustix::process::kill_process(Pid::from_child(&up), Signal::INT).unwrap();
+    assert!(up.wait().unwrap().success());
+    assert_eq!(lines.next(), None);
+}

@@ -37,7 +37,7 @@ pub(crate) struct Global {
     /// `TERM=dumb`
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
     pub(crate) color: ColorWhen,
-    /// Print JSON lines instead of text. The output of `serve` and `export` stays the same
+    /// Print JSON lines instead of text. The output of `serve`, `export` and `completions` stays the same
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Send(send::SendArgs),
     /// Show the details of one agent
     Show(show::ShowArgs),
-    /// List the files that an agent has changed in the git repository of its folder, or print the patch
+    /// List the files in the repository of an agent's folder that differ from the commit at the start of a turn
     Changes(changes::ChangesArgs),
     /// Cancel the running turn and all queued turns of an agent
     Cancel {

@@ -13,7 +13,7 @@ use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::config::{Config, user_file, usual_files};
 
-/// A configuration file in which every setting is commented out.
+/// A configuration file with the most common settings, all commented out.
 const EXAMPLE: &str = include_str!("../config/example.toml");
 
 #[derive(Debug, Args)]
@@ -29,8 +29,8 @@ pub(crate) enum ConfigCommand {
     /// Print all settings that apply, as a configuration file. Values of `env`, texts in `parameters` and logins in
     /// URLs are hidden; arguments are not
     Show,
-    /// Write an example with every setting commented out: to the file of --config, or to the user's config folder. The
-    /// file must not exist yet
+    /// Write an example with the most common settings, all commented out: to the file of --config, or to the user's
+    /// config folder. The file must not exist yet
     Init,
 }
 

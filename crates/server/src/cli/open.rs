@@ -35,12 +35,17 @@ pub(crate) async fn open(config: &Config, args: OpenArgs, screen: &mut Screen) -
         None => None,
     };
     let url = client.page_url(agent.as_deref()).await?;
-    let line = if screen.json { json!({ "url": url }).to_string() } else { url.clone() };
+    let line = if screen.json { link(&url) } else { url.clone() };
     screen.line(Style::Plain, &line);
     if !args.print {
         open_in_browser(&url, screen);
     }
     Ok(Exit::Completed)
+}
+
+/// The link as a JSON line.
+pub(crate) fn link(url: &str) -> String {
+    json!({ "url": url }).to_string()
 }
 
 /// Opens the address in the user's browser, if there is a display.

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::open::{OpenArgs, open, open_in_browser};
+use super::open::{OpenArgs, link, open, open_in_browser};
 use super::screen::{Screen, Style};
 use super::serve::{ServeArgs, running, serve_and};
 use super::{Exit, Failure};
@@ -23,20 +23,26 @@ pub(crate) async fn up(config: Config, args: UpArgs, screen: &mut Screen) -> Res
     let repeat = config.repeat.clone();
     serve_and(config, ServeArgs::quiet(), screen, move |server, screen| {
         let url = server.page_url();
-        screen.line(Style::Bold, &format!("Tokenrail is up. Its page: {url}"));
-        screen.line(
-            Style::Plain,
-            &format!("To run an agent in a folder: tokenrail run --cwd . \"Explain this project\"{repeat}"),
-        );
-        if server.token().is_some() {
-            let open = format!("tokenrail open{repeat}");
-            let hint = format!("This link works once, within 10 minutes. For a new one: {open}");
-            screen.line(Style::Dim, &hint);
+        if screen.json {
+            screen.line(Style::Plain, &link(&url));
+        } else {
+            greet(&url, server.token().is_some(), &repeat, screen);
         }
-        screen.line(Style::Dim, "Press Ctrl-C to stop the server. Agents keep running.");
         if !print {
             open_in_browser(&url, screen);
         }
     })
     .await
+}
+
+/// Says where the page is, and what to do next.
+fn greet(url: &str, has_login: bool, repeat: &str, screen: &mut Screen) {
+    screen.line(Style::Bold, &format!("Tokenrail is up. Its page: {url}"));
+    let run = format!("To run an agent in a folder: tokenrail run --cwd . \"Explain this project\"{repeat}");
+    screen.line(Style::Plain, &run);
+    if has_login {
+        let hint = format!("This link works once, within 10 minutes. For a new one: tokenrail open{repeat}");
+        screen.line(Style::Dim, &hint);
+    }
+    screen.line(Style::Dim, "Press Ctrl-C to stop the server. Agents keep running.");
 }

@@ -230,7 +230,7 @@ test("git is asked again when a call ends while the panel is open, and not while
   const next = show(new Told().prompt("go"));
   await vi.waitFor(() => expect(fake.changes).toHaveBeenCalledTimes(1));
   fireEvent.keyDown(window, { key: "f" });
-  expect(await screen.findByText(/^Nothing has changed since turn 1 started/)).toBeTruthy();
+  expect(await screen.findByText(/^Nothing differs from the commit at the start of turn 1/)).toBeTruthy();
   next(edited("1", { command: "make" }, new Told().prompt("go"), "Bash"));
   await vi.waitFor(() => expect(fake.changes).toHaveBeenCalledTimes(2), { timeout: 3_000 });
   vi.useFakeTimers();

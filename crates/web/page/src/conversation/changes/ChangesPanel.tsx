@@ -115,7 +115,7 @@ function Content({ agentId, known, onClose, title }: Props & { readonly title: s
 /** Where the list comes from, and what it does not show. */
 function explained({ git, called, isFromGit }: KnownChanges): string {
   if (git?.source === "git" && isFromGit) {
-    if (git.files.length === 0) return `Nothing has changed since turn ${git.turn} started.`;
+    if (git.files.length === 0) return `Nothing differs from the commit at the start of turn ${git.turn}.`;
     return `All differences from the commit at the start of turn ${git.turn}. They include changes by others, and what was not committed then.`;
   }
   if (called.length === 0) return "The agent has not changed a file with its tools yet.";
