@@ -1,4 +1,4 @@
-//! `tokenrail ls`, `tokenrail answer` and `tokenrail cancel`.
+//! `tokenrail ls` and `tokenrail cancel`.
 
 use clap::Args;
 use serde_json::value::RawValue;
@@ -77,71 +77,6 @@ fn row(agent: &Value) -> String {
         if head == 1 { "event" } else { "events" },
         text("createdAt"),
     )
-}
-
-/// An answer to a permission request of an agent.
-#[derive(Debug, clap::Args)]
-pub(crate) struct AnswerArgs {
-    #[command(flatten)]
-    agent: AgentArg,
-    /// The id of the permission request, such as 1-1
-    request: String,
-    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Give several if the request accepts
-    /// that. Without an option and without `--text`, the request is dismissed: no option is chosen, and the agent does
-    /// not get the permission
-    #[arg(value_name = "OPTION")]
-    options: Vec<String>,
-    /// Tell the agent why you reject, if the request accepts a note. OPTION must be an option that rejects
-    #[arg(long, value_name = "TEXT", requires = "options", conflicts_with = "text")]
-    note: Option<String>,
-    /// Answer in your own words, if the request accepts a text
-    #[arg(long, value_name = "TEXT")]
-    text: Option<String>,
-}
-
-impl AnswerArgs {
-    /// The body of the request.
-    fn body(&self) -> Value {
-        let mut body = match &self.options[..] {
-            [] if self.text.is_none() => json!({ "cancelled": true }),
-            [] => json!({}),
-            [option] => json!({ "optionId": option }),
-            several => json!({ "optionIds": several }),
-        };
-        for (name, text) in [("text", &self.text), ("note", &self.note)] {
-            if let Some(text) = text {
-                body[name] = json!(text);
-            }
-        }
-        body
-    }
-
-    /// The answer in words. `None` if nothing is chosen.
-    fn words(&self) -> Option<String> {
-        let note = self.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-        let parts: Vec<_> = self.options.iter().chain(&self.text).map(String::as_str).collect();
-        (!parts.is_empty()).then(|| parts.join(", ") + &note)
-    }
-}
-
-pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    let (body, words) = (args.body(), args.words());
-    let AnswerArgs { agent, request, .. } = args;
-    let client = Client::reach(config).await?;
-    let id = agent.find(&client).await?;
-    let answer = client.post(&["api", "agents", &id, "permissions", &request], &body).await?;
-    let is_pending = answer.get("state").and_then(Value::as_str) == Some("pending");
-    let text = match words {
-        _ if screen.json => answer.to_string(),
-        Some(words) if is_pending => {
-            format!("answered {request} with {words}; the agent has not accepted the answer yet")
-        }
-        Some(words) => format!("answered {request}: {words}"),
-        None if is_pending => format!("dismissed {request}; the agent has not accepted that yet"),
-        None => format!("dismissed {request}"),
-    };
-    screen.line(Style::Plain, &text);
-    Ok(Exit::Completed)
 }
 
 pub(crate) async fn cancel(config: &Config, agent: &AgentArg, screen: &mut Screen) -> Result<Exit, Failure> {
