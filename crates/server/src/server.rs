@@ -259,6 +259,7 @@ fn presentation_config(
     presentation.chats_bytes = limits.chats_bytes;
     presentation.prompt_images = limits.prompt_images;
     presentation.image_bytes = limits.image_bytes;
+    presentation.prompt_image_bytes = limits.prompt_image_bytes;
     presentation.connections = limits.connections;
     presentation.stream_turn_bytes = limits.stream_turn_bytes;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;

@@ -106,6 +106,7 @@ async fn what_is_no_image_is_refused_whatever_the_client_calls_it() {
 async fn images_have_limits() {
     let harness = Harness::with(|config, _| {
         (config.prompt_images, config.image_bytes, config.request_bytes) = (2, 3000, 1000);
+        config.prompt_image_bytes = 6000;
     });
     let large = gif(&"x".repeat(3000 - 6));
     let id = launched(&harness, &[sent(&large), sent(&large)]).await;
@@ -130,6 +131,21 @@ async fn images_have_limits() {
 }
 
 #[actix_web::test]
+async fn the_images_of_a_message_have_a_limit_together() {
+    let harness = Harness::with(|config, _| {
+        (config.image_bytes, config.prompt_image_bytes, config.request_bytes) = (3000, 5000, 1000);
+    });
+    let of = |bytes: usize| sent(&gif(&"x".repeat(bytes - 6)));
+    launched(&harness, &[of(3000), of(2000)]).await;
+    // One image more is accepted if the sum stays the same.
+    launched(&harness, &[of(1667), of(1667), of(1666)]).await;
+    let refused = launch(&harness, &[of(3000), of(2001)]).await;
+    assert_eq!(refused.problem(), "validation_failed");
+    let why = "must be at most 5000 bytes together (limits.prompt_image_bytes)";
+    assert_eq!(faults(&refused), [("/images".to_owned(), why.to_owned())]);
+}
+
+#[actix_web::test]
 async fn only_some_types_of_agents_accept_images() {
     let harness = Harness::blind();
     let refused = launch(&harness, &[sent(&gif("a"))]).await;
@@ -145,7 +161,7 @@ async fn only_some_types_of_agents_accept_images() {
         types.as_array().unwrap().iter().map(|it| (&it["type"], &it["can"]["images"])).collect();
     assert_eq!(can, [(&json!("script"), &json!(false)), (&json!("seeing"), &json!(true))]);
     assert_eq!(types[0].get("imageLimits"), None);
-    assert_eq!(types[1]["imageLimits"], json!({ "images": 8, "bytes": 3_932_160 }));
+    assert_eq!(types[1]["imageLimits"], json!({ "images": 8, "bytes": 3_932_160, "totalBytes": 20_971_520 }));
 }
 
 #[actix_web::test]

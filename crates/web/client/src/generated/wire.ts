@@ -225,6 +225,8 @@ export type ImageLimits = {
   images: number;
   /** How many bytes each file can have: `limits.image_bytes`. */
   bytes: number;
+  /** How many bytes all files of a prompt can have together: `limits.prompt_image_bytes`. */
+  totalBytes: number;
 };
 
 /** A configured agent type and its current state. */

@@ -186,7 +186,9 @@ impl ArchivedTurn {
         let Self { number, run, outcome, prompt, images, asked_at, first_sequence, last_sequence } = self;
         let outcome = TurnOutcome::from_name(&outcome).ok_or("unknown outcome")?;
         limits.check_count(images.len()).map_err(|wrong| format!("images {wrong}"))?;
-        let images = images.into_iter().map(|image| image.into_file(limits)).collect::<Result<_, _>>()?;
+        let images =
+            images.into_iter().map(|image| image.into_file(limits)).collect::<Result<Vec<_>, _>>()?;
+        limits.check_sum(&images).map_err(|wrong| format!("images {wrong}"))?;
         let turn = Turn {
             agent: AgentId::from_uuid(uuid::Uuid::nil()),
             number: TurnNumber(number),
