@@ -554,7 +554,10 @@ export type Launch = {
   /** The agent type; without it the configured default. */
   type?: string;
   prompt: string;
-  /** The images of the prompt: at most `limits.prompt_images`, for agents whose type says `can.images`. */
+  /**
+   * The images of the prompt: at most `limits.prompt_images` of them, with at most `limits.prompt_image_bytes` bytes
+   * together, for agents whose type says `can.images`.
+   */
   images?: NewImage[];
   model?: string;
   /**
