@@ -29,6 +29,8 @@ const PROMPT_CHARS: usize = 40;
 /// The highest id.
 const HIGHEST: &str = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 const LATEST: &str = "latest";
+/// The code of the error if so many agents exist that not all of them are searched.
+const TOO_MANY: &str = "too_many_agents";
 
 #[derive(Debug, Args)]
 pub(crate) struct AgentArg {
@@ -58,7 +60,12 @@ pub(crate) async fn find(client: &Client, text: &str) -> Result<String, Failure>
             if LISTED < found.len() {
                 break;
             }
-            for candidate in matching(client, &search, archived).await? {
+            let more = match matching(client, &search, archived).await {
+                // The beginning of an id is enough then.
+                Err(error) if error.code() == TOO_MANY && !found.is_empty() => Vec::new(),
+                more => more?,
+            };
+            for candidate in more {
                 // A server that does not know archived agents returns the same list twice.
                 if found.iter().all(|other| other.id != candidate.id) {
                     found.push(candidate);
@@ -103,7 +110,7 @@ async fn matching(client: &Client, search: &Search, archived: &str) -> Result<Ve
     let hint = format!(
         "there are too many agents to search for {search}; type the beginning of the id, or all of it"
     );
-    Err(Failure::new(Exit::Failed, hint))
+    Err(Failure::new(Exit::Failed, hint).coded(TOO_MANY))
 }
 
 /// What a user has typed in place of an id.
