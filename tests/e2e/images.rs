@@ -174,6 +174,30 @@ async fn images_move_with_an_exported_agent_and_leave_with_a_purged_one() {
     assert!(!holds(&server.data_dir(), PNG), "no trace is left");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_has_lost_an_image_moves_to_another_server_with_the_rest() {
+    let (mut from, to) = (server(ONCE), server(ONCE));
+    let id = launch(&from, &[sent(PNG), sent(GIF)]).await;
+    ended(&from, &id, 1).await;
+    from.stop();
+    let database = rusqlite::Connection::open(from.data_dir().join("tokenrail.db")).unwrap();
+    assert_eq!(database.execute("DELETE FROM prompt_images WHERE position = 0", []).unwrap(), 1);
+    drop(database);
+    from.start_again();
+    let file = from.folder.path().join("agent.json");
+    let exported = from.command(&["export", &id, "--output", file.to_str().unwrap()]).output().unwrap();
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let imported = to.command(&["import"]).arg(&file).output().unwrap();
+    let copy = String::from_utf8(imported.stdout).unwrap();
+    let copy = copy.trim();
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    assert_eq!(image(&to, copy, "1/images/1").await, GIF);
+    let report = to.command(&["doctor", "--json"]).output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    let is_sound = |line: &str| line.contains("\"database\"") && line.contains("\"ok\"");
+    assert!(report.lines().any(is_sound), "{report}");
+}
+
 /// Whether a file below the folder has these bytes.
 pub(crate) fn holds(folder: &Path, word: &[u8]) -> bool {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {

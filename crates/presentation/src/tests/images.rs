@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokenrail_domain::{ImageFile, ImageType};
+use tokenrail_domain::{ImageFile, ImageType, TurnNumber};
 use tokenrail_ports::testing::samples::image;
 
 use super::harness::{Answer, HOST, Harness, TOKEN};
@@ -203,6 +203,41 @@ async fn images_survive_an_export_and_an_import_and_are_shown_by_a_replay() {
     assert_eq!(again.text, export.text.replace(&id, &copy));
     let broken = export.text.replace(&STANDARD.encode(one.data()), &STANDARD.encode("<svg/>"));
     assert_eq!(harness.post("/api/agents/import", &broken).await.problem(), "validation_failed");
+}
+
+#[actix_web::test]
+async fn an_agent_that_has_lost_an_image_is_exported_and_imported_without_it() {
+    let harness = Harness::new();
+    let (one, two) = (gif("one"), gif("second"));
+    let id = launched(&harness, &[sent(&one), sent(&two)]).await;
+    harness.store.lose_image(id.parse().unwrap(), TurnNumber(1), 0);
+    let export = harness.get(&format!("/api/agents/{id}/export")).await;
+    assert_eq!(export.status, 200, "{export:?}");
+    assert!(
+        export.text.contains(r#"[{"mediaType":"image/gif","lostBytes":9},{"mediaType":"image/gif","data":"#)
+    );
+    let imported = harness.post("/api/agents/import", &export.text).await;
+    assert_eq!(imported.status, 201, "{imported:?}");
+    let copy = imported.json()["id"].as_str().unwrap().to_owned();
+    let image = harness.get(&format!("/api/agents/{copy}/turns/1/images/1")).await;
+    assert_eq!(image.text.as_bytes(), &two.data()[..], "at its place");
+    assert_eq!(harness.get(&format!("/api/agents/{copy}/turns/1/images/0")).await.problem(), "not_found");
+    let again = harness.get(&format!("/api/agents/{copy}/export")).await;
+    assert_eq!(again.text, export.text.replace(&id, &copy));
+
+    let with = |image: &str| export.text.replace(r#"{"mediaType":"image/gif","lostBytes":9}"#, image);
+    for wrong in [
+        r#"{"mediaType":"image/gif"}"#,
+        r#"{"mediaType":"image/gif","lostBytes":8}"#,
+        r#"{"mediaType":"image/svg+xml","lostBytes":9}"#,
+        r#"{"mediaType":"image/gif","lostBytes":9,"data":"R0lGODlh"}"#,
+    ] {
+        assert_eq!(
+            harness.post("/api/agents/import", &with(wrong)).await.problem(),
+            "validation_failed",
+            "{wrong}"
+        );
+    }
 }
 
 #[actix_web::test]
