@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::harness::{TestServer, no_process_is_left, text_of, write_script};
 
@@ -14,6 +14,9 @@ ask() { printf '{"jsonrpc":"2.0","id":"%s","method":"%s","params":%s}\n' "$1" "$
 hello() { read -r initialize; answer 1 '{"protocolVersion":1}'; }
 prompted() { hello; read -r new; answer 2 '{"sessionId":"s"}'; read -r prompt; }
 "#;
+
+/// The bytes `GIF89a another one` in base64.
+const IMAGE: &str = "R0lGODlhIGFub3RoZXIgb25l";
 
 struct Script {
     server: TestServer,
@@ -112,4 +115,33 @@ async fn an_agent_that_wants_a_login_says_which() {
     assert_eq!(error["metadata"]["error"]["class"], "authentication", "{error}");
     assert_eq!(error["metadata"]["error"]["code"], "login_required", "{error}");
     assert!(error["content"].to_string().contains("Log in with a browser"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_accepts_images_gets_them_before_the_text() {
+    // It keeps the prompt in a file of its folder.
+    let script = r#"read -r initialize; answer 1 '{"protocolVersion":1,"agentCapabilities":{"promptCapabilities":{"image":true}}}'; read -r new; answer 2 '{"sessionId":"s"}'; read -r prompt; printf '%s' "$prompt" > asked; say seen; answer 3 '{"stopReason":"end_turn"}'"#;
+    let script = Script::start(script, "");
+    let body = json!({ "type": "scripted", "prompt": "What is this?", "images": [{ "data": IMAGE }] });
+    let (status, agent) = script.server.post("/api/agents", &body).await;
+    assert_eq!(status, 201, "{agent}");
+    let id = agent["id"].as_str().unwrap();
+    script.server.wait_for_status(id, "completed").await;
+    assert_eq!(text_of(&script.server.events(id).await), "seen");
+    let asked = script.server.data_dir().join("work").join(id).join("asked");
+    let asked: Value = serde_json::from_str(&std::fs::read_to_string(asked).unwrap()).unwrap();
+    let image = json!({ "type": "image", "mimeType": "image/gif", "data": IMAGE });
+    assert_eq!(asked["params"]["prompt"], json!([image, { "type": "text", "text": "What is this?" }]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_accepts_no_images_fails_with_an_error_that_says_so() {
+    let script = Script::start("prompted; answer 3 '{\"stopReason\":\"end_turn\"}'", "");
+    let body = json!({ "type": "scripted", "prompt": "What is this?", "images": [{ "data": IMAGE }] });
+    let (_, agent) = script.server.post("/api/agents", &body).await;
+    let id = agent["id"].as_str().unwrap();
+    script.server.wait_for_status(id, "failed").await;
+    let events = script.server.events(id).await;
+    let error = events.iter().find(|event| event["type"] == "error").unwrap();
+    assert!(error["content"].to_string().contains("image"), "{error}");
 }

@@ -1,5 +1,7 @@
 //! A disk that is full or read-only: the server reports what is affected, and no saved output is lost.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -158,6 +160,38 @@ async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
     assert_eq!(status, StatusCode::NO_CONTENT);
     let status = server.request(Method::GET, &format!("/api/agents/{id}")).send().await.unwrap().status();
     assert!([StatusCode::GONE, StatusCode::NOT_FOUND].contains(&status), "{status}");
+}
+
+#[tokio::test]
+async fn the_images_of_a_purged_agent_leave_a_full_disk_with_a_small_disk() {
+    let mount = Mounted::tmpfs("size=24m");
+    let mut server = server_on(&mount, &format!("{}rest_s = 0\n", crate::images::type_that_sees_once()));
+    let mark = b"the mark of this picture";
+    let image = [b"GIF89a", &mark.repeat(1 << 15)[..]].concat();
+    let images = json!([{ "data": STANDARD.encode(&image) }]);
+    let body = json!({ "type": "seeing", "prompt": "What is this?", "images": images });
+    let (status, agent) = server.post("/api/agents", &body).await;
+    assert_eq!(status, StatusCode::CREATED, "{agent}");
+    let id = agent["id"].as_str().unwrap().to_owned();
+    server.wait_for_status(&id, "completed").await;
+    until(async || has_reserve(&server)).await;
+    let ballast = mount.0.path().join("ballast");
+    until(async || {
+        fill(&ballast);
+        ready(&server).await == StatusCode::INSUFFICIENT_STORAGE
+    })
+    .await;
+    let purge = format!("/api/agents/{id}?purge=true");
+    let status = server.request(Method::DELETE, &purge).send().await.unwrap().status();
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    let image = format!("/api/agents/{id}/turns/1/images/0");
+    let status = server.request(Method::GET, &image).send().await.unwrap().status();
+    assert!([StatusCode::GONE, StatusCode::NOT_FOUND].contains(&status), "{status}");
+    // The pages of the image are overwritten when there is room for the log.
+    std::fs::remove_file(&ballast).unwrap();
+    server.launch_to_completion(&json!({ "deltas": 3 })).await;
+    server.stop();
+    assert!(!crate::images::holds(&server.data_dir(), mark), "no trace is left");
 }
 
 #[tokio::test]

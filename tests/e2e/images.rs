@@ -35,12 +35,19 @@ const GIF: &[u8] = b"GIF89a another one";
 
 /// A server whose type `seeing` is this script.
 fn server(script: &str) -> TestServer {
+    TestServer::start_with(&type_of(script))
+}
+
+fn type_of(script: &str) -> String {
     let path = tempfile::tempdir().unwrap().keep().join("agent");
     write_script(&path, script);
-    TestServer::start_with(&format!(
-        "[agents.seeing]\nformat = \"claude-two-way\"\nargs = []\nprogram = \"{}\"\n",
-        path.display()
-    ))
+    let program = path.display();
+    format!("[agents.seeing]\nformat = \"claude-two-way\"\nargs = []\nprogram = \"{program}\"\n")
+}
+
+/// The configuration of a type `seeing`, whose agents read one message with images.
+pub(crate) fn type_that_sees_once() -> String {
+    type_of(ONCE)
 }
 
 fn sent(image: &[u8]) -> Value {
@@ -128,8 +135,13 @@ async fn an_agent_sees_the_images_of_each_message_and_clients_see_them_after_a_c
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_largest_message_arrives_as_it_was_sent() {
     let server = server(ONCE);
-    let large = |mark: u8| [GIF, &vec![mark; 3_932_160 - GIF.len()]].concat();
-    let images: Vec<Vec<u8>> = (0..8).map(large).collect();
+    let large = |mark: u8, bytes: usize| [GIF, &vec![mark; bytes - GIF.len()]].concat();
+    let largest = 3_932_160;
+    // The others share what is left of the sum.
+    let (rest, others) = (20_971_520 - 5 * largest, 3);
+    let sizes = [largest; 5].into_iter().chain((0..others).map(|at| (rest + at) / others));
+    let images: Vec<Vec<u8>> = (0..).zip(sizes).map(|(mark, bytes)| large(mark, bytes)).collect();
+    assert_eq!(images.iter().map(Vec::len).sum::<usize>(), 20_971_520);
     let sent: Vec<Value> = images.iter().map(|image| sent(image)).collect();
     let id = launch(&server, &sent).await;
     ended(&server, &id, 1).await;
@@ -162,7 +174,32 @@ async fn images_move_with_an_exported_agent_and_leave_with_a_purged_one() {
     assert!(!holds(&server.data_dir(), PNG), "no trace is left");
 }
 
-fn holds(folder: &Path, word: &[u8]) -> bool {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_has_lost_an_image_moves_to_another_server_with_the_rest() {
+    let (mut from, to) = (server(ONCE), server(ONCE));
+    let id = launch(&from, &[sent(PNG), sent(GIF)]).await;
+    ended(&from, &id, 1).await;
+    from.stop();
+    let database = rusqlite::Connection::open(from.data_dir().join("tokenrail.db")).unwrap();
+    assert_eq!(database.execute("DELETE FROM prompt_images WHERE position = 0", []).unwrap(), 1);
+    drop(database);
+    from.start_again();
+    let file = from.folder.path().join("agent.json");
+    let exported = from.command(&["export", &id, "--output", file.to_str().unwrap()]).output().unwrap();
+    assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
+    let imported = to.command(&["import"]).arg(&file).output().unwrap();
+    let copy = String::from_utf8(imported.stdout).unwrap();
+    let copy = copy.trim();
+    assert!(imported.status.success(), "{}", String::from_utf8_lossy(&imported.stderr));
+    assert_eq!(image(&to, copy, "1/images/1").await, GIF);
+    let report = to.command(&["doctor", "--json"]).output().unwrap();
+    let report = String::from_utf8(report.stdout).unwrap();
+    let is_sound = |line: &str| line.contains("\"database\"") && line.contains("\"ok\"");
+    assert!(report.lines().any(is_sound), "{report}");
+}
+
+/// Whether a file below the folder has these bytes.
+pub(crate) fn holds(folder: &Path, word: &[u8]) -> bool {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).any(|path| {
         if path.is_dir() {
             holds(&path, word)

@@ -62,5 +62,6 @@ mod terminal;
 mod tls;
 mod turns;
 mod typed_answers;
+mod waiting_messages;
 mod which_server;
 mod without_inotify;

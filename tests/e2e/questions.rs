@@ -31,7 +31,8 @@ pub(crate) fn server_asking_for(input: &Value) -> TestServer {
     server_with(&AGENT.replace(r#"{"command":"rm -r build"}"#, &input.to_string()), "")
 }
 
-fn server_with(agent: &str, more: &str) -> TestServer {
+/// A server whose type `asking` is this script.
+pub(crate) fn server_with(agent: &str, more: &str) -> TestServer {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
     write_script(&script, agent);
     let program = script.display();

@@ -68,7 +68,7 @@ async fn everything_that_a_tool_is_to_do_is_shown_before_it_is_allowed() {
     let server = server_asking_for(&json!({ "command": command, "run_in_background": true }));
     let mut run = run(&server, &["run", "--type", "asking", "Clean up"], "");
     let shown = run.read_until("answer (1 to 3): ");
-    for part in ["? Allow Bash? echo", "; rm -r a", "  rm -r b", r#"  {"run_in_background":true}"#] {
+    for part in ["? Allow Bash? echo", "; rm -r a", "  rm -r b", "  in the background"] {
         assert!(shown.contains(part), "no {part:?} in {shown}");
     }
     run.type_line("reject");
@@ -102,6 +102,20 @@ async fn a_request_that_was_lost_with_its_process_does_not_block_the_next_one() 
     tail.type_line("1");
     server.wait_for_status(&id, "completed").await;
     assert!(text_of(&server.events(&id).await).ends_with("It was allowed."));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_answers_to_a_question_are_shown_with_their_descriptions_and_without_json() {
+    let server = crate::richer_answers::server_with_colours();
+    let mut run = run(&server, &["run", "--type", "asking", "Which?"], "");
+    let shown = run.read_until("answer (1 to 3): ");
+    assert!(
+        shown.contains("? Which colours?") && shown.contains("  2  Blue  (answer_2)  a colour"),
+        "{shown}"
+    );
+    assert!(!shown.contains('{'), "{shown}");
+    run.type_line("1,2");
+    assert!(run.finish().1.contains("It was told: "));
 }
 
 /// The kernel stops a process in the background that changes or reads the terminal.

@@ -53,7 +53,7 @@ pub use ids::{
 pub use json::JsonText;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};
 pub use permission::{Accepts, PermissionOption, PermissionReply, PermissionRequest, ReplyFault};
-pub use prompt_image::{ImageFile, ImageType, PromptImage};
+pub use prompt_image::{ImageFile, ImageType, PromptImage, TurnImage};
 pub use said::{Said, TurnClose};
 pub use session::{SessionId, SessionIdError};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};

@@ -87,6 +87,31 @@ impl ImageFile {
     }
 }
 
+/// An image of a turn: the image itself, or what is known of it if the store has lost it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TurnImage {
+    File(ImageFile),
+    Lost(PromptImage),
+}
+
+impl TurnImage {
+    /// What the journal has of it.
+    pub fn summary(&self) -> PromptImage {
+        match self {
+            Self::File(image) => image.summary(),
+            Self::Lost(summary) => *summary,
+        }
+    }
+
+    /// The image. `None` if it is lost.
+    pub fn file(&self) -> Option<&ImageFile> {
+        match self {
+            Self::File(image) => Some(image),
+            Self::Lost(_) => None,
+        }
+    }
+}
+
 /// The data of an image, and what it keeps.
 struct Holding<T> {
     data: Bytes,

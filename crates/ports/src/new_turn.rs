@@ -1,38 +1,44 @@
 //! A turn that is new to the store.
 
-use tokenrail_domain::{ImageFile, Turn};
+use tokenrail_domain::{ImageFile, Turn, TurnImage};
 
 /// A turn that is new to the store, with the images of its prompt. The store keeps the images as long as the agent, and
 /// returns them with [`IAgentRepository::prompt_image`](crate::IAgentRepository::prompt_image).
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
     turn: Turn,
-    images: Vec<ImageFile>,
+    images: Vec<TurnImage>,
 }
 
 impl NewTurn {
     pub fn new(turn: Turn, images: Vec<ImageFile>) -> Self {
-        let turn = Turn { images: images.iter().map(ImageFile::summary).collect(), ..turn };
+        Self::with_lost(turn, images.into_iter().map(TurnImage::File).collect())
+    }
+
+    /// An imported turn. The server that has exported it had lost some of the images.
+    pub fn with_lost(turn: Turn, images: Vec<TurnImage>) -> Self {
+        let turn = Turn { images: images.iter().map(TurnImage::summary).collect(), ..turn };
         Self { turn, images }
     }
 
-    /// Its [`Turn::images`] are those of the files. If there are no files, it is the turn of a replay, which shows the
-    /// images of its original, or it has none.
+    /// Its [`Turn::images`] are those of the files, and those that are lost. If there are neither, it is the turn of a
+    /// replay, which shows the images of its original, or it has none.
     pub fn turn(&self) -> &Turn {
         &self.turn
     }
 
-    pub fn images(&self) -> &[ImageFile] {
-        &self.images
+    /// The images that are not lost, with their positions in the prompt.
+    pub fn images(&self) -> impl Iterator<Item = (u32, &ImageFile)> {
+        (0..).zip(&self.images).filter_map(|(position, image)| Some((position, image.file()?)))
     }
 
-    pub fn into_parts(self) -> (Turn, Vec<ImageFile>) {
+    pub fn into_parts(self) -> (Turn, Vec<TurnImage>) {
         (self.turn, self.images)
     }
 
     /// The size of its prompt and its images, in bytes.
     pub fn bytes(&self) -> usize {
-        self.turn.prompt.len() + self.images.iter().map(|image| image.data().len()).sum::<usize>()
+        self.turn.prompt.len() + self.images().map(|(_, image)| image.data().len()).sum::<usize>()
     }
 }
 

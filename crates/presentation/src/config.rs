@@ -52,6 +52,8 @@ pub struct PresentationConfig {
     pub prompt_images: usize,
     /// Maximum bytes of one of them, decoded.
     pub image_bytes: usize,
+    /// Maximum bytes of all images in one message.
+    pub prompt_image_bytes: usize,
     /// Maximum number of open `WebSockets` and event streams (`limits.connections`, which also bounds TCP connections).
     pub connections: usize,
     /// The same for one peer. The loopback address has no limit of its own.
@@ -144,6 +146,8 @@ impl PresentationConfig {
             prompt_images: 8,
             // A model API accepts 5 MiB of base64.
             image_bytes: (5 << 20) / 4 * 3,
+            // A model API accepts 32 MB of JSON, with the images in base64 and the conversation.
+            prompt_image_bytes: 20 << 20,
             connections: 4096,
             streams_per_peer: 256,
             failed_logins_per_minute: 10,

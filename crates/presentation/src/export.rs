@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use serde::Serialize;
-use tokenrail_application::{AgentService, Refusal};
-use tokenrail_domain::{Agent, Copied, ImageFile, Sequence, Turn, TurnNumber};
+use tokenrail_application::{AgentService, Refusal, StoreError};
+use tokenrail_domain::{Agent, Sequence, Turn, TurnImage, TurnNumber};
 
 use crate::vocabularies::native::dto::archive::{ArchivedAgent, ArchivedEvent, ArchivedTurn, VERSION};
 
@@ -90,16 +90,19 @@ impl Export {
         Ok(if lines.is_empty() { "\n".to_owned() } else { lines })
     }
 
-    /// The images of a turn. A replay has none if its original was purged.
-    async fn images(&self, turn: &Turn) -> Result<Vec<ImageFile>, Refusal> {
-        let is_replay = matches!(self.agent.copy, Some(Copied::Replay(_)));
+    /// The images of a turn. An image that is lost or damaged must not keep the rest from being exported. The images of
+    /// a replay are lost if its original was purged.
+    async fn images(&self, turn: &Turn) -> Result<Vec<TurnImage>, Refusal> {
         let mut images = Vec::new();
-        for (position, _) in (0..).zip(&turn.images) {
-            match self.service.prompt_image(self.agent.id, turn.number, position).await {
-                Ok(image) => images.push(image),
-                Err(Refusal::ImageUnknown) if is_replay => return Ok(Vec::new()),
+        for (position, summary) in (0..).zip(&turn.images) {
+            images.push(match self.service.prompt_image(self.agent.id, turn.number, position).await {
+                Ok(image) => TurnImage::File(image),
+                Err(Refusal::ImageUnknown | Refusal::Store(StoreError::Corrupt(_))) => {
+                    tracing::warn!(agent = %self.agent.id, turn = %turn.number, position, "an export lacks an image");
+                    TurnImage::Lost(*summary)
+                }
                 Err(refusal) => return Err(refusal),
-            }
+            });
         }
         Ok(images)
     }

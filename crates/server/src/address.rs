@@ -41,6 +41,46 @@ pub(crate) fn reachable(mut address: SocketAddr) -> SocketAddr {
     address
 }
 
+/// How clients reach an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    /// The port that clients omit in `Host`.
+    fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// The values of `Host` with which clients name a server that listens on `address`. For all addresses, those of this
+/// machine.
+pub(crate) fn hosts(address: SocketAddr, scheme: Scheme) -> Vec<String> {
+    let port = address.port();
+    let mut names = vec!["127.0.0.1".to_owned(), "localhost".to_owned(), "[::1]".to_owned()];
+    if !address.ip().is_unspecified() {
+        names.push(host(address.ip()));
+    }
+    if port == scheme.default_port() {
+        let with_port: Vec<_> = names.iter().map(|name| format!("{name}:{port}")).collect();
+        return names.into_iter().chain(with_port).collect();
+    }
+    names.into_iter().map(|name| format!("{name}:{port}")).collect()
+}
+
+/// An IP address as it is in a URL.
+fn host(ip: IpAddr) -> String {
+    match ip {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => format!("[{ip}]"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,6 +94,34 @@ mod tests {
             ("192.0.2.1:80", "192.0.2.1:80"),
         ] {
             assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
+        }
+    }
+
+    #[test]
+    fn a_client_that_omits_the_default_port_of_the_scheme_is_accepted() {
+        let accepts = |address: &str, scheme, host: &str| {
+            hosts(address.parse().unwrap(), scheme).iter().any(|known| known == host)
+        };
+        for (address, scheme, host) in [
+            ("192.0.2.1:443", Scheme::Https, "192.0.2.1"),
+            ("192.0.2.1:443", Scheme::Https, "192.0.2.1:443"),
+            ("[2001:db8::1]:443", Scheme::Https, "[2001:db8::1]"),
+            ("0.0.0.0:443", Scheme::Https, "localhost"),
+            ("192.0.2.1:80", Scheme::Http, "192.0.2.1"),
+            ("127.0.0.2:80", Scheme::Http, "127.0.0.2"),
+            ("192.0.2.1:7117", Scheme::Https, "192.0.2.1:7117"),
+            ("192.0.2.1:7117", Scheme::Https, "127.0.0.1:7117"),
+        ] {
+            assert!(accepts(address, scheme, host), "{address} {host}");
+        }
+        for (address, scheme, host) in [
+            ("192.0.2.1:80", Scheme::Https, "192.0.2.1"),
+            ("192.0.2.1:443", Scheme::Http, "192.0.2.1"),
+            ("192.0.2.1:7117", Scheme::Https, "192.0.2.1"),
+            ("0.0.0.0:443", Scheme::Https, "0.0.0.0"),
+            ("0.0.0.0:443", Scheme::Https, "192.0.2.1"),
+        ] {
+            assert!(!accepts(address, scheme, host), "{address} {host}");
         }
     }
 }

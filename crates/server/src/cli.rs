@@ -2,6 +2,7 @@
 
 mod agent_id;
 mod allow;
+mod answer;
 mod answers;
 mod asked;
 mod attend;
@@ -26,6 +27,7 @@ mod list;
 mod man;
 mod memory;
 mod open;
+mod open_requests;
 mod questions;
 mod reparse;
 mod rm;
@@ -36,6 +38,7 @@ mod serve;
 mod show;
 mod shower;
 mod tail;
+mod tool_input;
 mod typed;
 mod up;
 
@@ -230,7 +233,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Ls(args) => list::ls(&config, args, &mut screen).await,
         Command::Cancel { agent } => list::cancel(&config, &agent, &mut screen).await,
         Command::Allow(args) => allow::allow(&config, &args, &mut screen),
-        Command::Answer(args) => list::answer(&config, args, &mut screen).await,
+        Command::Answer(args) => answer::answer(&config, args, &mut screen).await,
         Command::Send(args) => send::send(&config, args, &mut screen).await,
         Command::Show(args) => show::show(&config, args, &mut screen).await,
         Command::Changes(args) => changes::changes(&config, args, &mut screen).await,

@@ -17,7 +17,7 @@ use tokenrail_web::BasePath;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use crate::address;
+use crate::address::{self, Scheme};
 use crate::clock::SystemRandom;
 use crate::compose::{self, ComposeError};
 use crate::config::{Config, LimitsConfig};
@@ -248,8 +248,9 @@ fn presentation_config(
     let limits = &config.limits;
     presentation.token = token.map(Into::into);
     presentation.open_paths = tokenrail_web::open_paths();
-    let named = addresses.iter().filter(|address| !address.ip().is_unspecified());
-    presentation.allowed_hosts.extend(named.map(SocketAddr::to_string));
+    let scheme = if config.tls.is_some() { Scheme::Https } else { Scheme::Http };
+    presentation.allowed_hosts.extend(address::hosts(addresses[0], scheme));
+    presentation.allowed_hosts.extend(address::hosts(addresses[1], Scheme::Http));
     presentation.allowed_hosts.extend(config.allowed_hosts.iter().cloned());
     presentation.allowed_hosts.extend(config.public_url.iter().map(|url| url.authority().to_owned()));
     config.base_path().clone_into(&mut presentation.base_path);
@@ -259,6 +260,7 @@ fn presentation_config(
     presentation.chats_bytes = limits.chats_bytes;
     presentation.prompt_images = limits.prompt_images;
     presentation.image_bytes = limits.image_bytes;
+    presentation.prompt_image_bytes = limits.prompt_image_bytes;
     presentation.connections = limits.connections;
     presentation.stream_turn_bytes = limits.stream_turn_bytes;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;

@@ -68,7 +68,7 @@ async fn a_turn_whose_images_are_lost_or_damaged_fails_with_an_error_that_says_s
         if damaged {
             h.store.damage_images();
         } else {
-            h.store.lose_images(id);
+            h.store.lose_image(id, TurnNumber(2), 0);
         }
         h.service.cancel_turn(id, TurnNumber(1)).await.unwrap();
         assert_eq!(error_of(&h, id).await.as_deref(), Some("image_missing"), "damaged: {damaged}");

@@ -102,7 +102,7 @@ impl Import {
         let id = self.agent.id;
         let of_agent = |new: NewTurn| {
             let (turn, images) = new.into_parts();
-            NewTurn::new(Turn { agent: id, ..turn }, images)
+            NewTurn::with_lost(Turn { agent: id, ..turn }, images)
         };
         let turns: Vec<_> = turns.into_iter().map(of_agent).collect();
         for new in &turns {

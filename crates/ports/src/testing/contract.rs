@@ -71,6 +71,7 @@ macro_rules! store_contract {
             the_turn_of_a_replay_lists_images_that_the_store_has_only_with_the_original
             the_images_of_a_purged_agent_are_gone
             an_imported_turn_has_its_images
+            an_imported_turn_may_lack_images_and_the_others_keep_their_places
         }
         $crate::store_contract! { $fresh: lists
             lists_are_newest_first_and_page

@@ -108,9 +108,9 @@ impl MemoryStore {
     pub fn damage_images(&self) {
         self.lock().images_damaged = true;
     }
-    /// Removes an agent's images. Its turns still list them.
-    pub fn lose_images(&self, agent: AgentId) {
-        self.lock().shelves.entry(agent).and_modify(|shelf| shelf.images.clear());
+    /// Removes one image of an agent's turn, which still lists it.
+    pub fn lose_image(&self, agent: AgentId, turn: TurnNumber, position: usize) {
+        self.lock().shelves.entry(agent).and_modify(|shelf| shelf.lose_image(turn, position));
     }
 
     fn answered<T>(&self, answer: StoreResult<T>) -> StoreResult<T> {

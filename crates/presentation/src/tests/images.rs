@@ -4,7 +4,7 @@ use actix_web::test::TestRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use tokenrail_domain::{ImageFile, ImageType};
+use tokenrail_domain::{ImageFile, ImageType, TurnNumber};
 use tokenrail_ports::testing::samples::image;
 
 use super::harness::{Answer, HOST, Harness, TOKEN};
@@ -106,6 +106,7 @@ async fn what_is_no_image_is_refused_whatever_the_client_calls_it() {
 async fn images_have_limits() {
     let harness = Harness::with(|config, _| {
         (config.prompt_images, config.image_bytes, config.request_bytes) = (2, 3000, 1000);
+        config.prompt_image_bytes = 6000;
     });
     let large = gif(&"x".repeat(3000 - 6));
     let id = launched(&harness, &[sent(&large), sent(&large)]).await;
@@ -130,6 +131,21 @@ async fn images_have_limits() {
 }
 
 #[actix_web::test]
+async fn the_images_of_a_message_have_a_limit_together() {
+    let harness = Harness::with(|config, _| {
+        (config.image_bytes, config.prompt_image_bytes, config.request_bytes) = (3000, 5000, 1000);
+    });
+    let of = |bytes: usize| sent(&gif(&"x".repeat(bytes - 6)));
+    launched(&harness, &[of(3000), of(2000)]).await;
+    // One image more is accepted if the sum stays the same.
+    launched(&harness, &[of(1667), of(1667), of(1666)]).await;
+    let refused = launch(&harness, &[of(3000), of(2001)]).await;
+    assert_eq!(refused.problem(), "validation_failed");
+    let why = "must be at most 5000 bytes together (limits.prompt_image_bytes)";
+    assert_eq!(faults(&refused), [("/images".to_owned(), why.to_owned())]);
+}
+
+#[actix_web::test]
 async fn only_some_types_of_agents_accept_images() {
     let harness = Harness::blind();
     let refused = launch(&harness, &[sent(&gif("a"))]).await;
@@ -145,7 +161,7 @@ async fn only_some_types_of_agents_accept_images() {
         types.as_array().unwrap().iter().map(|it| (&it["type"], &it["can"]["images"])).collect();
     assert_eq!(can, [(&json!("script"), &json!(false)), (&json!("seeing"), &json!(true))]);
     assert_eq!(types[0].get("imageLimits"), None);
-    assert_eq!(types[1]["imageLimits"], json!({ "images": 8, "bytes": 3_932_160 }));
+    assert_eq!(types[1]["imageLimits"], json!({ "images": 8, "bytes": 3_932_160, "totalBytes": 20_971_520 }));
 }
 
 #[actix_web::test]
@@ -187,6 +203,41 @@ async fn images_survive_an_export_and_an_import_and_are_shown_by_a_replay() {
     assert_eq!(again.text, export.text.replace(&id, &copy));
     let broken = export.text.replace(&STANDARD.encode(one.data()), &STANDARD.encode("<svg/>"));
     assert_eq!(harness.post("/api/agents/import", &broken).await.problem(), "validation_failed");
+}
+
+#[actix_web::test]
+async fn an_agent_that_has_lost_an_image_is_exported_and_imported_without_it() {
+    let harness = Harness::new();
+    let (one, two) = (gif("one"), gif("second"));
+    let id = launched(&harness, &[sent(&one), sent(&two)]).await;
+    harness.store.lose_image(id.parse().unwrap(), TurnNumber(1), 0);
+    let export = harness.get(&format!("/api/agents/{id}/export")).await;
+    assert_eq!(export.status, 200, "{export:?}");
+    assert!(
+        export.text.contains(r#"[{"mediaType":"image/gif","lostBytes":9},{"mediaType":"image/gif","data":"#)
+    );
+    let imported = harness.post("/api/agents/import", &export.text).await;
+    assert_eq!(imported.status, 201, "{imported:?}");
+    let copy = imported.json()["id"].as_str().unwrap().to_owned();
+    let image = harness.get(&format!("/api/agents/{copy}/turns/1/images/1")).await;
+    assert_eq!(image.text.as_bytes(), &two.data()[..], "at its place");
+    assert_eq!(harness.get(&format!("/api/agents/{copy}/turns/1/images/0")).await.problem(), "not_found");
+    let again = harness.get(&format!("/api/agents/{copy}/export")).await;
+    assert_eq!(again.text, export.text.replace(&id, &copy));
+
+    let with = |image: &str| export.text.replace(r#"{"mediaType":"image/gif","lostBytes":9}"#, image);
+    for wrong in [
+        r#"{"mediaType":"image/gif"}"#,
+        r#"{"mediaType":"image/gif","lostBytes":8}"#,
+        r#"{"mediaType":"image/svg+xml","lostBytes":9}"#,
+        r#"{"mediaType":"image/gif","lostBytes":9,"data":"R0lGODlh"}"#,
+    ] {
+        assert_eq!(
+            harness.post("/api/agents/import", &with(wrong)).await.problem(),
+            "validation_failed",
+            "{wrong}"
+        );
+    }
 }
 
 #[actix_web::test]

@@ -3,8 +3,11 @@
 use std::future::pending;
 use std::io;
 
+use serde_json::Value;
+
 use super::asked::Asked;
 use super::client::Client;
+use super::open_requests;
 use super::screen::{Screen, Style};
 use super::typed::{TypedLines, can_type};
 use super::{Exit, Failure};
@@ -13,6 +16,8 @@ use super::{Exit, Failure};
 pub(crate) struct Answers<'a> {
     client: &'a Client,
     agent: &'a str,
+    /// What was known of the agent at the beginning.
+    known: Known,
     open: OpenRequests,
     /// The id of the request that was shown last.
     last_shown: String,
@@ -21,11 +26,51 @@ pub(crate) struct Answers<'a> {
     can_type: bool,
 }
 
+/// What is known of an agent when a command begins to follow it.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// It is a copy, so nobody can answer its requests.
+    is_copy: bool,
+    /// The last event of an agent that had ended. The requests up to there are settled.
+    settled_until: u64,
+    /// The open requests, if the command does not show the events from the beginning.
+    open: Vec<Asked>,
+}
+
+impl Known {
+    /// Asks the server about an agent that is followed after the event `since`.
+    ///
+    /// # Errors
+    /// As [`Client::get`].
+    pub(crate) async fn ask(client: &Client, id: &str, since: u64) -> Result<Self, Failure> {
+        let agent: Value = client.get(&["api", "agents", id], &[]).await?.json().await?;
+        let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
+        let has_ended = agent.get("endedAt").is_some_and(Value::is_string);
+        // The events after `since` may not contain them.
+        let is_missed = 0 < since && 0 < number("openQuestions");
+        let open = if is_missed { open_requests::of_agent(client, id).await? } else { Vec::new() };
+        Ok(Self {
+            is_copy: agent.get("readOnly").and_then(Value::as_bool) == Some(true),
+            settled_until: if has_ended { number("head") } else { 0 },
+            open,
+        })
+    }
+}
+
 impl<'a> Answers<'a> {
-    pub(crate) fn new(client: &'a Client, agent: &'a str, screen: &Screen) -> Self {
+    /// Shows the requests that are open already and how to answer them, if the user cannot type the answers here.
+    pub(crate) fn new(client: &'a Client, agent: &'a str, known: Known, screen: &mut Screen) -> Self {
         let can_type = screen.is_live() && can_type();
         let open = OpenRequests::default();
-        Self { client, agent, open, last_shown: String::new(), lines: None, can_type }
+        let mut answers =
+            Self { client, agent, known, open, last_shown: String::new(), lines: None, can_type };
+        for asked in std::mem::take(&mut answers.known.open) {
+            if !can_type && !screen.json {
+                answers.show(&asked, screen);
+            }
+            answers.open.requests.push(asked);
+        }
+        answers
     }
 
     /// Whether the user can type an answer.
@@ -33,21 +78,33 @@ impl<'a> Answers<'a> {
         self.can_type
     }
 
-    /// Shows a request, and how to answer it if the user cannot type the answer here.
-    pub(crate) fn asked(&mut self, asked: Asked, screen: &mut Screen) {
+    /// Shows a request, and how to answer it if the user cannot type the answer here. `number` is the number of its
+    /// event.
+    pub(crate) fn asked(&mut self, number: u64, asked: Asked, screen: &mut Screen) {
+        let is_over = number <= self.known.settled_until;
+        if self.known.is_copy || is_over {
+            asked.show(screen);
+            if self.known.is_copy {
+                screen.line(Style::Dim, "  (recorded)");
+            }
+            return;
+        }
+        if self.open.requests.iter().any(|open| open.request_id == asked.request_id) {
+            // It was open at the beginning. If it was not shown then, it is shown with the prompt.
+            return;
+        }
+        self.show(&asked, screen);
+        self.open.requests.push(asked);
+    }
+
+    fn show(&mut self, asked: &Asked, screen: &mut Screen) {
         asked.show(screen);
         if self.can_type {
             asked.show_more_answers(screen);
         } else {
-            screen.line(Style::Dim, &format!("  {}", self.command(&asked)));
+            screen.line(Style::Dim, &format!("  {}", asked.command(self.client, self.agent)));
         }
         self.last_shown.clone_from(&asked.request_id);
-        self.open.requests.push(asked);
-    }
-
-    /// The command that answers the request.
-    fn command(&self, asked: &Asked) -> String {
-        self.client.command(&format!("answer {} {} {}", self.agent, asked.request_id, asked.choices()))
     }
 
     /// Removes a request that is settled.
@@ -100,7 +157,7 @@ impl<'a> Answers<'a> {
         self.can_type = line.is_some();
         let Some(oldest) = self.open.requests.first() else { return Ok(()) };
         let Some(line) = line else {
-            screen.remark(&format!("to answer: {}", self.command(oldest)));
+            screen.remark(&format!("to answer: {}", oldest.command(self.client, self.agent)));
             return Ok(());
         };
         let Some(asked) = self.open.prompted() else {

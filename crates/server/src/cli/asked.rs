@@ -3,23 +3,22 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use super::client::Client;
 use super::excerpt::{excerpt, passage};
 use super::screen::{Screen, Style};
+use super::tool_input::{in_lines, is_known, telling_field, told};
 
 /// How many lines of the old text and of the new text of an edit are shown.
 const EDIT_LINES: usize = 12;
 /// How much of the most important field of the input is shown: a command, for example.
 const TOLD_LINES: usize = 12;
 const TOLD_CHARS: usize = 2000;
-/// How many characters of the other fields of the tool's input are shown.
+/// How much of the other fields of the tool's input is shown.
+const REST_LINES: usize = 12;
 const REST_CHARS: usize = 1000;
 /// The fields whose text is shown in a form of its own.
 const TEXTS: [(&str, Style, &str); 3] =
     [("old_string", Style::Bad, "- "), ("new_string", Style::Good, "+ "), ("content", Style::Good, "+ ")];
-/// The fields of a tool's input that say alone what the tool is to do. The first that is there is shown.
-const TELLING_FIELDS: [&str; 8] =
-    ["command", "file_path", "path", "notebook_path", "question", "url", "query", "pattern"];
-
 /// A permission request: the parts that are shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -62,10 +61,12 @@ struct Accepted {
 impl Asked {
     /// Shows what the agent wants to do, with all of the tool's input as far as it fits, and the numbered options.
     pub(crate) fn show(&self, screen: &mut Screen) {
+        let is_known = is_known(&self.tool_name);
         let (telling, text) = match (self.field("question"), &self.input) {
             (Some(question), _) => (Some("question"), question.to_owned()),
             (None, Some(input)) => match telling_field(input) {
-                None if input.is_object() => (None, self.rest(None).unwrap_or_default()),
+                None if input.is_object() && is_known => (None, String::new()),
+                None if input.is_object() => (None, self.rest(None).join(" ")),
                 telling => (telling, told(input)),
             },
             (None, None) => (None, String::new()),
@@ -91,14 +92,15 @@ impl Asked {
         if let Some(plan) = self.field("plan") {
             screen.line(Style::Plain, plan);
         }
-        if let Some(rest) = telling.and_then(|_| self.rest(telling)) {
-            for line in passage(&rest, 1, REST_CHARS).lines() {
+        if telling.is_some() || is_known {
+            for line in passage(&self.rest(telling).join("\n"), REST_LINES, REST_CHARS).lines() {
                 screen.line(Style::Plain, &format!("  {line}"));
             }
         }
         for (number, option) in (1..).zip(&self.options) {
             let Offered { option_id, name, kind: _ } = option;
-            screen.line(Style::Plain, &format!("  {number}  {name}  ({option_id})"));
+            let description = self.description(name).map(|text| format!("  {text}")).unwrap_or_default();
+            screen.line(Style::Plain, &format!("  {number}  {name}  ({option_id}){description}"));
         }
     }
 
@@ -139,8 +141,22 @@ impl Asked {
         is_text.then(|| json!({ "text": line }))
     }
 
+    /// What the request is about, in one line.
+    pub(crate) fn title(&self) -> String {
+        match (self.field("question"), &self.input) {
+            (Some(question), _) => excerpt(question, 1),
+            (None, Some(input)) => format!("{} {}", self.tool_name, excerpt(&told(input), 1)),
+            (None, None) => self.tool_name.clone(),
+        }
+    }
+
+    /// The command that answers the request.
+    pub(crate) fn command(&self, client: &Client, agent: &str) -> String {
+        client.command(&format!("answer {agent} {} {}", self.request_id, self.choices()))
+    }
+
     /// The ids of the options, as a usage text has them.
-    pub(crate) fn choices(&self) -> String {
+    fn choices(&self) -> String {
         self.options.iter().map(|option| &*option.option_id).collect::<Vec<_>>().join("|")
     }
 
@@ -166,33 +182,30 @@ impl Asked {
         self.options.get(typed.parse::<usize>().ok()?.checked_sub(1)?)
     }
 
-    /// The fields of the input that are not shown in a form of their own, as JSON. `None` if there are none.
-    fn rest(&self, telling: Option<&str>) -> Option<String> {
+    /// The fields of the input that are not shown in a form of their own, in lines.
+    fn rest(&self, telling: Option<&str>) -> Vec<String> {
         let is_shown = |name: &str| {
             let is_text = name == "plan" || TEXTS.iter().any(|(text, _, _)| *text == name);
             telling == Some(name) || is_text && self.field(name).is_some()
         };
-        let fields = self.input.as_ref()?.as_object()?.iter().filter(|(name, _)| !is_shown(name));
-        let rest: Map<_, _> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
-        (!rest.is_empty()).then(|| Value::Object(rest).to_string())
+        let Some(input) = self.input.as_ref().and_then(Value::as_object) else { return Vec::new() };
+        let fields = input.iter().filter(|(name, _)| !is_shown(name));
+        let fields: Map<_, _> = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
+        in_lines(&self.tool_name, &fields)
+    }
+
+    /// What a question of the agent says about the answer with this label, in one line.
+    fn description(&self, label: &str) -> Option<String> {
+        let answers = self.input.as_ref()?.get("options")?.as_array()?;
+        let text = |answer: &Value, field: &str| Some(answer.get(field)?.as_str()?.to_owned());
+        let answer = answers.iter().find(|answer| text(answer, "label").as_deref() == Some(label))?;
+        let line = text(answer, "description")?.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(excerpt(&line, 1)).filter(|line| !line.is_empty())
     }
 
     fn field(&self, name: &str) -> Option<&str> {
         self.input.as_ref()?.get(name)?.as_str().filter(|text| !text.is_empty())
     }
-}
-
-/// What the input of a tool says in one line: its most telling field, or all of it as JSON.
-pub(crate) fn told(input: &Value) -> String {
-    if let Value::String(text) = input {
-        return text.clone();
-    }
-    let field = telling_field(input).and_then(|name| input.get(name)?.as_str());
-    field.map_or_else(|| input.to_string(), str::to_owned)
-}
-
-fn telling_field(input: &Value) -> Option<&'static str> {
-    TELLING_FIELDS.into_iter().find(|name| input.get(*name).is_some_and(Value::is_string))
 }
 
 #[cfg(test)]
@@ -237,13 +250,5 @@ mod tests {
             assert_eq!(plain.answer(typed), None, "{typed}");
         }
         assert_eq!(plain.answer("decline"), Some(json!({ "optionId": "no" })));
-    }
-
-    #[test]
-    fn an_input_is_told_by_its_most_telling_field() {
-        let told = |input: &str| told(&serde_json::from_str(input).unwrap());
-        assert_eq!(told(r#"{"description":"x","command":"ls -l"}"#), "ls -l");
-        assert_eq!(told(r#"{"file_path":"a.rs","old_string":"x"}"#), "a.rs");
-        assert_eq!(told(r#"{"n":1}"#), r#"{"n":1}"#);
     }
 }

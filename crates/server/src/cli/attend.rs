@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::client::Client;
@@ -14,12 +14,17 @@ use super::{Exit, Failure};
 /// A second Ctrl-C within this time cancels the agent.
 const SECOND_CTRL_C: Duration = Duration::from_secs(2);
 
+/// How long the server may take to say whether a message is still queued.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// An agent to follow, and how.
 pub(crate) struct Attended<'a> {
     pub(crate) client: &'a Client,
     pub(crate) id: &'a str,
     pub(crate) since: u64,
     pub(crate) keep: bool,
+    /// The turn of the message that the command has sent.
+    pub(crate) sent: Option<u64>,
     pub(crate) host: Host,
     pub(crate) on_stop: OnStop,
 }
@@ -72,7 +77,7 @@ pub(crate) async fn attend(
     stop: &mut StopSignal,
     screen: &mut Screen,
 ) -> Result<End, Failure> {
-    let Attended { client, id, since, keep, host: _, on_stop } = attended;
+    let Attended { client, id, since, keep, sent: _, host: _, on_stop } = attended;
     let mut last = since;
     let signal = tokio::select! {
         done = follow(client, id, &mut last, keep, screen) => return Ok(End::Done(done?)),
@@ -80,7 +85,7 @@ pub(crate) async fn attend(
     };
     if on_stop != OnStop::Cancel {
         let waits = on_stop == OnStop::LeaveOrCancel && signal == Stop::Interrupt;
-        attended.say_what_remains(last, waits, screen);
+        attended.say_what_remains(last, waits, screen).await;
         if !waits || timeout(SECOND_CTRL_C, stop.recv()).await != Ok(Stop::Interrupt) {
             return Ok(End::Left);
         }
@@ -92,12 +97,17 @@ pub(crate) async fn attend(
 
 impl Attended<'_> {
     /// Says on standard error what happens to the agent, and how to follow and cancel it.
-    fn say_what_remains(&self, last: u64, waits: bool, screen: &mut Screen) {
-        let Self { client, id, since: _, keep: _, host, on_stop: _ } = self;
+    async fn say_what_remains(&self, last: u64, waits: bool, screen: &mut Screen) {
+        let Self { client, id, since: _, keep: _, sent: _, host, on_stop: _ } = self;
         let tail = client.command(&format!("tail {id} --since {last}"));
         let cancel = client.command(&format!("cancel {id}"));
         match host {
-            Host::Server => screen.remark(&format!("the agent keeps running; to follow it again: {tail}")),
+            Host::Server => match self.queued().await {
+                Some(turn) => screen.remark(&format!(
+                    "the message stays queued as turn {turn}, and the agent keeps running; to follow it again: {tail}"
+                )),
+                None => screen.remark(&format!("the agent keeps running; to follow it again: {tail}")),
+            },
             Host::OwnServer => screen.remark(&format!(
                 "the server of this run stops, but the agent keeps running; the next server saves what it prints\n\
                  to start a server: {}\nto follow the agent again: {tail}",
@@ -110,5 +120,16 @@ impl Attended<'_> {
         }
         let again = format!("press Ctrl-C again within {} s, or: ", SECOND_CTRL_C.as_secs());
         screen.remark(&format!("to cancel it: {}{cancel}", if waits { again.as_str() } else { "" }));
+    }
+
+    /// The turn of the message that was sent, if an earlier turn has not ended yet. `None` also if the server does not
+    /// say so in time.
+    async fn queued(&self) -> Option<u64> {
+        let sent = self.sent?;
+        let agent = async {
+            self.client.get(&["api", "agents", self.id], &[]).await.ok()?.json::<Value>().await.ok()
+        };
+        let agent = timeout(QUEUE_TIMEOUT, agent).await.ok()??;
+        (agent.get("turn")?.as_u64()? < sent).then_some(sent)
     }
 }

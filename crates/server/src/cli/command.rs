@@ -9,8 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, backup, changes, completions, config, copies, demo, edit, list, man, open, reparse, rm, run, send,
-    serve, show, tail, up,
+    allow, answer, backup, changes, completions, config, copies, demo, edit, list, man, open, reparse, rm,
+    run, send, serve, show, tail, up,
 };
 
 #[derive(Debug, Args)]
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     /// Allow agents to work in a folder, or list the folders that were added in this way
     Allow(allow::AllowArgs),
     /// Answer an agent's permission request
-    Answer(list::AnswerArgs),
+    Answer(answer::AnswerArgs),
     /// List the open permission requests of all agents, oldest first
     Questions,
     /// Give an agent another name

@@ -115,7 +115,7 @@ pub(crate) async fn replay(config: &Config, args: ReplayArgs, screen: &mut Scree
     }
     let mut stop = StopSignal::listen()?;
     let (since, keep, host, on_stop) = (0, false, Host::Server, OnStop::LeaveOrCancel);
-    let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
+    let attended = Attended { client: &client, id: &id, since, keep, sent: None, host, on_stop };
     Ok(attend(attended, &mut stop, screen).await?.exit())
 }
 

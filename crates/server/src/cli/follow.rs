@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokenrail_runner::SseDecoder;
 use tokio::time::{Instant, sleep};
 
-use super::answers::Answers;
+use super::answers::{Answers, Known};
 use super::client::Client;
 use super::screen::{Screen, Style, counted};
 use super::shower::Shower;
@@ -30,7 +30,13 @@ pub(crate) async fn follow(
     keep: bool,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
-    let (mut shower, mut answers) = (Shower::default(), Answers::new(client, id, screen));
+    let known = if screen.json { Ok(Known::default()) } else { Known::ask(client, id, *last).await };
+    let known = match known {
+        // The loop below tries again.
+        Err(error) if error.exit == Exit::Unreachable => Known::default(),
+        known => known?,
+    };
+    let (mut shower, mut answers) = (Shower::default(), Answers::new(client, id, known, screen));
     let mut failures = 0;
     loop {
         let before = *last;

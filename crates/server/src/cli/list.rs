@@ -1,10 +1,10 @@
-//! `tokenrail ls`, `tokenrail answer` and `tokenrail cancel`.
+//! `tokenrail ls` and `tokenrail cancel`.
 
 use clap::Args;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::agent_id::AgentArg;
+use super::agent_id::{AgentArg, short_end};
 use super::client::Client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
@@ -35,20 +35,14 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     query.extend(args.pinned.then_some(("pinned", "true")));
     query.extend(args.archived.then_some(("archived", "true")));
     let agents: Vec<Box<RawValue>> = client.get(&["api", "agents"], &query).await?.json().await?;
-    let mut all_read = true;
-    for agent in &agents {
-        // In JSON, a line break can only occur where a space may.
-        let text = agent.get().replace(['\n', '\r'], " ");
-        match serde_json::from_str(&text) {
-            _ if screen.json => screen.line(Style::Plain, &text),
-            Ok(agent) => screen.line(Style::Plain, &row(&agent)),
-            Err(error) => {
-                all_read = false;
-                screen.line(Style::Plain, &text);
-                screen.remark(&format!("cannot decode this agent, printing it as received: {error}"));
-            }
-        }
-    }
+    // In JSON, a line break can only occur where a space may.
+    let lines: Vec<_> = agents.iter().map(|agent| agent.get().replace(['\n', '\r'], " ")).collect();
+    let all_read = if screen.json {
+        lines.iter().for_each(|line| screen.line(Style::Plain, line));
+        true
+    } else {
+        show(&client, &lines, screen)
+    };
     if agents.is_empty() && !screen.json {
         screen.remark(&match &args.status {
             Some(status) => format!("no agent has this status: {status}"),
@@ -60,9 +54,39 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     Ok(if all_read { Exit::Completed } else { Exit::Failed })
 }
 
+/// Shows the agents. Returns false if one of them could not be decoded.
+fn show(client: &Client, agents: &[String], screen: &mut Screen) -> bool {
+    let decoded: Vec<Result<Value, _>> = agents.iter().map(|agent| serde_json::from_str(agent)).collect();
+    let ids: Vec<&str> = decoded.iter().flatten().filter_map(|agent| agent.get("id")?.as_str()).collect();
+    let (mut all_read, mut end) = (true, "");
+    for (text, agent) in agents.iter().zip(&decoded) {
+        match agent {
+            Ok(agent) => {
+                let id = agent.get("id").and_then(Value::as_str).unwrap_or_default();
+                end = short_end(id, &ids);
+                screen.end_line();
+                screen.text(Style::Plain, id.strip_suffix(end).unwrap_or_default());
+                screen.text(Style::Bold, end);
+                screen.text(Style::Plain, &format!("{}\n", row(agent)));
+            }
+            Err(error) => {
+                all_read = false;
+                screen.line(Style::Plain, text);
+                screen.remark(&format!("cannot decode this agent, printing it as received: {error}"));
+            }
+        }
+    }
+    if screen.is_live() && 1 < ids.len() {
+        let example = client.command(&format!("tail {end}"));
+        screen.remark(&format!("the end of an id is enough to name an agent, for example: {example}"));
+    }
+    all_read
+}
+
 /// The status of an agent that waits for the answer to a permission request.
 const NEEDS_YOU: &str = "needs you";
 
+/// What is shown after the agent's id.
 fn row(agent: &Value) -> String {
     let text = |key: &str| agent.get(key).and_then(Value::as_str).unwrap_or_default();
     let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
@@ -70,78 +94,12 @@ fn row(agent: &Value) -> String {
     let title: String = title.chars().map(|c| if c.is_control() { ' ' } else { c }).take(48).collect();
     let head = number("head");
     format!(
-        "{}  {:<12}  {:<12}  {head:>7} {:<6}  {}  {title}",
-        text("id"),
+        "  {:<12}  {:<12}  {head:>7} {:<6}  {}  {title}",
         if number("openQuestions") == 0 { text("status") } else { NEEDS_YOU },
         text("type"),
         if head == 1 { "event" } else { "events" },
         text("createdAt"),
     )
-}
-
-/// An answer to a permission request of an agent.
-#[derive(Debug, clap::Args)]
-pub(crate) struct AnswerArgs {
-    #[command(flatten)]
-    agent: AgentArg,
-    /// The id of the permission request, such as 1-1
-    request: String,
-    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Give several if the request accepts
-    /// that. Without an option and without `--text`, the request is dismissed: no option is chosen, and the agent does
-    /// not get the permission
-    #[arg(value_name = "OPTION")]
-    options: Vec<String>,
-    /// Tell the agent why you reject, if the request accepts a note. OPTION must be an option that rejects
-    #[arg(long, value_name = "TEXT", requires = "options", conflicts_with = "text")]
-    note: Option<String>,
-    /// Answer in your own words, if the request accepts a text
-    #[arg(long, value_name = "TEXT")]
-    text: Option<String>,
-}
-
-impl AnswerArgs {
-    /// The body of the request.
-    fn body(&self) -> Value {
-        let mut body = match &self.options[..] {
-            [] if self.text.is_none() => json!({ "cancelled": true }),
-            [] => json!({}),
-            [option] => json!({ "optionId": option }),
-            several => json!({ "optionIds": several }),
-        };
-        for (name, text) in [("text", &self.text), ("note", &self.note)] {
-            if let Some(text) = text {
-                body[name] = json!(text);
-            }
-        }
-        body
-    }
-
-    /// The answer in words. `None` if nothing is chosen.
-    fn words(&self) -> Option<String> {
-        let note = self.note.as_ref().map(|note| format!(" ({note})")).unwrap_or_default();
-        let parts: Vec<_> = self.options.iter().chain(&self.text).map(String::as_str).collect();
-        (!parts.is_empty()).then(|| parts.join(", ") + &note)
-    }
-}
-
-pub(crate) async fn answer(config: &Config, args: AnswerArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    let (body, words) = (args.body(), args.words());
-    let AnswerArgs { agent, request, .. } = args;
-    let client = Client::reach(config).await?;
-    let id = agent.find(&client).await?;
-    let answer = client.post(&["api", "agents", &id, "permissions", &request], &body).await?;
-    let is_pending = answer.get("state").and_then(Value::as_str) == Some("pending");
-    let text = match words {
-        _ if screen.json => answer.to_string(),
-        Some(words) if is_pending => {
-            format!("answered {request} with {words}; the agent has not accepted the answer yet")
-        }
-        Some(words) => format!("answered {request}: {words}"),
-        None if is_pending => format!("dismissed {request}; the agent has not accepted that yet"),
-        None => format!("dismissed {request}"),
-    };
-    screen.line(Style::Plain, &text);
-    Ok(Exit::Completed)
 }
 
 pub(crate) async fn cancel(config: &Config, agent: &AgentArg, screen: &mut Screen) -> Result<Exit, Failure> {

@@ -19,8 +19,8 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
-    /// The agent's id, the beginning of it (at least 4 characters), or `latest` for the newest agent [default: the list
-    /// of agents]
+    /// The agent's id, the beginning or the end of it (at least 4 characters), or `latest` for the newest agent
+    /// [default: the list of agents]
     pub(crate) id: Option<String>,
     /// Only print the link, and start no browser. Use this on a shared machine: the link contains a login code, and
     /// other users may see it among the arguments of a browser that is started

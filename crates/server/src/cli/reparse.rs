@@ -12,7 +12,7 @@ use tokenrail_persistence::SqliteStore;
 use tokenrail_presentation::event_json;
 use tokio::runtime::Handle;
 
-use super::agent_id::{Candidate, Wanted};
+use super::agent_id::{Candidate, Search, Wanted};
 use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
 use crate::compose;
@@ -23,7 +23,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct ReparseArgs {
-    /// The agent's id, the beginning of it (at least 4 characters), or `latest`; required unless --all is given
+    /// The agent's id, the beginning or the end of it (at least 4 characters), or `latest`; required unless --all is
+    /// given
     #[arg(required_unless_present = "all")]
     id: Option<String>,
     /// Reparse all agents
@@ -91,15 +92,37 @@ async fn find(service: &AgentService, text: &str) -> Result<AgentId, Failure> {
     if let Wanted::Id(id) = wanted {
         return Ok(id);
     }
-    let before = wanted.before().and_then(|before| before.parse().ok());
-    let filter = AgentFilter { limit: wanted.limit(), before, ..AgentFilter::default() };
-    let agents = service.list(filter).await?.items.into_iter().map(|listed| Candidate {
-        id: listed.agent.id.to_string(),
-        status: listed.agent.status.as_str().to_owned(),
-        kind: listed.agent.kind,
-        prompt: listed.agent.prompt,
-    });
-    Ok(wanted.choose(agents.filter(|agent| wanted.is(&agent.id)).collect())?.parse()?)
+    let mut found: Vec<Candidate> = Vec::new();
+    for search in wanted.searches() {
+        for candidate in matching(service, &search).await? {
+            if found.iter().all(|other| other.id != candidate.id) {
+                found.push(candidate);
+            }
+        }
+    }
+    Ok(wanted.choose(found)?.parse()?)
+}
+
+/// The agents that may be meant, in this data folder.
+async fn matching(service: &AgentService, search: &Search) -> Result<Vec<Candidate>, Failure> {
+    let before = search.before().and_then(|before| before.parse().ok());
+    let mut filter = AgentFilter { limit: search.page_agents(), before, ..AgentFilter::default() };
+    let mut found = Vec::new();
+    loop {
+        let agents = service.list(filter.clone()).await?.items;
+        let Some(last) = agents.last() else { return Ok(found) };
+        filter.before = Some(last.agent.id);
+        let candidates = agents.into_iter().map(|listed| Candidate {
+            id: listed.agent.id.to_string(),
+            status: listed.agent.status.as_str().to_owned(),
+            kind: listed.agent.kind,
+            prompt: listed.agent.prompt,
+        });
+        found.extend(candidates.filter(|candidate| search.is(&candidate.id)));
+        if search.is_in_a_row() || search.enough() <= found.len() {
+            return Ok(found);
+        }
+    }
 }
 
 async fn reparse_one(

@@ -11,7 +11,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
-    /// The agents' ids, the beginnings of them (at least 4 characters), or `latest` for the newest agent
+    /// The agents' ids, the beginnings or the ends of them (at least 4 characters), or `latest` for the newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Also delete the history, and the folder that was made for the agent, permanently

@@ -89,7 +89,7 @@ async fn run_on_own_server(
     let (id, done) = match launch(&client, body, screen).await {
         Ok(id) => {
             let (since, keep, on_stop) = (0, false, OnStop::LeaveOrCancel);
-            let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
+            let attended = Attended { client: &client, id: &id, since, keep, sent: None, host, on_stop };
             let done = attend(attended, stop, screen).await;
             (Some(id), done)
         }
@@ -122,7 +122,8 @@ pub(crate) async fn launch_and_follow(
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
     let id = launch(client, body, screen).await?;
-    let attended = Attended { client, id: &id, since: 0, keep: false, host: Host::Server, on_stop };
+    let attended =
+        Attended { client, id: &id, since: 0, keep: false, sent: None, host: Host::Server, on_stop };
     Ok(attend(attended, stop, screen).await?.exit())
 }
 

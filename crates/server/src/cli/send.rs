@@ -4,9 +4,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::agent_id::AgentArg;
+use super::asked::Asked;
 use super::attend::{Attended, Host, OnStop, attend};
 use super::client::Client;
 use super::images::ImageArgs;
+use super::open_requests;
 use super::run::read_text;
 use super::screen::{Screen, Style};
 use super::serve::StopSignal;
@@ -39,6 +41,7 @@ pub(crate) async fn send(config: &Config, args: SendArgs, screen: &mut Screen) -
     let since = before.get("head").and_then(Value::as_u64).unwrap_or_default();
     let accepted = client.post(&["api", "agents", &id, "messages"], &body).await?;
     let turn = accepted.get("turn").and_then(Value::as_u64).unwrap_or_default();
+    let waits = waits_for(&client, &id, turn, &before).await?;
     if detach {
         let line = if screen.json {
             json!({ "agentId": id, "turn": turn, "queued": accepted.get("queued") }).to_string()
@@ -46,12 +49,57 @@ pub(crate) async fn send(config: &Config, args: SendArgs, screen: &mut Screen) -
             turn.to_string()
         };
         screen.line(Style::Plain, &line);
-        return Ok(Exit::Completed);
-    }
-    if screen.is_live() {
+    } else if screen.is_live() {
         screen.line(Style::Dim, &format!("agent {id}, turn {turn}"));
     }
+    if let Some(waits) = waits {
+        // Whoever follows the agent is shown its requests.
+        let is_shown = !detach && !screen.json;
+        screen.remark(&waits.sentence(&client, &id, turn, is_shown));
+    }
+    if detach {
+        return Ok(Exit::Completed);
+    }
     let (keep, host, on_stop) = (false, Host::Server, OnStop::LeaveOrCancel);
-    let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
+    let attended = Attended { client: &client, id: &id, since, keep, sent: Some(turn), host, on_stop };
     Ok(attend(attended, &mut stop, screen).await?.exit())
+}
+
+/// An earlier turn for which a message waits.
+struct Waits {
+    turn: u64,
+    /// The permission requests of that turn that nobody has answered.
+    open: Vec<Asked>,
+}
+
+/// The turn for which the message with this turn waits. `None` if it does not wait. `before` is the agent as it was
+/// before the message.
+async fn waits_for(client: &Client, id: &str, turn: u64, before: &Value) -> Result<Option<Waits>, Failure> {
+    let has_ended = |agent: &Value| agent.get("endedAt").is_some_and(Value::is_string);
+    if has_ended(before) {
+        return Ok(None);
+    }
+    let agent: Value = client.get(&["api", "agents", id], &[]).await?.json().await?;
+    let number = |key: &str| agent.get(key).and_then(Value::as_u64).unwrap_or_default();
+    if has_ended(&agent) || turn <= number("turn") {
+        return Ok(None);
+    }
+    let open = match number("openQuestions") {
+        0 => Vec::new(),
+        _ => open_requests::of_agent(client, id).await?,
+    };
+    Ok(Some(Waits { turn: number("turn"), open }))
+}
+
+impl Waits {
+    /// Why the message waits, and what the user can do about it. `is_shown`: the requests are shown after this.
+    fn sentence(&self, client: &Client, id: &str, turn: u64, is_shown: bool) -> String {
+        let waits = format!("turn {turn} waits for turn {}", self.turn);
+        match &self.open[..] {
+            [] => format!("{waits}, which is not finished yet"),
+            _ if is_shown => format!("{waits}, which needs an answer from you"),
+            [only] => format!("{waits}, which needs an answer: {}", only.command(client, id)),
+            _ => format!("{waits}, which needs answers: {}", client.command("questions")),
+        }
+    }
 }

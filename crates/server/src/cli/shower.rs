@@ -5,9 +5,10 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::answers::Answers;
-use super::asked::{Asked, told};
+use super::asked::Asked;
 use super::excerpt::excerpt;
 use super::screen::{Screen, Style};
+use super::tool_input::told;
 
 /// How many lines of a tool's result are shown.
 const RESULT_LINES: usize = 6;
@@ -120,7 +121,7 @@ impl Shower {
                 show_answer(event, screen);
             }
             "permission_request" => match Asked::deserialize(&event.content) {
-                Ok(asked) => answers.asked(asked, screen),
+                Ok(asked) => answers.asked(event.sequence_number, asked, screen),
                 Err(_) => screen.line(Style::Bold, &event.content.to_string()),
             },
             _ => show_other(event, text, screen),

@@ -27,6 +27,6 @@ pub(crate) async fn tail(config: &Config, args: TailArgs, screen: &mut Screen) -
     let id = args.agent.find(&client).await?;
     let mut stop = StopSignal::listen()?;
     let (since, keep, host, on_stop) = (args.since, args.keep, Host::Server, OnStop::Leave);
-    let attended = Attended { client: &client, id: &id, since, keep, host, on_stop };
+    let attended = Attended { client: &client, id: &id, since, keep, sent: None, host, on_stop };
     Ok(attend(attended, &mut stop, screen).await?.exit())
 }

@@ -10,8 +10,7 @@
 //! | `queued_turns`, `imports` | `AdmissionLimits` | `use_cases/send.rs`, `import.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs` |
 //! | `message_bytes`, `spool_bytes` | `RunLimits` | `pump.rs` |
-//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs` |
-//! | `idempotency_hours` | `CommandLimits` | `use_cases/keys.rs` |
+//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/keys.rs` |
 //! | `shutdown_timeout_s` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs` |
@@ -19,8 +18,7 @@
 //! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `turns.rs`, `open_requests.rs` |
 //! | `line_bytes`, `output_lines` | `ProcessLimits` (runner) | `framer.rs`, `process/run.rs` |
 //! | `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` | `process/run/tell.rs`, `supervisor/` |
-//! | `agent_…`, `stderr_bytes`, `exit_patience_s` | `ProcessLimits` | `supervisor/` |
-//! | `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `converse/` |
+//! | `agent_…`, `stderr_bytes`, `exit_patience_s`; `open_questions`, `unread_bytes`, `file_bytes` | `ProcessLimits` | `supervisor/`; `converse/` |
 //! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
 //! | `resting_agents`, `spawn_timeout_s` | `ProcessLimits` | `process/idle_processes.rs`, `process/runner.rs` |
 //! | `run_gather_us`, `run_poll_ms` | `WatchLimits` | `process/watch/thread.rs` |
@@ -211,6 +209,8 @@ limits! { defaults:
     prompt_images: usize = defaults.presentation.prompt_images,
     /// Bytes of one of these images.
     image_bytes: usize = defaults.presentation.image_bytes,
+    /// Bytes of all images of one message.
+    prompt_image_bytes: usize = defaults.presentation.prompt_image_bytes,
     /// Events of one page.
     page_events: usize = defaults.application.reading.page_events,
     /// Bytes of one page, approximately.

@@ -127,6 +127,18 @@ test("images that are too large or too many are not added, and the page says why
   await thumbnails(2);
 });
 
+test("images that are too large together are not added, and the page says why", async () => {
+  const [type] = typed(true);
+  fake.agentTypes.mockResolvedValue([{ ...type!, imageLimits: { images: 8, bytes: 500, totalBytes: 100 } }]);
+  await show();
+  await paste([picture(), picture()]);
+  await thumbnails(2);
+  await paste([picture()]);
+  const said = (await screen.findByRole("alert")).textContent;
+  expect(said).toContain("The images have 120 B together; the server accepts 100 B in a message");
+  await thumbnails(2);
+});
+
 test("a message with images is not uploaded again without end", async () => {
   fake.send.mockRejectedValue(away());
   const outbox = new Outbox(fake.client);

@@ -51,6 +51,14 @@ WHERE agents.replay_of IS NULL AND turns.images IS NOT (
     FROM prompt_images
     WHERE agent = turns.agent AND turn = turns.number
 )
+-- The server that has exported an agent may have lost images, so an import may have fewer, but no others.
+AND NOT (agents.copy IS 'file' AND NOT EXISTS (
+    SELECT 1
+    FROM prompt_images
+    WHERE agent = turns.agent AND turn = turns.number
+        AND media_type || ' ' || octet_length(data)
+            IS NOT json_extract('["' || replace(turns.images, ',', '","') || '"]', '$[' || position || ']')
+))
 
 UNION ALL
 SELECT 'no event follows the result of a turn', agents.id,

@@ -18,15 +18,15 @@ const ONE: &str = "
     JOIN agents ON agents.key = prompt_images.agent
     WHERE agents.id = :id AND prompt_images.turn = :turn AND prompt_images.position = :position";
 
-/// Adds the images of a new turn.
-pub(crate) fn add(
+/// Adds the images of a new turn, with their positions.
+pub(crate) fn add<'a>(
     db: &Connection,
     agent: i64,
     turn: TurnNumber,
-    images: &[ImageFile],
+    images: impl Iterator<Item = (u32, &'a ImageFile)>,
 ) -> rusqlite::Result<()> {
     let mut add = db.prepare_cached(ADD)?;
-    for (position, image) in (0_u32..).zip(images) {
+    for (position, image) in images {
         let media_type = image.media_type().as_str();
         add.execute(named_params! {
             ":agent": agent,

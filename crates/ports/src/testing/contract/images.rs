@@ -1,6 +1,8 @@
 //! The images of prompts.
 
-use tokenrail_domain::{Copied, ImageType, Sequence, Timestamp, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{
+    Copied, ImageType, Sequence, Timestamp, TurnImage, TurnNumber, TurnOutcome, TurnState,
+};
 
 use super::saved;
 use crate::testing::samples::{Scribe, WHOLE_LIST, image, launch, queued_turn};
@@ -91,4 +93,31 @@ pub async fn an_imported_turn_has_its_images<S: IAgentRepository + IArchive>(sto
     assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), Some(file));
     store.discard_import(id).await.unwrap();
     assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
+}
+
+pub async fn an_imported_turn_may_lack_images_and_the_others_keep_their_places<
+    S: IAgentRepository + IArchive,
+>(
+    store: &S,
+) {
+    let (mut agent, turn) = launch(1);
+    agent.copy = Some(Copied::File);
+    let id = agent.id;
+    let turn = tokenrail_domain::Turn {
+        state: TurnState::Ended(TurnOutcome::Completed),
+        first_sequence: Some(Sequence(1)),
+        last_sequence: Some(Sequence(2)),
+        ..turn
+    };
+    store.begin_import(agent).await.unwrap();
+    let (lost, kept) = (image(ImageType::Gif, "lost").summary(), image(ImageType::Png, "kept"));
+    let images = vec![TurnImage::Lost(lost), TurnImage::File(kept.clone())];
+    let turn = NewTurn::with_lost(turn, images);
+    let summaries = turn.turn().images.clone();
+    assert_eq!(summaries, [lost, kept.summary()]);
+    store.import_turns(id, vec![turn]).await.unwrap();
+    let limit = TurnLimit { turns: 16, bytes: usize::MAX };
+    assert_eq!(store.turns(id, TurnNumber(0), limit).await.unwrap()[0].images, summaries);
+    assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
+    assert_eq!(store.prompt_image(id, TurnNumber(1), 1).await.unwrap(), Some(kept));
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use tokenrail_domain::{
     Agent, AgentStatus, Event, EventBody, ImageFile, ListedTurn, Sequence, SessionId, StopReason, Timestamp,
-    Turn, TurnNumber, TurnState, cut,
+    Turn, TurnImage, TurnNumber, TurnState, cut,
 };
 
 use crate::rules::{self, AppendDecision, EventPage, Flow, JournalState, NewEvents};
@@ -20,7 +20,7 @@ pub(super) struct Shelf {
     pub(super) to_purge: bool,
     pub(super) events: Vec<Event>,
     pub(super) turns: BTreeMap<TurnNumber, Turn>,
-    pub(super) images: BTreeMap<TurnNumber, Vec<ImageFile>>,
+    pub(super) images: BTreeMap<TurnNumber, Vec<TurnImage>>,
 }
 
 impl Shelf {
@@ -37,14 +37,24 @@ impl Shelf {
     pub(super) fn add(&mut self, turn: NewTurn) {
         let (turn, images) = turn.into_parts();
         // A database has a copy too.
-        let copy = |image: &ImageFile| ImageFile::new(Bytes::copy_from_slice(image.data()));
-        let images = images.iter().filter_map(copy).collect();
+        let copy = |image: ImageFile| ImageFile::new(Bytes::copy_from_slice(image.data())).unwrap_or(image);
+        let images = images.into_iter().map(|image| match image {
+            TurnImage::File(image) => TurnImage::File(copy(image)),
+            lost @ TurnImage::Lost(_) => lost,
+        });
+        let images = images.collect();
         self.images.insert(turn.number, images);
         self.turns.insert(turn.number, turn);
     }
 
+    pub(super) fn lose_image(&mut self, turn: TurnNumber, position: usize) {
+        if let Some(image) = self.images.get_mut(&turn).and_then(|images| images.get_mut(position)) {
+            *image = TurnImage::Lost(image.summary());
+        }
+    }
+
     pub(super) fn image(&self, turn: TurnNumber, position: u32) -> Option<ImageFile> {
-        self.images.get(&turn)?.get(usize::try_from(position).ok()?).cloned()
+        self.images.get(&turn)?.get(usize::try_from(position).ok()?)?.file().cloned()
     }
 
     pub(super) fn append(&mut self, append: &Append) -> Result<(), StoreError> {
@@ -160,12 +170,12 @@ impl Shelf {
         self.turns.get(&number).is_some_and(|turn| matches!(turn.state, TurnState::Ended(_)))
     }
 
-    pub(super) fn enqueue(&mut self, mut turn: Turn, images: Vec<ImageFile>) -> TurnNumber {
+    pub(super) fn enqueue(&mut self, mut turn: Turn, images: Vec<TurnImage>) -> TurnNumber {
         let number = self.turns.last_key_value().map_or(TurnNumber::FIRST, |(last, _)| last.next());
         (turn.number, turn.run) = (number, number);
         turn.state = TurnState::Queued;
         self.agent.updated_at = turn.asked_at;
-        self.add(NewTurn::new(turn, images));
+        self.add(NewTurn::with_lost(turn, images));
         self.agent.queued = self.count_queued();
         self.wait_again();
         number

@@ -62,7 +62,14 @@ pub(super) fn process(format: &str) -> ProcessBlock {
         "claude" => ProcessBlock {
             args: words(&["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"]),
             resume_args: words(&["--resume", "{session}"]),
-            pass_env: words(&["ANTHROPIC_API_KEY", "HOME", "PATH"]),
+            // The second and third name a gateway and its key.
+            pass_env: words(&[
+                "ANTHROPIC_API_KEY",
+                "ANTHROPIC_AUTH_TOKEN",
+                "ANTHROPIC_BASE_URL",
+                "HOME",
+                "PATH",
+            ]),
             ..any
         },
         "claude-two-way" => claude_two_way(),
@@ -171,4 +178,21 @@ fn opencode_acp() -> ProcessBlock {
 
 fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claude_code_gets_the_address_and_the_key_of_a_gateway() {
+        for name in ["claude-code", "claude-code-one-way"] {
+            let RunnerConfig::Process(process) = built_in().remove(name).unwrap().runner else {
+                panic!("{name}")
+            };
+            for variable in ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"] {
+                assert!(process.pass_env.iter().any(|passed| passed == variable), "{name}: {variable}");
+            }
+        }
+    }
 }

@@ -225,6 +225,8 @@ export type ImageLimits = {
   images: number;
   /** How many bytes each file can have: `limits.image_bytes`. */
   bytes: number;
+  /** How many bytes all files of a prompt can have together: `limits.prompt_image_bytes`. */
+  totalBytes: number;
 };
 
 /** A configured agent type and its current state. */
@@ -552,7 +554,10 @@ export type Launch = {
   /** The agent type; without it the configured default. */
   type?: string;
   prompt: string;
-  /** The images of the prompt: at most `limits.prompt_images`, for agents whose type says `can.images`. */
+  /**
+   * The images of the prompt: at most `limits.prompt_images` of them, with at most `limits.prompt_image_bytes` bytes
+   * together, for agents whose type says `can.images`.
+   */
   images?: NewImage[];
   model?: string;
   /**

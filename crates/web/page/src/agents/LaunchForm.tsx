@@ -34,7 +34,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
   const chosen = types.find((known) => known.type === type) ?? preferred;
   const accepts = chosen?.can.images;
   const add = (more: readonly Attached[]) => changeImages((now) => [...now, ...more]);
-  const adding = useAdding({ type: chosen, count: images.length, add, onFailure: setFailure });
+  const adding = useAdding({ type: chosen, images, add, onFailure: setFailure });
   return (
     <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form" {...adding.box}>
       <div className="launch-box">

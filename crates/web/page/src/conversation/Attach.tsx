@@ -11,19 +11,19 @@ const accepted = Object.keys(formats).join(",");
 interface Adding {
   /** The type of the agent. `undefined`: not known yet, so the server decides what it accepts. */
   readonly type: AgentType | undefined;
-  /** How many images the message has already. */
-  readonly count: number;
+  /** The images that the message has already. */
+  readonly images: readonly Attached[];
   readonly add: (images: readonly Attached[]) => void;
   readonly onFailure: (failure: Error | undefined) => void;
 }
 
 /** The ways in which a form takes images: the properties of its element, and a function for chosen files. */
-export function useAdding({ type, count, add, onFailure }: Adding) {
+export function useAdding({ type, images: present, add, onFailure }: Adding) {
   const take = async (files: readonly File[]) => {
     onFailure(undefined);
     if (type?.can.images === false) return onFailure(new Error("agents of this type accept no images"));
     const images = files.filter((file) => Object.hasOwn(formats, file.type));
-    const excess = excessOf(images, count, type?.imageLimits);
+    const excess = excessOf(images, present, type?.imageLimits);
     // They are not even read: a large upload would only be refused at its end.
     if (excess) return onFailure(new Error(excess));
     try {
@@ -54,12 +54,26 @@ export function useAdding({ type, count, add, onFailure }: Adding) {
 }
 
 /** Why the server would refuse a message with these images too. */
-function excessOf(images: readonly File[], count: number, limits: ImageLimits | undefined): string | undefined {
+function excessOf(
+  images: readonly File[],
+  present: readonly Attached[],
+  limits: ImageLimits | undefined,
+): string | undefined {
   if (!limits) return undefined;
   const most = limits.images;
-  if (most < count + images.length) return `a message can have at most ${counted(most, "image")}`;
+  if (most < present.length + images.length) return `a message can have at most ${counted(most, "image")}`;
   const large = images.find((image) => limits.bytes < image.size);
-  return large && `the image ${large.name} has ${fileSize(large.size)}; the server accepts ${fileSize(limits.bytes)}`;
+  if (large) return `the image ${large.name} has ${fileSize(large.size)}; the server accepts ${fileSize(limits.bytes)}`;
+  const sizes = [...present.map(bytesOf), ...images.map((image) => image.size)];
+  const sum = sizes.reduce((one, other) => one + other, 0);
+  if (limits.totalBytes < sum)
+    return `the images have ${fileSize(sum)} together; the server accepts ${fileSize(limits.totalBytes)} in a message`;
+  return undefined;
+}
+
+/** The size of the file. */
+function bytesOf({ data }: Attached): number {
+  return (data.length / 4) * 3 - (data.match(/=*$/)?.[0].length ?? 0);
 }
 
 /** The button that chooses image files. */

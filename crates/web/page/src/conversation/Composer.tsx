@@ -30,7 +30,7 @@ export function Composer({ agent, send }: Props) {
   const { text, change, submit, busy, failure, setFailure } = draft;
   const type = useAgentType(agent.type);
   const add = (more: readonly Attached[]) => changeImages((now) => [...now, ...more]);
-  const adding = useAdding({ type, count: images.length, add, onFailure: setFailure });
+  const adding = useAdding({ type, images, add, onFailure: setFailure });
   const form = useRef<HTMLFormElement>(null);
   const { field, write } = useCaret();
   const refusal = whyNot(agent);

@@ -4,9 +4,9 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use rusqlite::Connection;
-use tokenrail_domain::{AgentStatus, Copied, TurnNumber, TurnOutcome, TurnState};
-use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, text_delta};
-use tokenrail_ports::{IArchive, StoreError, TurnRange};
+use tokenrail_domain::{AgentStatus, Copied, ImageType, TurnImage, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, image, text_delta};
+use tokenrail_ports::{IArchive, NewTurn, StoreError, TurnRange};
 
 use super::*;
 use crate::sqlite::error::OpenError;
@@ -336,4 +336,37 @@ async fn an_import_in_progress_is_no_damage() {
     store.begin_import(agent).await.unwrap();
     store.import_turns(second.agent, vec![second.into()]).await.unwrap();
     is_sound(&folder);
+}
+
+/// The server that has exported an agent may have lost images.
+#[tokio::test]
+async fn an_imported_turn_may_lack_images_but_has_no_others() {
+    let (store, folder) = fresh();
+    let (agent, turn) = launch(1);
+    let agent = Agent {
+        copy: Some(Copied::File),
+        status: AgentStatus::Interrupted,
+        turn: TurnNumber::default(),
+        queued: 0,
+        ..agent
+    };
+    let turn = tokenrail_domain::Turn {
+        state: TurnState::Ended(TurnOutcome::Completed),
+        first_sequence: Some(Sequence(1)),
+        last_sequence: Some(Sequence(2)),
+        ..turn
+    };
+    let (lost, kept) = (image(ImageType::Gif, "lost").summary(), image(ImageType::Png, "kept"));
+    let new = NewTurn::with_lost(turn, vec![TurnImage::Lost(lost), TurnImage::File(kept)]);
+    store.begin_import(agent).await.unwrap();
+    store.import_turns(new.turn().agent, vec![new]).await.unwrap();
+    is_sound(&folder);
+    for change in ["position = 0", "position = 2", "media_type = 'image/gif'"] {
+        edit(&folder, &format!("UPDATE prompt_images SET {change}"));
+        let faults = crate::doctor(folder.path()).unwrap().faults;
+        let is_found = |fault: &crate::Fault| fault.rule == "a turn has the images that it lists";
+        assert!(faults.iter().any(is_found), "{change}: {faults:?}");
+        edit(&folder, "UPDATE prompt_images SET position = 1, media_type = 'image/png'");
+        is_sound(&folder);
+    }
 }

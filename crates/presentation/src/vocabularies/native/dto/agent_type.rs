@@ -72,13 +72,16 @@ pub(crate) struct ImageLimitsDto {
     images: u32,
     /// How many bytes each file can have: `limits.image_bytes`.
     bytes: u32,
+    /// How many bytes all files of a prompt can have together: `limits.prompt_image_bytes`.
+    total_bytes: u32,
 }
 
 impl ImageLimitsDto {
     fn of(config: &PresentationConfig) -> Self {
-        let PresentationConfig { prompt_images, image_bytes, .. } = *config;
+        let PresentationConfig { prompt_images, image_bytes, prompt_image_bytes, .. } = *config;
         let number = |limit| u32::try_from(limit).unwrap_or(u32::MAX);
-        Self { images: number(prompt_images), bytes: number(image_bytes) }
+        let (images, bytes) = (number(prompt_images), number(image_bytes));
+        Self { images, bytes, total_bytes: number(prompt_image_bytes) }
     }
 }
 

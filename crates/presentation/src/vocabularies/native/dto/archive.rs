@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use tokenrail_application::{Imported, NewTurn};
 use tokenrail_domain::{
-    Agent, AgentId, ImageFile, JsonText, Sequence, SessionId, SessionIdError, Timestamp, Turn, TurnNumber,
+    Agent, AgentId, JsonText, Sequence, SessionId, SessionIdError, Timestamp, Turn, TurnImage, TurnNumber,
     TurnOutcome, TurnState,
 };
 
@@ -167,7 +167,7 @@ pub(crate) struct ArchivedTurn {
 
 impl ArchivedTurn {
     /// The turn of a file, with its images. `None` if the turn has not ended.
-    pub(crate) fn of(turn: &Turn, images: &[ImageFile]) -> Option<Self> {
+    pub(crate) fn of(turn: &Turn, images: &[TurnImage]) -> Option<Self> {
         let TurnState::Ended(outcome) = turn.state else { return None };
         Some(Self {
             number: turn.number.0,
@@ -186,7 +186,11 @@ impl ArchivedTurn {
         let Self { number, run, outcome, prompt, images, asked_at, first_sequence, last_sequence } = self;
         let outcome = TurnOutcome::from_name(&outcome).ok_or("unknown outcome")?;
         limits.check_count(images.len()).map_err(|wrong| format!("images {wrong}"))?;
-        let images = images.into_iter().map(|image| image.into_file(limits)).collect::<Result<_, _>>()?;
+        let images =
+            images.into_iter().map(|image| image.into_image(limits)).collect::<Result<Vec<_>, _>>()?;
+        limits
+            .check_sum(images.iter().filter_map(TurnImage::file))
+            .map_err(|wrong| format!("images {wrong}"))?;
         let turn = Turn {
             agent: AgentId::from_uuid(uuid::Uuid::nil()),
             number: TurnNumber(number),
@@ -201,6 +205,6 @@ impl ArchivedTurn {
             stop: None,
             base: None,
         };
-        Ok(NewTurn::new(turn, images))
+        Ok(NewTurn::with_lost(turn, images))
     }
 }

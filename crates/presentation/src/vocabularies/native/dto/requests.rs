@@ -60,7 +60,8 @@ pub(crate) struct LaunchBody {
     kind: Option<String>,
     #[schema(min_length = 1, pattern = r"\S")]
     prompt: String,
-    /// The images of the prompt: at most `limits.prompt_images`, for agents whose type says `can.images`.
+    /// The images of the prompt: at most `limits.prompt_images` of them, with at most `limits.prompt_image_bytes` bytes
+    /// together, for agents whose type says `can.images`.
     #[schema(nullable = false)]
     #[cfg_attr(test, ts(optional, type = "NewImage[]"))]
     images: Option<Vec<ImageBody>>,

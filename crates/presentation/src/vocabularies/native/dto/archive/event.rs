@@ -275,7 +275,7 @@ mod tests {
     fn every_event_reads_back_as_it_was() {
         let mut bodies = every_body();
         bodies.push(EventBody::TurnResult(Box::new(result(TurnOutcome::Failed))));
-        let limits = ImageLimits { prompt_images: 8, image_bytes: 5 << 20 };
+        let limits = ImageLimits { prompt_images: 8, image_bytes: 5 << 20, prompt_image_bytes: 20 << 20 };
         let raws = [None, Some(&b"{\"a\":1}\n\xff\x00"[..]), Some(b"plain \"text\"")];
         for (number, body) in bodies.into_iter().enumerate() {
             for raw in raws {

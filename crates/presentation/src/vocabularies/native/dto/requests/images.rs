@@ -24,16 +24,18 @@ pub(crate) struct ImageBody {
     data: String,
 }
 
-/// The maximum number and size of the images of one prompt.
+/// The maximum number and sizes of the images of one prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ImageLimits {
     pub(crate) prompt_images: usize,
     pub(crate) image_bytes: usize,
+    pub(crate) prompt_image_bytes: usize,
 }
 
 impl From<&PresentationConfig> for ImageLimits {
     fn from(config: &PresentationConfig) -> Self {
-        Self { prompt_images: config.prompt_images, image_bytes: config.image_bytes }
+        let PresentationConfig { prompt_images, image_bytes, prompt_image_bytes, .. } = *config;
+        Self { prompt_images, image_bytes, prompt_image_bytes }
     }
 }
 
@@ -43,8 +45,12 @@ const ROOM_BYTES: usize = 1 << 10;
 impl ImageLimits {
     /// The longest JSON of all images of a prompt.
     pub(crate) fn json_bytes(self) -> usize {
-        let base64 = self.image_bytes.div_ceil(3).saturating_mul(4);
-        base64.saturating_add(ROOM_BYTES).saturating_mul(self.prompt_images)
+        let base64 = |bytes: usize| bytes.div_ceil(3).saturating_mul(4);
+        let all = base64(self.image_bytes).saturating_mul(self.prompt_images);
+        // Each image is padded.
+        let padding = self.prompt_images.saturating_mul(4);
+        let all = all.min(base64(self.prompt_image_bytes).saturating_add(padding));
+        all.saturating_add(ROOM_BYTES.saturating_mul(self.prompt_images))
     }
 
     /// What is wrong with so many images.
@@ -52,6 +58,16 @@ impl ImageLimits {
         let Self { prompt_images, .. } = self;
         if prompt_images < count {
             return Err(format!("must be at most {prompt_images} images (limits.prompt_images)"));
+        }
+        Ok(())
+    }
+
+    /// What is wrong with so many bytes of all images together.
+    pub(crate) fn check_sum<'a>(self, images: impl IntoIterator<Item = &'a ImageFile>) -> Result<(), String> {
+        let Self { prompt_image_bytes: most, .. } = self;
+        let sum: usize = images.into_iter().map(|image| image.data().len()).sum();
+        if most < sum {
+            return Err(format!("must be at most {most} bytes together (limits.prompt_image_bytes)"));
         }
         Ok(())
     }
@@ -100,6 +116,9 @@ pub(super) fn images(
             }
         }
         fields.refuse_all(&place, of_image);
+    }
+    if let Err(wrong) = limits.check_sum(&images) {
+        fields.refuse("images", wrong);
     }
     Ok(images)
 }
