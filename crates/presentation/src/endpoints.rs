@@ -101,7 +101,7 @@ endpoints! {
     }
     "/api/agents/{id}/export" { get rest::copies::export [AgentActive] }
     "/api/agents/{id}/replay" { post rest::copies::replay [AgentActive] }
-    "/api/agents/{id}/cancel" { post rest::agents::cancel [] }
+    "/api/agents/{id}/cancel" { post rest::agents::cancel [ValidationFailed] }
     "/api/agents/{id}/permissions/{requestId}" { post rest::permissions::permission [AlreadyResolved] }
     "/api/questions" { get rest::questions::questions [ValidationFailed] }
     "/api/agent-types" { get rest::service::types [] }

@@ -332,6 +332,25 @@ async fn the_document_describes_every_route_and_its_problems() {
 }
 
 #[actix_web::test]
+async fn the_cancel_of_one_turn_lets_the_queued_ones_continue() {
+    let harness = Harness::new();
+    let id = harness.launch("hang").await;
+    let message = format!("/api/agents/{id}/messages");
+    assert_eq!(harness.post(&message, r#"{"content":"b"}"#).await.json()["turn"], 2);
+    let cancel =
+        |turn: &str| harness.call(TestRequest::post().uri(&format!("/api/agents/{id}/cancel?turn={turn}")));
+    assert_eq!(cancel("x").await.problem(), "validation_failed");
+    for turn in ["1", "1", "9"] {
+        assert_eq!(cancel(turn).await.status, 202, "{turn}");
+    }
+    harness.ended(&id).await;
+    let turns = harness.get(&format!("/api/agents/{id}/turns")).await.json();
+    assert_eq!((&turns[0]["status"], &turns[1]["status"]), (&json!("cancelled"), &json!("completed")));
+    assert_eq!(turns[1]["prompt"], "b");
+    assert_eq!(turns.as_array().unwrap().len(), 2, "the queued message is neither lost nor doubled");
+}
+
+#[actix_web::test]
 async fn a_queued_turn_can_be_withdrawn_and_a_running_one_cannot() {
     let harness = Harness::new();
     let id = harness.launch("hang").await;

@@ -60,6 +60,10 @@ export interface Keyed extends Abortable {
    */
   idempotencyKey?: string | undefined;
 }
+export interface CancelOptions extends Abortable {
+  /** Cancel only this turn. The queued ones continue. Default: the running turn and the queued ones. */
+  turn?: number | undefined;
+}
 export interface AgentsQuery extends Abortable {
   status?: AgentStatus | readonly AgentStatus[] | undefined;
   type?: string | undefined;
@@ -115,7 +119,7 @@ export interface Client {
   launch(body: Launch, options?: Keyed): Promise<Agent>;
   agent(id: string, options?: Abortable): Promise<Agent>;
   status(id: string, options?: Abortable): Promise<AgentState>;
-  cancel(id: string, options?: Abortable): Promise<AgentRef>;
+  cancel(id: string, options?: CancelOptions): Promise<AgentRef>;
   /** The open permission requests of all agents, oldest first, read page by page. */
   questions(options?: Abortable): Promise<OpenQuestion[]>;
   /** Answers a permission request: with one of its options, with what else it accepts, or with none. The first answer counts. */
@@ -215,8 +219,8 @@ export class TokenrailClient implements Client {
     return this.#rest.json(`${pathOf(id)}/status`, { signal });
   }
 
-  cancel(id: string, { signal }: Abortable = {}): Promise<AgentRef> {
-    return this.#rest.json(`${pathOf(id)}/cancel`, { method: "POST", signal });
+  cancel(id: string, { turn, signal }: CancelOptions = {}): Promise<AgentRef> {
+    return this.#rest.json(`${pathOf(id)}/cancel`, { method: "POST", query: { turn }, signal });
   }
 
   answer(id: string, requestId: string, body: PermissionAnswer, { signal }: Abortable = {}): Promise<PermissionState> {
