@@ -49,11 +49,19 @@ function groups(): Record<string, (string | undefined)[]> {
   return Object.fromEntries(regions.map(entry));
 }
 
+/** The chips are behind a button. */
+function showChips(): void {
+  const more = screen.getByRole<HTMLButtonElement>("button", { name: "More filters" });
+  if (more.getAttribute("aria-expanded") === "false") fireEvent.click(more);
+}
+
 function choose(chip: string, value: string): void {
+  showChips();
   fireEvent.change(screen.getByLabelText(`Filter by ${chip}`), { target: { value } });
 }
 
 function offered(chip: string): (string | null)[] {
+  showChips();
   return [...screen.getByLabelText<HTMLSelectElement>(`Filter by ${chip}`).options].map(({ textContent }) => textContent);
 }
 
@@ -76,13 +84,13 @@ test("chips filter by state, type and folder, and work together", () => {
   expect(offered("status")).toEqual(["Status", "completed", "failed", "needs you", "running", "starting"]);
   expect(offered("type")).toEqual(["Type", "claude-code", "fake"]);
   // Folders with the same name show their paths. Folders that were made for an agent are one choice.
-  expect(offered("working directory")).toEqual(["Working directory", "/old/shop", "/src/shop", "a folder of its own"]);
+  expect(offered("folder")).toEqual(["Folder", "/old/shop", "/src/shop", "a folder of its own"]);
   choose("status", "starting");
   expect(groups()).toEqual({ Running: ["starts"] });
   choose("status", "running");
   expect(groups()).toEqual({ Running: ["runs"] });
   choose("status", "");
-  choose("working directory", "/src/shop");
+  choose("folder", "/src/shop");
   expect(groups()).toEqual({ "Needs you": ["asks"], Running: ["runs"] });
   choose("type", "claude-code");
   expect(groups()).toEqual({ Running: ["runs"] });

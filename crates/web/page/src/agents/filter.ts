@@ -18,8 +18,13 @@ export function isFiltering(filter: Filter): boolean {
 }
 
 /** The properties that have a chip, each with its word for everything. */
-export const chips = { state: "Status", type: "Type", folder: "Working directory" } as const;
+export const chips = { state: "Status", type: "Type", folder: "Folder" } as const;
 export type Chip = keyof typeof chips;
+
+/** Whether a chip hides something. */
+export function chipped(filter: Filter): boolean {
+  return (Object.keys(chips) as Chip[]).some((chip) => filter[chip] !== "");
+}
 
 /** A longer list would not help. The user can filter by words instead. */
 const offeredValues = 50;

@@ -6,6 +6,7 @@ import { AgentShelf } from "../agents/AgentShelf.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
 import { Home } from "../agents/Home.tsx";
 import { useNotices } from "../agents/notices.ts";
+import { useOldest, useOpenQuestions } from "../agents/open-questions.ts";
 import { isActive, needsYou } from "../agents/StatusBadge.tsx";
 import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
@@ -47,7 +48,9 @@ export function App() {
   const onAgent = useCallback((agent: Agent | undefined) => void (shown.current = agent), []);
   useTab(title, agents.filter(needsYou).length);
   const [phase, onCaughtUp] = useLink();
-  const onNotify = useNotices(agents, open);
+  const questions = useOpenQuestions(agents);
+  const asked = useOldest(questions);
+  const onNotify = useNotices(agents, questions, open);
   const close = () => {
     setDrawer(false);
     menu.current?.focus();
@@ -70,7 +73,7 @@ export function App() {
       <aside id="agents" className="side" inert={small && !drawer}>
         <NewAgent onNew={() => open(null)} />
         <AgentShelf
-          {...{ agents, active, loading, error }}
+          {...{ agents, asked, active, loading, error }}
           current={agentId}
           onOpen={open}
           onRetry={refetch}
