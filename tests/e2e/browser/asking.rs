@@ -80,13 +80,45 @@ async fn a_queued_message_can_be_withdrawn_and_edited() {
 }
 
 #[tokio::test]
+async fn a_queued_message_is_sent_now_and_exactly_once() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 3 })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&says(&numbers(3))).await;
+    for (count, deltas) in [(1, 5), (2, 7)] {
+        tab.fill("#composer-text", &json!({ "deltas": deltas }).to_string()).await;
+        tab.press("Enter").await;
+        tab.until(&format!("document.querySelectorAll('[data-testid=queue] li').length === {count}")).await;
+    }
+    tab.click("[data-testid=queue] [data-testid=send-now]").await;
+    tab.until(&format!("{} && {}", ended(3), says(&numbers(7)))).await;
+    tab.until("document.querySelector('[data-testid=queue]') === null").await;
+    let turns = server.get(&format!("/api/agents/{id}/turns")).await;
+    let turns: Vec<_> = turns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| (turn["status"].clone(), turn["prompt"].clone()))
+        .collect();
+    let expected = [
+        ("cancelled", r#"{"deltas":3,"mode":"hang"}"#),
+        ("completed", r#"{"deltas":5}"#),
+        ("completed", r#"{"deltas":7}"#),
+    ];
+    assert_eq!(turns, expected.map(|(status, prompt)| (json!(status), json!(prompt))));
+    no_process_is_left(&id).await;
+    assert_as_stored(&tab, &server, &id).await;
+}
+
+#[tokio::test]
 async fn a_cancel_ends_the_agent_and_every_process_of_it() {
     let server = TestServer::start();
     let browser = Browser::start();
     let id = server.launch(&json!({ "mode": "hang", "deltas": 5 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&says(&numbers(5))).await;
-    tab.click("[data-testid=cancel]").await;
+    tab.click("[data-testid=stop]").await;
     tab.until_there(".head [data-status=cancelled]").await;
     tab.until_there("[data-testid=agents] [data-status=cancelled]").await;
     no_process_is_left(&id).await;
@@ -95,7 +127,7 @@ async fn a_cancel_ends_the_agent_and_every_process_of_it() {
         1,
         "what it had said stays"
     );
-    tab.until("document.querySelector('[data-testid=cancel]') === null").await;
+    tab.until("document.querySelector('[data-testid=stop]') === null").await;
 }
 
 #[tokio::test]

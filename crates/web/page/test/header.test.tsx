@@ -45,3 +45,18 @@ test("on a large screen, the header has few buttons, and the others are in a men
   expect(names(true)).toEqual(["Close", "Export", "Plain text", "Notices", "Developer details", "Pin", "Archive", "Delete"]);
   expect(screen.getByTitle("/data/agents/shop").textContent).toBe("Foldershop");
 });
+
+test("an agent is stopped from the composer, from the menu, and from the header if there is no composer", () => {
+  const fake = new FakeClient();
+  const nothing = () => undefined;
+  const props = { items: [], head: 0, plain: false, notices: false, onPlain: nothing, onNotices: nothing, onSearch: nothing };
+  const view = (canWrite: boolean) => (
+    <TokenrailProvider client={fake.client}>
+      <Header agent={fake.agentNow} {...props} canWrite={canWrite} onOpen={nothing} />
+    </TokenrailProvider>
+  );
+  const { rerender } = render(view(true));
+  expect(screen.getByTestId("cancel").closest("dialog")).not.toBeNull();
+  rerender(view(false));
+  expect(screen.getByTestId("cancel").closest("dialog")).toBeNull();
+});

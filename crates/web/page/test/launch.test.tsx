@@ -107,6 +107,51 @@ test("a running turn can be stopped from the composer, and no other", async () =
   expect(screen.queryByRole("button", { name: "Stop" })).toBeNull();
 });
 
+test("the composer has one button: it stops the agent, or sends what is written", async () => {
+  const fake = compose({ status: "running" });
+  const names = () => screen.getAllByRole("button").map((button) => button.getAttribute("aria-label"));
+  expect(names()).toEqual(["Stop"]);
+  fireEvent.change(screen.getByLabelText("Message to the agent"), { target: { value: "More" } });
+  expect(names()).toEqual(["Add to the queue"]);
+  const send = screen.getByTestId("send");
+  send.focus();
+  await act(async () => fireEvent.click(send));
+  expect(names()).toEqual(["Stop"]);
+  expect(document.activeElement).toBe(screen.getByLabelText("Message to the agent"));
+  await act(async () => fireEvent.click(screen.getByTestId("stop"), { detail: 2 }));
+  expect(fake.cancel).not.toHaveBeenCalled();
+});
+
+test("a queued message is sent now by stopping only the turn that runs before it", async () => {
+  const turn = (number: number, status: string) => ({ agentId: "a", number, status, prompt: `Message ${number}` });
+  const fake = new FakeClient();
+  fake.turns.mockResolvedValue([turn(1, "completed"), turn(2, "running"), turn(3, "queued"), turn(4, "queued")] as never);
+  const view = render(
+    <TokenrailProvider client={fake.client}>
+      <Composer agent={{ ...fake.agentNow, status: "running", queued: 2 }} send={() => Promise.resolve()} />
+    </TokenrailProvider>,
+  );
+  const now = await screen.findAllByRole("button", { name: /^Send now/ });
+  expect(now.map((button) => button.getAttribute("aria-label"))).toEqual(["Send now: Message 3"]);
+  await act(async () => fireEvent.click(now[0] as HTMLElement));
+  expect(fake.cancel.mock.calls).toEqual([["a", { turn: 2 }]]);
+  expect(fake.send).not.toHaveBeenCalled();
+
+  // The message's own turn has begun before the click.
+  view.unmount();
+  fake.cancel.mockClear();
+  fake.turns.mockResolvedValueOnce([turn(2, "running"), turn(3, "queued")] as never);
+  fake.turns.mockResolvedValue([turn(2, "completed"), turn(3, "running")] as never);
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Composer agent={{ ...fake.agentNow, status: "running", queued: 1 }} send={() => Promise.resolve()} />
+    </TokenrailProvider>,
+  );
+  const late = await screen.findByRole("button", { name: "Send now: Message 3" });
+  await act(async () => fireEvent.click(late));
+  expect(fake.cancel).not.toHaveBeenCalled();
+});
+
 test("the prompt stays if the session ends before the launch, and goes with the launch", async () => {
   show();
   fill("Prompt", "Fix it");

@@ -22,7 +22,7 @@ import { Trouble } from "../ui/Trouble.tsx";
 import { AgentId } from "./agent-id.ts";
 import { type Answer, Answering } from "./answering.ts";
 import { useChangesPanel } from "./changes/useChangesPanel.tsx";
-import { Composer } from "./Composer.tsx";
+import { Composer, whyNot } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
 import { grouped } from "./groups.ts";
 import { imagesOf } from "./attached.ts";
@@ -119,6 +119,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         notices={notices}
         onPlain={setPlain}
         onNotices={setNotices}
+        canWrite={live && whyNot(agent) === undefined}
         onSearch={search.open}
         onReplay={onReplay}
         changes={changes.button}

@@ -23,6 +23,8 @@ interface Props {
   readonly notices: boolean;
   readonly onPlain: (plain: boolean) => void;
   readonly onNotices: (notices: boolean) => void;
+  /** Whether the form for messages is shown. It has the button that stops the agent. */
+  readonly canWrite?: boolean;
   readonly onSearch: () => void;
   readonly onReplay?: (() => void) | undefined;
   /** The button that opens the list of changed files. */
@@ -47,19 +49,21 @@ export function Header(props: Props) {
   const active = isActive(agent.status);
   const exported = async () => save(await client.exportAgent(agent.id), `tokenrail-${agent.id}.json`);
   const facts = <Facts agent={agent} items={props.items} head={props.head} isWhole={isSmall} />;
+  const stop = active && (
+    <button
+      type="button"
+      className="button danger"
+      data-testid="cancel"
+      title={whatStops(agent)}
+      onClick={closing(attempt(() => client.cancel(agent.id)))}
+    >
+      <Icon name="stop" /> Stop
+    </button>
+  );
+  const isStopFirst = !isSmall && !props.canWrite;
   const first = (
     <>
-      {active && (
-        <button
-          type="button"
-          className="button danger"
-          data-testid="cancel"
-          title={whatStops(agent)}
-          onClick={closing(attempt(() => client.cancel(agent.id)))}
-        >
-          <Icon name="stop" /> Stop
-        </button>
-      )}
+      {isStopFirst && stop}
       <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
       {!active && onReplay && <Action icon="replay" name="Replay here" onClick={closing(onReplay)} />}
     </>
@@ -85,6 +89,7 @@ export function Header(props: Props) {
           {!isSmall && first}
           <Sheet ref={sheet} name={isSmall ? "Details" : "More"}>
             <div className="sheet-actions" role="group" aria-label="More actions">
+              {!isStopFirst && stop}
               {isSmall && first}
               {others}
             </div>
