@@ -4,6 +4,7 @@ import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { AgentList } from "../src/agents/AgentList.tsx";
+import { neighbourOf } from "../src/agents/groups.ts";
 import { Told } from "./events.ts";
 import { FakeClient } from "./fake-client.ts";
 
@@ -133,4 +134,14 @@ test("the filter finds an agent by the words on its badge", () => {
     fireEvent.change(screen.getByLabelText("Filter agents"), { target: { value: words } });
     expect(screen.getAllByTestId("agent").map((item) => item.dataset["agentId"])).toEqual(ids);
   }
+});
+
+test("the keys go through the agents in the order of the list", () => {
+  show(agents);
+  const order = screen.getAllByTestId("agent").map((item) => item.dataset["agentId"]);
+  const walked = [neighbourOf(agents, null, 1)];
+  for (let next = walked[0]; (next = neighbourOf(agents, next?.id ?? null, 1)); ) walked.push(next);
+  expect(walked.map((agent) => agent?.id)).toEqual(order);
+  expect(neighbourOf(agents, order[0] ?? null, -1)).toBeUndefined();
+  expect(neighbourOf(agents, order[2] ?? null, -1)?.id).toBe(order[1]);
 });

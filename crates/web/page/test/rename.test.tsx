@@ -3,7 +3,7 @@ import { TokenrailProvider } from "@tokenrail/client/react";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
-import { askToRename } from "../src/conversation/renaming.ts";
+import { askTo } from "../src/conversation/orders.ts";
 import { Title } from "../src/conversation/Title.tsx";
 
 const edit = vi.fn((_id: string, _change: object): Promise<unknown> => Promise.resolve({}));
@@ -75,7 +75,7 @@ test.each(["Enter", "Escape"])("after %s, the title has the focus, so that no le
 test("something else can ask to rename the agent, unless it is deleted", async () => {
   vi.useFakeTimers();
   show();
-  askToRename();
+  askTo("rename");
   await act(() => vi.advanceTimersByTimeAsync(0));
   expect(field()).toBeTruthy();
   vi.useRealTimers();

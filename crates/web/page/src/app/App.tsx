@@ -4,6 +4,7 @@ import { type ReactNode, type Ref, type RefObject, useCallback, useEffect, useRe
 
 import { AgentShelf } from "../agents/AgentShelf.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
+import { neighbourOf } from "../agents/groups.ts";
 import { Home } from "../agents/Home.tsx";
 import { useNotices } from "../agents/notices.ts";
 import { useOldest, useOpenQuestions } from "../agents/open-questions.ts";
@@ -15,14 +16,14 @@ import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { pathOf } from "./address.ts";
 import { Banner } from "./Banner.tsx";
-import { commandsOf } from "./commands.ts";
+import { commandsOf, nextThatNeedsYou } from "./commands.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
 import { LinkProvider, useLink } from "./link.tsx";
 import { LogOutButton } from "./LogOut.tsx";
 import { phone, useMedia } from "./media.ts";
 import { Palette } from "./Palette.tsx";
 import { useRoute } from "./route.ts";
-import { Shortcuts, useShortcut } from "./shortcuts.tsx";
+import { Shortcuts, useKeyPair, useShortcut } from "./shortcuts.tsx";
 import { useTab } from "./tab.ts";
 import { ThemeButton, useTheme } from "./theme.tsx";
 
@@ -55,7 +56,7 @@ export function App() {
     setDrawer(false);
     menu.current?.focus();
   };
-  useShortcut("n", () => open(null));
+  useAgentKeys(agents, agentId, open);
   useShortcut("Escape", close, drawer && small);
   return (
     <div className="app" data-drawer={drawer || undefined} data-phase={phase}>
@@ -93,6 +94,15 @@ export function App() {
       </main>
     </div>
   );
+}
+
+/** The keys that open another agent. */
+function useAgentKeys(agents: readonly Agent[], agentId: string | null, open: (id: string | null) => void): void {
+  const openIf = (agent: Agent | undefined) => agent && open(agent.id);
+  useShortcut("n", () => open(null));
+  useShortcut("[", () => openIf(neighbourOf(agents, agentId, -1)));
+  useShortcut("]", () => openIf(neighbourOf(agents, agentId, 1)));
+  useKeyPair("g", "n", () => openIf(nextThatNeedsYou(agents, agentId)));
 }
 
 interface CommandsProps {

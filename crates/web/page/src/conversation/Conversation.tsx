@@ -30,6 +30,7 @@ import { type ImageData, imageIn } from "./images.ts";
 import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
+import { useAskedTo } from "./orders.ts";
 import { useOutbox } from "./outbox.ts";
 import { openQuestionOf, type PromptRow, type Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
@@ -52,6 +53,7 @@ interface Props {
 export function Conversation({ agentId, onOpen, onTitle, onAgent }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
+  useAskedTo("replay", () => setReplaying(true));
   useTold(agent && titleOf(agent), onTitle);
   useTold(agent, onAgent);
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} onHome={() => onOpen(null)} />;
@@ -226,6 +228,7 @@ function useSearch(rows: readonly Row[], plain: boolean, list: RefObject<ListHan
   useEffect(() => (found === undefined ? undefined : show(found)), [found, words]);
   const open = () => setOpen(true);
   useShortcut("/", open);
+  useAskedTo("search", open);
   const bar = isOpen && (
     <SearchBar
       words={words}

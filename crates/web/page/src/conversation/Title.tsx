@@ -5,7 +5,7 @@ import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 import { asName, longestName } from "../agents/edits.ts";
 import { titleOf } from "../agents/title.ts";
 import { useText } from "./draft.ts";
-import { useRenaming } from "./renaming.ts";
+import { useAskedTo } from "./orders.ts";
 
 interface Props {
   readonly agent: Agent;
@@ -19,7 +19,7 @@ export function Title({ agent, onFailure }: Props) {
   const [isEditing, setEditing] = useState(typed !== "" && !isDeleted);
   const button = useRef<HTMLButtonElement>(null);
   const returns = useRef(false);
-  useRenaming(() => setEditing(!isDeleted));
+  useAskedTo("rename", () => setEditing(!isDeleted));
   useLayoutEffect(() => {
     if (isEditing || !returns.current) return;
     returns.current = false;

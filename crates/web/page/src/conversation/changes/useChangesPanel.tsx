@@ -2,6 +2,7 @@ import type { Agent } from "@tokenrail/client";
 import { useCallback, useLayoutEffect, useRef, useState } from "react";
 
 import { useShortcut } from "../../app/shortcuts.tsx";
+import { useAskedTo } from "../orders.ts";
 import type { Row } from "../row.ts";
 import { ChangesButton } from "./ChangesButton.tsx";
 import { ChangesPanel } from "./ChangesPanel.tsx";
@@ -25,6 +26,7 @@ export function useChangesPanel(agent: Agent, rows: readonly Row[], live: boolea
     button.current?.focus();
   }, [isOpen]);
   useShortcut("f", toggle, live);
+  useAskedTo("changes", toggle);
   useShortcut("Escape", close, live && isOpen);
   if (!live) return { button: undefined, panel: undefined };
   return {
