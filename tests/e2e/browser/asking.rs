@@ -157,13 +157,36 @@ async fn a_launch_that_is_refused_says_why() {
     tab.choose("[name=type]", "fake").await;
     tab.fill("[name=cwd]", "/etc").await;
     tab.press("Enter").await;
-    tab.until("document.querySelector('#launch-failure')?.textContent.length > 10").await;
+    tab.until(
+        "document.querySelector('[data-testid=problem-cwd]')?.textContent.includes('tokenrail allow /etc')",
+    )
+    .await;
     assert_eq!(server.get("/api/agents").await, json!([]));
     assert_eq!(
         tab.evaluate("document.querySelector('[name=prompt]').value").await,
         "{}",
         "nothing is to be written twice"
     );
+}
+
+#[tokio::test]
+async fn an_agent_is_launched_again() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let prompt = json!({ "deltas": 4 });
+    let first = server.launch_to_completion(&prompt).await;
+    let tab = tab_on(&browser, &server, &first).await;
+    tab.until(&ended(1)).await;
+    tab.click("[data-testid=details]").await;
+    tab.click("[aria-label='Launch again']").await;
+    tab.until(&format!("document.querySelector('[name=prompt]')?.value === {}", json!(prompt.to_string())))
+        .await;
+    tab.until("document.querySelector('[name=type]').value === 'fake'").await;
+    tab.click("[data-testid=launch-form] [type=submit]").await;
+    let id = agent_in(&tab).await;
+    tab.until(&format!("{} && {}", ended(1), says(&numbers(4)))).await;
+    assert_ne!(id, first);
+    assert_eq!(server.get("/api/agents").await.as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@ import { TokenrailProvider } from "@tokenrail/client/react";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
+import { prepareAgain } from "../src/agents/again.ts";
 import { LaunchForm } from "../src/agents/LaunchForm.tsx";
 import { recent, remember } from "../src/agents/recent.ts";
 import { Composer } from "../src/conversation/Composer.tsx";
@@ -160,6 +161,37 @@ test("the prompt stays if the session ends before the launch, and goes with the 
   await submit();
   show();
   expect(field("Prompt").value).toBe("");
+});
+
+test("an agent is launched again with the same prompt, type, model and folder, which the user can change", async () => {
+  const full = { ...new FakeClient().agentNow, prompt: "Fix all of it", type: "claude", model: "opus", cwd: "/src/shop" };
+  const client = { agent: vi.fn(() => Promise.resolve(full)) } as unknown as Client;
+  await prepareAgain(client, { ...full, prompt: "Fix all", truncated: ["prompt"] } as Agent);
+  show();
+  expect([field("Prompt").value, field("Type").value, field(/Model/).value, field(/Working directory/).value]).toEqual([
+    ...["Fix all of it", "claude", "opus", "/src/shop"],
+  ]);
+  fill(/Model/, "haiku");
+  await submit();
+  expect(launch.mock.calls[0]?.[0]).toEqual({ prompt: "Fix all of it", type: "claude", model: "haiku", cwd: "/src/shop" });
+  show();
+  expect([field("Prompt").value, field(/Model/).value, field(/Working directory/).value]).toEqual(["", "", ""]);
+  // The folder of its own is not for another agent.
+  await prepareAgain(client, { ...full, id: "0193", cwd: "/data/agents/0193/work" } as Agent);
+  show();
+  expect(field(/Working directory/).value).toBe("");
+});
+
+test("a folder that is not allowed is told at its field, with the command that allows it", async () => {
+  show();
+  fill("Prompt", "Fix it");
+  fill(/Working directory/, "/srv/my shop");
+  launch.mockRejectedValueOnce(new TokenrailError("cwd_not_allowed", "cwd: not allowed"));
+  await submit();
+  const [alert, ...others] = screen.getAllByRole("alert");
+  expect([alert?.textContent, others]).toEqual([expect.stringContaining("run on the server: tokenrail allow '/srv/my shop'"), []]);
+  const cwd = field(/Working directory/);
+  expect([document.activeElement, cwd.getAttribute("aria-invalid"), cwd.getAttribute("aria-describedby")]).toEqual([cwd, "true", alert?.id]);
 });
 
 test("types that are not available come last, and say why", () => {

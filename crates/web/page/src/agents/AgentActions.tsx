@@ -5,6 +5,7 @@ import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
+import { prepareAgain } from "./again.ts";
 import { asName, longestName } from "./edits.ts";
 import { Failure } from "./LaunchForm.tsx";
 import { titleOf } from "./title.ts";
@@ -13,11 +14,13 @@ interface Props {
   readonly agent: Agent;
   /** Selects this agent, and lets the user select more. */
   readonly onSelect: () => void;
+  /** Opens the launch form, which has what this agent was launched with. */
+  readonly onAgain: () => void;
   readonly onClose: () => void;
 }
 
 /** What a user can do with one agent of the list: rename, pin, archive, select or delete it. */
-export function AgentActions({ agent, onSelect, onClose }: Props) {
+export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
   const client = useTokenrail();
   const dialog = useRef<HTMLDialogElement>(null);
   const title = useId();
@@ -80,6 +83,14 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
           >
             <Icon name="check" /> Select
           </button>
+          <button
+            type="button"
+            className="button"
+            data-testid="launch-again"
+            onClick={() => void attempt(() => prepareAgain(client, agent).then(onAgain))}
+          >
+            <Icon name="replay" /> Launch again
+          </button>
           <Remove onConfirm={() => void attempt(() => client.remove(agent.id))} />
         </div>
         {failure && <Failure error={failure} />}
@@ -93,7 +104,7 @@ function Remove({ onConfirm }: { readonly onConfirm: () => void }) {
   const [asked, setAsked] = useState(false);
   if (!asked) {
     return (
-      <button type="button" className="button" onClick={() => setAsked(true)}>
+      <button type="button" className="button danger" onClick={() => setAsked(true)}>
         <Icon name="trash" /> Delete
       </button>
     );

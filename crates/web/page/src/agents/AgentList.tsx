@@ -36,7 +36,8 @@ interface Props {
   readonly loading: boolean;
   readonly error?: Error | undefined;
   readonly current: string | null;
-  readonly onOpen: (id: string) => void;
+  /** Opens an agent, or the launch form. */
+  readonly onOpen: (id: string | null) => void;
   readonly onRetry: () => void;
   /** Asks the browser for the permission to notify. Absent if there is nothing to ask. */
   readonly onNotify?: (() => void) | undefined;
@@ -132,7 +133,12 @@ export function AgentList(props: Props) {
       )}
       {bulk.failures && <FailedAgents failures={bulk.failures} />}
       {acted && (
-        <AgentActions agent={acted} onSelect={() => toggle(acted.id, false)} onClose={() => setActionsOf(undefined)} />
+        <AgentActions
+          agent={acted}
+          onSelect={() => toggle(acted.id, false)}
+          onAgain={() => onOpen(null)}
+          onClose={() => setActionsOf(undefined)}
+        />
       )}
       <div className="agent-list" data-testid="agents" data-selecting={selected ? true : undefined}>
         {groups.map(({ name, agents: grouped }) => (

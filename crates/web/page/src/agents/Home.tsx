@@ -14,11 +14,13 @@ interface Props {
   readonly types: AgentTypes;
   /** Whether no agent was ever launched here. */
   readonly empty: boolean;
+  /** Folders in which agents work. */
+  readonly folders?: readonly string[];
   readonly onLaunched: (id: string) => void;
 }
 
 /** The first page: a button for the demo, and the launch form. */
-export function Home({ types: { types, error, retry }, empty, onLaunched }: Props) {
+export function Home({ types: { types, error, retry }, empty, folders = [], onLaunched }: Props) {
   const hasDemo = types.some((type) => type.type === demo && type.available);
   return (
     <div className="home">
@@ -31,7 +33,7 @@ export function Home({ types: { types, error, retry }, empty, onLaunched }: Prop
         {error && <Trouble error={error} what="cannot load the agent types" onRetry={retry} />}
         {hasDemo && <Demo onLaunched={onLaunched} />}
         <section className="card" aria-label="Launch">
-          <LaunchForm client={useTokenrail()} types={types} onLaunched={onLaunched} />
+          <LaunchForm client={useTokenrail()} types={types} folders={folders} onLaunched={onLaunched} />
         </section>
         <ImportButton onImported={onLaunched} />
       </div>

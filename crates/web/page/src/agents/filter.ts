@@ -38,6 +38,15 @@ const valueOf: Record<Chip, (agent: Agent) => string> = {
   folder: (agent) => (agent.cwd.includes(agent.id) ? ownFolder : agent.cwd),
 };
 
+/** As many folders as the launch form offers. */
+const offeredFolders = 20;
+
+/** The folders in which agents work, in the order of the agents, without those that were made for one agent. */
+export function foldersOf(agents: readonly Agent[]): string[] {
+  const folders = agents.filter((agent) => !agent.readOnly).map(valueOf.folder);
+  return [...new Set(folders)].filter((folder) => folder !== ownFolder).slice(0, offeredFolders);
+}
+
 export function matches(agent: Agent, { words, ...wanted }: Filter): boolean {
   if (!Object.entries(wanted).every(([chip, value]) => !value || valueOf[chip as Chip](agent) === value)) return false;
   const looked = words.trim().toLowerCase();

@@ -4,6 +4,7 @@ import { type ReactNode, type Ref, type RefObject, useCallback, useEffect, useRe
 
 import { AgentShelf } from "../agents/AgentShelf.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
+import { foldersOf } from "../agents/filter.ts";
 import { neighbourOf } from "../agents/groups.ts";
 import { Home } from "../agents/Home.tsx";
 import { useNotices } from "../agents/notices.ts";
@@ -88,7 +89,7 @@ export function App() {
           {agentId ? (
             <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} onAgent={onAgent} />
           ) : (
-            <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
+            <Home types={types} empty={!loading && !error && agents.length === 0} folders={foldersOf(agents)} onLaunched={open} />
           )}
         </LinkProvider>
       </main>

@@ -1,5 +1,6 @@
 import type { Agent, Client } from "@tokenrail/client";
 
+import { prepareAgain } from "../agents/again.ts";
 import { isActive, needsYou, originOf } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
 import { askTo } from "../conversation/orders.ts";
@@ -51,6 +52,10 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
         ...{ id: "export", label: "Export this agent", hint: "download a file" },
         run: async () => save(await client.exportAgent(current.id), `tokenrail-${current.id}.json`),
       },
+    current && {
+      ...{ id: "again", label: "Launch this agent again", hint: "same type, folder, model and prompt" },
+      run: () => prepareAgain(client, current).then(() => onOpen(null)),
+    },
     ...(current && !current.deletedAt ? editsOf(client, current) : []),
     ...themes.map((theme) => ({
       ...{ id: `theme-${theme}`, label: `Theme: ${theme}`, hint: "" },

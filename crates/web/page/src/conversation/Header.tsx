@@ -2,6 +2,7 @@ import type { Agent, AgentEdit, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, useRef, useState } from "react";
 
+import { prepareAgain } from "../agents/again.ts";
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, OriginTag, StatusBadge, whatStops } from "../agents/StatusBadge.tsx";
 import { useFailure } from "../app/failure.ts";
@@ -48,6 +49,7 @@ export function Header(props: Props) {
   };
   const active = isActive(agent.status);
   const exported = async () => save(await client.exportAgent(agent.id), `tokenrail-${agent.id}.json`);
+  const again = () => prepareAgain(client, agent).then(() => props.onOpen(null));
   const facts = <Facts agent={agent} items={props.items} head={props.head} isWhole={isSmall} />;
   const stop = active && (
     <button
@@ -74,6 +76,7 @@ export function Header(props: Props) {
       <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
       <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />
       <DetailsSwitch />
+      <Action icon="plus" name="Launch again" hint="Launch another agent with the same type, folder, model and prompt" onClick={closing(attempt(again))} />
       {!agent.deletedAt && <Places agent={agent} attempt={attempt} />}
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
     </>
