@@ -105,6 +105,7 @@ endpoints! {
     "/api/agents/{id}/permissions/{requestId}" { post rest::permissions::permission [AlreadyResolved] }
     "/api/questions" { get rest::questions::questions [ValidationFailed] }
     "/api/agent-types" { get rest::service::types [] }
+    "/api/server" { get rest::service::server [] }
     "/api/tickets" { post rest::service::ticket [] }
     "/api/session" { post rest::session::start [], delete rest::session::end [] }
     "/api/session/codes" { post rest::session::code [] }

@@ -219,6 +219,16 @@ async fn the_document_allows_each_path_that_a_ticket_can_have() {
 }
 
 #[actix_web::test]
+async fn only_a_client_on_the_same_machine_is_told_the_process() {
+    let harness = Harness::new();
+    let from = |peer: &str| TestRequest::get().uri("/api/server").peer_addr(peer.parse().unwrap());
+    let here = harness.call(from("127.0.0.1:9")).await.json();
+    assert_eq!(here, json!({ "pid": std::process::id() }));
+    assert_eq!(harness.call(from("192.0.2.7:9")).await.json(), json!({}));
+    assert_eq!(harness.call_raw(from("127.0.0.1:9").insert_header(("host", HOST))).await.status, 401);
+}
+
+#[actix_web::test]
 async fn the_document_describes_every_route_and_its_problems() {
     let harness = Harness::new();
     let document = harness.get("/openapi.json").await.json();
@@ -258,6 +268,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "post /api/chat/{id}/stop",
         "get /api/chat/{id}/stream",
         "get /api/questions",
+        "get /api/server",
         "delete /api/session",
         "post /api/session",
         "post /api/session/codes",

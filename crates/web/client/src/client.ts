@@ -22,6 +22,7 @@ import type {
   PermissionState,
   NewMessage,
   ReplayRequest,
+  ServerProcess,
   Turn,
   TurnRecord,
 } from "./generated/wire.js";
@@ -155,6 +156,8 @@ export interface Client {
   importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
   replay(id: string, body?: ReplayRequest, options?: Abortable): Promise<Agent>;
   agentTypes(options?: Abortable): Promise<AgentType[]>;
+  /** The process of the server, if the client is on the same machine. */
+  server(options?: Abortable): Promise<ServerProcess>;
   /**
    * Every event after `since`, once and in order, even if connections are lost. Ends without an error when `signal` is
    * aborted, the agent is deleted, or, with `untilEnded`, the agent has ended.
@@ -303,6 +306,10 @@ export class TokenrailClient implements Client {
 
   agentTypes({ signal }: Abortable = {}): Promise<AgentType[]> {
     return this.#rest.json("/api/agent-types", { signal });
+  }
+
+  server({ signal }: Abortable = {}): Promise<ServerProcess> {
+    return this.#rest.json("/api/server", { signal });
   }
 
   follow(id: string, options: FollowOptions = {}): AsyncIterableIterator<AgentEvent, undefined> {

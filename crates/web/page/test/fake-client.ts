@@ -34,6 +34,7 @@ export class FakeClient {
   readonly changes = vi.fn((): Promise<Changes> => Promise.resolve({ source: "none", reason: "no_commit", detail: "none" }));
   readonly patch = vi.fn((_id: string, _query?: PatchQuery) => Promise.resolve({ text: "", truncated: false }));
   readonly agentTypes = vi.fn((): Promise<AgentType[]> => Promise.resolve([]));
+  readonly server = vi.fn((): Promise<{ pid?: number }> => Promise.resolve({ pid: 4711 }));
   readonly promptImage = vi.fn((_id: string, _turn: number, _position: number) => Promise.resolve(new Blob([])));
   readonly retryNow = vi.fn();
 

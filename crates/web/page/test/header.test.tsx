@@ -60,3 +60,15 @@ test("an agent is stopped from the composer, from the menu, and from the header 
   rerender(view(false));
   expect(screen.getByTestId("cancel").closest("dialog")).toBeNull();
 });
+
+test("the header says up to which event everything is saved", () => {
+  const fake = new FakeClient();
+  const nothing = () => undefined;
+  const props = { items: [], head: 1702, plain: false, notices: false, onPlain: nothing, onNotices: nothing, onSearch: nothing };
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Header agent={fake.agentNow} {...props} onOpen={nothing} />
+    </TokenrailProvider>,
+  );
+  expect(screen.getByText("Saved").parentElement?.textContent).toBe("Saved up to event 1,702");
+});

@@ -1,6 +1,6 @@
 import { type Agent, type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
 import { TokenrailProvider } from "@tokenrail/client/react";
-import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { prepareAgain } from "../src/agents/again.ts";
@@ -206,4 +206,30 @@ test("types that are not available come last, and say why", () => {
   expect(options).toEqual(["claude", "codex", "api"]);
   expect(screen.getByText(/No key: run/).textContent).toBe("api: No key: run `tokenrail login api`.");
   expect(document.querySelector("details")?.open).toBe(true);
+});
+
+test("a prompt is saved under a name, and fills the form later, in this browser", () => {
+  show();
+  expect(screen.queryByRole("group", { name: "Saved prompts" })).toBeNull();
+  const save = (name: string, prompt: string) => {
+    fill("Prompt", prompt);
+    fireEvent.click(screen.getByTestId("save-prompt"));
+    fill("Name of the saved prompt", name);
+    fireEvent.keyDown(field("Name of the saved prompt"), { key: "Enter" });
+  };
+  save("Review", "Review the last commit");
+  save("Docs", "Check the docs");
+  save("Review", "Review the branch");
+  sessionStorage.clear();
+  show();
+  const saved = () => within(screen.getByRole("group", { name: "Saved prompts" })).getAllByRole("button").map((button) => button.textContent);
+  expect(saved()).toEqual(["Docs", "", "Review", ""]);
+  fireEvent.click(screen.getByRole("button", { name: "Review" }));
+  expect(field("Prompt").value).toBe("Review the branch");
+  fireEvent.click(screen.getByRole("button", { name: "Forget the prompt Docs" }));
+  expect(saved()).toEqual(["Review", "", "Save this prompt…"]);
+  for (let number = 0; number < 30; number++) save(`p${number}`, `Prompt ${number}`);
+  expect(saved().filter(Boolean)).toHaveLength(21);
+  fill("Prompt", "x".repeat(10_001));
+  expect(screen.queryByTestId("save-prompt")).toBeNull();
 });

@@ -5,10 +5,12 @@ import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
 import { ImportButton } from "./ImportButton.tsx";
+import { KillMe } from "./KillMe.tsx";
 import { Failure, LaunchForm } from "./LaunchForm.tsx";
 import type { AgentTypes } from "./types.ts";
 
-const demo = "demo";
+/** The type of the agents that play the recorded session. */
+export const demo = "demo";
 
 interface Props {
   readonly types: AgentTypes;
@@ -61,6 +63,7 @@ function Demo({ onLaunched }: { readonly onLaunched: (id: string) => void }) {
       <div>
         <h3>Watch a demo</h3>
         <p>A recorded session of a coding agent: reasoning, tools, an answer. It needs no account and costs nothing.</p>
+        <KillMe />
         {failure && <Failure error={failure} />}
       </div>
       <button type="button" id="demo" className="button" data-testid="launch-demo" disabled={busy} onClick={launch}>

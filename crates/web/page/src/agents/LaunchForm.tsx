@@ -10,6 +10,7 @@ import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
 import { clearLaunch, draftOf, launchFields } from "./again.ts";
 import { folderProblem, OptionalField } from "./LaunchFields.tsx";
+import { SavedPrompts } from "./SavedPrompts.tsx";
 import { recent, remember } from "./recent.ts";
 
 /** The reasons of more types would be longer than the form. */
@@ -69,6 +70,7 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
           </button>
         </div>
       </div>
+      <SavedPrompts prompt={prompt} onPick={(saved) => changePrompt(() => saved)} />
       <div className="fields">
         <OptionalField
           label="Model"

@@ -12,6 +12,8 @@ import {
   useState,
 } from "react";
 
+import { demo } from "../agents/Home.tsx";
+import { KillMe } from "../agents/KillMe.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
@@ -148,6 +150,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         </NewestTodos>
       </Answering>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
+      {live && agent.type === demo && isActive(agent.status) && <KillMe />}
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );
