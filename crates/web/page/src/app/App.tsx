@@ -29,7 +29,7 @@ import { useTab } from "./tab.ts";
 import { ThemeButton, useTheme } from "./theme.tsx";
 
 export function App() {
-  const [agentId, go] = useRoute();
+  const [agentId, go, isMissing] = useRoute();
   const { agents: listed, loading, error, refetch, loadMore } = useAgents(useLater(agentId !== null));
   const older = useOlder(listed.length, loadMore);
   const { agents, active } = useCounted(listed, older.isThere);
@@ -86,7 +86,9 @@ export function App() {
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
         <Banner key={agentId} {...{ phase, agentId, onCaughtUp }} />
         <LinkProvider value={phase}>
-          {agentId ? (
+          {isMissing ? (
+            <Missing onHome={() => open(null)} />
+          ) : agentId ? (
             <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} onAgent={onAgent} />
           ) : (
             <Home types={types} empty={!loading && !error && agents.length === 0} folders={foldersOf(agents)} onLaunched={open} />
@@ -104,6 +106,18 @@ function useAgentKeys(agents: readonly Agent[], agentId: string | null, open: (i
   useShortcut("[", () => openIf(neighbourOf(agents, agentId, -1)));
   useShortcut("]", () => openIf(neighbourOf(agents, agentId, 1)));
   useKeyPair("g", "n", () => openIf(nextThatNeedsYou(agents, agentId)));
+}
+
+function Missing({ onHome }: { readonly onHome: () => void }) {
+  return (
+    <div className="nothing" data-testid="missing">
+      <h2>Page not found</h2>
+      <p>There is nothing at this address.</p>
+      <button type="button" className="button" data-testid="home" onClick={onHome}>
+        Go to the start page
+      </button>
+    </div>
+  );
 }
 
 interface CommandsProps {
