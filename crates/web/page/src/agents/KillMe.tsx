@@ -21,11 +21,9 @@ export function KillMe() {
   if (pid === undefined) return null;
   const command = `kill -9 ${pid}`;
   return (
-    <div className="kill-me" data-testid="kill-me">
-      <span>
-        Try to break it: <code>{command}</code> kills the server. Start it again, and the conversation continues.
-      </span>
-      <CopyButton text={command} what="the command" />
-    </div>
+    <p className="kill-me" data-testid="kill-me">
+      Try to break it: <code>{command}</code> <CopyButton text={command} what="the command" /> kills the server. Start it
+      again, and the conversation continues.
+    </p>
   );
 }

@@ -151,7 +151,8 @@ function TypeField({ types, chosen, onChange }: TypeFieldProps) {
         {types.map((known) => (
           <option key={known.type} value={known.type} disabled={!known.available}>
             {known.type}
-            {known.default ? " (default)" : ""}
+            {/* The closed field has no room for more than the name. */}
+            {known.default && known !== chosen ? " (default)" : ""}
             {known.available ? "" : " — not available"}
           </option>
         ))}
