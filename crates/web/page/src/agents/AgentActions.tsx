@@ -3,6 +3,7 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 
 import { useFailure } from "../app/failure.ts";
+import { useText } from "../conversation/draft.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
 import { prepareAgain } from "./again.ts";
@@ -24,11 +25,17 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
   const client = useTokenrail();
   const dialog = useRef<HTMLDialogElement>(null);
   const title = useId();
-  const [name, setName] = useState(agent.name ?? "");
+  // What is typed stays if the session ends. The dialog is then gone without having been closed.
+  const [typed, keep] = useText(`${agent.id} name in the list`);
+  const [name, setName] = useState(typed || (agent.name ?? ""));
   const [failure, setFailure] = useFailure();
   const isBusy = useRef(false);
   useEffect(() => dialog.current?.showModal(), []);
   const close = () => dialog.current?.close();
+  const closed = () => {
+    keep(() => "");
+    onClose();
+  };
   const attempt = async (action: () => Promise<unknown>) => {
     // A second click while the first one is being answered does nothing.
     if (isBusy.current) return;
@@ -43,7 +50,7 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
     edit({ name: asName(name) });
   };
   return (
-    <SheetDialog ref={dialog} className="agent-actions" title={title} testId="agent-actions-dialog" onClose={onClose}>
+    <SheetDialog ref={dialog} className="agent-actions" title={title} testId="agent-actions-dialog" onClose={closed}>
       <div className="sheet-inner">
         <div className="sheet-head">
           <h2 id={title}>{titleOf(agent)}</h2>
@@ -59,7 +66,10 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
               value={name}
               maxLength={longestName}
               placeholder="The beginning of the prompt"
-              onChange={(event) => setName(event.target.value)}
+              onChange={({ target }) => {
+                setName(target.value);
+                keep(() => target.value);
+              }}
             />
           </label>
           <button type="submit" className="button primary">
