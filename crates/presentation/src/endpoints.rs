@@ -101,10 +101,11 @@ endpoints! {
     }
     "/api/agents/{id}/export" { get rest::copies::export [AgentActive] }
     "/api/agents/{id}/replay" { post rest::copies::replay [AgentActive] }
-    "/api/agents/{id}/cancel" { post rest::agents::cancel [] }
+    "/api/agents/{id}/cancel" { post rest::agents::cancel [ValidationFailed] }
     "/api/agents/{id}/permissions/{requestId}" { post rest::permissions::permission [AlreadyResolved] }
     "/api/questions" { get rest::questions::questions [ValidationFailed] }
     "/api/agent-types" { get rest::service::types [] }
+    "/api/server" { get rest::service::server [] }
     "/api/tickets" { post rest::service::ticket [] }
     "/api/session" { post rest::session::start [], delete rest::session::end [] }
     "/api/session/codes" { post rest::session::code [] }

@@ -2,6 +2,7 @@
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::http::{Method, header};
 use actix_web::{App, FromRequest, Handler, HttpRequest, HttpResponse, Resource, Responder, middleware, web};
 
 use crate::api::Api;
@@ -53,6 +54,21 @@ where
     resource(path, "GET, HEAD", [get_or_head().to(handler)])
 }
 
+/// Answers a browser that opens a path that does not exist. Other clients get a problem. It is application data.
+#[derive(Debug, Clone, Copy)]
+pub struct MissingPage(pub fn(&HttpRequest) -> HttpResponse);
+
 async fn nothing(request: HttpRequest) -> Result<HttpResponse, Problem> {
-    Err(Problem::nothing_at(request.path()))
+    match request.app_data::<MissingPage>() {
+        Some(MissingPage(answer)) if is_for_people(&request) => Ok(answer(&request)),
+        _ => Err(Problem::nothing_at(request.path())),
+    }
+}
+
+/// Whether a browser opens the path, and not a script or another client.
+fn is_for_people(request: &HttpRequest) -> bool {
+    let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_api = ["/api", "/v1"].iter().any(|api| request.path().starts_with(api));
+    is_read && !is_api && accept.is_some_and(|accept| accept.contains("text/html"))
 }

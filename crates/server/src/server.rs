@@ -12,7 +12,9 @@ use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
 use tokenrail_persistence::{OpenError, SqliteStore};
 use tokenrail_ports::is_disk_full;
-use tokenrail_presentation::{Api, Forwarded, ListenLimits, PresentationConfig, SocketLimits, page};
+use tokenrail_presentation::{
+    Api, Forwarded, ListenLimits, MissingPage, PresentationConfig, SocketLimits, page,
+};
 use tokenrail_web::BasePath;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
@@ -232,7 +234,7 @@ fn listen(
 
 /// Serves the page beside the API, behind the same guard.
 fn the_page(routes: &mut ServiceConfig, base: BasePath) {
-    routes.app_data(base);
+    routes.app_data(base).app_data(MissingPage(tokenrail_web::missing));
     for path in tokenrail_web::PATHS {
         routes.service(page(path, tokenrail_web::serve));
     }

@@ -7,4 +7,4 @@ mod serve;
 #[cfg(test)]
 mod tests;
 
-pub use serve::{BasePath, PATHS, open_paths, serve};
+pub use serve::{BasePath, PATHS, missing, open_paths, serve};

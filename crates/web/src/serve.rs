@@ -15,6 +15,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// A new server has new files under the same names: a browser asks each time, and mostly hears 304.
 const ASK_EACH_TIME: &str = "no-cache";
 
+/// The file of every view of the page.
+const PAGE: &str = "index.html";
+
 /// Where the page is, as patterns of routes. What is no file of its own is one view of the page.
 pub const PATHS: [&str; 10] = [
     "/",
@@ -70,7 +73,7 @@ pub async fn serve(request: HttpRequest) -> HttpResponse {
         "/app.css" => "app.css",
         "/icon.svg" => "icon.svg",
         "/icon-waiting.svg" => "icon-waiting.svg",
-        _ => "index.html",
+        _ => PAGE,
     };
     match Built::get(name) {
         Some(file) => answer(&request, name, file),
@@ -78,8 +81,23 @@ pub async fn serve(request: HttpRequest) -> HttpResponse {
     }
 }
 
+/// Answers a browser that opens a path that is no page. The page then says so.
+pub fn missing(request: &HttpRequest) -> HttpResponse {
+    let Some(file) = Built::get(PAGE) else { return HttpResponse::NotFound().finish() };
+    let base = request.app_data::<BasePath>().filter(|base| !base.0.is_empty());
+    let page = match base {
+        Some(base) => base.apply(&file.data).into(),
+        None => body(file.data),
+    };
+    HttpResponse::NotFound()
+        .insert_header((header::CACHE_CONTROL, ASK_EACH_TIME))
+        .insert_header((header::CONTENT_SECURITY_POLICY, POLICY))
+        .insert_header((header::CONTENT_TYPE, content_type(PAGE)))
+        .body(page)
+}
+
 fn answer(request: &HttpRequest, name: &str, mut file: EmbeddedFile) -> HttpResponse {
-    let base = request.app_data::<BasePath>().filter(|base| name == "index.html" && !base.0.is_empty());
+    let base = request.app_data::<BasePath>().filter(|base| name == PAGE && !base.0.is_empty());
     let tag = tag(&file, base);
     let known = is_known(request, &tag);
     let mut answer = if known { HttpResponse::NotModified() } else { HttpResponse::Ok() };

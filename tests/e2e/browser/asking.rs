@@ -80,13 +80,45 @@ async fn a_queued_message_can_be_withdrawn_and_edited() {
 }
 
 #[tokio::test]
+async fn a_queued_message_is_sent_now_and_exactly_once() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 3 })).await;
+    let tab = tab_on(&browser, &server, &id).await;
+    tab.until(&says(&numbers(3))).await;
+    for (count, deltas) in [(1, 5), (2, 7)] {
+        tab.fill("#composer-text", &json!({ "deltas": deltas }).to_string()).await;
+        tab.press("Enter").await;
+        tab.until(&format!("document.querySelectorAll('[data-testid=queue] li').length === {count}")).await;
+    }
+    tab.click("[data-testid=queue] [data-testid=send-now]").await;
+    tab.until(&format!("{} && {}", ended(3), says(&numbers(7)))).await;
+    tab.until("document.querySelector('[data-testid=queue]') === null").await;
+    let turns = server.get(&format!("/api/agents/{id}/turns")).await;
+    let turns: Vec<_> = turns
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|turn| (turn["status"].clone(), turn["prompt"].clone()))
+        .collect();
+    let expected = [
+        ("cancelled", r#"{"deltas":3,"mode":"hang"}"#),
+        ("completed", r#"{"deltas":5}"#),
+        ("completed", r#"{"deltas":7}"#),
+    ];
+    assert_eq!(turns, expected.map(|(status, prompt)| (json!(status), json!(prompt))));
+    no_process_is_left(&id).await;
+    assert_as_stored(&tab, &server, &id).await;
+}
+
+#[tokio::test]
 async fn a_cancel_ends_the_agent_and_every_process_of_it() {
     let server = TestServer::start();
     let browser = Browser::start();
     let id = server.launch(&json!({ "mode": "hang", "deltas": 5 })).await;
     let tab = tab_on(&browser, &server, &id).await;
     tab.until(&says(&numbers(5))).await;
-    tab.click("[data-testid=cancel]").await;
+    tab.click("[data-testid=stop]").await;
     tab.until_there(".head [data-status=cancelled]").await;
     tab.until_there("[data-testid=agents] [data-status=cancelled]").await;
     no_process_is_left(&id).await;
@@ -95,7 +127,7 @@ async fn a_cancel_ends_the_agent_and_every_process_of_it() {
         1,
         "what it had said stays"
     );
-    tab.until("document.querySelector('[data-testid=cancel]') === null").await;
+    tab.until("document.querySelector('[data-testid=stop]') === null").await;
 }
 
 #[tokio::test]
@@ -125,13 +157,36 @@ async fn a_launch_that_is_refused_says_why() {
     tab.choose("[name=type]", "fake").await;
     tab.fill("[name=cwd]", "/etc").await;
     tab.press("Enter").await;
-    tab.until("document.querySelector('#launch-failure')?.textContent.length > 10").await;
+    tab.until(
+        "document.querySelector('[data-testid=problem-cwd]')?.textContent.includes('tokenrail allow /etc')",
+    )
+    .await;
     assert_eq!(server.get("/api/agents").await, json!([]));
     assert_eq!(
         tab.evaluate("document.querySelector('[name=prompt]').value").await,
         "{}",
         "nothing is to be written twice"
     );
+}
+
+#[tokio::test]
+async fn an_agent_is_launched_again() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let prompt = json!({ "deltas": 4 });
+    let first = server.launch_to_completion(&prompt).await;
+    let tab = tab_on(&browser, &server, &first).await;
+    tab.until(&ended(1)).await;
+    tab.click("[data-testid=details]").await;
+    tab.click("[aria-label='Launch again']").await;
+    tab.until(&format!("document.querySelector('[name=prompt]')?.value === {}", json!(prompt.to_string())))
+        .await;
+    tab.until("document.querySelector('[name=type]').value === 'fake'").await;
+    tab.click("[data-testid=launch-form] [type=submit]").await;
+    let id = agent_in(&tab).await;
+    tab.until(&format!("{} && {}", ended(1), says(&numbers(4)))).await;
+    assert_ne!(id, first);
+    assert_eq!(server.get("/api/agents").await.as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

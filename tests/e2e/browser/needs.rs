@@ -38,3 +38,25 @@ async fn an_agent_that_waits_comes_first_and_the_tab_says_so_until_it_is_answere
     let heard = tab.heard().await;
     assert_eq!((heard.errors, heard.violations), (vec![], vec![]), "the policy allows the icon");
 }
+
+#[tokio::test]
+async fn a_phone_says_what_is_asked_before_the_list_is_opened_and_in_it() {
+    let server = server("permission_timeout_s = 500\n");
+    let browser = Browser::start();
+    let tab = browser.tab(Look { dark: false, phone: true }).await;
+    tab.visit(&address(&server, "/")).await;
+    tab.until_there("[data-testid=menu][aria-label=Agents]").await;
+    asking(&server).await;
+    tab.until_there("[data-testid=menu][aria-label='Agents: 1 needs you']").await;
+    assert_eq!(tab.text("[data-testid=menu]").await, "1");
+    tab.click("[data-testid=menu]").await;
+    tab.until(
+        "document.querySelector('[data-testid=agent-counts]').textContent === '1 needs you · 1 in total'",
+    )
+    .await;
+    let asked = "document.querySelector('[data-testid=needs-you] [data-testid=asked]')?.textContent";
+    tab.until(&format!("{asked}?.includes('rm -r build')")).await;
+    let left = "document.querySelector('[data-testid=needs-you] .agent-counts')?.textContent";
+    tab.until(&format!("/^\\d+ min left$/.test({left})")).await;
+    assert_eq!(tab.faults().await, [""; 0]);
+}

@@ -58,6 +58,26 @@ async fn an_unknown_agent_leads_home() {
 }
 
 #[tokio::test]
+async fn an_address_without_a_page_says_so_and_leads_home() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let tab = browser.tab(Look::default()).await;
+    tab.visit(&address(&server, "/")).await;
+    tab.until_there("[data-testid=launch-form]").await;
+    tab.visit(&format!("http://{}/nowhere", server.authority())).await;
+    tab.until_there("[data-testid=missing]").await;
+    let status = "performance.getEntriesByType('navigation')[0].responseStatus";
+    assert_eq!(tab.evaluate(status).await, 404);
+    tab.click("[data-testid=home]").await;
+    tab.until_there("[data-testid=launch-form]").await;
+    assert_eq!(tab.evaluate("location.pathname").await, "/");
+    let heard = tab.heard().await;
+    assert_eq!((heard.errors, heard.violations), (vec![], vec![]));
+    let script = "fetch('/nowhere').then((response) => response.headers.get('content-type'))";
+    assert_eq!(tab.evaluate(script).await, "application/problem+json", "a script gets a problem");
+}
+
+#[tokio::test]
 async fn another_agent_is_reached_by_the_keyboard_and_the_theme_is_kept() {
     let server = TestServer::start();
     let browser = Browser::start();

@@ -99,7 +99,15 @@ impl Browser {
 
     /// A new tab.
     pub(super) async fn tab(&self, look: Look) -> Tab {
-        let mut call = serde_json::to_value(look).unwrap();
+        self.open(serde_json::to_value(look).unwrap()).await
+    }
+
+    /// A new tab that is this many pixels wide. Other tabs have 1280.
+    pub(super) async fn tab_of_width(&self, pixels: u32) -> Tab {
+        self.open(json!({ "width": pixels })).await
+    }
+
+    async fn open(&self, mut call: Value) -> Tab {
         call["act"] = json!("open");
         let number = self.driver.lock().await.call(&call).await.as_u64().unwrap();
         Tab { driver: Arc::clone(&self.driver), number }

@@ -129,13 +129,18 @@ pub(crate) async fn status(api: web::Data<Api>, id: web::Path<String>) -> Result
 
 /// Cancel an agent's running and queued turns
 ///
-/// The agent's events show how the turns end. A repeated request, or a request for an agent that has ended, has the
-/// same response.
-#[utoipa::path(post, path = "/api/agents/{id}/cancel", tag = "agents", params(("id" = String, Path)),
+/// With `turn`, only that turn is cancelled, and the queued ones continue. The agent's events show how the turns end. A
+/// repeated request, or a request for an agent or a turn that has ended, has the same response.
+#[utoipa::path(post, path = "/api/agents/{id}/cancel", tag = "agents",
+    params(("id" = String, Path),
+        ("turn" = Option<u32>, Query, description = "Cancel only this turn. A turn that does not exist changes nothing")),
     responses((status = 202, body = AgentRefDto)))]
-pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+pub(crate) async fn cancel(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;
-    api.service().cancel(id).await?;
+    match Query::of(&request)?.turn("turn")? {
+        Some(turn) => api.service().cancel_turn(id, turn).await?,
+        None => api.service().cancel(id).await?,
+    }
     Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: id.into() }))
 }
 

@@ -7,9 +7,10 @@ use tokenrail_domain::Timestamp;
 use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::json::IsoTime;
+use crate::peer::peer;
 use crate::query;
 use crate::vocabularies::native::dto;
-use crate::vocabularies::native::dto::agent::{ServiceStatusDto, TicketDto};
+use crate::vocabularies::native::dto::agent::{ServerDto, ServiceStatusDto, TicketDto};
 use crate::vocabularies::native::dto::agent_type::AgentTypeDto;
 use crate::vocabularies::native::dto::requests::TicketBody;
 
@@ -47,6 +48,13 @@ pub(crate) async fn ticket(
             Err(Problem::new(Code::CapacityExhausted, "too many unused tickets; try again in 30 seconds"))
         }
     }
+}
+
+/// Get the server's process
+#[utoipa::path(get, path = "/api/server", tag = "service", responses((status = 200, body = ServerDto)))]
+pub(crate) async fn server(request: HttpRequest) -> HttpResponse {
+    let is_here = peer(request.peer_addr()).is_loopback();
+    HttpResponse::Ok().json(ServerDto { pid: is_here.then(std::process::id) })
 }
 
 /// Check whether the server is running

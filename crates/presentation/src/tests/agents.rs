@@ -219,6 +219,16 @@ async fn the_document_allows_each_path_that_a_ticket_can_have() {
 }
 
 #[actix_web::test]
+async fn only_a_client_on_the_same_machine_is_told_the_process() {
+    let harness = Harness::new();
+    let from = |peer: &str| TestRequest::get().uri("/api/server").peer_addr(peer.parse().unwrap());
+    let here = harness.call(from("127.0.0.1:9")).await.json();
+    assert_eq!(here, json!({ "pid": std::process::id() }));
+    assert_eq!(harness.call(from("192.0.2.7:9")).await.json(), json!({}));
+    assert_eq!(harness.call_raw(from("127.0.0.1:9").insert_header(("host", HOST))).await.status, 401);
+}
+
+#[actix_web::test]
 async fn the_document_describes_every_route_and_its_problems() {
     let harness = Harness::new();
     let document = harness.get("/openapi.json").await.json();
@@ -258,6 +268,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "post /api/chat/{id}/stop",
         "get /api/chat/{id}/stream",
         "get /api/questions",
+        "get /api/server",
         "delete /api/session",
         "post /api/session",
         "post /api/session/codes",
@@ -329,6 +340,25 @@ async fn the_document_describes_every_route_and_its_problems() {
         let name = reference.split('"').next().unwrap();
         assert!(document["components"]["schemas"].get(name).is_some(), "{name} is not described");
     }
+}
+
+#[actix_web::test]
+async fn the_cancel_of_one_turn_lets_the_queued_ones_continue() {
+    let harness = Harness::new();
+    let id = harness.launch("hang").await;
+    let message = format!("/api/agents/{id}/messages");
+    assert_eq!(harness.post(&message, r#"{"content":"b"}"#).await.json()["turn"], 2);
+    let cancel =
+        |turn: &str| harness.call(TestRequest::post().uri(&format!("/api/agents/{id}/cancel?turn={turn}")));
+    assert_eq!(cancel("x").await.problem(), "validation_failed");
+    for turn in ["1", "1", "9"] {
+        assert_eq!(cancel(turn).await.status, 202, "{turn}");
+    }
+    harness.ended(&id).await;
+    let turns = harness.get(&format!("/api/agents/{id}/turns")).await.json();
+    assert_eq!((&turns[0]["status"], &turns[1]["status"]), (&json!("cancelled"), &json!("completed")));
+    assert_eq!(turns[1]["prompt"], "b");
+    assert_eq!(turns.as_array().unwrap().len(), 2, "the queued message is neither lost nor doubled");
 }
 
 #[actix_web::test]

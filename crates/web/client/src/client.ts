@@ -22,6 +22,7 @@ import type {
   PermissionState,
   NewMessage,
   ReplayRequest,
+  ServerProcess,
   Turn,
   TurnRecord,
 } from "./generated/wire.js";
@@ -59,6 +60,10 @@ export interface Keyed extends Abortable {
    * A call with the same key and body takes effect only once within 24 hours. Default: a new random key for each call.
    */
   idempotencyKey?: string | undefined;
+}
+export interface CancelOptions extends Abortable {
+  /** Cancel only this turn. The queued ones continue. Default: the running turn and the queued ones. */
+  turn?: number | undefined;
 }
 export interface AgentsQuery extends Abortable {
   status?: AgentStatus | readonly AgentStatus[] | undefined;
@@ -115,7 +120,7 @@ export interface Client {
   launch(body: Launch, options?: Keyed): Promise<Agent>;
   agent(id: string, options?: Abortable): Promise<Agent>;
   status(id: string, options?: Abortable): Promise<AgentState>;
-  cancel(id: string, options?: Abortable): Promise<AgentRef>;
+  cancel(id: string, options?: CancelOptions): Promise<AgentRef>;
   /** The open permission requests of all agents, oldest first, read page by page. */
   questions(options?: Abortable): Promise<OpenQuestion[]>;
   /** Answers a permission request: with one of its options, with what else it accepts, or with none. The first answer counts. */
@@ -151,6 +156,8 @@ export interface Client {
   importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
   replay(id: string, body?: ReplayRequest, options?: Abortable): Promise<Agent>;
   agentTypes(options?: Abortable): Promise<AgentType[]>;
+  /** The process of the server, if the client is on the same machine. */
+  server(options?: Abortable): Promise<ServerProcess>;
   /**
    * Every event after `since`, once and in order, even if connections are lost. Ends without an error when `signal` is
    * aborted, the agent is deleted, or, with `untilEnded`, the agent has ended.
@@ -215,8 +222,8 @@ export class TokenrailClient implements Client {
     return this.#rest.json(`${pathOf(id)}/status`, { signal });
   }
 
-  cancel(id: string, { signal }: Abortable = {}): Promise<AgentRef> {
-    return this.#rest.json(`${pathOf(id)}/cancel`, { method: "POST", signal });
+  cancel(id: string, { turn, signal }: CancelOptions = {}): Promise<AgentRef> {
+    return this.#rest.json(`${pathOf(id)}/cancel`, { method: "POST", query: { turn }, signal });
   }
 
   answer(id: string, requestId: string, body: PermissionAnswer, { signal }: Abortable = {}): Promise<PermissionState> {
@@ -299,6 +306,10 @@ export class TokenrailClient implements Client {
 
   agentTypes({ signal }: Abortable = {}): Promise<AgentType[]> {
     return this.#rest.json("/api/agent-types", { signal });
+  }
+
+  server({ signal }: Abortable = {}): Promise<ServerProcess> {
+    return this.#rest.json("/api/server", { signal });
   }
 
   follow(id: string, options: FollowOptions = {}): AsyncIterableIterator<AgentEvent, undefined> {

@@ -86,6 +86,13 @@ describe("a call", () => {
     expect([seen.length, keys.size]).toEqual([3, 1]);
   });
 
+  it("cancels one turn, or all", async () => {
+    const { client, seen } = recording();
+    await client.cancel("a", { turn: 3 });
+    await client.cancel("a");
+    expect(seen.map(({ address }) => address.replace(/.*agents/, ""))).toEqual(["/a/cancel?turn=3", "/a/cancel"]);
+  });
+
   it("without a key is sent once", async () => {
     const { client, seen } = recording(new TypeError("reset"));
     await expect(client.cancel("a")).rejects.toMatchObject({ code: "network", retryable: true });

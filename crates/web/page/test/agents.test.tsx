@@ -35,6 +35,9 @@ class Server {
     for (const listener of this.#listeners) listener();
   }
 
+  pid: number | undefined = 4711;
+  readonly server = () => Promise.resolve({ pid: this.pid });
+
   get client(): Client {
     return this as unknown as Client;
   }
@@ -172,4 +175,27 @@ test("a list that cannot be read says so, and not that it is empty", () => {
 test("an agent that has not begun yet is shown as starting", () => {
   showList(new Server())(1, "initializing");
   expect(screen.getByTestId("agent").textContent).toContain("starting");
+});
+
+test("the demo has the command that kills the server, and another one after a restart", async () => {
+  const server = new Server();
+  server.connect("open");
+  showFirstPage(server);
+  await after();
+  expect(screen.getByTestId("kill-me").querySelector("code")?.textContent).toBe("kill -9 4711");
+  server.pid = 4722;
+  act(() => server.connect("waiting"));
+  act(() => server.connect("open"));
+  await after();
+  expect(screen.getByTestId("kill-me").querySelector("code")?.textContent).toBe("kill -9 4722");
+});
+
+test("a user on another machine cannot kill the server, so there is no command", async () => {
+  const server = new Server();
+  server.pid = undefined;
+  server.connect("open");
+  showFirstPage(server);
+  await after();
+  expect(screen.getByTestId("launch-demo")).toBeTruthy();
+  expect(screen.queryByTestId("kill-me")).toBeNull();
 });

@@ -203,6 +203,21 @@ test("the panel lists git's files, and loads a diff when it is opened", async ()
   expect(navigator.clipboard.writeText).toHaveBeenCalledWith(expect.stringContaining("+y"));
 });
 
+test("in a window with room for it, the list becomes wide enough for two columns", async () => {
+  const media = vi.spyOn(window, "matchMedia").mockImplementation(
+    (query) => ({ matches: query.includes("min-width"), addEventListener: () => {}, removeEventListener: () => {} }) as unknown as MediaQueryList,
+  );
+  show(edited("1", { file_path: "/tmp/b.md", old_string: "one", new_string: "1" }, new Told().prompt("go")));
+  fireEvent.keyDown(window, { key: "f" });
+  const panel = screen.getByRole("complementary", { name: "Changes" });
+  fireEvent.click(within(panel).getByRole("button", { name: "Unified" }));
+  fireEvent.click(within(panel).getByRole("button", { name: /b\.md/ }));
+  expect([panel.dataset["layout"], panel.querySelector(".diff-pair")]).toEqual(["unified", null]);
+  fireEvent.click(within(panel).getByRole("button", { name: "Split" }));
+  expect([panel.dataset["layout"], panel.querySelector(".diff-pair")?.textContent]).toEqual(["split", "-one\n+1\n"]);
+  media.mockRestore();
+});
+
 test("without a repository, the panel lists the files of the agent's calls", async () => {
   show(edited("1", { file_path: "/tmp/b.md", old_string: "one", new_string: "1" }, new Told().prompt("go")));
   fireEvent.keyDown(window, { key: "f" });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { agentIn } from "../src/app/address.ts";
+import { agentIn, isView } from "../src/app/address.ts";
 import { doorOf } from "../src/app/door.ts";
 import type { Access } from "../src/app/token.ts";
 
@@ -8,6 +8,7 @@ test("an address names an agent or none", () => {
   expect(agentIn("/agents/0199-ab")).toBe("0199-ab");
   expect(agentIn("/agents/0199-ab/")).toBe("0199-ab");
   for (const path of ["/", "/agents/", "/agents/a/b", "/agents/<x>"]) expect(agentIn(path)).toBeNull();
+  expect(["/", "/agents/0199-ab", "/nowhere", "/agents/", "/agents/a/b"].map(isView)).toEqual([true, true, false, false, false]);
 });
 
 test("only a refused login closes the door, and the page says which it was", async () => {

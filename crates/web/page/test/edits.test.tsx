@@ -1,6 +1,6 @@
 import { type Agent, type Client, type ConnectionSnapshot, TokenrailError } from "@tokenrail/client";
 import { TokenrailProvider } from "@tokenrail/client/react";
-import { act, fireEvent, render, screen, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
@@ -246,4 +246,19 @@ test("the dialog of an agent stays while another tab takes the agent out of the 
   expect(fake.edit).toHaveBeenCalledOnce();
   become(agents);
   expect(screen.queryByRole("dialog")).toBeNull();
+});
+
+test("a name that is typed in the dialog stays if the session ends, and not if the dialog is closed", async () => {
+  const typed = async () => {
+    await press("Actions for Do a");
+    return screen.getByLabelText<HTMLInputElement>("Name").value;
+  };
+  show(agents);
+  await typed();
+  fireEvent.change(screen.getByLabelText("Name"), { target: { value: "Grac" } });
+  cleanup();
+  show(agents);
+  expect(await typed()).toBe("Grac");
+  await press("Close");
+  expect(await typed()).toBe("");
 });

@@ -2,6 +2,7 @@ import {
   type Agent,
   type AgentMessage,
   type AgentType,
+  type CancelOptions,
   type Changes,
   type Client,
   type ConnectionSnapshot,
@@ -28,11 +29,12 @@ export class FakeClient {
   readonly send = vi.fn((_id: string, _body: { content: string; images?: NewImage[] }, _options: { idempotencyKey: string }) =>
     Promise.resolve({ turn: 2, queued: true }),
   );
-  readonly cancel = vi.fn((_id: string) => Promise.resolve({ agentId: "a" }));
+  readonly cancel = vi.fn((_id: string, _options?: CancelOptions) => Promise.resolve({ agentId: "a" }));
   readonly turns = vi.fn(() => Promise.resolve([]));
   readonly changes = vi.fn((): Promise<Changes> => Promise.resolve({ source: "none", reason: "no_commit", detail: "none" }));
   readonly patch = vi.fn((_id: string, _query?: PatchQuery) => Promise.resolve({ text: "", truncated: false }));
   readonly agentTypes = vi.fn((): Promise<AgentType[]> => Promise.resolve([]));
+  readonly server = vi.fn((): Promise<{ pid?: number }> => Promise.resolve({ pid: 4711 }));
   readonly promptImage = vi.fn((_id: string, _turn: number, _position: number) => Promise.resolve(new Blob([])));
   readonly retryNow = vi.fn();
 

@@ -42,6 +42,33 @@ test("on a large screen, the header has few buttons, and the others are in a men
   const buttons = [...screen.getByRole("group", { name: "Actions" }).querySelectorAll("button")];
   const names = (inMenu: boolean) => buttons.filter((each) => isInMenu(each) === inMenu).map((each) => each.getAttribute("aria-label"));
   expect(names(false)).toEqual(["Search", "Replay here", "More"]);
-  expect(names(true)).toEqual(["Close", "Export", "Plain text", "Notices", "Developer details", "Pin", "Archive", "Delete"]);
+  expect(names(true)).toEqual(["Close", "Export", "Plain text", "Notices", "Developer details", "Launch again", "Pin", "Archive", "Delete"]);
   expect(screen.getByTitle("/data/agents/shop").textContent).toBe("Foldershop");
+});
+
+test("an agent is stopped from the composer, from the menu, and from the header if there is no composer", () => {
+  const fake = new FakeClient();
+  const nothing = () => undefined;
+  const props = { items: [], head: 0, plain: false, notices: false, onPlain: nothing, onNotices: nothing, onSearch: nothing };
+  const view = (canWrite: boolean) => (
+    <TokenrailProvider client={fake.client}>
+      <Header agent={fake.agentNow} {...props} canWrite={canWrite} onOpen={nothing} />
+    </TokenrailProvider>
+  );
+  const { rerender } = render(view(true));
+  expect(screen.getByTestId("cancel").closest("dialog")).not.toBeNull();
+  rerender(view(false));
+  expect(screen.getByTestId("cancel").closest("dialog")).toBeNull();
+});
+
+test("the header says up to which event everything is saved", () => {
+  const fake = new FakeClient();
+  const nothing = () => undefined;
+  const props = { items: [], head: 1702, plain: false, notices: false, onPlain: nothing, onNotices: nothing, onSearch: nothing };
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Header agent={fake.agentNow} {...props} onOpen={nothing} />
+    </TokenrailProvider>,
+  );
+  expect(screen.getByText("Saved").parentElement?.textContent).toBe("Saved up to event 1,702");
 });

@@ -1,8 +1,9 @@
 import { type Agent, type AgentType, type Client, type Launch, TokenrailError } from "@tokenrail/client";
 import { TokenrailProvider } from "@tokenrail/client/react";
-import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
+import { prepareAgain } from "../src/agents/again.ts";
 import { LaunchForm } from "../src/agents/LaunchForm.tsx";
 import { recent, remember } from "../src/agents/recent.ts";
 import { Composer } from "../src/conversation/Composer.tsx";
@@ -107,6 +108,51 @@ test("a running turn can be stopped from the composer, and no other", async () =
   expect(screen.queryByRole("button", { name: "Stop" })).toBeNull();
 });
 
+test("the composer has one button: it stops the agent, or sends what is written", async () => {
+  const fake = compose({ status: "running" });
+  const names = () => screen.getAllByRole("button").map((button) => button.getAttribute("aria-label"));
+  expect(names()).toEqual(["Stop"]);
+  fireEvent.change(screen.getByLabelText("Message to the agent"), { target: { value: "More" } });
+  expect(names()).toEqual(["Add to the queue"]);
+  const send = screen.getByTestId("send");
+  send.focus();
+  await act(async () => fireEvent.click(send));
+  expect(names()).toEqual(["Stop"]);
+  expect(document.activeElement).toBe(screen.getByLabelText("Message to the agent"));
+  await act(async () => fireEvent.click(screen.getByTestId("stop"), { detail: 2 }));
+  expect(fake.cancel).not.toHaveBeenCalled();
+});
+
+test("a queued message is sent now by stopping only the turn that runs before it", async () => {
+  const turn = (number: number, status: string) => ({ agentId: "a", number, status, prompt: `Message ${number}` });
+  const fake = new FakeClient();
+  fake.turns.mockResolvedValue([turn(1, "completed"), turn(2, "running"), turn(3, "queued"), turn(4, "queued")] as never);
+  const view = render(
+    <TokenrailProvider client={fake.client}>
+      <Composer agent={{ ...fake.agentNow, status: "running", queued: 2 }} send={() => Promise.resolve()} />
+    </TokenrailProvider>,
+  );
+  const now = await screen.findAllByRole("button", { name: /^Send now/ });
+  expect(now.map((button) => button.getAttribute("aria-label"))).toEqual(["Send now: Message 3"]);
+  await act(async () => fireEvent.click(now[0] as HTMLElement));
+  expect(fake.cancel.mock.calls).toEqual([["a", { turn: 2 }]]);
+  expect(fake.send).not.toHaveBeenCalled();
+
+  // The message's own turn has begun before the click.
+  view.unmount();
+  fake.cancel.mockClear();
+  fake.turns.mockResolvedValueOnce([turn(2, "running"), turn(3, "queued")] as never);
+  fake.turns.mockResolvedValue([turn(2, "completed"), turn(3, "running")] as never);
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Composer agent={{ ...fake.agentNow, status: "running", queued: 1 }} send={() => Promise.resolve()} />
+    </TokenrailProvider>,
+  );
+  const late = await screen.findByRole("button", { name: "Send now: Message 3" });
+  await act(async () => fireEvent.click(late));
+  expect(fake.cancel).not.toHaveBeenCalled();
+});
+
 test("the prompt stays if the session ends before the launch, and goes with the launch", async () => {
   show();
   fill("Prompt", "Fix it");
@@ -115,6 +161,37 @@ test("the prompt stays if the session ends before the launch, and goes with the 
   await submit();
   show();
   expect(field("Prompt").value).toBe("");
+});
+
+test("an agent is launched again with the same prompt, type, model and folder, which the user can change", async () => {
+  const full = { ...new FakeClient().agentNow, prompt: "Fix all of it", type: "claude", model: "opus", cwd: "/src/shop" };
+  const client = { agent: vi.fn(() => Promise.resolve(full)) } as unknown as Client;
+  await prepareAgain(client, { ...full, prompt: "Fix all", truncated: ["prompt"] } as Agent);
+  show();
+  expect([field("Prompt").value, field("Type").value, field(/Model/).value, field(/Working directory/).value]).toEqual([
+    ...["Fix all of it", "claude", "opus", "/src/shop"],
+  ]);
+  fill(/Model/, "haiku");
+  await submit();
+  expect(launch.mock.calls[0]?.[0]).toEqual({ prompt: "Fix all of it", type: "claude", model: "haiku", cwd: "/src/shop" });
+  show();
+  expect([field("Prompt").value, field(/Model/).value, field(/Working directory/).value]).toEqual(["", "", ""]);
+  // The folder of its own is not for another agent.
+  await prepareAgain(client, { ...full, id: "0193", cwd: "/data/agents/0193/work" } as Agent);
+  show();
+  expect(field(/Working directory/).value).toBe("");
+});
+
+test("a folder that is not allowed is told at its field, with the command that allows it", async () => {
+  show();
+  fill("Prompt", "Fix it");
+  fill(/Working directory/, "/srv/my shop");
+  launch.mockRejectedValueOnce(new TokenrailError("cwd_not_allowed", "cwd: not allowed"));
+  await submit();
+  const [alert, ...others] = screen.getAllByRole("alert");
+  expect([alert?.textContent, others]).toEqual([expect.stringContaining("run on the server: tokenrail allow '/srv/my shop'"), []]);
+  const cwd = field(/Working directory/);
+  expect([document.activeElement, cwd.getAttribute("aria-invalid"), cwd.getAttribute("aria-describedby")]).toEqual([cwd, "true", alert?.id]);
 });
 
 test("types that are not available come last, and say why", () => {
@@ -129,4 +206,30 @@ test("types that are not available come last, and say why", () => {
   expect(options).toEqual(["claude", "codex", "api"]);
   expect(screen.getByText(/No key: run/).textContent).toBe("api: No key: run `tokenrail login api`.");
   expect(document.querySelector("details")?.open).toBe(true);
+});
+
+test("a prompt is saved under a name, and fills the form later, in this browser", () => {
+  show();
+  expect(screen.queryByRole("group", { name: "Saved prompts" })).toBeNull();
+  const save = (name: string, prompt: string) => {
+    fill("Prompt", prompt);
+    fireEvent.click(screen.getByTestId("save-prompt"));
+    fill("Name of the saved prompt", name);
+    fireEvent.keyDown(field("Name of the saved prompt"), { key: "Enter" });
+  };
+  save("Review", "Review the last commit");
+  save("Docs", "Check the docs");
+  save("Review", "Review the branch");
+  sessionStorage.clear();
+  show();
+  const saved = () => within(screen.getByRole("group", { name: "Saved prompts" })).getAllByRole("button").map((button) => button.textContent);
+  expect(saved()).toEqual(["Docs", "", "Review", ""]);
+  fireEvent.click(screen.getByRole("button", { name: "Review" }));
+  expect(field("Prompt").value).toBe("Review the branch");
+  fireEvent.click(screen.getByRole("button", { name: "Forget the prompt Docs" }));
+  expect(saved()).toEqual(["Review", "", "Save this prompt…"]);
+  for (let number = 0; number < 30; number++) save(`p${number}`, `Prompt ${number}`);
+  expect(saved().filter(Boolean)).toHaveLength(21);
+  fill("Prompt", "x".repeat(10_001));
+  expect(screen.queryByTestId("save-prompt")).toBeNull();
 });

@@ -4,6 +4,7 @@ import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { AgentList } from "../src/agents/AgentList.tsx";
+import { neighbourOf } from "../src/agents/groups.ts";
 import { Told } from "./events.ts";
 import { FakeClient } from "./fake-client.ts";
 
@@ -49,11 +50,19 @@ function groups(): Record<string, (string | undefined)[]> {
   return Object.fromEntries(regions.map(entry));
 }
 
+/** The chips are behind a button. */
+function showChips(): void {
+  const more = screen.getByRole<HTMLButtonElement>("button", { name: "More filters" });
+  if (more.getAttribute("aria-expanded") === "false") fireEvent.click(more);
+}
+
 function choose(chip: string, value: string): void {
+  showChips();
   fireEvent.change(screen.getByLabelText(`Filter by ${chip}`), { target: { value } });
 }
 
 function offered(chip: string): (string | null)[] {
+  showChips();
   return [...screen.getByLabelText<HTMLSelectElement>(`Filter by ${chip}`).options].map(({ textContent }) => textContent);
 }
 
@@ -76,13 +85,13 @@ test("chips filter by state, type and folder, and work together", () => {
   expect(offered("status")).toEqual(["Status", "completed", "failed", "needs you", "running", "starting"]);
   expect(offered("type")).toEqual(["Type", "claude-code", "fake"]);
   // Folders with the same name show their paths. Folders that were made for an agent are one choice.
-  expect(offered("working directory")).toEqual(["Working directory", "/old/shop", "/src/shop", "a folder of its own"]);
+  expect(offered("folder")).toEqual(["Folder", "/old/shop", "/src/shop", "a folder of its own"]);
   choose("status", "starting");
   expect(groups()).toEqual({ Running: ["starts"] });
   choose("status", "running");
   expect(groups()).toEqual({ Running: ["runs"] });
   choose("status", "");
-  choose("working directory", "/src/shop");
+  choose("folder", "/src/shop");
   expect(groups()).toEqual({ "Needs you": ["asks"], Running: ["runs"] });
   choose("type", "claude-code");
   expect(groups()).toEqual({ Running: ["runs"] });
@@ -125,4 +134,14 @@ test("the filter finds an agent by the words on its badge", () => {
     fireEvent.change(screen.getByLabelText("Filter agents"), { target: { value: words } });
     expect(screen.getAllByTestId("agent").map((item) => item.dataset["agentId"])).toEqual(ids);
   }
+});
+
+test("the keys go through the agents in the order of the list", () => {
+  show(agents);
+  const order = screen.getAllByTestId("agent").map((item) => item.dataset["agentId"]);
+  const walked = [neighbourOf(agents, null, 1)];
+  for (let next = walked[0]; (next = neighbourOf(agents, next?.id ?? null, 1)); ) walked.push(next);
+  expect(walked.map((agent) => agent?.id)).toEqual(order);
+  expect(neighbourOf(agents, order[0] ?? null, -1)).toBeUndefined();
+  expect(neighbourOf(agents, order[2] ?? null, -1)?.id).toBe(order[1]);
 });

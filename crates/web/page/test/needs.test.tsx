@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { AgentList } from "../src/agents/AgentList.tsx";
 import { useNotices } from "../src/agents/notices.ts";
+import { useOldest, useOpenQuestions } from "../src/agents/open-questions.ts";
 import { useTab } from "../src/app/tab.ts";
 
 function agent(id: string, waitingSince?: string): Agent {
@@ -49,6 +50,49 @@ test("the filter finds those that need somebody by these words", () => {
   render(<List listed={[...agents, agent("e")]} />);
   fireEvent.change(screen.getByLabelText("Filter agents"), { target: { value: "needs you" } });
   expect(listed(screen.getByTestId("agents"))).toEqual(["d needs-you", "b needs-you"]);
+});
+
+const until = (minutes: number) => new Date(Date.now() + minutes * 60_000).toISOString();
+
+function Asking({ listed }: { readonly listed: readonly Agent[] }) {
+  const nothing = () => undefined;
+  const asked = useOldest(useOpenQuestions(listed));
+  return <AgentList {...{ agents: listed, asked, active: 0, loading: false, current: null, onOpen: nothing, onRetry: nothing }} />;
+}
+
+test("the row of an agent that needs the user says what is asked, and how long it still waits", async () => {
+  const questions = [
+    { agentId: "d", requestId: "1-1", toolName: "Edit", input: { file_path: "/src/retry.rs", old_string: "a", new_string: "b" }, expiresAt: until(9) },
+    { agentId: "d", requestId: "1-2", toolName: "Bash", input: { command: "rm -r build" }, expiresAt: until(3) },
+    { agentId: "b", requestId: "1-1", toolName: "AskUserQuestion", input: { question: "Which database?" } },
+  ];
+  const client = { questions: vi.fn(() => Promise.resolve([...questions])) } as unknown as Client;
+  const view = (listed: readonly Agent[]) => (
+    <TokenrailProvider client={client}>
+      <Asking listed={listed} />
+    </TokenrailProvider>
+  );
+  const { rerender } = render(view([]));
+  await act(async () => rerender(view(agents)));
+  const rows = () => screen.getAllByTestId("agent").map(({ textContent }) => textContent);
+  expect(rows().slice(0, 3)).toEqual(["Do dNeeds youEdit retry.rs9 min left", "Do bNeeds youWhich database?", expect.stringContaining("fake")]);
+  questions.shift();
+  await act(async () => rerender(view(agents.map((each) => (each.id === "d" ? { ...each, waitingSince: "2026-11-22T06:44:00.000Z" } : each)))));
+  expect(rows()).toContain("Do dNeeds youBash: rm -r build3 min left");
+  await act(async () => rerender(view(agents.map((each) => ({ ...each, openQuestions: 0 })))));
+  expect(screen.queryByTestId("asked")).toBeNull();
+});
+
+test("the tooltip of a row has what the row has no room for", () => {
+  const more = { cwd: "/src/shop", model: "opus", costUsd: 0.25, usage: { input_tokens: 12_000, output_tokens: 300 } };
+  render(<List listed={[{ ...agent("a"), ...more } as Agent]} />);
+  expect(screen.getByTestId("agent").title.split("\n")).toEqual([
+    "Do a",
+    "Folder: /src/shop",
+    "Model: opus",
+    "Tokens: 12K in, 300 out",
+    "Cost: $0.2500",
+  ]);
 });
 
 function Tab({ subject, waiting }: { readonly subject?: string; readonly waiting: number }) {
@@ -103,12 +147,12 @@ afterEach(() => {
 const onOpen = vi.fn();
 
 function Noticing({ agents }: { readonly agents: readonly Agent[] }) {
-  const ask = useNotices(agents, onOpen);
+  const ask = useNotices(agents, useOpenQuestions(agents), onOpen);
   return ask ? <button onClick={ask}>Notify me</button> : null;
 }
 
 function notice(questions: () => Partial<OpenQuestion>[]) {
-  const client = { questions: vi.fn(() => Promise.resolve(questions())) };
+  const client = { questions: vi.fn(() => Promise.resolve([...questions()])) };
   const view = (agents: readonly Agent[]) => (
     <TokenrailProvider client={client as unknown as Client}>
       <Noticing agents={agents} />
@@ -121,10 +165,10 @@ function notice(questions: () => Partial<OpenQuestion>[]) {
 
 test("each request is notified once, while the page is hidden, and only after the user has allowed it", async () => {
   const open = [{ agentId: "b", requestId: "1-1", toolName: "Bash" }];
-  const { client, become } = notice(() => open);
+  const { become } = notice(() => open);
   const first = agent("b", "2026-11-22T06:43:00.000Z");
   await become([first]);
-  expect([client.questions.mock.calls.length, Browser.requestPermission.mock.calls.length]).toEqual([0, 0]);
+  expect([shown, Browser.requestPermission.mock.calls.length]).toEqual([[], 0]);
   await act(async () => fireEvent.click(screen.getByText("Notify me")));
   expect(screen.queryByText("Notify me")).toBeNull();
   expect(shown).toEqual([]);
@@ -152,7 +196,7 @@ test("the notification of a question says so, and that of a permission names the
 
 test("a browser that knows no notifications is not asked for them", async () => {
   vi.stubGlobal("Notification", undefined);
-  const { client, become } = notice(() => []);
+  const { become } = notice(() => [{ agentId: "b", requestId: "1-1", toolName: "Bash" }]);
   await become([agent("b", "2026-11-22T06:43:00.000Z")]);
-  expect([client.questions.mock.calls.length, screen.queryByText("Notify me")]).toEqual([0, null]);
+  expect([shown, screen.queryByText("Notify me")]).toEqual([[], null]);
 });

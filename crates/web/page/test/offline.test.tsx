@@ -35,7 +35,7 @@ function Page({ agentId = "a", fake }: { agentId?: string | null; fake: FakeClie
     <>
       <Banner {...{ phase, agentId, onCaughtUp }} />
       <LinkProvider value={phase}>
-        <Header agent={fake.agentNow} {...props} onSearch={nothing} onOpen={nothing} />
+        <Header agent={fake.agentNow} {...props} canWrite onSearch={nothing} onOpen={nothing} />
         <Pulse items={items} />
         <Composer agent={fake.agentNow} send={(content, images) => outbox.send("a", content, images)} />
       </LinkProvider>
@@ -255,6 +255,15 @@ test("that the server cannot be reached is forgotten when the connection is back
   expect(screen.queryByRole("alert")).toBeNull();
 });
 
+test("a message is on screen from the moment it is sent, also while the connection is lost", async () => {
+  const { fake, become } = await show();
+  fake.send.mockReturnValue(new Promise(() => {}));
+  await become(lost);
+  write("More");
+  await after();
+  expect(screen.getByTestId("sending").textContent).toBe("Sending…More");
+});
+
 test("a message cannot be edited while it is being sent, because both texts could arrive", async () => {
   const { fake, become } = await show();
   fake.send.mockRejectedValueOnce(away());
@@ -315,7 +324,7 @@ test("what is written while a message is being sent stays", async () => {
 
 test("the button that stops an agent has one name, and says what it does", async () => {
   await show();
-  const buttons = screen.getAllByRole("button", { name: "Stop" });
+  const buttons = screen.getAllByRole("button", { name: "Stop", hidden: true });
   expect(buttons.map((button) => button.title)).toEqual(["Stop this turn", "Stop this turn"]);
 });
 

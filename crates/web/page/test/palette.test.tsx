@@ -7,6 +7,7 @@ import { commandsOf } from "../src/app/commands.ts";
 import { keptTheme } from "../src/app/kept-theme.ts";
 import { Palette } from "../src/app/Palette.tsx";
 import { ThemeButton, useTheme } from "../src/app/theme.tsx";
+import { useAskedTo } from "../src/conversation/orders.ts";
 import { FakeClient, away } from "./fake-client.ts";
 
 // The browser for these tests knows no modal dialogs. A closed one gives the focus back.
@@ -240,4 +241,45 @@ test("a copy is distinguished from its original", () => {
   write("demo");
   const hints = screen.getAllByRole("option").map((option) => option.lastChild?.textContent);
   expect(hints).toEqual(["fake · completed", "replay · fake · completed", "imported · fake · completed"]);
+});
+
+test("actions and agents are in groups of their own, and actions show their keys", () => {
+  show("a1");
+  open();
+  const groups = screen.getAllByRole("group").map((group) => [group.getAttribute("aria-label"), within(group).getAllByRole("option").length > 3]);
+  expect(groups).toEqual([["Actions", true], ["Agents", true]]);
+  const keys = screen.getAllByRole("option").flatMap((option) => {
+    const key = option.querySelector("kbd")?.textContent;
+    return key ? [`${option.firstChild?.textContent}: ${key}`] : [];
+  });
+  expect(keys).toEqual([
+    "Next agent that needs you: G N",
+    "New agent: N",
+    "Search this conversation: /",
+    "Files that this agent has changed: F",
+    "Developer details: D",
+  ]);
+  write("log");
+  expect(screen.getAllByRole("group").map((group) => group.getAttribute("aria-label"))).toEqual(["Agents"]);
+});
+
+test("the palette asks the conversation on screen to do what it offers", async () => {
+  const asked: string[] = [];
+  const orders = ["search", "changes", "replay", "details"] as const;
+  const Conversation = () => {
+    for (const order of orders) useAskedTo(order, () => asked.push(order));
+    return null;
+  };
+  render(<Conversation />);
+  show("a1");
+  for (const words of ["search this", "files that", "replay", "developer"]) {
+    open();
+    write(words);
+    await act(async () => press("Enter"));
+  }
+  await vi.waitFor(() => expect(asked).toEqual(["search", "changes", "replay", "details"]));
+  cleanup();
+  show("a2");
+  open();
+  expect(options()).not.toContain("Replay this agent");
 });

@@ -1,14 +1,17 @@
 import type { Agent, Client } from "@tokenrail/client";
 import { TokenrailProvider } from "@tokenrail/client/react";
-import { act, fireEvent, render, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
-import { askToRename } from "../src/conversation/renaming.ts";
+import { askTo } from "../src/conversation/orders.ts";
 import { Title } from "../src/conversation/Title.tsx";
 
 const edit = vi.fn((_id: string, _change: object): Promise<unknown> => Promise.resolve({}));
 const onFailure = vi.fn();
-beforeEach(() => void vi.clearAllMocks());
+beforeEach(() => {
+  vi.clearAllMocks();
+  sessionStorage.clear();
+});
 
 const agent = { id: "a", prompt: "Do it", name: "Ada" } as unknown as Agent;
 
@@ -72,7 +75,7 @@ test.each(["Enter", "Escape"])("after %s, the title has the focus, so that no le
 test("something else can ask to rename the agent, unless it is deleted", async () => {
   vi.useFakeTimers();
   show();
-  askToRename();
+  askTo("rename");
   await act(() => vi.advanceTimersByTimeAsync(0));
   expect(field()).toBeTruthy();
   vi.useRealTimers();
@@ -82,4 +85,20 @@ test("the title of a deleted agent is only a text", () => {
   show({ ...agent, deletedAt: "2026-11-22T06:42:10.000Z" });
   expect(screen.getByRole("heading").textContent).toBe("Ada");
   expect(screen.queryByRole("button")).toBeNull();
+});
+
+test("a name that is being typed stays if the session ends, and goes when it is saved", async () => {
+  show();
+  begin();
+  write("Grac");
+  edit.mockRejectedValueOnce(new Error("log in again"));
+  await act(async () => void fireEvent.submit(field()));
+  cleanup();
+  show();
+  expect(field().value).toBe("Grac");
+  write("Grace");
+  await act(async () => void fireEvent.submit(field()));
+  cleanup();
+  show();
+  expect(screen.queryByTestId("name")).toBeNull();
 });

@@ -1,7 +1,8 @@
 import { applyEvents, emptyTranscript } from "@tokenrail/client";
-import { fireEvent, render, screen } from "@testing-library/react";
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
+import { AgentId } from "../src/conversation/agent-id.ts";
 import { type Answer, Answering } from "../src/conversation/answering.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
@@ -151,4 +152,30 @@ test("what was chosen and written stays when the list does not render the row fo
   fireEvent.click(button("Answer"));
   again();
   expect(button("Answer").disabled).toBe(true);
+});
+
+test("what was picked and written stays if the session ends, until the question is answered", () => {
+  const told = new Told().asked("1-1", "AskUserQuestion", survey, choices, { accepts: { text: true, several: true } });
+  const shown = (of: Told) => (
+    <AgentId value="a">
+      <KeepOpen>
+        <Answering value={() => Promise.resolve()}>
+          {rowsOf(applyEvents(emptyTranscript, of.events).items).map((row) => (
+            <RowView key={row.key} row={row} plain={false} />
+          ))}
+        </Answering>
+      </KeepOpen>
+    </AgentId>
+  );
+  render(shown(told));
+  fireEvent.click(screen.getByLabelText(/luxon/));
+  fireEvent.click(screen.getByTestId("answer-other"));
+  fireEvent.change(screen.getByLabelText("Your own answer"), { target: { value: "Temporal" } });
+  cleanup();
+  const { rerender } = render(shown(told));
+  expect(screen.getByLabelText<HTMLInputElement>(/luxon/).checked).toBe(true);
+  expect(screen.getByLabelText<HTMLInputElement>("Your own answer").value).toBe("Temporal");
+  expect(sessionStorage.length).toBe(2);
+  rerender(shown(told.settled("1-1", { optionId: "answer_2", by: "user" })));
+  expect(sessionStorage.length).toBe(0);
 });

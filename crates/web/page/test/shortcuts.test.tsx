@@ -1,7 +1,7 @@
 import { fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
-import { Shortcuts, useShortcut } from "../src/app/shortcuts.tsx";
+import { Shortcuts, useKeyPair, useShortcut } from "../src/app/shortcuts.tsx";
 
 function Keys({ onSpace }: { readonly onSpace: () => void }) {
   useShortcut(" ", onSpace);
@@ -39,4 +39,27 @@ test("no key acts behind an open dialog, except for the one that closes the list
   dialog.remove();
   expect(onSpace).not.toHaveBeenCalled();
   expect(fireEvent.keyDown(window, { key: " " })).toBe(false);
+});
+
+test("two keys one after the other do something else than the second one alone", () => {
+  const [pair, alone] = [vi.fn(), vi.fn()];
+  function Pair() {
+    useShortcut("n", alone);
+    useKeyPair("g", "n", pair);
+    return <input />;
+  }
+  render(<Pair />);
+  const press = (key: string, on: Element | Window = window) => fireEvent.keyDown(on, { key });
+  press("n");
+  expect([pair.mock.calls.length, alone.mock.calls.length]).toEqual([0, 1]);
+  press("g");
+  press("n");
+  expect([pair.mock.calls.length, alone.mock.calls.length]).toEqual([1, 1]);
+  press("g");
+  press("x");
+  press("n");
+  expect([pair.mock.calls.length, alone.mock.calls.length]).toEqual([1, 2]);
+  press("g", screen.getByRole("textbox"));
+  press("n", screen.getByRole("textbox"));
+  expect([pair.mock.calls.length, alone.mock.calls.length]).toEqual([1, 2]);
 });

@@ -1,8 +1,8 @@
 use actix_web::dev::ServiceResponse;
 use actix_web::http::{StatusCode, header};
-use actix_web::{App, test as harness, web};
+use actix_web::{App, HttpRequest, test as harness, web};
 
-use crate::{BasePath, PATHS, open_paths, serve};
+use crate::{BasePath, PATHS, missing, open_paths, serve};
 
 async fn get(path: &str, known: Option<&str>) -> ServiceResponse {
     let routes = |config: &mut web::ServiceConfig| {
@@ -71,6 +71,20 @@ fn what_is_served_is_what_needs_no_token() {
     let open = open_paths();
     assert_eq!(open.len(), PATHS.len());
     assert_eq!(open.iter().filter(|path| path.contains(['*', '{'])).collect::<Vec<_>>(), ["/agents/*"]);
+}
+
+#[actix_web::test]
+async fn a_path_that_does_not_exist_gets_the_page_with_its_policy() {
+    let server = App::new().app_data(BasePath::new("/agents"));
+    let server = server.default_service(web::to(async |request: HttpRequest| missing(&request)));
+    let server = harness::init_service(server).await;
+    let request = harness::TestRequest::with_uri("/nowhere").to_request();
+    let answer = harness::call_service(&server, request).await;
+    assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    assert!(header_of(&answer, header::CONTENT_SECURITY_POLICY).contains("default-src 'none'"));
+    assert_eq!(header_of(&answer, header::CONTENT_TYPE), "text/html; charset=utf-8");
+    let page = harness::read_body(answer).await;
+    assert!(String::from_utf8_lossy(&page).contains("src=\"/agents/app.js\""));
 }
 
 #[actix_web::test]

@@ -3,8 +3,10 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 
 import { useFailure } from "../app/failure.ts";
+import { useText } from "../conversation/draft.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
+import { prepareAgain } from "./again.ts";
 import { asName, longestName } from "./edits.ts";
 import { Failure } from "./LaunchForm.tsx";
 import { titleOf } from "./title.ts";
@@ -13,19 +15,27 @@ interface Props {
   readonly agent: Agent;
   /** Selects this agent, and lets the user select more. */
   readonly onSelect: () => void;
+  /** Opens the launch form, which has what this agent was launched with. */
+  readonly onAgain: () => void;
   readonly onClose: () => void;
 }
 
 /** What a user can do with one agent of the list: rename, pin, archive, select or delete it. */
-export function AgentActions({ agent, onSelect, onClose }: Props) {
+export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
   const client = useTokenrail();
   const dialog = useRef<HTMLDialogElement>(null);
   const title = useId();
-  const [name, setName] = useState(agent.name ?? "");
+  // What is typed stays if the session ends. The dialog is then gone without having been closed.
+  const [typed, keep] = useText(`${agent.id} name in the list`);
+  const [name, setName] = useState(typed || (agent.name ?? ""));
   const [failure, setFailure] = useFailure();
   const isBusy = useRef(false);
   useEffect(() => dialog.current?.showModal(), []);
   const close = () => dialog.current?.close();
+  const closed = () => {
+    keep(() => "");
+    onClose();
+  };
   const attempt = async (action: () => Promise<unknown>) => {
     // A second click while the first one is being answered does nothing.
     if (isBusy.current) return;
@@ -40,7 +50,7 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
     edit({ name: asName(name) });
   };
   return (
-    <SheetDialog ref={dialog} className="agent-actions" title={title} testId="agent-actions-dialog" onClose={onClose}>
+    <SheetDialog ref={dialog} className="agent-actions" title={title} testId="agent-actions-dialog" onClose={closed}>
       <div className="sheet-inner">
         <div className="sheet-head">
           <h2 id={title}>{titleOf(agent)}</h2>
@@ -56,7 +66,10 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
               value={name}
               maxLength={longestName}
               placeholder="The beginning of the prompt"
-              onChange={(event) => setName(event.target.value)}
+              onChange={({ target }) => {
+                setName(target.value);
+                keep(() => target.value);
+              }}
             />
           </label>
           <button type="submit" className="button primary">
@@ -80,6 +93,14 @@ export function AgentActions({ agent, onSelect, onClose }: Props) {
           >
             <Icon name="check" /> Select
           </button>
+          <button
+            type="button"
+            className="button"
+            data-testid="launch-again"
+            onClick={() => void attempt(() => prepareAgain(client, agent).then(onAgain))}
+          >
+            <Icon name="replay" /> Launch again
+          </button>
           <Remove onConfirm={() => void attempt(() => client.remove(agent.id))} />
         </div>
         {failure && <Failure error={failure} />}
@@ -93,7 +114,7 @@ function Remove({ onConfirm }: { readonly onConfirm: () => void }) {
   const [asked, setAsked] = useState(false);
   if (!asked) {
     return (
-      <button type="button" className="button" onClick={() => setAsked(true)}>
+      <button type="button" className="button danger" onClick={() => setAsked(true)}>
         <Icon name="trash" /> Delete
       </button>
     );

@@ -1,21 +1,18 @@
-import type { Agent } from "@tokenrail/client";
-import { preloadAgentMessages, useAgentMessages, useTokenrail } from "@tokenrail/client/react";
-import { memo, type ReactNode, type Ref, useDeferredValue, useMemo, useRef, useState } from "react";
+import type { Agent, OpenQuestion } from "@tokenrail/client";
+import { type ReactNode, useDeferredValue, useMemo, useRef, useState } from "react";
 
-import { pathOf } from "../app/address.ts";
 import { useNow } from "../app/now.ts";
-import { compact, counted, since } from "../ui/format.ts";
-import { Icon } from "../ui/Icon.tsx";
+import { counted, since } from "../ui/format.ts";
 import { Trouble } from "../ui/Trouble.tsx";
 import { AgentActions } from "./AgentActions.tsx";
+import { AgentItem } from "./AgentItem.tsx";
 import { type Act, useBulk } from "./bulk.ts";
 import { everything, isFiltering, matches } from "./filter.ts";
-import { FilterBar } from "./FilterBar.tsx";
 import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
 import { useSelection } from "./selection.ts";
 import { FailedAgents, SelectionBar } from "./SelectionBar.tsx";
-import { needsYou, OriginTag, StatusBadge } from "./StatusBadge.tsx";
-import { titleOf } from "./title.ts";
+import { needsYou } from "./StatusBadge.tsx";
+import { Tools } from "./Tools.tsx";
 
 /**
  * How often ages are updated. New agents show seconds, so this is a compromise between accuracy and constant change.
@@ -32,12 +29,15 @@ const fewAgents = 4;
 
 interface Props {
   readonly agents: readonly Agent[];
+  /** The oldest open request of each agent, as far as they are known. */
+  readonly asked?: ReadonlyMap<string, OpenQuestion>;
   /** How many agents are active, including older ones that are not listed. */
   readonly active: number;
   readonly loading: boolean;
   readonly error?: Error | undefined;
   readonly current: string | null;
-  readonly onOpen: (id: string) => void;
+  /** Opens an agent, or the launch form. */
+  readonly onOpen: (id: string | null) => void;
   readonly onRetry: () => void;
   /** Asks the browser for the permission to notify. Absent if there is nothing to ask. */
   readonly onNotify?: (() => void) | undefined;
@@ -69,6 +69,8 @@ export function AgentList(props: Props) {
       key={agent.id}
       agent={agent}
       age={since(agent.createdAt, now)}
+      question={props.asked?.get(agent.id)}
+      now={needsYou(agent) ? now : undefined}
       current={agent.id === current}
       selected={selected?.has(agent.id)}
       onOpen={onOpen}
@@ -101,9 +103,11 @@ export function AgentList(props: Props) {
           busy={bulk.busy}
           selecting={selected !== undefined}
           onSelecting={agents.length > 0 ? (wanted) => (wanted ? begin() : end()) : undefined}
+          agents={agents}
+          filter={filter}
+          onFilter={agents.length > fewAgents || isFiltering(filter) ? setFilter : undefined}
         />
       )}
-      {(agents.length > fewAgents || isFiltering(filter)) && <FilterBar agents={agents} filter={filter} onChange={setFilter} />}
       {error && <Trouble error={error} what="cannot load the agents" onRetry={onRetry} />}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && (
@@ -129,7 +133,12 @@ export function AgentList(props: Props) {
       )}
       {bulk.failures && <FailedAgents failures={bulk.failures} />}
       {acted && (
-        <AgentActions agent={acted} onSelect={() => toggle(acted.id, false)} onClose={() => setActionsOf(undefined)} />
+        <AgentActions
+          agent={acted}
+          onSelect={() => toggle(acted.id, false)}
+          onAgain={() => onOpen(null)}
+          onClose={() => setActionsOf(undefined)}
+        />
       )}
       <div className="agent-list" data-testid="agents" data-selecting={selected ? true : undefined}>
         {groups.map(({ name, agents: grouped }) => (
@@ -171,49 +180,6 @@ function useActing(order: readonly string[]) {
   return { selected: selection.ids, toggle: selection.toggle, begin, end, bulk, act, selecting };
 }
 
-interface ToolsProps {
-  /** The button that begins and ends a selection. */
-  readonly ref: Ref<HTMLButtonElement>;
-  /** Whether an action with the selected agents runs. */
-  readonly busy: boolean;
-  readonly archived: boolean;
-  readonly onArchived: (archived: boolean) => void;
-  readonly selecting: boolean;
-  /** Absent if there is nothing to select. */
-  readonly onSelecting: ((selecting: boolean) => void) | undefined;
-}
-
-function Tools({ ref, busy, archived, onArchived, selecting, onSelecting }: ToolsProps) {
-  return (
-    <div className="chips">
-      <button
-        type="button"
-        className="chip"
-        aria-pressed={archived}
-        data-chosen={archived || undefined}
-        data-testid="filter-archived"
-        onClick={() => onArchived(!archived)}
-      >
-        Archived
-      </button>
-      {onSelecting && (
-        <button
-          ref={ref}
-          type="button"
-          className="chip"
-          disabled={busy}
-          aria-pressed={selecting}
-          data-chosen={selecting || undefined}
-          data-testid="select"
-          onClick={() => onSelecting(!selecting)}
-        >
-          Select
-        </button>
-      )}
-    </div>
-  );
-}
-
 interface GroupProps {
   readonly name: Group["name"];
   readonly onNotify: Props["onNotify"];
@@ -241,87 +207,6 @@ function GroupOf({ name, onNotify, children }: GroupProps) {
       <ol>{children}</ol>
     </section>
   );
-}
-
-interface ItemProps {
-  readonly agent: Agent;
-  readonly age: string;
-  readonly current: boolean;
-  /** Undefined while the user does not select. */
-  readonly selected: boolean | undefined;
-  readonly onOpen: (id: string) => void;
-  readonly onSelect: (id: string, withRange: boolean) => void;
-  readonly onActions: (agent: Agent) => void;
-}
-
-const AgentItem = memo(function AgentItem(props: ItemProps) {
-  const { agent, age, current, selected, onOpen, onSelect, onActions } = props;
-  const client = useTokenrail();
-  const isSelecting = selected !== undefined;
-  return (
-    <li className="agent-row" data-selected={selected || undefined}>
-      <a
-        href={pathOf(agent.id)}
-        className="agent"
-        data-testid="agent"
-        data-agent-id={agent.id}
-        aria-current={current ? "page" : undefined}
-        title={agent.cwd}
-        onPointerDown={() => preloadAgentMessages(client, agent.id)}
-        onClick={(event) => {
-          if (event.metaKey || event.ctrlKey) return;
-          event.preventDefault();
-          if (isSelecting || event.shiftKey) onSelect(agent.id, event.shiftKey);
-          else onOpen(agent.id);
-        }}
-      >
-        <span className="agent-line">
-          <span className="agent-title">{titleOf(agent)}</span>
-          <OriginTag agent={agent} />
-        </span>
-        <span className="agent-meta">
-          <StatusBadge agent={agent} />
-          <span className="agent-type">{agent.type}</span>
-          <span className="agent-counts">
-            <span className="detail">{current ? <CurrentHead agent={agent} /> : <Head head={agent.head} />} · </span>
-            {age}
-          </span>
-        </span>
-      </a>
-      <span className="agent-tools">
-        <input
-          type="checkbox"
-          aria-label={`Select ${titleOf(agent)}`}
-          checked={selected ?? false}
-          // Until the user selects, each agent needs only one more stop of the Tab key.
-          tabIndex={isSelecting ? 0 : -1}
-          onChange={({ nativeEvent }) => onSelect(agent.id, nativeEvent instanceof MouseEvent && nativeEvent.shiftKey)}
-        />
-        {!isSelecting && (
-          <button
-            type="button"
-            className="icon-button"
-            aria-label={`Actions for ${titleOf(agent)}`}
-            aria-haspopup="dialog"
-            data-testid="agent-actions"
-            onClick={() => onActions(agent)}
-          >
-            <Icon name="more" />
-          </button>
-        )}
-      </span>
-    </li>
-  );
-});
-
-/** The number of events of the agent on screen. It is as new as the conversation, and newer than the list. */
-function CurrentHead({ agent }: { readonly agent: Agent }) {
-  const { last } = useAgentMessages(agent.id).transcript;
-  return <Head head={Math.max(agent.head, last)} />;
-}
-
-function Head({ head }: { readonly head: number }) {
-  return `${compact(head)} ${head === 1 ? "event" : "events"}`;
 }
 
 function AgentSkeleton() {

@@ -9,32 +9,39 @@ interface Props {
   readonly onChange: (filter: Filter) => void;
 }
 
-/** Filters the list by words, and by the values that its agents have. */
-export function FilterBar({ agents, filter, onChange }: Props) {
+/** Filters the list by words. */
+export function WordsFilter({ filter, onChange }: Omit<Props, "agents">) {
   return (
-    <search className="filters">
+    <search>
       <label className="field-with-icon">
         <Icon name="search" />
         <input
           type="search"
-          placeholder="Filter by name, prompt, type, status or id"
+          placeholder="Filter"
+          title="Filter by name, prompt, type, status or id"
           aria-label="Filter agents"
           value={filter.words}
           onChange={(event) => onChange({ ...filter, words: event.target.value })}
         />
       </label>
-      <div className="chips">
-        {(Object.keys(chips) as Chip[]).map((chip) => (
-          <ChipSelect
-            key={chip}
-            chip={chip}
-            values={valuesOf(chip, agents, filter[chip])}
-            chosen={filter[chip]}
-            onChange={(value) => onChange({ ...filter, [chip]: value })}
-          />
-        ))}
-      </div>
     </search>
+  );
+}
+
+/** Filters the list by the values that its agents have. */
+export function Chips({ agents, filter, onChange }: Props) {
+  return (
+    <div className="chips">
+      {(Object.keys(chips) as Chip[]).map((chip) => (
+        <ChipSelect
+          key={chip}
+          chip={chip}
+          values={valuesOf(chip, agents, filter[chip])}
+          chosen={filter[chip]}
+          onChange={(value) => onChange({ ...filter, [chip]: value })}
+        />
+      ))}
+    </div>
   );
 }
 

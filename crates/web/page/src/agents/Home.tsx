@@ -5,20 +5,24 @@ import { useFailure } from "../app/failure.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
 import { ImportButton } from "./ImportButton.tsx";
+import { KillMe } from "./KillMe.tsx";
 import { Failure, LaunchForm } from "./LaunchForm.tsx";
 import type { AgentTypes } from "./types.ts";
 
-const demo = "demo";
+/** The type of the agents that play the recorded session. */
+export const demo = "demo";
 
 interface Props {
   readonly types: AgentTypes;
   /** Whether no agent was ever launched here. */
   readonly empty: boolean;
+  /** Folders in which agents work. */
+  readonly folders?: readonly string[];
   readonly onLaunched: (id: string) => void;
 }
 
 /** The first page: a button for the demo, and the launch form. */
-export function Home({ types: { types, error, retry }, empty, onLaunched }: Props) {
+export function Home({ types: { types, error, retry }, empty, folders = [], onLaunched }: Props) {
   const hasDemo = types.some((type) => type.type === demo && type.available);
   return (
     <div className="home">
@@ -31,7 +35,7 @@ export function Home({ types: { types, error, retry }, empty, onLaunched }: Prop
         {error && <Trouble error={error} what="cannot load the agent types" onRetry={retry} />}
         {hasDemo && <Demo onLaunched={onLaunched} />}
         <section className="card" aria-label="Launch">
-          <LaunchForm client={useTokenrail()} types={types} onLaunched={onLaunched} />
+          <LaunchForm client={useTokenrail()} types={types} folders={folders} onLaunched={onLaunched} />
         </section>
         <ImportButton onImported={onLaunched} />
       </div>
@@ -59,6 +63,7 @@ function Demo({ onLaunched }: { readonly onLaunched: (id: string) => void }) {
       <div>
         <h3>Watch a demo</h3>
         <p>A recorded session of a coding agent: reasoning, tools, an answer. It needs no account and costs nothing.</p>
+        <KillMe />
         {failure && <Failure error={failure} />}
       </div>
       <button type="button" id="demo" className="button" data-testid="launch-demo" disabled={busy} onClick={launch}>

@@ -1,5 +1,5 @@
 import { type AgentType, type Client, freshKey, type Launch, TokenrailError } from "@tokenrail/client";
-import { type ComponentProps, type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
+import { type FormEvent, type KeyboardEvent, useRef, useState } from "react";
 
 import { isUnreachable, useFailure } from "../app/failure.ts";
 import { AttachButton, Thumbnails, useAdding } from "../conversation/Attach.tsx";
@@ -8,6 +8,9 @@ import { newAgent, useText } from "../conversation/draft.ts";
 import { counted, sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
+import { clearLaunch, draftOf, launchFields } from "./again.ts";
+import { folderProblem, OptionalField } from "./LaunchFields.tsx";
+import { SavedPrompts } from "./SavedPrompts.tsx";
 import { recent, remember } from "./recent.ts";
 
 /** The reasons of more types would be longer than the form. */
@@ -16,19 +19,23 @@ const fewTypes = 3;
 interface Props {
   readonly client: Client;
   readonly types: readonly AgentType[];
+  /** Folders in which other agents work. */
+  readonly folders?: readonly string[];
   readonly onLaunched: (id: string) => void;
 }
 
-export function LaunchForm({ client, types, onLaunched }: Props) {
+export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
   // What was written stays if the session ends, or the user looks at an agent first.
   const [prompt, changePrompt] = useText(newAgent);
   const [images, changeImages] = useAttached(newAgent);
   const { submit, busy, failure, setFailure } = useLaunch(client, images, (id) => {
-    changePrompt(() => "");
+    clearLaunch();
     changeImages(() => []);
     onLaunched(id);
   });
-  const [type, setType] = useState<string>();
+  const [type, setType] = useText(draftOf("type"));
+  const [cwd] = useText(draftOf("cwd"));
+  const wrongFolder = folderProblem(failure, cwd);
   const ordered = [...types.filter((known) => known.available), ...types.filter((known) => !known.available)];
   const preferred = types.find((known) => known.type === recent("type")[0] && known.available) ?? firstOf(types);
   const chosen = types.find((known) => known.type === type) ?? preferred;
@@ -57,12 +64,13 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         />
         <div className="launch-line">
           {accepts && <AttachButton onFiles={(files) => void adding.take(files)} />}
-          <TypeField types={ordered} chosen={chosen} onChange={setType} />
+          <TypeField types={ordered} chosen={chosen} onChange={(next) => setType(() => next)} />
           <button type="submit" className="button primary" disabled={busy || !chosen}>
             <Icon name="send" /> {busy ? "Launching…" : "Launch"}
           </button>
         </div>
       </div>
+      <SavedPrompts prompt={prompt} onPick={(saved) => changePrompt(() => saved)} />
       <div className="fields">
         <OptionalField
           label="Model"
@@ -74,8 +82,9 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         <OptionalField
           label="Working directory"
           name="cwd"
-          suggested={recent("cwd")}
+          suggested={[...new Set([...recent("cwd"), ...folders])]}
           placeholder="a new, empty folder"
+          problem={wrongFolder}
           spellCheck={false}
         />
         <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
@@ -93,7 +102,7 @@ export function LaunchForm({ client, types, onLaunched }: Props) {
         </p>
       )}
       <div id="launch-failure" aria-live="polite">
-        {failure && <Failure error={failure} />}
+        {failure && !wrongFolder && <Failure error={failure} />}
       </div>
     </form>
   );
@@ -142,7 +151,8 @@ function TypeField({ types, chosen, onChange }: TypeFieldProps) {
         {types.map((known) => (
           <option key={known.type} value={known.type} disabled={!known.available}>
             {known.type}
-            {known.default ? " (default)" : ""}
+            {/* The closed field has no room for more than the name. */}
+            {known.default && known !== chosen ? " (default)" : ""}
             {known.available ? "" : " — not available"}
           </option>
         ))}
@@ -165,32 +175,6 @@ function Unavailable({ types }: { readonly types: readonly AgentType[] }) {
         ))}
       </ul>
     </details>
-  );
-}
-
-interface OptionalProps extends ComponentProps<"input"> {
-  readonly label: string;
-  /** The values that were used before. */
-  readonly suggested?: readonly string[];
-}
-
-/** A field that the server has a default for. */
-function OptionalField({ label, suggested = [], ...input }: OptionalProps) {
-  const list = useId();
-  return (
-    <label className="field">
-      <span>
-        {label} <em>optional</em>
-      </span>
-      <input autoComplete="off" list={suggested.length > 0 ? list : undefined} {...input} />
-      {suggested.length > 0 && (
-        <datalist id={list}>
-          {suggested.map((value) => (
-            <option key={value} value={value} />
-          ))}
-        </datalist>
-      )}
-    </label>
   );
 }
 
@@ -228,7 +212,7 @@ export function Failure({ error }: { readonly error: Error }) {
 function launchOf(form: FormData, images: readonly Attached[]): Launch {
   const field = (name: string) => String(form.get(name) ?? "").trim();
   const launch: Launch = { prompt: String(form.get("prompt") ?? "") };
-  for (const name of ["type", "model", "cwd", "name"] as const) {
+  for (const name of launchFields) {
     const value = field(name);
     if (value) launch[name] = value;
   }

@@ -35,7 +35,7 @@ export function StatusBadge({ agent }: { readonly agent: State }) {
   return (
     <span className="status" data-status={needsYou(agent) ? "needs-you" : status}>
       <span className="status-dot" aria-hidden="true" />
-      {badgeOf(agent)}
+      <span className="status-text">{badgeOf(agent)}</span>
     </span>
   );
 }

@@ -18,8 +18,13 @@ export function isFiltering(filter: Filter): boolean {
 }
 
 /** The properties that have a chip, each with its word for everything. */
-export const chips = { state: "Status", type: "Type", folder: "Working directory" } as const;
+export const chips = { state: "Status", type: "Type", folder: "Folder" } as const;
 export type Chip = keyof typeof chips;
+
+/** Whether a chip hides something. */
+export function chipped(filter: Filter): boolean {
+  return (Object.keys(chips) as Chip[]).some((chip) => filter[chip] !== "");
+}
 
 /** A longer list would not help. The user can filter by words instead. */
 const offeredValues = 50;
@@ -32,6 +37,15 @@ const valueOf: Record<Chip, (agent: Agent) => string> = {
   type: (agent) => agent.type,
   folder: (agent) => (agent.cwd.includes(agent.id) ? ownFolder : agent.cwd),
 };
+
+/** As many folders as the launch form offers. */
+const offeredFolders = 20;
+
+/** The folders in which agents work, in the order of the agents, without those that were made for one agent. */
+export function foldersOf(agents: readonly Agent[]): string[] {
+  const folders = agents.filter((agent) => !agent.readOnly).map(valueOf.folder);
+  return [...new Set(folders)].filter((folder) => folder !== ownFolder).slice(0, offeredFolders);
+}
 
 export function matches(agent: Agent, { words, ...wanted }: Filter): boolean {
   if (!Object.entries(wanted).every(([chip, value]) => !value || valueOf[chip as Chip](agent) === value)) return false;

@@ -35,6 +35,13 @@ export function firstOf(groups: readonly Group[], most: number): Group[] {
   return cut.filter(({ agents }) => agents.length > 0);
 }
 
+/** The agent before (-1) or after (1) this one in the list. Without one, the first or the last of the list. */
+export function neighbourOf(agents: readonly Agent[], id: string | null, by: -1 | 1): Agent | undefined {
+  const order = groupsOf(agents, dayOf(Date.now())).flatMap((group) => group.agents);
+  const at = order.findIndex((agent) => agent.id === id);
+  return at < 0 ? order.at(by === 1 ? 0 : -1) : order[at + by];
+}
+
 /** The day in the user's time zone. */
 export function dayOf(time: number): string {
   return new Date(time).toDateString();

@@ -1,11 +1,9 @@
 import type { Agent, OpenQuestion } from "@tokenrail/client";
-import { useTokenrail } from "@tokenrail/client/react";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { base } from "../app/address.ts";
 import { asksUser } from "../conversation/asking.ts";
 import { unhidden } from "../conversation/given.ts";
-import { needsYou } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
 
 /** The requests that are remembered, so that the user is notified of each only once. */
@@ -15,15 +13,13 @@ const rememberedRequests = 1_000;
  * Notifies the user of each permission request that arrives while the page is hidden, if the browser allows it. Returns
  * the function that asks for this permission, or undefined if there is nothing to ask.
  */
-export function useNotices(agents: readonly Agent[], onOpen: (id: string) => void): (() => void) | undefined {
-  const client = useTokenrail();
+export function useNotices(
+  agents: readonly Agent[],
+  questions: readonly OpenQuestion[],
+  onOpen: (id: string) => void,
+): (() => void) | undefined {
   const [permission, setPermission] = useState(permissionNow);
   const known = useRef(new Set<string>());
-  const waiting = agents
-    .filter(needsYou)
-    .map(({ id, openQuestions, waitingSince }) => `${id} ${openQuestions} ${waitingSince}`)
-    .sort()
-    .join();
   const tell = useEffectEvent((questions: readonly OpenQuestion[]) => {
     for (const question of questions) {
       const key = `${question.agentId} ${question.requestId}`;
@@ -33,12 +29,8 @@ export function useNotices(agents: readonly Agent[], onOpen: (id: string) => voi
     }
   });
   useEffect(() => {
-    if (permission !== "granted" || !waiting) return;
-    const leaving = new AbortController();
-    // A failed request is ignored: the title and the list show that an agent waits.
-    client.questions({ signal: leaving.signal }).then(tell, () => undefined);
-    return () => leaving.abort();
-  }, [client, permission, waiting]);
+    if (permission === "granted") tell(questions);
+  }, [permission, questions]);
   if (permission !== "default") return undefined;
   return () => void Notification.requestPermission().then(setPermission);
 }

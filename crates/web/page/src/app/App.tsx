@@ -4,8 +4,11 @@ import { type ReactNode, type Ref, type RefObject, useCallback, useEffect, useRe
 
 import { AgentShelf } from "../agents/AgentShelf.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
+import { foldersOf } from "../agents/filter.ts";
+import { neighbourOf } from "../agents/groups.ts";
 import { Home } from "../agents/Home.tsx";
 import { useNotices } from "../agents/notices.ts";
+import { useOldest, useOpenQuestions } from "../agents/open-questions.ts";
 import { isActive, needsYou } from "../agents/StatusBadge.tsx";
 import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
@@ -14,19 +17,19 @@ import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { pathOf } from "./address.ts";
 import { Banner } from "./Banner.tsx";
-import { commandsOf } from "./commands.ts";
+import { commandsOf, nextThatNeedsYou } from "./commands.ts";
 import { ConnectionState } from "./ConnectionState.tsx";
 import { LinkProvider, useLink } from "./link.tsx";
 import { LogOutButton } from "./LogOut.tsx";
 import { phone, useMedia } from "./media.ts";
 import { Palette } from "./Palette.tsx";
 import { useRoute } from "./route.ts";
-import { Shortcuts, useShortcut } from "./shortcuts.tsx";
+import { Shortcuts, useKeyPair, useShortcut } from "./shortcuts.tsx";
 import { useTab } from "./tab.ts";
 import { ThemeButton, useTheme } from "./theme.tsx";
 
 export function App() {
-  const [agentId, go] = useRoute();
+  const [agentId, go, isMissing] = useRoute();
   const { agents: listed, loading, error, refetch, loadMore } = useAgents(useLater(agentId !== null));
   const older = useOlder(listed.length, loadMore);
   const { agents, active } = useCounted(listed, older.isThere);
@@ -47,12 +50,14 @@ export function App() {
   const onAgent = useCallback((agent: Agent | undefined) => void (shown.current = agent), []);
   useTab(title, agents.filter(needsYou).length);
   const [phase, onCaughtUp] = useLink();
-  const onNotify = useNotices(agents, open);
+  const questions = useOpenQuestions(agents);
+  const asked = useOldest(questions);
+  const onNotify = useNotices(agents, questions, open);
   const close = () => {
     setDrawer(false);
     menu.current?.focus();
   };
-  useShortcut("n", () => open(null));
+  useAgentKeys(agents, agentId, open);
   useShortcut("Escape", close, drawer && small);
   return (
     <div className="app" data-drawer={drawer || undefined} data-phase={phase}>
@@ -70,7 +75,7 @@ export function App() {
       <aside id="agents" className="side" inert={small && !drawer}>
         <NewAgent onNew={() => open(null)} />
         <AgentShelf
-          {...{ agents, active, loading, error }}
+          {...{ agents, asked, active, loading, error }}
           current={agentId}
           onOpen={open}
           onRetry={refetch}
@@ -81,13 +86,36 @@ export function App() {
       <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
         <Banner key={agentId} {...{ phase, agentId, onCaughtUp }} />
         <LinkProvider value={phase}>
-          {agentId ? (
+          {isMissing ? (
+            <Missing onHome={() => open(null)} />
+          ) : agentId ? (
             <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} onAgent={onAgent} />
           ) : (
-            <Home types={types} empty={!loading && !error && agents.length === 0} onLaunched={open} />
+            <Home types={types} empty={!loading && !error && agents.length === 0} folders={foldersOf(agents)} onLaunched={open} />
           )}
         </LinkProvider>
       </main>
+    </div>
+  );
+}
+
+/** The keys that open another agent. */
+function useAgentKeys(agents: readonly Agent[], agentId: string | null, open: (id: string | null) => void): void {
+  const openIf = (agent: Agent | undefined) => agent && open(agent.id);
+  useShortcut("n", () => open(null));
+  useShortcut("[", () => openIf(neighbourOf(agents, agentId, -1)));
+  useShortcut("]", () => openIf(neighbourOf(agents, agentId, 1)));
+  useKeyPair("g", "n", () => openIf(nextThatNeedsYou(agents, agentId)));
+}
+
+function Missing({ onHome }: { readonly onHome: () => void }) {
+  return (
+    <div className="nothing" data-testid="missing">
+      <h2>Page not found</h2>
+      <p>There is nothing at this address.</p>
+      <button type="button" className="button" data-testid="home" onClick={onHome}>
+        Go to the start page
+      </button>
     </div>
   );
 }

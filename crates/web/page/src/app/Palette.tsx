@@ -2,7 +2,7 @@ import { type ComponentProps, type KeyboardEvent, type RefObject, useEffect, use
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { Icon } from "../ui/Icon.tsx";
-import { type Command, found } from "./commands.ts";
+import { type Command, found, groupsOf } from "./commands.ts";
 
 interface Props {
   /** Called when the palette opens. */
@@ -126,21 +126,40 @@ function Options({ commands, chosen, onChoose, onRun }: OptionsProps) {
     document.getElementById(idOf(chosen))?.scrollIntoView?.({ block: "nearest" });
   }, [chosen]);
   return (
-    <ul id="palette-list" role="listbox" aria-label="Commands and agents">
-      {commands.map((command) => (
-        <li
-          key={command.id}
-          id={idOf(command)}
-          role="option"
-          aria-selected={command === chosen}
-          onPointerMove={() => onChoose(command)}
-          onClick={() => onRun(command)}
-        >
-          <span className="palette-label">{command.label}</span>
-          <span className="muted">{command.hint}</span>
-        </li>
+    <div id="palette-list" role="listbox" aria-label="Commands and agents">
+      {groupsOf(commands).map(([name, grouped]) => (
+        <div key={name} role="group" aria-label={name}>
+          <div className="palette-group" role="presentation">
+            {name}
+          </div>
+          {grouped.map((command) => (
+            <Option key={command.id} command={command} isChosen={command === chosen} onChoose={onChoose} onRun={onRun} />
+          ))}
+        </div>
       ))}
-    </ul>
+    </div>
+  );
+}
+
+interface OptionProps extends Pick<OptionsProps, "onChoose" | "onRun"> {
+  readonly command: Command;
+  readonly isChosen: boolean;
+}
+
+function Option({ command, isChosen, onChoose, onRun }: OptionProps) {
+  return (
+    <div
+      id={idOf(command)}
+      className="palette-option"
+      role="option"
+      aria-selected={isChosen}
+      onPointerMove={() => onChoose(command)}
+      onClick={() => onRun(command)}
+    >
+      <span className="palette-label">{command.label}</span>
+      <span className="muted">{command.hint}</span>
+      {command.keys && <kbd aria-hidden="true">{command.keys}</kbd>}
+    </div>
   );
 }
 

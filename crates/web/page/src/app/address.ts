@@ -11,6 +11,14 @@ export function pathOf(agentId: string | null): string {
 
 /** The agent in the URL path, or null on the first page. */
 export function agentIn(path: string): string | null {
-  const below = path.startsWith(`${base}/`) ? path.slice(base.length) : path;
-  return /^\/agents\/([\w-]+)\/?$/.exec(below)?.[1] ?? null;
+  return /^\/agents\/([\w-]+)\/?$/.exec(below(path))?.[1] ?? null;
+}
+
+/** Whether the page has a view for this URL path. */
+export function isView(path: string): boolean {
+  return path === base || below(path) === "/" || agentIn(path) !== null;
+}
+
+function below(path: string): string {
+  return path.startsWith(`${base}/`) ? path.slice(base.length) : path;
 }

@@ -1,11 +1,11 @@
 import { useCallback, useSyncExternalStore } from "react";
 
-import { agentIn, pathOf } from "./address.ts";
+import { agentIn, isView, pathOf } from "./address.ts";
 
 const moved = "tokenrail:moved";
 
-/** The agent in the URL, or null on the first page. */
-export function useRoute(): [agentId: string | null, go: (agentId: string | null) => void] {
+/** The agent in the URL, or null on the first page. `isMissing`: the URL has no view. */
+export function useRoute(): [agentId: string | null, go: (agentId: string | null) => void, isMissing: boolean] {
   const path = useSyncExternalStore(subscribe, () => location.pathname);
   const go = useCallback((agentId: string | null) => {
     const next = pathOf(agentId);
@@ -13,7 +13,7 @@ export function useRoute(): [agentId: string | null, go: (agentId: string | null
     history.pushState(null, "", next);
     window.dispatchEvent(new Event(moved));
   }, []);
-  return [agentIn(path), go];
+  return [agentIn(path), go, !isView(path)];
 }
 
 function subscribe(listener: () => void): () => void {

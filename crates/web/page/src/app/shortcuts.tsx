@@ -23,9 +23,34 @@ export function useShortcut(key: string, action: () => void, active = true): voi
   }, [key, active]);
 }
 
+/** The second key of two must follow within this time. */
+const secondKeyMs = 1_500;
+
+/** Calls `action` if these two keys are pressed one after the other, outside of a text field. */
+export function useKeyPair(first: string, second: string, action: () => void): void {
+  const act = useEffectEvent(action);
+  useEffect(() => {
+    let since: number | undefined;
+    const listen = (event: KeyboardEvent) => {
+      const isSecond = since !== undefined && event.timeStamp - since < secondKeyMs && event.key === second;
+      since = undefined;
+      if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target) || document.querySelector("dialog[open]")) return;
+      if (event.key === first) since = event.timeStamp;
+      if (!isSecond) return;
+      // The second key alone may mean something else.
+      event.preventDefault();
+      act();
+    };
+    window.addEventListener("keydown", listen, { capture: true });
+    return () => window.removeEventListener("keydown", listen, { capture: true });
+  }, [first, second]);
+}
+
 const keys = [
   ["Ctrl K", "Commands and agents"],
   ["N", "New agent"],
+  ["G N", "Next agent that needs you"],
+  ["[, ]", "Previous or next agent in the list"],
   ["/", "Search the conversation"],
   ["J, K", "Next or previous message"],
   ["R", "Raw JSON of the message"],

@@ -1,11 +1,12 @@
 import type { Agent } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
 import { useAgentType } from "../agents/agent-type.ts";
 import { useFailure } from "../app/failure.ts";
+import { usePhase } from "../app/link.tsx";
 import { counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
@@ -17,6 +18,9 @@ import type { ImageData } from "./images.ts";
 import { type Unsent, useOutbox, useUnsent } from "./outbox.ts";
 import { Queue } from "./Queue.tsx";
 
+/** A message that arrives earlier is not shown as being sent, because the line would only flash. */
+const lateMs = 300;
+
 interface Props {
   readonly agent: Agent;
   readonly send: (content: string, images?: readonly ImageData[]) => Promise<void>;
@@ -27,12 +31,17 @@ export function Composer({ agent, send }: Props) {
   const unsent = useUnsent(agent.id);
   const [images, changeImages] = useAttached(agent.id);
   const draft = useDraft(agent.id, send, [images, changeImages], unsent !== undefined);
-  const { text, change, submit, busy, failure, setFailure } = draft;
+  const { text, change, busy, failure, setFailure } = draft;
   const type = useAgentType(agent.type);
   const add = (more: readonly Attached[]) => changeImages((now) => [...now, ...more]);
   const adding = useAdding({ type, images, add, onFailure: setFailure });
   const form = useRef<HTMLFormElement>(null);
   const { field, write } = useCaret();
+  const submit = (event: FormEvent) => {
+    // The pressed button may become the one that stops the agent.
+    if (form.current?.contains(document.activeElement) && document.activeElement !== field.current) write();
+    void draft.submit(event);
+  };
   const refusal = whyNot(agent);
   if (refusal)
     return (
@@ -66,6 +75,7 @@ export function Composer({ agent, send }: Props) {
           onEdit={edit}
         />
       )}
+      {draft.sending !== undefined && <Sending content={draft.sending} />}
       {failure && <Failure error={failure} />}
       <Thumbnails
         images={images}
@@ -85,16 +95,19 @@ export function Composer({ agent, send }: Props) {
           onChange={({ target }) => change(() => target.value)}
           onKeyDown={submitOnEnter}
         />
-        {isActive(agent.status) && <Stop agent={agent} onFailure={setFailure} />}
-        <button
-          type="submit"
-          className="button primary"
-          disabled={busy || unsent !== undefined || !text.trim()}
-          aria-label={isActive(agent.status) ? "Add to the queue" : "Send"}
-          data-testid="send"
-        >
-          <Icon name="send" />
-        </button>
+        {isActive(agent.status) && !text.trim() ? (
+          <Stop agent={agent} onFailure={setFailure} />
+        ) : (
+          <button
+            type="submit"
+            className="button primary"
+            disabled={busy || unsent !== undefined || !text.trim()}
+            aria-label={isActive(agent.status) ? "Add to the queue" : "Send"}
+            data-testid="send"
+          >
+            <Icon name="send" />
+          </button>
+        )}
       </div>
     </form>
   );
@@ -109,11 +122,12 @@ function useDraft(
 ) {
   const [text, change] = useText(agentId);
   const [failure, setFailure] = useFailure();
-  const [busy, setBusy] = useState(false);
+  const [sending, setSending] = useState<string>();
+  const busy = sending !== undefined;
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     if (!text.trim() || busy || isBlocked) return;
-    setBusy(true);
+    setSending(text);
     setFailure(undefined);
     // What the user writes meanwhile is another message.
     change(() => "");
@@ -125,10 +139,10 @@ function useDraft(
       changeImages((now) => [...images, ...now]);
       setFailure(error as Error);
     } finally {
-      setBusy(false);
+      setSending(undefined);
     }
   };
-  return { text, change, submit, busy, failure, setFailure };
+  return { text, change, submit, busy, sending, failure, setFailure };
 }
 
 /**
@@ -164,10 +178,30 @@ function Stop({ agent, onFailure }: StopProps) {
       aria-label="Stop"
       title={whatStops(agent)}
       data-testid="stop"
-      onClick={stop}
+      // The button that sends was here: the second click of a double click is not meant for this one.
+      onClick={({ detail }) => detail > 1 || stop()}
     >
       <Icon name="stop" />
     </button>
+  );
+}
+
+/** A message that is on its way. It is shown at once if it is known that the server cannot be reached. */
+function Sending({ content }: { readonly content: string }) {
+  const isAway = usePhase() === "away";
+  const [isLate, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), lateMs);
+    return () => clearTimeout(timer);
+  }, []);
+  if (!isAway && !isLate) return null;
+  return (
+    <div className="queue" data-testid="sending">
+      <p role="status">Sending…</p>
+      <div className="queue-line">
+        <span title={content}>{content}</span>
+      </div>
+    </div>
   );
 }
 
@@ -202,7 +236,8 @@ function Kept({ agentId, message: { content, images, refusal, isSending = false 
   );
 }
 
-function whyNot(agent: Agent): string | undefined {
+/** Why the agent accepts no messages. */
+export function whyNot(agent: Agent): string | undefined {
   if (agent.deletedAt) return "This agent was deleted, so it accepts no messages. Launch a new agent to continue.";
   if (agent.replayOf) return "A replay accepts no messages. Launch a new agent to continue.";
   if (agent.readOnly) return "An imported agent accepts no messages. Launch a new agent to continue.";

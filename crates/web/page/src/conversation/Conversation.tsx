@@ -12,6 +12,8 @@ import {
   useState,
 } from "react";
 
+import { demo } from "../agents/Home.tsx";
+import { KillMe } from "../agents/KillMe.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
@@ -22,7 +24,7 @@ import { Trouble } from "../ui/Trouble.tsx";
 import { AgentId } from "./agent-id.ts";
 import { type Answer, Answering } from "./answering.ts";
 import { useChangesPanel } from "./changes/useChangesPanel.tsx";
-import { Composer } from "./Composer.tsx";
+import { Composer, whyNot } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
 import { grouped } from "./groups.ts";
 import { imagesOf } from "./attached.ts";
@@ -30,6 +32,7 @@ import { type ImageData, imageIn } from "./images.ts";
 import { KeepOpen, useUnfold } from "./kept.tsx";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
 import { Pulse } from "./Pulse.tsx";
+import { useAskedTo } from "./orders.ts";
 import { useOutbox } from "./outbox.ts";
 import { openQuestionOf, type PromptRow, type Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
@@ -52,6 +55,7 @@ interface Props {
 export function Conversation({ agentId, onOpen, onTitle, onAgent }: Props) {
   const { transcript, agent, loading, error, refetch } = useAgentMessages(agentId);
   const [replaying, setReplaying] = useState(false);
+  useAskedTo("replay", () => setReplaying(true));
   useTold(agent && titleOf(agent), onTitle);
   useTold(agent, onAgent);
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} onHome={() => onOpen(null)} />;
@@ -119,6 +123,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         notices={notices}
         onPlain={setPlain}
         onNotices={setNotices}
+        canWrite={live && whyNot(agent) === undefined}
         onSearch={search.open}
         onReplay={onReplay}
         changes={changes.button}
@@ -145,6 +150,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         </NewestTodos>
       </Answering>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
+      {live && agent.type === demo && isActive(agent.status) && <KillMe />}
       {replay ?? <Composer agent={agent} send={ask} />}
     </div>
   );
@@ -225,6 +231,7 @@ function useSearch(rows: readonly Row[], plain: boolean, list: RefObject<ListHan
   useEffect(() => (found === undefined ? undefined : show(found)), [found, words]);
   const open = () => setOpen(true);
   useShortcut("/", open);
+  useAskedTo("search", open);
   const bar = isOpen && (
     <SearchBar
       words={words}

@@ -5,6 +5,7 @@ import { isActive } from "../agents/StatusBadge.tsx";
 import { usePhase } from "../app/link.tsx";
 import { useNow } from "../app/now.ts";
 import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
 import { turnTime } from "./turn-time.ts";
 import { tokensOf } from "./usage.ts";
 
@@ -46,9 +47,13 @@ export function Facts({ agent, items, head, isWhole = false }: Props) {
         {count(agent.turn)}
         {agent.queued > 0 ? `, ${count(agent.queued)} queued` : ""}
       </Fact>
-      <Fact name="Events" isDetail>
-        {count(head)}
-      </Fact>
+      {head > 0 && (
+        <Fact name="Saved" title="Everything that is shown is saved on the server. A crash or a restart loses none of it">
+          <span className="saved">
+            <Icon name="check" /> up to event {count(head)}
+          </span>
+        </Fact>
+      )}
       {tokens && (
         <Fact name="Tokens">
           {compact(tokens.input)} in, {compact(tokens.output)} out
@@ -68,14 +73,12 @@ interface FactProps {
   readonly name: string;
   readonly title?: string;
   readonly long?: boolean;
-  /** Whether only developers need it. */
-  readonly isDetail?: boolean;
   readonly children: ReactNode;
 }
 
-function Fact({ name, title, long, isDetail, children }: FactProps) {
+function Fact({ name, title, long, children }: FactProps) {
   return (
-    <div className={`fact${long ? " long" : ""}${isDetail ? " detail" : ""}`} title={title}>
+    <div className={`fact${long ? " long" : ""}`} title={title}>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>

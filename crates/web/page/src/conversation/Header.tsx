@@ -2,6 +2,7 @@ import type { Agent, AgentEdit, Item } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, useRef, useState } from "react";
 
+import { prepareAgain } from "../agents/again.ts";
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, OriginTag, StatusBadge, whatStops } from "../agents/StatusBadge.tsx";
 import { useFailure } from "../app/failure.ts";
@@ -23,6 +24,8 @@ interface Props {
   readonly notices: boolean;
   readonly onPlain: (plain: boolean) => void;
   readonly onNotices: (notices: boolean) => void;
+  /** Whether the form for messages is shown. It has the button that stops the agent. */
+  readonly canWrite?: boolean;
   readonly onSearch: () => void;
   readonly onReplay?: (() => void) | undefined;
   /** The button that opens the list of changed files. */
@@ -46,20 +49,23 @@ export function Header(props: Props) {
   };
   const active = isActive(agent.status);
   const exported = async () => save(await client.exportAgent(agent.id), `tokenrail-${agent.id}.json`);
+  const again = () => prepareAgain(client, agent).then(() => props.onOpen(null));
   const facts = <Facts agent={agent} items={props.items} head={props.head} isWhole={isSmall} />;
+  const stop = active && (
+    <button
+      type="button"
+      className="button danger"
+      data-testid="cancel"
+      title={whatStops(agent)}
+      onClick={closing(attempt(() => client.cancel(agent.id)))}
+    >
+      <Icon name="stop" /> Stop
+    </button>
+  );
+  const isStopFirst = !isSmall && !props.canWrite;
   const first = (
     <>
-      {active && (
-        <button
-          type="button"
-          className="button danger"
-          data-testid="cancel"
-          title={whatStops(agent)}
-          onClick={closing(attempt(() => client.cancel(agent.id)))}
-        >
-          <Icon name="stop" /> Stop
-        </button>
-      )}
+      {isStopFirst && stop}
       <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
       {!active && onReplay && <Action icon="replay" name="Replay here" onClick={closing(onReplay)} />}
     </>
@@ -70,6 +76,7 @@ export function Header(props: Props) {
       <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
       <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />
       <DetailsSwitch />
+      <Action icon="plus" name="Launch again" hint="Launch another agent with the same type, folder, model and prompt" onClick={closing(attempt(again))} />
       {!agent.deletedAt && <Places agent={agent} attempt={attempt} />}
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
     </>
@@ -85,6 +92,7 @@ export function Header(props: Props) {
           {!isSmall && first}
           <Sheet ref={sheet} name={isSmall ? "Details" : "More"}>
             <div className="sheet-actions" role="group" aria-label="More actions">
+              {!isStopFirst && stop}
               {isSmall && first}
               {others}
             </div>

@@ -1,7 +1,8 @@
 import { type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
 
 import { submitOnEnter } from "../ui/keys.ts";
-import { useKept, useKeptValue } from "./kept.tsx";
+import { useKept } from "./kept.tsx";
+import { useTyped } from "./typed.ts";
 
 interface Props {
   /** Identifies the form when its row is rendered again. */
@@ -14,8 +15,8 @@ interface Props {
 
 /** Rejects with a note to the agent. The field is closed at first, because most rejections need no note. */
 export function NoteForm({ id, label, disabled, onReject }: Props) {
-  const [open, setOpen] = useKept(`${id} note open`, false);
-  const [note, setNote] = useKeptValue(`${id} note`, "");
+  const [note, setNote] = useTyped(`${id} note`, "", !disabled);
+  const [open, setOpen] = useKept(`${id} note open`, note !== "");
   // A field that comes back because the user scrolls must not take the focus.
   const [isNew, setNew] = useState(false);
   const control = useRef<HTMLButtonElement>(null);

@@ -28,8 +28,8 @@ export function Queue({ agent, ...actions }: Props) {
     <div className="queue" data-testid="queue">
       <p>{counted(agent.queued, "message")} in the queue</p>
       <ol>
-        {queue.map((turn) => (
-          <Waiting key={turn.number} turn={turn} {...actions} />
+        {queue.map((turn, at) => (
+          <Waiting key={turn.number} turn={turn} isNext={at === 0} {...actions} />
         ))}
       </ol>
     </div>
@@ -38,10 +38,12 @@ export function Queue({ agent, ...actions }: Props) {
 
 interface WaitingProps extends Actions {
   readonly turn: Turn;
+  /** Whether its turn begins when the running one ends. */
+  readonly isNext: boolean;
 }
 
 /** One message that waits. It can be taken back until its turn begins. */
-function Waiting({ turn, onEdit, onWithdrawn, onFailure }: WaitingProps) {
+function Waiting({ turn, isNext, onEdit, onWithdrawn, onFailure }: WaitingProps) {
   const client = useTokenrail();
   const [busy, setBusy] = useState(false);
   const attempt = async (action: () => Promise<void>) => {
@@ -53,6 +55,13 @@ function Waiting({ turn, onEdit, onWithdrawn, onFailure }: WaitingProps) {
       onFailure(error as Error);
       setBusy(false);
     }
+  };
+  // The message stays where it is, so it is neither lost nor sent twice. If its turn has begun meanwhile, nothing is done.
+  const sendNow = async () => {
+    const turns = await client.turns(turn.agentId);
+    const running = turns.find(({ number, status }) => number < turn.number && status === "running");
+    if (running) await client.cancel(turn.agentId, { turn: running.number });
+    setBusy(false);
   };
   const withdraw = async () => {
     await client.withdraw(turn.agentId, turn.number);
@@ -75,6 +84,19 @@ function Waiting({ turn, onEdit, onWithdrawn, onFailure }: WaitingProps) {
     <li className="queue-line">
       <span title={turn.prompt}>{turn.prompt}</span>
       {turn.images && <em>{counted(turn.images.length, "image")}</em>}
+      {isNext && (
+        <button
+          type="button"
+          className="link"
+          aria-label={`Send now: ${inShort(turn.prompt)}`}
+          title="Stop the running turn, and send this message"
+          disabled={busy}
+          data-testid="send-now"
+          onClick={() => void attempt(sendNow)}
+        >
+          Send now
+        </button>
+      )}
       <button
         type="button"
         className="link"

@@ -4,7 +4,7 @@ import { type FormEvent, useState } from "react";
 import { Icon } from "../ui/Icon.tsx";
 import { answerOf, type Survey } from "./answers.ts";
 import { unhidden } from "./given.ts";
-import { useKeptValue } from "./kept.tsx";
+import { useTyped } from "./typed.ts";
 
 interface Props {
   readonly id: string;
@@ -22,8 +22,8 @@ const nothing: readonly string[] = [];
 /** A question of the agent, with the answers to choose from. */
 export function SurveyForm({ id, survey, chosen, choose }: Props) {
   const { choices, takesSeveral, takesText, wantsSeveral, refusals } = survey;
-  const [picked, setPicked] = useKeptValue(`${id} picked`, nothing);
-  const [text, setText] = useKeptValue(`${id} text`, "");
+  const [picked, setPicked] = useTyped(`${id} picked`, nothing, choose !== undefined);
+  const [text, setText] = useTyped(`${id} text`, "", choose !== undefined);
   // A field that comes back because the user scrolls must not take the focus.
   const [isNew, setNew] = useState(false);
   const hasOther = picked.includes(other);

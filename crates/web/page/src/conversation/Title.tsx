@@ -4,7 +4,8 @@ import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
 import { asName, longestName } from "../agents/edits.ts";
 import { titleOf } from "../agents/title.ts";
-import { useRenaming } from "./renaming.ts";
+import { useText } from "./draft.ts";
+import { useAskedTo } from "./orders.ts";
 
 interface Props {
   readonly agent: Agent;
@@ -13,11 +14,12 @@ interface Props {
 
 /** The title of the agent. A click on it lets the user type another name. */
 export function Title({ agent, onFailure }: Props) {
-  const [isEditing, setEditing] = useState(false);
   const isDeleted = agent.deletedAt !== undefined;
+  const [typed] = useText(typedName(agent));
+  const [isEditing, setEditing] = useState(typed !== "" && !isDeleted);
   const button = useRef<HTMLButtonElement>(null);
   const returns = useRef(false);
-  useRenaming(() => setEditing(!isDeleted));
+  useAskedTo("rename", () => setEditing(!isDeleted));
   useLayoutEffect(() => {
     if (isEditing || !returns.current) return;
     returns.current = false;
@@ -48,6 +50,11 @@ export function Title({ agent, onFailure }: Props) {
   );
 }
 
+/** The key of a name that is typed and not saved. It outlives the field, because the session may end. */
+function typedName({ id }: Agent): string {
+  return `${id} name`;
+}
+
 interface RenameProps extends Props {
   /** `hadFocus`: whether the field had the focus until the end. */
   readonly onEnd: (hadFocus: boolean) => void;
@@ -56,12 +63,16 @@ interface RenameProps extends Props {
 /** Enter and leaving the field save the name. Escape keeps the old one. A name that could not be saved stays in the field. */
 function Rename({ agent, onFailure, onEnd }: RenameProps) {
   const client = useTokenrail();
-  const [name, setName] = useState(agent.name ?? "");
+  const [typed, keep] = useText(typedName(agent));
+  const [name, setName] = useState(typed || (agent.name ?? ""));
   const [busy, setBusy] = useState(false);
   // The field also loses the focus because of Enter and Escape.
   const isOver = useRef(false);
   const field = useRef<HTMLInputElement>(null);
-  const end = () => onEnd(document.activeElement === field.current);
+  const end = () => {
+    keep(() => "");
+    onEnd(document.activeElement === field.current);
+  };
   const save = async () => {
     if (isOver.current) return;
     isOver.current = true;
@@ -96,7 +107,10 @@ function Rename({ agent, onFailure, onEnd }: RenameProps) {
         maxLength={longestName}
         placeholder={titleOf({ ...agent, name: "" })}
         value={name}
-        onChange={(event) => setName(event.target.value)}
+        onChange={({ target }) => {
+          setName(target.value);
+          keep(() => target.value);
+        }}
         onFocus={(event) => event.target.select()}
         onBlur={() => void save()}
         onKeyDown={(event) => {

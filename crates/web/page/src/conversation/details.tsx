@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 
 import { useShortcut } from "../app/shortcuts.tsx";
+import { useAskedTo } from "./orders.ts";
 import { Toggle } from "./Toggle.tsx";
 
 const key = "tokenrail-details";
@@ -13,5 +14,6 @@ export function DetailsSwitch() {
     sessionStorage.setItem(key, on ? "on" : "off");
   }, [on]);
   useShortcut("d", () => setOn(!on));
+  useAskedTo("details", () => setOn(!on));
   return <Toggle icon="braces" id="details" name="Developer details" hint="Developer details (D)" on={on} set={setOn} />;
 }

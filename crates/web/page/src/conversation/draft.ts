@@ -23,6 +23,11 @@ export function useText(agentId: string): [text: string, change: (to: (now: stri
   return [text, change];
 }
 
+/** Changes a text for whoever shows it. */
+export function setText(agentId: string, text: string): void {
+  keep(agentId, text);
+}
+
 /** One text in front of another, each in lines of its own. */
 export function joined(first: string, second: string): string {
   return [first, second].filter(Boolean).join("\n");

@@ -67,6 +67,13 @@ export function remaining(milliseconds: number): string {
   return seconds < 60 ? `${seconds} s` : duration(seconds * 1000);
 }
 
+/** 40 s, 9 min, 2 h: a remaining time, in one unit. */
+export function wait(milliseconds: number): string {
+  const seconds = Math.max(0, Math.round(milliseconds / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  return seconds < 5_400 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3_600)} h`;
+}
+
 function two(number: number): string {
   return String(Math.floor(number)).padStart(2, "0");
 }

@@ -255,6 +255,17 @@ pub(crate) struct LoginCodeDto<'a> {
     pub(crate) expires_at: IsoTime,
 }
 
+/// The process of the server.
+#[derive(Debug, Serialize, ToSchema)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(rename = "ServerProcess", optional_fields))]
+#[serde(rename_all = "camelCase")]
+#[schema(as = ServerProcess)]
+pub(crate) struct ServerDto {
+    /// The id of the process. Absent if the client is on another machine, where it means nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pid: Option<u32>,
+}
+
 /// The status of the server.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -273,4 +284,5 @@ pub(super) fn declare(out: &mut Declarations) {
     out.of::<super::agent_type::ImageLimitsDto>();
     out.of::<super::agent_type::AgentTypeDto<'_>>();
     out.of::<TicketDto<'_>>();
+    out.of::<ServerDto>();
 }

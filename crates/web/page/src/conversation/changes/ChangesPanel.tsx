@@ -5,7 +5,7 @@ import { counted } from "../../ui/format.ts";
 import { Icon } from "../../ui/Icon.tsx";
 import { SheetDialog } from "../../ui/SheetDialog.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
-import { type Layout, useIsWide, useLayout } from "../tools/layout.ts";
+import { type Layout, roomForSplit, useIsWide, useLayout } from "../tools/layout.ts";
 import { Counts } from "./Counts.tsx";
 import { CopyPatch } from "./CopyPatch.tsx";
 import { FileEntry } from "./FileEntry.tsx";
@@ -25,6 +25,8 @@ interface Props {
 /** The files that the agent has changed: beside the conversation, or as a sheet on a small screen. */
 export const ChangesPanel = memo(function ChangesPanel(props: Props) {
   const isSmall = useMedia(phone);
+  const hasRoom = useMedia(roomForSplit);
+  const [chosen] = useLayout();
   const title = useId();
   const dialog = useRef<HTMLDialogElement>(null);
   if (isSmall)
@@ -34,8 +36,8 @@ export const ChangesPanel = memo(function ChangesPanel(props: Props) {
       </Sheet>
     );
   return (
-    <aside className="changes" aria-labelledby={title} data-testid="changes">
-      <Content {...props} title={title} />
+    <aside className="changes" aria-labelledby={title} data-testid="changes" data-layout={hasRoom ? chosen : "unified"}>
+      <Content {...props} title={title} hasRoom={hasRoom} />
     </aside>
   );
 });
@@ -56,10 +58,17 @@ function Sheet({ ref: dialog, title, onClose, children }: SheetProps) {
   );
 }
 
-function Content({ agentId, known, onClose, title }: Props & { readonly title: string }) {
+interface ContentProps extends Props {
+  readonly title: string;
+  /** Whether the list can become wide enough for two columns. */
+  readonly hasRoom?: boolean;
+}
+
+function Content({ agentId, known, onClose, title, hasRoom = false }: ContentProps) {
   const { called, choose, files, isFromGit, totals } = known;
   const head = useRef<HTMLDivElement>(null);
-  const canSplit = useIsWide(head);
+  const isWide = useIsWide(head);
+  const canSplit = isWide || hasRoom;
   const [chosen, setLayout] = useLayout();
   const layout = canSplit ? chosen : "unified";
   return (

@@ -1,7 +1,8 @@
 import type { Agent } from "@tokenrail/client";
-import { useCallback, useRef, useState } from "react";
+import { useCallback, useLayoutEffect, useRef, useState } from "react";
 
 import { useShortcut } from "../../app/shortcuts.tsx";
+import { useAskedTo } from "../orders.ts";
 import type { Row } from "../row.ts";
 import { ChangesButton } from "./ChangesButton.tsx";
 import { ChangesPanel } from "./ChangesPanel.tsx";
@@ -13,11 +14,19 @@ export function useChangesPanel(agent: Agent, rows: readonly Row[], live: boolea
   const known = useChanges(agent, rows, isOpen && live, live);
   const button = useRef<HTMLButtonElement>(null);
   const toggle = useCallback(() => setOpen((open) => !open), []);
+  const isClosed = useRef(false);
   const close = useCallback(() => {
+    isClosed.current = true;
     setOpen(false);
-    button.current?.focus();
   }, []);
+  // Until the list is gone, it may cover the button, which cannot have the focus then.
+  useLayoutEffect(() => {
+    if (isOpen || !isClosed.current) return;
+    isClosed.current = false;
+    button.current?.focus();
+  }, [isOpen]);
   useShortcut("f", toggle, live);
+  useAskedTo("changes", toggle);
   useShortcut("Escape", close, live && isOpen);
   if (!live) return { button: undefined, panel: undefined };
   return {

@@ -9,6 +9,9 @@ const key = "tokenrail-diff";
 /** On a narrower place, in pixels, the lines would break too often to be compared side by side. */
 const splitPixels = 640;
 
+/** A window in which the list of changed files can be that wide: beside the list of agents, which has 19rem. */
+export const roomForSplit = "(min-width: 59rem)";
+
 /** The layout if the browser allows no storage. */
 let unkept: Layout = "unified";
 

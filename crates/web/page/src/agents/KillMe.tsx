@@ -1,0 +1,29 @@
+import { useConnection, useTokenrail } from "@tokenrail/client/react";
+import { useEffect, useState } from "react";
+
+import { CopyButton } from "../ui/CopyButton.tsx";
+
+/** The command that kills the server, for a user who wants to see that nothing is lost. Absent on another machine. */
+export function KillMe() {
+  const client = useTokenrail();
+  const isOpen = useConnection().state === "open";
+  const [pid, setPid] = useState<number>();
+  useEffect(() => {
+    // A server that was started again has another process.
+    if (!isOpen) return;
+    const leaving = new AbortController();
+    client.server({ signal: leaving.signal }).then(
+      (server) => setPid(server.pid),
+      () => undefined,
+    );
+    return () => leaving.abort();
+  }, [client, isOpen]);
+  if (pid === undefined) return null;
+  const command = `kill -9 ${pid}`;
+  return (
+    <p className="kill-me" data-testid="kill-me">
+      Try to break it: <code>{command}</code> <CopyButton text={command} what="the command" /> kills the server. Start it
+      again, and the conversation continues.
+    </p>
+  );
+}
