@@ -1,4 +1,4 @@
-import type { AlignType, List, Nodes, Parents, Table } from "mdast";
+import type { AlignType, List, Nodes, Parents, Table, TableCell } from "mdast";
 import { Fragment, memo, type ReactNode, useEffect, useRef, useState } from "react";
 
 import { soon } from "../ui/soon.ts";
@@ -203,6 +203,14 @@ function linkedIn(text: string, url: string): ReactNode {
   return [text.slice(0, at), <Fragment key="link">{link}</Fragment>, text.slice(at + url.length)];
 }
 
+/** A longer word may break. */
+const longestWord = 40;
+
+/** Whether a cell is one word, such as `+12/−0`, in which a browser would see a place to break. */
+function isOneWord({ children: [only, ...more] }: TableCell): boolean {
+  return only?.type === "text" && more.length === 0 && only.value.length <= longestWord && !/\s/.test(only.value.trim());
+}
+
 function TableView({ table, context }: { table: Table; context: Context }) {
   const [head, ...rows] = table.children;
   const align = (column: number): AlignType | undefined => table.align?.[column];
@@ -222,7 +230,7 @@ function TableView({ table, context }: { table: Table; context: Context }) {
           {rows.map((row, index) => (
             <tr key={index}>
               {row.children.map((cell, column) => (
-                <td key={column} data-align={align(column)}>
+                <td key={column} data-align={align(column)} data-whole={isOneWord(cell) || undefined}>
                   {children(cell, context)}
                 </td>
               ))}
