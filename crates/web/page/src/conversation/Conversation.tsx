@@ -24,6 +24,7 @@ import { type Answer, Answering } from "./answering.ts";
 import { useChangesPanel } from "./changes/useChangesPanel.tsx";
 import { Composer } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
+import { Folder } from "./folder.ts";
 import { grouped } from "./groups.ts";
 import { imagesOf } from "./attached.ts";
 import { type ImageData, imageIn } from "./images.ts";
@@ -37,6 +38,7 @@ import { SearchBar } from "./SearchBar.tsx";
 import { revealed, useMarks } from "./marks.ts";
 import { foldsOver, useMatches } from "./search.ts";
 import { PinnedTodos } from "./tools/PinnedTodos.tsx";
+import { Among, useLatest } from "./tools/places.ts";
 import { NewestTodos, newestTodos, todosOf } from "./tools/todos.ts";
 import { useMoves } from "./moves.ts";
 
@@ -57,22 +59,24 @@ export function Conversation({ agentId, onOpen, onTitle, onAgent }: Props) {
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} onHome={() => onOpen(null)} />;
   return (
     <AgentId value={agentId}>
-      <KeepOpen>
-        {replaying ? (
-          <Replayed agent={agent} onOpen={onOpen} onClose={() => setReplaying(false)} />
-        ) : (
-          <Pane
-            agent={agent}
-            items={transcript.items}
-            head={transcript.last}
-            loading={loading}
-            error={error}
-            onRefetch={refetch}
-            onOpen={onOpen}
-            onReplay={() => setReplaying(true)}
-          />
-        )}
-      </KeepOpen>
+      <Folder value={agent.cwd}>
+        <KeepOpen>
+          {replaying ? (
+            <Replayed agent={agent} onOpen={onOpen} onClose={() => setReplaying(false)} />
+          ) : (
+            <Pane
+              agent={agent}
+              items={transcript.items}
+              head={transcript.last}
+              loading={loading}
+              error={error}
+              onRefetch={refetch}
+              onOpen={onOpen}
+              onReplay={() => setReplaying(true)}
+            />
+          )}
+        </KeepOpen>
+      </Folder>
     </AgentId>
   );
 }
@@ -98,6 +102,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const all = useMemo(() => rowsOf(items), [items]);
   const rows = useMemo(() => grouped(notices ? all : all.filter(isForUsers)), [all, notices]);
   const newest = useMemo(() => newestTodos(rows), [rows]);
+  const among = useLatest(all);
   const list = useRef<ListHandle>(null);
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
@@ -132,17 +137,19 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
       <Answering value={canAsk ? answer : undefined}>
-        <NewestTodos value={newest}>
-          <MessageList
-            rows={rows}
-            plain={plain}
-            found={search.found}
-            handle={list}
-            busy={live && isActive(agent.status)}
-            loading={loading}
-            onRetry={canAsk ? onRetry : undefined}
-          />
-        </NewestTodos>
+        <Among value={among}>
+          <NewestTodos value={newest}>
+            <MessageList
+              rows={rows}
+              plain={plain}
+              found={search.found}
+              handle={list}
+              busy={live && isActive(agent.status)}
+              loading={loading}
+              onRetry={canAsk ? onRetry : undefined}
+            />
+          </NewestTodos>
+        </Among>
       </Answering>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
       {replay ?? <Composer agent={agent} send={ask} />}

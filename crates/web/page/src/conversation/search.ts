@@ -4,6 +4,7 @@ import { type Part, shortOf } from "./Clipped.tsx";
 import { patchLines } from "./ToolInput.tsx";
 import { diffOf, textOfLine } from "./tools/diff.ts";
 import { shownAtFirst } from "./tools/DiffView.tsx";
+import { fieldLines } from "./tools/InputFields.tsx";
 import { kindOf } from "./tools/kind.ts";
 import { mainOf } from "./given.ts";
 import { grouped } from "./groups.ts";
@@ -78,9 +79,18 @@ function clippedOf(row: ToolRow, isIn: (text: string) => boolean): string[] {
     });
     return [...folded, ...cutOutput];
   }
+  if (!mainOf(input) && typeof input === "object" && input !== null) return [...fieldsOver(`${key} input`, input, hides), ...cutOutput];
   const given = mainOf(input)?.text ?? asText(input);
   return [
     ...(hides(given, inputLines) ? [`${key} input all`] : []),
     ...cutOutput,
   ];
+}
+
+/** The switches of the fields that hide something. */
+function fieldsOver(id: string, fields: object, hides: (text: string, lines: number) => boolean): string[] {
+  return Object.entries(fields).flatMap(([name, value]: [string, unknown]): string[] => {
+    if (typeof value === "string") return hides(value, fieldLines) ? [`${id} ${name} all`] : [];
+    return typeof value === "object" && value !== null ? fieldsOver(`${id} ${name}`, value, hides) : [];
+  });
 }
