@@ -1,7 +1,9 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 
 import { shortPath } from "../src/conversation/folder.ts";
+import { KeepOpen } from "../src/conversation/kept.tsx";
+import { NoticeLine } from "../src/conversation/NoticeLine.tsx";
 import { plainError } from "../src/conversation/plain-error.ts";
 import { foldsOver } from "../src/conversation/search.ts";
 import { Told } from "./events.ts";
@@ -152,11 +154,18 @@ test("the second question of a call says which one it is, and what was answered 
   expect(document.querySelector("legend")?.textContent).toContain("2 of 2 Port Which port?");
 });
 
-test("a message_delta without a text is hidden from users, and another notice is not", () => {
-  const told = new Told();
-  told.message("m", [{ type: "unknown", value: 1 }]);
-  showRows(told);
-  expect(document.querySelector(".notice")?.hasAttribute("data-empty")).toBe(false);
+test.each([
+  ["message_delta", { usage: { input_tokens: 1 } }, true],
+  ["message_delta", { status: "waiting" }, false],
+  ["status", {}, false],
+])("the notice %s with %j is hidden from users: %s", (name, data, isHidden) => {
+  const row = { key: "k", kind: "notice", sequence: 1, time: "", type: "", name, data } as const;
+  render(
+    <KeepOpen>
+      <NoticeLine row={row} />
+    </KeepOpen>,
+  );
+  expect(document.querySelector(".notice")?.hasAttribute("data-empty")).toBe(isHidden);
 });
 
 test("a cell of a table that is one word is not broken", () => {

@@ -40,13 +40,16 @@ test("HTML in a coloured change stays text", async () => {
   expect(document.querySelector(".diff-text")?.textContent).toBe(html);
 });
 
-test("a change that is long, or in an unknown language, has no colours", async () => {
-  const long = { file_path: "b.rs", content: "let a = 1;\n".repeat(3_000) };
+test("a change in an unknown language has no colours, and of a long one only the beginning has", async () => {
   const unknown = { file_path: "c.unknown", content: "let a = 1;\n" };
-  showRows(new Told().call("a", "Write", long).call("b", "Write", unknown).call("c", "Edit", change));
-  // Changes are coloured in their order, so the others would be coloured before the last one.
-  await waitFor(() => expect(coloured(" ")).not.toEqual([]));
-  expect(coloured("+")).toHaveLength(5);
+  const long = { file_path: "b.rs", content: "let a = 1;\n".repeat(1_200) };
+  showRows(new Told().call("a", "Write", unknown).call("b", "Write", long));
+  const keywords = () => coloured("+").filter(([name]) => name === "hljs-keyword").length;
+  // Only what is shown has colours.
+  await waitFor(() => expect(keywords()).toBe(40));
+  fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
+  await waitFor(() => expect(keywords()).toBe(909));
+  expect(document.querySelectorAll(".diff-line")).toHaveLength(1_201);
 });
 
 const numbered = (count: number) => Array.from({ length: count }, (_, at) => `line ${at + 1}`).join("\n");

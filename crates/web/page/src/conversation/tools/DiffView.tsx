@@ -29,7 +29,7 @@ export function DiffView({ id, diff, place, language, layout, label = "Changes" 
   const [all, setAll] = useKept(`${id} all`, false);
   const { lines } = diff;
   const atFirst = useMemo(() => shownAtFirst(lines), [lines]);
-  const shown = all ? lines.map(() => true) : atFirst;
+  const shown = useMemo(() => (all ? lines.map(() => true) : atFirst), [all, lines, atFirst]);
   const hidden = shown.filter((is) => !is).length;
   return (
     <Frame diff={diff} shown={shown} place={place} language={language} layout={layout} label={label}>
@@ -47,7 +47,7 @@ export function DiffView({ id, diff, place, language, layout, label = "Changes" 
  * changes after the user has seen the end could hide lines again.
  */
 export function WholeDiff({ diff, place, language }: DiffProps) {
-  const shown = diff.lines.map(() => true);
+  const shown = useMemo(() => diff.lines.map(() => true), [diff]);
   return <Frame diff={diff} shown={shown} place={place} language={language} layout="unified" label="Changes" isWhole />;
 }
 
@@ -79,7 +79,7 @@ const Common = createContext<Common>({ indent: "", place: undefined, colours: ne
 /** The lines in the chosen layout. */
 function Frame({ diff, shown, place, language, layout, label, isWhole = false, children }: FrameProps) {
   const { lines } = diff;
-  const colours = useColours(diff, language);
+  const colours = useColours(diff, shown, language);
   // A user who approves a change sees all of it, with its indentation.
   const indent = useMemo(() => (isWhole ? "" : commonIndent(lines)), [lines, isWhole]);
   const common = useMemo(() => ({ indent, place, colours }), [indent, place, colours]);

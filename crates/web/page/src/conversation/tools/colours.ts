@@ -15,35 +15,60 @@ export interface Stretch {
 
 export type Colours = ReadonlyMap<Line, readonly Stretch[]>;
 
+/** Only this many characters of a change are coloured, because colouring more would block the page for several frames. */
+const longestColoured = 10_000;
+
+interface Coloured {
+  /** How many lines were wanted. */
+  readonly count: number;
+  readonly colours: Colours;
+}
+
 /** The colours of the changes that were coloured. The path of a change, and so its language, is always the same. */
-const known = new WeakMap<Diff, Colours>();
+const known = new WeakMap<Diff, Coloured>();
 
 const none: Colours = new Map();
 
-/** The colours of a change, once they are known. Until then, and in an unknown language, there are none. */
-export function useColours(diff: Diff, language: string | undefined): Colours {
-  const isWanted = useMemo(() => isColoured(diff.lines.map(textOfLine).join("\n"), language), [diff, language]);
+/**
+ * The colours of the lines of a change that are shown, once they are known. Until then, and in an unknown language, there
+ * are none.
+ */
+export function useColours(diff: Diff, shown: readonly boolean[], language: string | undefined): Colours {
+  const lines = useMemo(() => beginningOf(diff.lines.filter((_, at) => shown[at])), [diff, shown]);
+  const isWanted = useMemo(() => isColoured(lines.map(textOfLine).join("\n"), language), [lines, language]);
   const grammars = useGrammars(isWanted);
-  const [, setColoured] = useState<Diff>();
+  const [, setColoured] = useState<readonly Line[]>();
   useEffect(() => {
-    if (!isWanted || !language || !grammars?.registered(language) || known.has(diff)) return;
-    return inTurn(() => {
-      known.set(diff, coloursOf(diff, language, grammars));
-      setColoured(diff);
-    });
-  }, [isWanted, language, grammars, diff]);
-  return (isWanted && known.get(diff)) || none;
+    if (!isWanted || !language || !grammars?.registered(language)) return;
+    if (lines.length <= (known.get(diff)?.count ?? 0)) return;
+    const colours = new Map<Line, readonly Stretch[]>();
+    const colour = (without: string) => () => addColours(colours, lines.filter(({ mark }) => mark !== without), language, grammars);
+    const finish = () => {
+      known.set(diff, { count: lines.length, colours });
+      setColoured(lines);
+    };
+    return inTurn([colour("+"), colour("-"), finish]);
+  }, [isWanted, language, grammars, diff, lines]);
+  return (isWanted && known.get(diff)?.colours) || none;
 }
 
-/** Changes are coloured one at a time, because colouring several at once would block the page. */
+function beginningOf(lines: readonly Line[]): readonly Line[] {
+  let length = 0;
+  const end = lines.findIndex((line) => (length += textOfLine(line).length + 1) > longestColoured);
+  return end < 0 ? lines : lines.slice(0, end);
+}
+
+/** Texts are coloured one at a time, because colouring several at once would block the page. */
 const waiting = new Set<() => void>();
 let isBusy = false;
 
-/** Runs a job when the browser is idle, after the jobs before it. The returned function cancels it. */
-function inTurn(job: () => void): () => void {
-  waiting.add(job);
+/** Runs jobs when the browser is idle, after those before them. The returned function cancels them. */
+function inTurn(jobs: readonly (() => void)[]): () => void {
+  for (const job of jobs) waiting.add(job);
   if (!isBusy) next();
-  return () => void waiting.delete(job);
+  return () => {
+    for (const job of jobs) waiting.delete(job);
+  };
 }
 
 function next(): void {
@@ -57,15 +82,10 @@ function next(): void {
   });
 }
 
-/** The old and the new text are coloured as a whole, so that a string or a comment may have several lines. */
-function coloursOf({ lines }: Diff, language: string, grammars: Lowlight): Colours {
-  const colours = new Map<Line, readonly Stretch[]>();
-  for (const other of ["+", "-"]) {
-    const text = lines.filter(({ mark }) => mark !== other);
-    const coloured = stretchesOf(grammars.highlight(language, text.map(textOfLine).join("\n")).children);
-    text.forEach((line, at) => colours.set(line, coloured[at] ?? []));
-  }
-  return colours;
+/** The old or the new text is coloured as a whole, so that a string or a comment may have several lines. */
+function addColours(colours: Map<Line, readonly Stretch[]>, lines: readonly Line[], language: string, grammars: Lowlight): void {
+  const coloured = stretchesOf(grammars.highlight(language, lines.map(textOfLine).join("\n")).children);
+  lines.forEach((line, at) => colours.set(line, coloured[at] ?? []));
 }
 
 /** The stretches of each line. */
