@@ -54,6 +54,16 @@ test("the input of a tool that the page does not know is a list of fields, and J
   expect(screen.getByLabelText("Input").closest(".detail")).not.toBeNull();
 });
 
+test("JSON that such a tool returns is a list of fields too, whose URLs are links", () => {
+  const output = JSON.stringify({ number: 412, url: "https://example.com/412", bad: "javascript:alert(1)" });
+  showRows(new Told().call("c", "mcp__github__create_issue", { title: "x" }).gave("c", output));
+  fireEvent.click(screen.getByRole("button", { name: /create issue/ }));
+  const list = document.querySelector(".fields-output .fields");
+  expect(list?.textContent).toBe("number412urlhttps://example.com/412badjavascript:alert(1)");
+  expect([...(list?.querySelectorAll("a") ?? [])].map(({ href }) => href)).toEqual(["https://example.com/412"]);
+  expect(screen.getByLabelText("Output").closest(".detail")).not.toBeNull();
+});
+
 test("the search opens a field that hides what is found", () => {
   const [row] = rowsAfter(new Told().call("c", "mcp__x", { a: { text: issue.issue_body } }));
   expect(row && foldsOver(row, "line 40", false)).toContain(`${row?.key} input a text all`);

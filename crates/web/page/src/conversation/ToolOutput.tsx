@@ -1,11 +1,14 @@
 import type { ReactNode } from "react";
 
 import { Ansi } from "../markdown/ansi.tsx";
+import { CopyButton } from "../ui/CopyButton.tsx";
 import { Clipped, type Part } from "./Clipped.tsx";
+import { fieldsOf } from "./given.ts";
 import { imagesIn, withoutImages } from "./images.ts";
 import { Pictures } from "./Picture.tsx";
 import type { ToolRow } from "./row.ts";
 import { asText } from "./text.ts";
+import { InputFields } from "./tools/InputFields.tsx";
 import { isLooking, kindOf } from "./tools/kind.ts";
 
 /** Lines of an output that are shown until the user requests the rest. */
@@ -35,9 +38,42 @@ export function ToolOutput({ row }: { readonly row: ToolRow }) {
           <Pictures value={row.output} />
         </div>
       )}
-      {text && clipped(row, text)}
+      {text && <TextOutput row={row} text={text} />}
     </>
   );
+}
+
+function TextOutput({ row, text }: { readonly row: ToolRow; readonly text: string }) {
+  const fields = outputFieldsOf(row);
+  if (!fields) return clipped(row, text);
+  return (
+    <>
+      <figure className="io fields-output">
+        <figcaption>
+          <span>{labelOf(row)}</span>
+          <CopyButton text={text} what="output" />
+        </figcaption>
+        <InputFields id={`${row.key} output`} fields={fields} />
+      </figure>
+      <div className="detail">{clipped(row, text)}</div>
+    </>
+  );
+}
+
+/** A longer JSON text is shown as it is. */
+const longestJson = 20_000;
+
+/** The fields of the output of a tool that the page does not know, if it is a JSON object. */
+export function outputFieldsOf({ name, input, output, state }: ToolRow): Readonly<Record<string, unknown>> | undefined {
+  if (state !== "done" || kindOf(name, input).kind !== "other") return undefined;
+  const text = asText(withoutImages(output));
+  if (text.length > longestJson || !/^\s*\{[^]*\}\s*$/.test(text)) return undefined;
+  try {
+    const fields = fieldsOf(JSON.parse(text));
+    return Object.keys(fields).length > 0 ? fields : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** What tools say about an edit that succeeded. */

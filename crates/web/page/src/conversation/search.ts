@@ -12,7 +12,7 @@ import { isBeyond } from "./LongText.tsx";
 import type { Row, ToolRow } from "./row.ts";
 import { asText, textOf } from "./text.ts";
 import { inputLines } from "./ToolInput.tsx";
-import { outputLines, partOf } from "./ToolOutput.tsx";
+import { outputFieldsOf, outputLines, partOf } from "./ToolOutput.tsx";
 
 /** The texts of rows that were searched. A row remains the same object until it changes. */
 const texts = new WeakMap<Row, string>();
@@ -66,7 +66,9 @@ export function foldsOver(row: Row, words: string, plain: boolean): string[] {
 function clippedOf(row: ToolRow, isIn: (text: string) => boolean): string[] {
   const { key, name, input, output } = row;
   const hides = (text: string, lines: number, part?: Part) => isIn(text) && !isIn(shortOf(text, lines, part));
-  const cutOutput = hides(asText(output), outputLines, partOf(row)) ? [`${key} output all`] : [];
+  const outputFields = outputFieldsOf(row);
+  const isCut = hides(asText(output), outputLines, partOf(row));
+  const cutOutput = outputFields ? fieldsOver(`${key} output`, outputFields, hides) : isCut ? [`${key} output all`] : [];
   const kind = kindOf(name, input);
   if (kind.kind === "agent") return [...(isIn(kind.prompt) ? [`${key} input prompt open`] : []), ...cutOutput];
   if (kind.kind === "patch") return [...(hides(kind.text, patchLines) ? [`${key} input all`] : []), ...cutOutput];

@@ -1,3 +1,4 @@
+import { linked } from "../../markdown/Markdown.tsx";
 import { counted } from "../../ui/format.ts";
 import { shortOf } from "../Clipped.tsx";
 import { fieldsOf, inShort } from "../given.ts";
@@ -18,7 +19,7 @@ interface Props {
   readonly depth?: number;
 }
 
-/** The input of a tool that the page does not know, as a list of names and values. */
+/** The input or the output of a tool that the page does not know, as a list of names and values. */
 export function InputFields({ id, fields, depth = 1 }: Props) {
   const names = Object.keys(fields);
   return (
@@ -62,7 +63,7 @@ function Text({ id, text }: { readonly id: string; readonly text: string }) {
   const short = shortOf(text, fieldLines);
   return (
     <>
-      <span className="field-text">{all ? text : short}</span>
+      <span className="field-text">{linked(text, text) ?? (all ? text : short)}</span>
       {short.length < text.length && (
         <button type="button" className="link more-text" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show less" : `Show all ${counted(text.length, "character")}`}
