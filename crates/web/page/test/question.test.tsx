@@ -149,18 +149,26 @@ test("the headline of a question is not what the agent says of it, which is quot
 });
 
 test("what does not fit on the screen is allowed only when its beginning has been seen too", () => {
+  vi.useFakeTimers();
   let top = -300;
   vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(() => new DOMRect(0, top, 300, 900));
   show(new Told().asked("1-1", "Bash", { command: "rm -rf ~" }, answers), () => Promise.resolve());
   const box = screen.getByLabelText("Input");
+  const scrolledTo = (next: number, forMs: number) => {
+    top = next;
+    fireEvent.scroll(box);
+    act(() => vi.advanceTimersByTime(forMs));
+    return button("Allow once").disabled;
+  };
   // The end is in view, but the beginning is above the screen.
   expect(button("Allow once").disabled).toBe(true);
-  top = 20;
-  fireEvent.scroll(box);
-  expect(button("Allow once").disabled).toBe(true);
-  top = -300;
-  fireEvent.scroll(box);
-  expect(button("Allow once").disabled).toBe(false);
+  expect(screen.getByRole("status").textContent).toContain("Scroll to the beginning and the end of the input");
+  // The list passes the beginning on its way to its end.
+  expect([scrolledTo(20, 10), scrolledTo(-300, 1_000)]).toEqual([true, true]);
+  expect(scrolledTo(20, 1_000)).toBe(true);
+  expect(screen.getByRole("status").textContent).toContain("Scroll to the end of the input");
+  expect(scrolledTo(-300, 0)).toBe(false);
+  vi.useRealTimers();
 });
 
 test.each([
@@ -188,7 +196,7 @@ test("what does not fit into its box is allowed only when its end has been seen"
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
   expect([button("Allow once").disabled, button("Reject").disabled]).toEqual([true, false]);
-  expect(screen.getByRole("status").textContent).toContain("Scroll through the whole input");
+  expect(screen.getByRole("status").textContent).toMatch(/Scroll to .*the end of the input/);
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);

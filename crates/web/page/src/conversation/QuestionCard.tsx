@@ -105,13 +105,9 @@ function Approval({ row: { key, question }, call, chosen, choose }: ApprovalProp
         input={question.input}
         call={call}
         besides={purpose ? ["description"] : []}
+        isAskedToScroll={choose !== undefined && !seen}
         onSeen={() => seen || setSeen(true)}
       />
-      {choose && !seen && (
-        <p className="hint" role="status">
-          Scroll through the whole input to enable the buttons that allow the request.
-        </p>
-      )}
       {choose && (
         <div className="question-options" role="group" aria-label="Answers">
           {question.options.map((option, at) => (

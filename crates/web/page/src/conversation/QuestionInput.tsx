@@ -1,4 +1,4 @@
-import { type KeyboardEvent, type RefObject, useEffectEvent, useLayoutEffect, useMemo, useRef } from "react";
+import { type KeyboardEvent, type RefObject, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 
 import { Highlighted, languageOf } from "../markdown/highlight.tsx";
 import { Markdown } from "../markdown/Markdown.tsx";
@@ -23,63 +23,75 @@ interface Props {
   readonly call?: ToolRow | undefined;
   /** The names of fields that are shown elsewhere. */
   readonly besides: readonly string[];
+  /** Whether the user must still scroll before an answer can allow the request. */
+  readonly isAskedToScroll: boolean;
   /** Called when the user has seen everything. */
   readonly onSeen: () => void;
 }
 
 /** The complete input of the request. Nothing of it is cut. */
-export function QuestionInput({ name, input, call, besides, onSeen }: Props) {
+export function QuestionInput({ name, input, call, besides, isAskedToScroll, onSeen }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  useSeen(box, onSeen);
+  const hasBegun = useSeen(box, onSeen);
   const kind = useMemo(() => readable(kindOf(name, input), input), [name, input]);
   const places = usePlaces(call);
   const given = givenBeside(kind, input).filter((field) => !besides.includes(field.name));
   if (given.length === 0 && !kind) return <p className="hint">No input.</p>;
   return (
-    <div
-      className="question-input"
-      data-kind={kind?.kind}
-      ref={box}
-      tabIndex={0}
-      role="group"
-      aria-label="Input"
-      onKeyDown={keepKeys}
-    >
-      {kind?.kind === "edit" &&
-        kind.diffs.map((diff, at) => (
-          <WholeDiff key={at} diff={diff} place={kind.isWhole ? 0 : places[at]} language={languageOf(kind.path)} />
-        ))}
-      {kind?.kind === "command" && (
-        <pre className="command">
-          <code>
-            <Highlighted text={kind.command} language="bash" />
-          </code>
-        </pre>
+    <>
+      <div
+        className="question-input"
+        data-kind={kind?.kind}
+        ref={box}
+        tabIndex={0}
+        role="group"
+        aria-label="Input"
+        onKeyDown={keepKeys}
+      >
+        {kind?.kind === "edit" &&
+          kind.diffs.map((diff, at) => (
+            <WholeDiff key={at} diff={diff} place={kind.isWhole ? 0 : places[at]} language={languageOf(kind.path)} />
+          ))}
+        {kind?.kind === "command" && (
+          <pre className="command">
+            <code>
+              <Highlighted text={kind.command} language="bash" />
+            </code>
+          </pre>
+        )}
+        {kind?.kind === "plan" && (
+          <div className="words plan">
+            <Markdown text={kind.text} />
+          </div>
+        )}
+        {given.length > 0 && <Fields given={given} />}
+      </div>
+      {isAskedToScroll && (
+        <p className="hint" role="status">
+          Scroll to {hasBegun ? "the end" : "the beginning and the end"} of the input to enable the buttons that allow the request.
+        </p>
       )}
-      {kind?.kind === "plan" && (
-        <div className="words plan">
-          <Markdown text={kind.text} />
-        </div>
-      )}
-      {given.length > 0 && <Fields given={given} />}
-    </div>
+    </>
   );
 }
 
+/** For how long the beginning must be in view, because the list may still be on its way to its end. */
+const beginningMs = 150;
+
 /**
  * Calls `onSeen` when the beginning and the end of a box have been in view. The list follows its end, so the beginning of
- * a box that does not scroll may be above the screen.
+ * a box that does not scroll may be above the screen. Returns whether the beginning has been in view.
  */
-function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): void {
-  const hasBegun = useRef(false);
+function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolean {
+  const [hasBegun, setBegun] = useState(false);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const look = useEffectEvent(() => {
     if (!box.current) return onSeen();
-    const frame = box.current.closest(".messages")?.getBoundingClientRect();
-    const [top, bottom] = [(frame?.top ?? 0) - nearEnd, (frame?.bottom ?? innerHeight) + nearEnd];
-    const isIn = (edge: number) => top <= edge && edge <= bottom;
-    const { top: begin, bottom: end } = box.current.getBoundingClientRect();
-    hasBegun.current ||= isIn(begin);
-    if (hasBegun.current && isIn(end) && isAtEnd(box.current)) onSeen();
+    const { isBeginning, isEnd } = inView(box.current);
+    if (isEnd && (isBeginning || hasBegun)) onSeen();
+    if (!isBeginning || hasBegun) clearTimeout(timer.current);
+    if (!isBeginning) timer.current = undefined;
+    else timer.current ??= setTimeout(() => setBegun(true), beginningMs);
   });
   useLayoutEffect(() => {
     look();
@@ -97,8 +109,22 @@ function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): void {
     return () => {
       observer?.disconnect();
       leaving.abort();
+      clearTimeout(timer.current);
+      timer.current = undefined;
     };
   }, [box]);
+  return hasBegun;
+}
+
+/** Which edges of a box are in view. Behind the static picture of the list, nothing is. */
+function inView(box: HTMLElement): { readonly isBeginning: boolean; readonly isEnd: boolean } {
+  const list = box.closest(".messages");
+  if (list?.parentElement?.querySelector(".first-picture") && !box.closest(".first-picture")) return { isBeginning: false, isEnd: false };
+  const frame = list?.getBoundingClientRect();
+  const [top, bottom] = [(frame?.top ?? 0) - nearEnd, (frame?.bottom ?? innerHeight) + nearEnd];
+  const isIn = (edge: number) => top <= edge && edge <= bottom;
+  const { top: beginning, bottom: end } = box.getBoundingClientRect();
+  return { isBeginning: isIn(beginning), isEnd: isIn(end) && isAtEnd(box) };
 }
 
 function Fields({ given }: { readonly given: readonly Given[] }) {
