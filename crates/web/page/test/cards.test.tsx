@@ -178,7 +178,7 @@ test.each([
   expect(document.querySelector(".notice")?.hasAttribute("data-empty")).toBe(isHidden);
 });
 
-test("a cell of a table that is one word is not broken", () => {
-  showRows(new Told().message("m", "| a | b |\n| - | - |\n| +12/−0 | two words |\n"));
-  expect([...document.querySelectorAll("td")].map((cell) => cell.hasAttribute("data-whole"))).toEqual([true, false]);
+test("a cell of a table that is one word or only numbers is not broken", () => {
+  showRows(new Told().message("m", "| a | b | c |\n| - | - | - |\n| +12/−0 | two words | +1 −2 |\n"));
+  expect([...document.querySelectorAll("td")].map((cell) => cell.hasAttribute("data-whole"))).toEqual([true, false, true]);
 });

@@ -206,9 +206,10 @@ function linkedIn(text: string, url: string): ReactNode {
 /** A longer word may break. */
 const longestWord = 40;
 
-/** Whether a cell is one word, such as `+12/−0`, in which a browser would see a place to break. */
-function isOneWord({ children: [only, ...more] }: TableCell): boolean {
-  return only?.type === "text" && more.length === 0 && only.value.length <= longestWord && !/\s/.test(only.value.trim());
+/** Whether a cell is one word or only numbers, such as `+12/−0`, in which a browser would see a place to break. */
+function isWhole({ children: [only, ...more] }: TableCell): boolean {
+  if (only?.type !== "text" || more.length > 0 || only.value.length > longestWord) return false;
+  return !/\s/.test(only.value.trim()) || !/[^\d\s+\-−–±.,/%:]/.test(only.value);
 }
 
 function TableView({ table, context }: { table: Table; context: Context }) {
@@ -230,7 +231,7 @@ function TableView({ table, context }: { table: Table; context: Context }) {
           {rows.map((row, index) => (
             <tr key={index}>
               {row.children.map((cell, column) => (
-                <td key={column} data-align={align(column)} data-whole={isOneWord(cell) || undefined}>
+                <td key={column} data-align={align(column)} data-whole={isWhole(cell) || undefined}>
                   {children(cell, context)}
                 </td>
               ))}
