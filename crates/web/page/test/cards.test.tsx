@@ -29,6 +29,15 @@ test("paths in heads and requests are relative to the folder of the agent", () =
   expect(screen.getByTitle("/work/shop/a.rs").textContent).toBe("a.rs");
 });
 
+test.each([
+  ["*** Begin Patch\n*** Update File: /work/shop/a.rs\n@@\n-1\n+2\n*** Add File: b.rs\n+x\n*** End Patch", "a.rs, b.rs"],
+  ["diff --git a/src/a.rs b/src/a.rs\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-1\n+2\n", "src/a.rs"],
+  [`*** Begin Patch\n${["a", "b", "c", "d", "e"].map((name) => `*** Delete File: ${name}`).join("\n")}\n*** End Patch`, "a, b, c and 2 others"],
+])("the head of the patch %j has its files", (patch, files) => {
+  showRows(new Told().call("c", "apply_patch", { input: patch }), "/work/shop");
+  expect(document.querySelector(".tool-summary")?.textContent).toBe(files);
+});
+
 const issue = {
   owner: "acme",
   labels: ["bug", "page"],

@@ -25,6 +25,8 @@ export function summaryOfCall({ name, input, asked }: ToolRow, folder: string): 
       return progressOf(kind.todos);
     case "look":
       return shortPath(kind.what, folder) || summaryOf(input);
+    case "patch":
+      return filesIn(kind.text, folder) || summaryOf(input);
     case "plan":
       return "Plan";
     case "agent":
@@ -32,6 +34,18 @@ export function summaryOfCall({ name, input, asked }: ToolRow, folder: string): 
     default:
       return shortPath(summaryOf(input), folder);
   }
+}
+
+/** Only the beginning of a long patch is searched for the names of its files. */
+const searchedPatch = 20_000;
+const mostFiles = 3;
+
+/** The files of a patch. */
+function filesIn(patch: string, folder: string): string {
+  const heads = /^\*\*\* (?!Begin Patch|End Patch|End of File|Move to: )(?:(?:Update|Add|Delete) File: )?(.+)$|^diff --git .* "?b\/(.+?)"?$/gm;
+  const names = [...patch.slice(0, searchedPatch).matchAll(heads)].map(([, own, git]) => shortPath(own ?? git ?? "", folder));
+  const others = names.length - mostFiles;
+  return others > 0 ? `${names.slice(0, mostFiles).join(", ")} and ${counted(others, "other")}` : names.join(", ");
 }
 
 /** A question of the agent, and what the user chose. */
