@@ -32,6 +32,14 @@ test("a change that is asked for has colours too", async () => {
   await waitFor(() => expect(coloured("-")).toContainEqual(["hljs-keyword", "let"]));
 });
 
+test("a patch has the colours of each of its files, and is as it was written", async () => {
+  const patch = "*** Begin Patch\n*** Update File: a.rs\n@@ fn a\n-let a;\n+let b;\n*** Add File: b.py\n+import os\n*** End Patch";
+  showRows(new Told().call("c", "apply_patch", { input: patch }));
+  const words = () => [...document.querySelectorAll(".patch-line .hljs-keyword")].map(({ textContent }) => textContent);
+  await waitFor(() => expect(words()).toEqual(["let", "let", "import"]));
+  expect(screen.getByLabelText("Input").textContent).toBe(patch);
+});
+
 test("HTML in a coloured change stays text", async () => {
   const html = '<img src=x onerror="window.hit = 1"><script>window.hit = 1</script>\n';
   showRows(new Told().call("c", "Write", { file_path: "a.html", content: html }));

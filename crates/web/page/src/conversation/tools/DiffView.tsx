@@ -180,7 +180,7 @@ function coloured(line: Line, pieces: readonly Piece[], stretches: readonly Stre
 }
 
 /** A text that begins at a place of a line, with the colours of the line. */
-function colouredText(text: string, place: number, stretches: readonly Stretch[]): ReactNode[] {
+export function colouredText(text: string, place: number, stretches: readonly Stretch[]): ReactNode[] {
   const parts: ReactNode[] = [];
   let [from, end] = [0, 0];
   for (const { length, names } of stretches) {
