@@ -7,6 +7,7 @@ mod answering;
 mod asking;
 mod behind_nginx;
 mod changes;
+mod diffs;
 mod event_source;
 mod hostile;
 mod images;

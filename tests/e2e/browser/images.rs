@@ -63,6 +63,35 @@ async fn an_image_is_drawn_and_a_broken_one_is_one_line() {
 }
 
 #[tokio::test]
+async fn an_image_opens_large_and_gives_the_focus_back() {
+    let mut server = TestServer::start();
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": IMAGE });
+    let content = json!([{ "type": "image", "source": source }]);
+    super::recording::add(&mut server, &super::recording::with_tool_output(&content));
+    let id = server.launch_as("long", "Draw it").await;
+    server.wait_for_status(&id, "completed").await;
+    let browser = Browser::start();
+    for (name, look) in super::accessible::LOOKS {
+        let tab = browser.tab(look).await;
+        tab.visit(&address(&server, &format!("/agents/{id}"))).await;
+        tab.until(&ended(1)).await;
+        until_drawn(&tab, "#events").await;
+        tab.evaluate("document.querySelector('#events .picture-button').focus()").await;
+        tab.press("Enter").await;
+        tab.until_there("[data-testid=lightbox][open] canvas").await;
+        let color = COLOR.map(|part| part.to_string()).join(",");
+        let large = "[...document.querySelector('[data-testid=lightbox] canvas').getContext('2d').getImageData(2, 1, 1, 1).data].join()";
+        tab.until(&format!("{large} === '{color}'")).await;
+        assert_eq!(tab.faults().await, [""; 0], "{name}, an open image");
+        tab.press("Escape").await;
+        tab.until("document.querySelector('[data-testid=lightbox]') === null").await;
+        tab.until("document.activeElement?.className === 'picture-button'").await;
+        let heard = tab.heard().await;
+        assert_eq!((heard.errors, heard.violations), (vec![], vec![]), "{name}");
+    }
+}
+
+#[tokio::test]
 async fn pasted_images_are_sent_and_shown_after_a_reload() {
     let server = with_idling_agents();
     let browser = Browser::start();

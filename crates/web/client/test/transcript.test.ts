@@ -37,11 +37,12 @@ describe("a question", () => {
     journal.user("go");
     journal.ask("1-1");
     const open = messagesOf(of(journal))[1];
-    expect(open).toMatchObject({ kind: "question", state: "open", toolName: "Bash", input: { command: "ls" }, options: ANSWERS, expiresAt: "later", defaultOptionId: "n" });
+    expect(open).toMatchObject({ kind: "question", state: "open", settledAt: undefined, toolName: "Bash", input: { command: "ls" }, options: ANSWERS, expiresAt: "later", defaultOptionId: "n" });
     journal.settle("1-2", { optionId: "y", by: "user" });
     expect(messagesOf(of(journal))[1]).toEqual(open);
     journal.settle("1-1", { optionId: "y", by: "user" });
-    const settled = { kind: "question", state: "resolved", optionId: "y", by: "user", sequence: 2 };
+    const settledAt = journal.events.at(-1)?.createdAt;
+    const settled = { kind: "question", state: "resolved", settledAt, optionId: "y", by: "user", sequence: 2 };
     expect(messagesOf(of(journal))).toHaveLength(2);
     expect(messagesOf(of(journal))[1]).toMatchObject(settled);
     const steps = journal.events.reduce(reduceMessages, undefined);

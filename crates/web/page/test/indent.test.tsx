@@ -13,7 +13,7 @@ const lines = () =>
   ]);
 
 test("the indent of all lines is left out, and the rest of it does not break from its line", () => {
-  render(<DiffView id="d" diff={diff()} hasNumbers={false} />);
+  render(<DiffView id="d" diff={diff()} layout="unified" />);
   expect(lines()).toEqual([
     ["", "loop {\n"],
     ["    ", "sleep(1);\n"],
@@ -24,7 +24,7 @@ test("the indent of all lines is left out, and the rest of it does not break fro
 });
 
 test("who must decide about a change sees its lines as they are", () => {
-  render(<WholeDiff change={change} hasNumbers={false} />);
+  render(<WholeDiff diff={diff()} />);
   expect(lines()[0]).toEqual(["    ", "loop {\n"]);
 });
 

@@ -57,7 +57,7 @@ test("a question has a button for each answer, and tells what became of it", asy
   const answer = vi.fn(() => Promise.reject(new Error("the permission request 1-1 is no longer open")));
   const asked = show(told, answer);
   expect(screen.getByTestId("question-card").textContent).toContain("Allow Bash?");
-  expect(given()).toEqual([["command", "rm -r build"]]);
+  expect([screen.getByLabelText("Input").textContent, given()]).toEqual(["rm -r build", []]);
   fireEvent.click(button("Reject"));
   expect(answer).toHaveBeenCalledWith("1-1", { optionId: "n" });
   expect(button("Allow once").disabled).toBe(true);
@@ -115,11 +115,11 @@ test("a question that nobody answered says so", () => {
 test.each([
   [
     { command: "echo ok", description: "Say ok", dangerouslyDisableSandbox: true },
-    [["command", "echo ok"], ["description", "Say ok"], ["dangerouslyDisableSandbox", "true"]],
+    [["dangerouslyDisableSandbox", "true"]],
   ],
   [
     { threadId: "t", reason: "needs the net", command: "curl x", cwd: "/srv", empty: "", none: null },
-    [["command", "curl x"], ["threadId", "t"], ["reason", "needs the net"], ["cwd", "/srv"], ["empty", '""'], ["none", "null"]],
+    [["threadId", "t"], ["reason", "needs the net"], ["cwd", "/srv"], ["empty", '""'], ["none", "null"]],
   ],
   [{ file_path: "a.sh", content: "rm x\n", mode: "0777" }, [["mode", "0777"]]],
   [
@@ -130,17 +130,57 @@ test.each([
     { file_path: "a", edits: [{ old_string: "1", new_string: "2", replace_all: true }] },
     [["edits", JSON.stringify([{ old_string: "1", new_string: "2", replace_all: true }], null, 2)]],
   ],
-  [{ plan: "# Do it", command: "rm x" }, [["command", "rm x"], ["plan", "# Do it"]]],
+  [{ plan: "# Do it", command: "rm x" }, [["plan", "# Do it"]]],
   [{ path: "/etc" }, [["path", "/etc"]]],
+  [{ command: ["rm", "a b"] }, [["command", JSON.stringify(["rm", "a b"], null, 2)]]],
+  [{ command: "ls", description: "Look\nand more" }, [["description", "Look\nand more"]]],
   [["a", { b: 1 }], [["input", JSON.stringify(["a", { b: 1 }], null, 2)]]],
 ])("a question shows every field of %j that is not shown otherwise", (input, expected) => {
   ask(input);
   expect(given()).toEqual(expected);
 });
 
-test("the headline of a question is not what the agent says of it", () => {
-  ask({ command: "rm -rf ~", description: "List the files" });
-  expect(within(screen.getByTestId("question-card")).getByRole("heading").textContent).toBe("Allow Bash?");
+test("the headline of a question is not what the agent says of it, which is quoted", () => {
+  ask({ command: "rm -rf ~", description: "List the \u202efiles" });
+  const card = within(screen.getByTestId("question-card"));
+  expect(card.getByRole("heading").textContent).toBe("Allow Bash?");
+  expect(card.getByText(/^The agent says/).textContent).toBe("The agent says: “List the \\u{202e}files”");
+  expect(screen.getByLabelText("Input").textContent).toBe("rm -rf ~");
+});
+
+test("what does not fit on the screen is allowed only when its beginning has been seen too", () => {
+  vi.useFakeTimers();
+  let top = -300;
+  vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(() => new DOMRect(0, top, 300, 900));
+  show(new Told().asked("1-1", "Bash", { command: "rm -rf ~" }, answers), () => Promise.resolve());
+  const box = screen.getByLabelText("Input");
+  const scrolledTo = (next: number, forMs: number) => {
+    top = next;
+    fireEvent.scroll(box);
+    act(() => vi.advanceTimersByTime(forMs));
+    return button("Allow once").disabled;
+  };
+  // The end is in view, but the beginning is above the screen.
+  expect(button("Allow once").disabled).toBe(true);
+  expect(screen.getByRole("status").textContent).toContain("Scroll to the beginning and the end of the input");
+  // The list passes the beginning on its way to its end.
+  expect([scrolledTo(20, 10), scrolledTo(-300, 1_000)]).toEqual([true, true]);
+  expect(scrolledTo(20, 1_000)).toBe(true);
+  expect(screen.getByRole("status").textContent).toContain("Scroll to the end of the input");
+  expect(scrolledTo(-300, 0)).toBe(false);
+  vi.useRealTimers();
+});
+
+test.each([
+  ["Always allow Bash(rm:*) (for this session)", "Always allow commands that begin with “rm” (for this session)"],
+  ["Always allow Bash(npm test:*) (saved in localSettings)", "Always allow commands that begin with “npm test” (for this folder, on this machine)"],
+  ["Always allow Bash(git diff) (for this session)", "Always allow the command “git diff” (for this session)"],
+  ["Always allow Bash(rm:*), Bash(ls) (for this session)", "Always allow Bash(rm:*), Bash(ls) (for this session)"],
+  ["Always allow Bash(a*b) (for this session)", "Always allow Bash(a*b) (for this session)"],
+  ["Always allow edits (for this session)", "Always allow edits (for this session)"],
+])("the option %j is called %j", (name, label) => {
+  show(new Told().asked("1-1", "Bash", { command: "ls" }, [{ optionId: "a", name, kind: "allow_always" }]), () => Promise.resolve());
+  expect(screen.getByTestId("answer-allow_always").textContent).toBe(`1${label}`);
 });
 
 test("nothing of a question is cut, and nothing hides in it", () => {
@@ -156,7 +196,7 @@ test("what does not fit into its box is allowed only when its end has been seen"
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
   expect([button("Allow once").disabled, button("Reject").disabled]).toEqual([true, false]);
-  expect(screen.getByRole("status").textContent).toContain("Scroll to the end of the input");
+  expect(screen.getByRole("status").textContent).toMatch(/Scroll to .*the end of the input/);
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);

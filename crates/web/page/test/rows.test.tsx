@@ -52,7 +52,7 @@ test("a call that fails, and one that gets no result, say so", () => {
 });
 
 test.each([
-  ["*** Begin Patch\n*** End Patch\n", "*** Begin Patch", "*** Begin Patch\n*** End Patch\n"],
+  ["*** Begin Patch\n*** End Patch\n", "*** Begin Patch …", "*** Begin Patch\n*** End Patch\n"],
   [7, "7", "7"],
   [false, "false", "false"],
   [["a", "b"], "a", '[\n  "a",\n  "b"\n]'],

@@ -47,8 +47,10 @@ test("a command that failed shows the end of its output, and its exit code", () 
   expect(shown).toContain("error: it is broken");
   expect(shown).not.toContain("line 5\n");
   expect(screen.getByRole("group", { name: "Tool Bash: failed" }).textContent).toContain("exit 101");
-  fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
+  fireEvent.click(screen.getByRole("button", { name: "⋯ 70 lines above" }));
   expect(screen.getByLabelText("Output of the failed call").textContent).toContain("line 5\n");
+  fireEvent.click(screen.getByRole("button", { name: "Show less" }));
+  expect(screen.getByLabelText("Output of the failed call").textContent).not.toContain("line 5\n");
 });
 
 test("the end of a text is cut by lines, and by characters", () => {
@@ -157,14 +159,14 @@ test("a finished edit leaves out what is usual, and a time too short to measure"
   const input = { file_path: "a", old_string: "1", new_string: "2", replace_all: false, instruction: "Do it" };
   show(new Told(1).call("c", "Edit", input).gave("c", "ok"));
   expect(document.querySelector(".others")).toBeNull();
-  expect(document.querySelector(".row-kind")?.textContent).toBe("Tool");
+  expect(document.querySelector(".took")).toBeNull();
 });
 
 test("a finished edit shows what is not usual, and its time", () => {
   const input = { file_path: "a", old_string: "1", new_string: "2", replace_all: true, filePath: "b" };
   show(new Told(1_500).call("c", "Edit", input).gave("c", "ok"));
   expect([...document.querySelectorAll(".others dt")].map(({ textContent }) => textContent)).toEqual(["replace_all", "filePath"]);
-  expect(document.querySelector(".row-kind")?.textContent).toBe("Tool · 1.5 s");
+  expect(document.querySelector(".took")?.textContent).toBe("1.5 s");
 });
 
 test("a to-do list is read only once, and is the same for the card and for the list that is pinned", () => {

@@ -73,7 +73,7 @@ test("the card of a tool has its name in words, and the real name as a title", (
   show(new Told().call("c", "mcp__github__create_issue", { owner: "acme", title: "It is broken\nbadly" }).gave("c", "ok"));
   const name = screen.getByTitle("mcp__github__create_issue");
   expect(name.textContent).toBe("github: create issue");
-  expect(name.nextElementSibling?.textContent).toBe("It is broken");
+  expect(name.nextElementSibling?.textContent).toBe("It is broken …");
 });
 
 test("a picture that was read has no lines", () => {

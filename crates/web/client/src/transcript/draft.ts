@@ -135,7 +135,10 @@ export class Draft {
   }
 
   /** Settles an open permission request. Any other permission request stays unchanged. */
-  settle(requestId: string, change: Pick<QuestionMessage, "changed" | "state" | "optionId" | "optionIds" | "text" | "note" | "by">): void {
+  settle(
+    requestId: string,
+    change: Pick<QuestionMessage, "changed" | "state" | "settledAt" | "optionId" | "optionIds" | "text" | "note" | "by">,
+  ): void {
     const id = this.index.questions.get(requestId);
     if (id === undefined) return;
     this.index.questions.delete(requestId);

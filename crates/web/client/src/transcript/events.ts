@@ -215,6 +215,7 @@ function asked(draft: Draft, event: AgentEvent): void {
     expiresAt,
     defaultOptionId,
     state: "open",
+    settledAt: undefined,
     ...unanswered,
   });
 }
@@ -224,7 +225,8 @@ const unanswered = { optionId: undefined, optionIds: [], text: undefined, note: 
 function settled(draft: Draft, event: AgentEvent): void {
   const { requestId = "", optionId, optionIds, text, note, by } = fieldsOf<QuestionMessage>(event.content);
   const chosen = optionIds ?? (optionId === undefined ? [] : [optionId]);
-  draft.settle(requestId, { changed: event.sequenceNumber, state: "resolved", optionId, optionIds: chosen, text, note, by });
+  const when = { changed: event.sequenceNumber, settledAt: event.createdAt };
+  draft.settle(requestId, { ...when, state: "resolved", optionId, optionIds: chosen, text, note, by });
 }
 
 function fieldsOf<T>(content: unknown): Partial<T> {
@@ -232,8 +234,8 @@ function fieldsOf<T>(content: unknown): Partial<T> {
 }
 
 function result(draft: Draft, event: AgentEvent): void {
-  const changed = event.sequenceNumber;
-  for (const id of [...draft.index.questions.keys()]) draft.settle(id, { changed, state: "closed", ...unanswered });
+  const when = { changed: event.sequenceNumber, settledAt: event.createdAt };
+  for (const id of [...draft.index.questions.keys()]) draft.settle(id, { ...when, state: "closed", ...unanswered });
   for (const id of [...draft.index.open]) draft.changeCall(id, (call) => ({ ...call, state: "unanswered" }));
   const { outcome, turn, durationMs, messageCount, numTurns, costUsd, usage, error, origin } = event.metadata;
   const text = plain(event.content);

@@ -86,6 +86,8 @@ export interface QuestionMessage extends Placed {
   readonly defaultOptionId: string | undefined;
   /** `closed`: the turn ended without an answer. */
   readonly state: "open" | "resolved" | "closed";
+  /** When it was answered, or when the turn ended without an answer. */
+  readonly settledAt: IsoTime | undefined;
   /** The chosen option, if there is one. The first one, if there are several. */
   readonly optionId: string | undefined;
   /** All chosen options. */

@@ -29,17 +29,22 @@ export function Clipped({ id, label, text, lines, part = "beginning", children }
   const short = shortOf(text, lines, part);
   const shown = all ? text.slice(0, longestText) : short;
   const rest = text.length - short.length;
+  const isAbove = part === "end" && !all && rest > 0;
   return (
     <figure className="io">
       <figcaption>
         <span>{label}</span>
         <CopyButton text={text} what={label.toLowerCase()} />
       </figcaption>
+      {isAbove && (
+        <button type="button" className="more" aria-expanded={false} onClick={() => setAll(true)}>
+          ⋯ {aboveIn(text, short)} above
+        </button>
+      )}
       <pre tabIndex={0} aria-label={label}>
-        {part === "end" && !all && rest > 0 && <span className="clipped-before">⋯ the beginning is hidden{"\n"}</span>}
         <code>{children(shown)}</code>
       </pre>
-      {rest > 0 && (
+      {rest > 0 && !isAbove && (
         <button type="button" className="more" aria-expanded={all} onClick={() => setAll(!all)}>
           {all ? "Show less" : `Show all: ${counted(lineCount(text), "line")}, ${counted(text.length, "character")}`}
         </button>
@@ -78,6 +83,12 @@ export function endOf(text: string, lines: number): string {
   let start = full.length;
   for (let line = 0; line < lines && start > 0; line++) start = full.lastIndexOf("\n", start - 1);
   return full.slice(Math.max(start + 1, full.length - lines * charactersOfLine, 0));
+}
+
+/** 42 lines, or the characters of a part of a line. */
+function aboveIn(text: string, short: string): string {
+  const lines = lineCount(text.trimEnd()) - lineCount(short);
+  return lines > 0 ? counted(lines, "line") : counted(text.length - short.length, "character");
 }
 
 function lineCount(text: string): number {

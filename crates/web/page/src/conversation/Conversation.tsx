@@ -26,6 +26,7 @@ import { type Answer, Answering } from "./answering.ts";
 import { useChangesPanel } from "./changes/useChangesPanel.tsx";
 import { Composer, whyNot } from "./Composer.tsx";
 import { Header } from "./Header.tsx";
+import { Folder } from "./folder.ts";
 import { grouped } from "./groups.ts";
 import { imagesOf } from "./attached.ts";
 import { type ImageData, imageIn } from "./images.ts";
@@ -40,6 +41,7 @@ import { SearchBar } from "./SearchBar.tsx";
 import { revealed, useMarks } from "./marks.ts";
 import { foldsOver, useMatches } from "./search.ts";
 import { PinnedTodos } from "./tools/PinnedTodos.tsx";
+import { Among, useLatest } from "./tools/places.ts";
 import { NewestTodos, newestTodos, todosOf } from "./tools/todos.ts";
 import { useMoves } from "./moves.ts";
 
@@ -61,22 +63,24 @@ export function Conversation({ agentId, onOpen, onTitle, onAgent }: Props) {
   if (!agent) return <Nothing error={error} loading={loading} onRetry={refetch} onHome={() => onOpen(null)} />;
   return (
     <AgentId value={agentId}>
-      <KeepOpen>
-        {replaying ? (
-          <Replayed agent={agent} onOpen={onOpen} onClose={() => setReplaying(false)} />
-        ) : (
-          <Pane
-            agent={agent}
-            items={transcript.items}
-            head={transcript.last}
-            loading={loading}
-            error={error}
-            onRefetch={refetch}
-            onOpen={onOpen}
-            onReplay={() => setReplaying(true)}
-          />
-        )}
-      </KeepOpen>
+      <Folder value={agent.cwd}>
+        <KeepOpen>
+          {replaying ? (
+            <Replayed agent={agent} onOpen={onOpen} onClose={() => setReplaying(false)} />
+          ) : (
+            <Pane
+              agent={agent}
+              items={transcript.items}
+              head={transcript.last}
+              loading={loading}
+              error={error}
+              onRefetch={refetch}
+              onOpen={onOpen}
+              onReplay={() => setReplaying(true)}
+            />
+          )}
+        </KeepOpen>
+      </Folder>
     </AgentId>
   );
 }
@@ -102,6 +106,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const all = useMemo(() => rowsOf(items), [items]);
   const rows = useMemo(() => grouped(notices ? all : all.filter(isForUsers)), [all, notices]);
   const newest = useMemo(() => newestTodos(rows), [rows]);
+  const among = useLatest(all);
   const list = useRef<ListHandle>(null);
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
@@ -137,17 +142,19 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
       <Answering value={canAsk ? answer : undefined}>
-        <NewestTodos value={newest}>
-          <MessageList
-            rows={rows}
-            plain={plain}
-            found={search.found}
-            handle={list}
-            busy={live && isActive(agent.status)}
-            loading={loading}
-            onRetry={canAsk ? onRetry : undefined}
-          />
-        </NewestTodos>
+        <Among value={among}>
+          <NewestTodos value={newest}>
+            <MessageList
+              rows={rows}
+              plain={plain}
+              found={search.found}
+              handle={list}
+              busy={live && isActive(agent.status)}
+              loading={loading}
+              onRetry={canAsk ? onRetry : undefined}
+            />
+          </NewestTodos>
+        </Among>
       </Answering>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
       {live && agent.type === demo && isActive(agent.status) && <KillMe />}

@@ -17,7 +17,7 @@ export function Countdown({ question }: { readonly question: QuestionMessage }) 
   return (
     <p className="hint" data-testid="countdown">
       <span aria-hidden="true">
-        {then} {left > 0 ? `in ${remaining(left)}` : "now"}.
+        {then} {left > 0 ? <span className="whole">in {remaining(left)}</span> : "now"}.
       </span>
       {/* A screen reader hears a time that does not change. */}
       <span className="unseen">

@@ -1,4 +1,5 @@
 import { Icon } from "../ui/Icon.tsx";
+import { plainError } from "./plain-error.ts";
 import type { ErrorRow } from "./row.ts";
 
 const classes: Record<string, string> = {
@@ -19,6 +20,7 @@ interface Props {
 }
 
 export function ErrorCard({ row, onRetry }: Props) {
+  const text = plainError(row.text);
   return (
     <section className="error-card" data-testid="error-card" data-class={row.class}>
       <h3>
@@ -27,9 +29,10 @@ export function ErrorCard({ row, onRetry }: Props) {
         {row.code && <code className="detail">{row.code}</code>}
         {row.recoverable && <span className="tag">temporary</span>}
       </h3>
-      <p className="plain" dir="auto">
-        {row.text}
+      <p className="plain" dir="auto" data-testid="error-text">
+        {text}
       </p>
+      {text !== row.text && <pre className="plain detail">{row.text}</pre>}
       {row.retryAfter !== undefined && <p className="hint">Retry after {row.retryAfter} s.</p>}
       {onRetry && (
         <button type="button" className="button" data-testid="retry" onClick={onRetry}>

@@ -1,7 +1,7 @@
 import { type FocusEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useImperativeHandle, useLayoutEffect, useRef, useState } from "react";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 
-import { counted } from "../ui/format.ts";
+import { count, counted } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { soon } from "../ui/soon.ts";
 import { Painted } from "./painted.ts";
@@ -93,7 +93,7 @@ export function MessageList({ rows, plain, found, busy, loading, handle, onRetry
         </FirstPicture>
       )}
       {loading && rows.length > 0 && <p className="earlier">Loading earlier messages…</p>}
-      {!stick.following && <ToEnd more={seen.more} onClick={stick.toEnd} />}
+      {!stick.following && <ToEnd scroller={scroller} more={seen.more} onClick={stick.toEnd} />}
     </div>
   );
 }
@@ -144,12 +144,42 @@ function Item({ index, count, isFound, children }: ItemProps) {
   );
 }
 
-function ToEnd({ more, onClick }: { readonly more: number; readonly onClick: () => void }) {
+interface ToEndProps {
+  readonly scroller: RefObject<HTMLElement | null>;
+  readonly more: number;
+  readonly onClick: () => void;
+}
+
+/** It would lie on the buttons of an open request, which is more important. */
+function ToEnd({ scroller, more, onClick }: ToEndProps) {
+  const isHidden = useHasRequest(scroller);
+  const name = more > 0 ? `Jump to the end: ${counted(more, "new message")}` : "Jump to the end";
+  if (isHidden) return null;
   return (
-    <button type="button" className="button to-end" data-testid="to-end" onClick={onClick}>
-      <Icon name="arrowDown" /> {more > 0 ? counted(more, "new message") : "Jump to the end"}
+    <button type="button" className="button to-end" data-testid="to-end" aria-label={name} title={name} onClick={onClick}>
+      <Icon name="arrowDown" />
+      {more > 0 && count(more)}
     </button>
   );
+}
+
+/** Whether a request that waits for the user is in view. */
+function useHasRequest(scroller: RefObject<HTMLElement | null>): boolean {
+  const [hasRequest, setRequest] = useState(false);
+  useEffect(() => {
+    const list = scroller.current;
+    if (!list) return;
+    const leaving = new AbortController();
+    const look = () => {
+      const { top, bottom } = list.getBoundingClientRect();
+      const cards = [...list.querySelectorAll('.question[data-state="open"]')].map((card) => card.getBoundingClientRect());
+      setRequest(cards.some((card) => card.top < bottom && top < card.bottom));
+    };
+    look();
+    list.addEventListener("scroll", look, { passive: true, signal: leaving.signal });
+    return () => leaving.abort();
+  }, [scroller]);
+  return hasRequest;
 }
 
 /**
@@ -249,7 +279,7 @@ function firstOfTheLast(rows: readonly Row[]): number {
 /** The minimum height of a row. */
 function roughHeight(row: Row): number {
   // A call that succeeded may be folded to its head.
-  if (row.kind === "group" || (row.kind === "tool" && row.state === "done")) return 40;
+  if (row.kind === "group" || row.kind === "thinking" || (row.kind === "tool" && row.state === "done")) return 28;
   if (row.kind === "tool") return 120;
   if (row.kind !== "text" && row.kind !== "prompt") return 50;
   return 40 + Math.min(highestText, (row.text.length / 120) * 22 + linesIn(row.text) * 14);

@@ -49,7 +49,7 @@ export function NoteForm({ id, label, disabled, onReject }: Props) {
           setOpen(true);
         }}
       >
-        {label} with a note…
+        {open ? "Close the note" : `${label} with a note…`}
       </button>
       {open && (
         <form className="note-form" onSubmit={submit}>

@@ -6,12 +6,13 @@ import type { NoticeRow } from "./row.ts";
 /** A notice of the agent program: one line, with details on request. */
 export function NoticeLine({ row }: { readonly row: NoticeRow }) {
   const [open, setOpen] = useKept(`${row.key} open`, false);
+  const preview = previewOf(row.data);
   return (
-    <div className="notice">
+    <div className="notice" data-empty={(row.name === "message_delta" && !preview) || undefined}>
       <button type="button" className="disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
         <code>{row.name}</code>
-        <span className="notice-preview">{previewOf(row.data)}</span>
+        <span className="notice-preview">{preview}</span>
       </button>
       {open && (
         <pre tabIndex={0} aria-label={row.name}>

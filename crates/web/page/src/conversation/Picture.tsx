@@ -1,6 +1,9 @@
-import { useEffect, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useEffectEvent, useId, useMemo, useRef, useState } from "react";
+import { createPortal } from "react-dom";
 
 import { count, fileSize } from "../ui/format.ts";
+import { Icon } from "../ui/Icon.tsx";
+import { SheetDialog } from "../ui/SheetDialog.tsx";
 import { type ImageData, imagesIn } from "./images.ts";
 import { type Size, sizeOfImage } from "./image-size.ts";
 
@@ -24,23 +27,12 @@ export function Pictures({ value }: { readonly value: unknown }) {
   return imagesIn(value).map((image, at) => <Picture key={at} image={image} />);
 }
 
-/**
- * An image from the agent. It is drawn on a canvas, because the page's policy allows only images that the server
- * serves, and this one must not become an address.
- */
+/** An image from the agent, which opens large. */
 export function Picture({ image }: { readonly image: ImageData }) {
-  const canvas = useRef<HTMLCanvasElement>(null);
   const [failed, setFailed] = useState(false);
+  const [isOpen, setOpen] = useState(false);
   const file = useMemo(() => fileOf(image), [image.data, image.mimeType]);
   const drawn = useMemo(() => file && drawnSize(file.size), [file]);
-  useEffect(() => {
-    if (!file || !drawn) return;
-    let isGone = false;
-    draw(file.blob, drawn, () => (isGone ? null : canvas.current)).catch(() => isGone || setFailed(true));
-    return () => {
-      isGone = true;
-    };
-  }, [file, drawn]);
   const format = formats[image.mimeType] ?? "unknown format";
   if (!file || !drawn || failed)
     return (
@@ -49,12 +41,69 @@ export function Picture({ image }: { readonly image: ImageData }) {
       </p>
     );
   const facts = `${format}, ${count(file.size.width)} × ${count(file.size.height)}, ${fileSize(file.blob.size)}`;
+  const canvas = <Canvas blob={file.blob} drawn={drawn} facts={facts} onFail={() => setFailed(true)} />;
   return (
     <figure className="picture">
-      <canvas ref={canvas} width={drawn.width} height={drawn.height} role="img" aria-label={`Image: ${facts}`} />
+      <button type="button" className="picture-button" aria-label={`Enlarge the image: ${facts}`} onClick={() => setOpen(true)}>
+        {canvas}
+      </button>
       <figcaption>{facts}</figcaption>
+      {isOpen && (
+        <Lightbox facts={facts} onClose={() => setOpen(false)}>
+          {canvas}
+        </Lightbox>
+      )}
     </figure>
   );
+}
+
+interface LightboxProps {
+  readonly facts: string;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}
+
+/** An image as large as the window allows. It is outside of the list, which may be inside of a form. */
+function Lightbox({ facts, onClose, children }: LightboxProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const title = useId();
+  useEffect(() => dialog.current?.showModal(), []);
+  return createPortal(
+    <SheetDialog ref={dialog} className="lightbox" title={title} testId="lightbox" onClose={onClose}>
+      <div className="lightbox-head">
+        <h2 id={title}>{facts}</h2>
+        <button type="button" className="icon-button" aria-label="Close" onClick={() => dialog.current?.close()}>
+          <Icon name="close" />
+        </button>
+      </div>
+      {children}
+    </SheetDialog>,
+    document.body,
+  );
+}
+
+interface CanvasProps {
+  readonly blob: Blob;
+  readonly drawn: Size;
+  readonly facts: string;
+  readonly onFail: () => void;
+}
+
+/**
+ * An image is drawn on a canvas, because the page's policy allows only images that the server serves, and this one must
+ * not become an address.
+ */
+function Canvas({ blob, drawn, facts, onFail }: CanvasProps) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const fail = useEffectEvent(onFail);
+  useEffect(() => {
+    let isGone = false;
+    draw(blob, drawn, () => (isGone ? null : canvas.current)).catch(() => isGone || fail());
+    return () => {
+      isGone = true;
+    };
+  }, [blob, drawn]);
+  return <canvas ref={canvas} width={drawn.width} height={drawn.height} role="img" aria-label={`Image: ${facts}`} />;
 }
 
 interface File {

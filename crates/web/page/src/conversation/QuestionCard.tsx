@@ -7,17 +7,25 @@ import { useAnswerKeys } from "./answer-keys.ts";
 import { useAnswering } from "./answering.ts";
 import { isAllowed, isRefusal, labelOf, settledBy, surveyOf } from "./answers.ts";
 import { Countdown } from "./Countdown.tsx";
-import { unhidden } from "./given.ts";
+import { useShortPath } from "./folder.ts";
+import { fieldsOf, unhidden } from "./given.ts";
 import { useKept, useKeptValue } from "./kept.tsx";
 import { NoteForm } from "./NoteForm.tsx";
 import { QuestionInput } from "./QuestionInput.tsx";
-import type { QuestionRow } from "./row.ts";
+import type { QuestionRow, ToolRow } from "./row.ts";
+import { EarlierAnswers } from "./Settled.tsx";
 import { SurveyForm } from "./SurveyForm.tsx";
 import { ChangeCounts } from "./tools/Head.tsx";
 import { kindOf } from "./tools/kind.ts";
 
+interface Props {
+  readonly row: QuestionRow;
+  /** The call that it is about, if it is known. */
+  readonly call?: ToolRow | undefined;
+}
+
 /** A permission request: what the agent wants to do, and a button for each answer. */
-export function QuestionCard({ row }: { readonly row: QuestionRow }) {
+export function QuestionCard({ row, call }: Props) {
   const { question } = row;
   const { choose, chosen, error, canAnswer } = useChoice(row);
   const card = useRef<HTMLElement>(null);
@@ -31,10 +39,11 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       data-testid="question-card"
       aria-label={survey ? "Question" : "Permission request"}
     >
+      {survey && <EarlierAnswers questions={questionsBefore(row, call)} />}
       {survey ? (
-        <SurveyForm id={row.key} survey={survey} chosen={chosen} choose={canAnswer ? choose : undefined} />
+        <SurveyForm id={row.key} survey={survey} place={placeOf(row, call)} chosen={chosen} choose={canAnswer ? choose : undefined} />
       ) : (
-        <Approval row={row} chosen={chosen} choose={canAnswer ? choose : undefined} />
+        <Approval row={row} call={call} chosen={chosen} choose={canAnswer ? choose : undefined} />
       )}
       {canAnswer && <Note id={row.key} question={question} chosen={chosen} choose={choose} />}
       {canAnswer && <Countdown question={question} />}
@@ -46,6 +55,19 @@ export function QuestionCard({ row }: { readonly row: QuestionRow }) {
       )}
     </section>
   );
+}
+
+/** The questions that the same call asked before. */
+function questionsBefore({ key }: QuestionRow, call: ToolRow | undefined): QuestionMessage[] {
+  const asked = call?.asked ?? [];
+  return asked.slice(0, asked.findIndex((row) => row.key === key)).map(({ question }) => question);
+}
+
+/** 2 of 3. An agent can ask several questions with one call, which are asked one after the other. */
+function placeOf(row: QuestionRow, call: ToolRow | undefined): string | undefined {
+  const { questions } = fieldsOf(call?.input);
+  if (!Array.isArray(questions) || questions.length < 2) return undefined;
+  return `${questionsBefore(row, call).length + 1} of ${questions.length}`;
 }
 
 /** The answer that was chosen and is being sent. */
@@ -64,25 +86,28 @@ function useChoice({ key, question }: QuestionRow) {
   return { choose, chosen, error, canAnswer: question.state === "open" && answer !== undefined };
 }
 
-interface ApprovalProps {
-  readonly row: QuestionRow;
+interface ApprovalProps extends Props {
   readonly chosen: PermissionAnswer | undefined;
   /** Absent if nobody can answer here. */
   readonly choose: ((answer: PermissionAnswer) => void) | undefined;
 }
 
-function Approval({ row: { key, question }, chosen, choose }: ApprovalProps) {
+function Approval({ row: { key, question }, call, chosen, choose }: ApprovalProps) {
   // The user must not allow anything that was not visible.
   const [seen, setSeen] = useKept(`${key} seen`, false);
+  const purpose = purposeOf(question);
   return (
     <>
       <Headline question={question} />
-      <QuestionInput name={question.toolName} input={question.input} onSeen={() => seen || setSeen(true)} />
-      {choose && !seen && (
-        <p className="hint" role="status">
-          Scroll to the end of the input to enable the buttons that allow the request.
-        </p>
-      )}
+      {purpose && <p className="purpose">The agent says: “{purpose}”</p>}
+      <QuestionInput
+        name={question.toolName}
+        input={question.input}
+        call={call}
+        besides={purpose ? ["description"] : []}
+        isAskedToScroll={choose !== undefined && !seen}
+        onSeen={() => seen || setSeen(true)}
+      />
       {choose && (
         <div className="question-options" role="group" aria-label="Answers">
           {question.options.map((option, at) => (
@@ -131,6 +156,16 @@ function Note({ id, question, chosen, choose }: NoteProps) {
   );
 }
 
+/** A longer description is shown with the other fields. */
+const longestPurpose = 200;
+
+/** What the agent says about a command. It need not be true, so it is quoted and is no part of the headline. */
+function purposeOf({ toolName, input }: QuestionMessage): string | undefined {
+  const { description } = fieldsOf(input);
+  if (kindOf(toolName, input).kind !== "command" || typeof description !== "string") return undefined;
+  return description && description.length <= longestPurpose && !/\s{2}|[\n\r\u2028\u2029]/.test(description) ? unhidden(description) : undefined;
+}
+
 /** What the agent asks for. Its own description is not a part of it. */
 function Headline({ question }: { readonly question: QuestionMessage }) {
   const open = question.state === "open";
@@ -152,7 +187,7 @@ function Headline({ question }: { readonly question: QuestionMessage }) {
         {kind.kind === "edit" && (
           <>
             {" on "}
-            <code>{unhidden(kind.path)}</code>
+            <FilePath path={kind.path} />
           </>
         )}
         {open ? "?" : "."}
@@ -160,4 +195,8 @@ function Headline({ question }: { readonly question: QuestionMessage }) {
       {kind.kind === "edit" && <ChangeCounts changes={kind.changes} />}
     </h3>
   );
+}
+
+function FilePath({ path }: { readonly path: string }) {
+  return <code title={unhidden(path)}>{unhidden(useShortPath(path))}</code>;
 }

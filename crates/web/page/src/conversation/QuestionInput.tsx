@@ -1,11 +1,13 @@
-import { type KeyboardEvent, useEffectEvent, useLayoutEffect, useMemo, useRef } from "react";
+import { type KeyboardEvent, type RefObject, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 
-import { Highlighted } from "../markdown/highlight.tsx";
+import { Highlighted, languageOf } from "../markdown/highlight.tsx";
 import { Markdown } from "../markdown/Markdown.tsx";
-import { type Given, mainOf, othersIn, unhidden } from "./given.ts";
+import { fieldsOf, type Given, mainOf, othersIn, unhidden } from "./given.ts";
+import type { ToolRow } from "./row.ts";
 import { WholeDiff } from "./tools/DiffView.tsx";
-import { diffOf } from "./tools/diff.ts";
-import { kindOf, type ToolKind } from "./tools/kind.ts";
+import { type Diff, diffOf } from "./tools/diff.ts";
+import { type EditKind, kindOf, type ToolKind } from "./tools/kind.ts";
+import { usePlaces } from "./tools/places.ts";
 
 /** Browsers round scroll positions, so this many pixels from the end count as the end. */
 const nearEnd = 2;
@@ -17,51 +19,112 @@ interface Props {
   /** The name of the tool. */
   readonly name: string;
   readonly input: unknown;
-  /** Called when the user has scrolled to the end, or if everything is visible. */
+  /** The call that needs the permission, if it is known. */
+  readonly call?: ToolRow | undefined;
+  /** The names of fields that are shown elsewhere. */
+  readonly besides: readonly string[];
+  /** Whether the user must still scroll before an answer can allow the request. */
+  readonly isAskedToScroll: boolean;
+  /** Called when the user has seen everything. */
   readonly onSeen: () => void;
 }
 
-/** The complete input of the request. Nothing of it is cut: the box scrolls. */
-export function QuestionInput({ name, input, onSeen }: Props) {
+/** The complete input of the request. Nothing of it is cut. */
+export function QuestionInput({ name, input, call, besides, isAskedToScroll, onSeen }: Props) {
   const box = useRef<HTMLDivElement>(null);
+  const hasBegun = useSeen(box, onSeen);
+  const kind = useMemo(() => readable(kindOf(name, input), input), [name, input]);
+  const places = usePlaces(call);
+  const given = givenBeside(kind, input).filter((field) => !besides.includes(field.name));
+  if (given.length === 0 && !kind) return <p className="hint">No input.</p>;
+  return (
+    <>
+      <div
+        className="question-input"
+        data-kind={kind?.kind}
+        ref={box}
+        tabIndex={0}
+        role="group"
+        aria-label="Input"
+        onKeyDown={keepKeys}
+      >
+        {kind?.kind === "edit" &&
+          kind.diffs.map((diff, at) => (
+            <WholeDiff key={at} diff={diff} place={kind.isWhole ? 0 : places[at]} language={languageOf(kind.path)} />
+          ))}
+        {kind?.kind === "command" && (
+          <pre className="command">
+            <code>
+              <Highlighted text={kind.command} language="bash" />
+            </code>
+          </pre>
+        )}
+        {kind?.kind === "plan" && (
+          <div className="words plan">
+            <Markdown text={kind.text} />
+          </div>
+        )}
+        {given.length > 0 && <Fields given={given} />}
+      </div>
+      {isAskedToScroll && (
+        <p className="hint" role="status">
+          Scroll to {hasBegun ? "the end" : "the beginning and the end"} of the input to enable the buttons that allow the request.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** For how long the beginning must be in view, because the list may still be on its way to its end. */
+const beginningMs = 150;
+
+/**
+ * Calls `onSeen` when the beginning and the end of a box have been in view. The list follows its end, so the beginning of
+ * a box that does not scroll may be above the screen. Returns whether the beginning has been in view.
+ */
+function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolean {
+  const [hasBegun, setBegun] = useState(false);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   const look = useEffectEvent(() => {
-    if (!box.current || isAtEnd(box.current)) onSeen();
+    if (!box.current) return onSeen();
+    const { isBeginning, isEnd } = inView(box.current);
+    if (isEnd && (isBeginning || hasBegun)) onSeen();
+    if (!isBeginning || hasBegun) clearTimeout(timer.current);
+    if (!isBeginning) timer.current = undefined;
+    else timer.current ??= setTimeout(() => setBegun(true), beginningMs);
   });
   useLayoutEffect(() => {
     look();
     const element = box.current;
     if (!element) return;
+    const leaving = new AbortController();
+    const options = { passive: true, signal: leaving.signal };
     const listen = () => look();
     const observer = typeof ResizeObserver === "undefined" ? undefined : new ResizeObserver(listen);
-    observer?.observe(element);
-    element.addEventListener("scroll", listen, { passive: true });
+    const list = element.closest(".messages");
+    for (const each of [element, list]) {
+      each?.addEventListener("scroll", listen, options);
+      if (each) observer?.observe(each);
+    }
     return () => {
       observer?.disconnect();
-      element.removeEventListener("scroll", listen);
+      leaving.abort();
+      clearTimeout(timer.current);
+      timer.current = undefined;
     };
-  }, []);
-  const kind = useMemo(() => readable(kindOf(name, input)), [name, input]);
-  const given = givenBeside(kind, input);
-  if (given.length === 0 && !kind) return <p className="hint">No input.</p>;
-  return (
-    <div
-      className="question-input"
-      ref={box}
-      tabIndex={0}
-      role="group"
-      aria-label="Input"
-      onKeyDown={keepKeys}
-    >
-      {kind?.kind === "edit" &&
-        kind.changes.map((change, at) => <WholeDiff key={at} change={change} hasNumbers={kind.isWhole} />)}
-      {kind?.kind === "plan" && (
-        <div className="words plan">
-          <Markdown text={kind.text} />
-        </div>
-      )}
-      {given.length > 0 && <Fields given={given} />}
-    </div>
-  );
+  }, [box]);
+  return hasBegun;
+}
+
+/** Which edges of a box are in view. Behind the static picture of the list, nothing is. */
+function inView(box: HTMLElement): { readonly isBeginning: boolean; readonly isEnd: boolean } {
+  const list = box.closest(".messages");
+  if (list?.parentElement?.querySelector(".first-picture") && !box.closest(".first-picture")) return { isBeginning: false, isEnd: false };
+  const frame = list?.getBoundingClientRect();
+  const [top, bottom] = [(frame?.top ?? 0) - nearEnd, (frame?.bottom ?? innerHeight) + nearEnd];
+  const isIn = (edge: number) => top <= edge && edge <= bottom;
+  const { top: beginning, bottom: end } = box.getBoundingClientRect();
+  return { isBeginning: isIn(beginning), isEnd: isIn(end) && isAtEnd(box) };
 }
 
 function Fields({ given }: { readonly given: readonly Given[] }) {
@@ -83,20 +146,27 @@ function Fields({ given }: { readonly given: readonly Given[] }) {
   );
 }
 
-type Readable = Extract<ToolKind, { kind: "edit" | "plan" }>;
+type Readable =
+  | { readonly kind: "plan"; readonly text: string }
+  | { readonly kind: "command"; readonly command: string }
+  | (Omit<EditKind, "changes"> & { readonly diffs: readonly Diff[] });
 
 /** The kind of a call that is easier to read than its fields, without hidden characters. A change without lines is not. */
-function readable(kind: ToolKind): Readable | undefined {
-  if (kind.kind === "plan" && kind.text.length <= longestPlan) return { ...kind, text: unhidden(kind.text) };
+function readable(kind: ToolKind, input: unknown): Readable | undefined {
+  if (kind.kind === "plan" && kind.text.length <= longestPlan) return { kind: "plan", text: unhidden(kind.text) };
+  // A command that is a list of words is shown as a list, because the words may contain spaces.
+  const isText = typeof fieldsOf(input).command === "string";
+  if (kind.kind === "command" && isText && kind.command.trim()) return { kind: "command", command: unhidden(kind.command) };
   if (kind.kind !== "edit") return undefined;
-  const changes = kind.changes.map(({ before, after }) => ({ before: unhidden(before), after: unhidden(after) }));
-  return changes.every((change) => diffOf(change)?.lines.length) ? { ...kind, changes } : undefined;
+  const diffs = kind.changes.map(({ before, after }) => diffOf({ before: unhidden(before), after: unhidden(after) }));
+  if (!diffs.every((diff) => diff?.lines.length)) return undefined;
+  return { ...kind, diffs: diffs.filter((diff) => diff !== undefined) };
 }
 
 /** The fields that are not visible otherwise. */
 function givenBeside(kind: Readable | undefined, input: unknown): Given[] {
   if (kind) {
-    const shown = kind.kind === "plan" ? ["plan"] : kind.shown;
+    const shown = kind.kind === "edit" ? kind.shown : [kind.kind];
     return othersIn(input, { names: shown, text: "" });
   }
   const main = mainOf(input);

@@ -2,7 +2,7 @@ import { memo, type ReactNode } from "react";
 
 import { Markdown } from "../markdown/Markdown.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
-import { duration, timeOf } from "../ui/format.ts";
+import { timeOf } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { surveyOf } from "./answers.ts";
 import { isLong, useBegan } from "./began.ts";
@@ -110,7 +110,7 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
       return <Thinking row={row} plain={plain} />;
     case "tool": {
       const question = openQuestionOf(row);
-      if (question) return <QuestionCard key={question.key} row={question} />;
+      if (question) return <QuestionCard key={question.key} row={question} call={row} />;
       return <ToolCard row={row} renderInner={(inner) => <RowView key={inner.key} row={inner} plain={plain} />} />;
     }
     case "group":
@@ -163,9 +163,6 @@ function requestOf({ question }: QuestionRow): string {
   return surveyOf(question) ? "Question" : "Permission request";
 }
 
-/** A shorter time would be shown as 0.0 s. */
-const leastMs = 50;
-
 function labelOf(row: Row): string {
   const asked = openQuestionOf(row);
   switch (row.kind) {
@@ -176,8 +173,7 @@ function labelOf(row: Row): string {
     case "thinking":
       return "Reasoning";
     case "tool":
-      if (asked) return requestOf(asked);
-      return row.took === undefined || row.took < leastMs ? "Tool" : `Tool · ${duration(row.took)}`;
+      return asked ? requestOf(asked) : "Tool";
     case "group":
       return "Tools";
     case "error":

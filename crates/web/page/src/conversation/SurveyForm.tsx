@@ -9,6 +9,8 @@ import { useTyped } from "./typed.ts";
 interface Props {
   readonly id: string;
   readonly survey: Survey;
+  /** The number of the question among those that are asked together. Absent if there is only one. */
+  readonly place?: string | undefined;
   readonly chosen: PermissionAnswer | undefined;
   /** Absent if nobody can answer here. */
   readonly choose: ((answer: PermissionAnswer) => void) | undefined;
@@ -20,7 +22,7 @@ const other = "";
 const nothing: readonly string[] = [];
 
 /** A question of the agent, with the answers to choose from. */
-export function SurveyForm({ id, survey, chosen, choose }: Props) {
+export function SurveyForm({ id, survey, place, chosen, choose }: Props) {
   const { choices, takesSeveral, takesText, wantsSeveral, refusals } = survey;
   const [picked, setPicked] = useTyped(`${id} picked`, nothing, choose !== undefined);
   const [text, setText] = useTyped(`${id} text`, "", choose !== undefined);
@@ -48,7 +50,7 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
   return (
     <form className="survey" onSubmit={submit}>
       <fieldset disabled={!choose || chosen !== undefined}>
-        <Legend survey={survey} />
+        <Legend survey={survey} place={place} />
         {choices.map(({ option, label, description }, at) => (
           <label key={option.optionId} className="choice">
             <input {...input(option.optionId, at)} />
@@ -60,23 +62,25 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
           </label>
         ))}
         {choose && takesText && (
-          <label className="choice">
-            <input {...input(other, choices.length)} data-testid="answer-other" />
-            <span className="choice-label">Other…</span>
-            <kbd aria-hidden="true">{choices.length + 1}</kbd>
-          </label>
-        )}
-        {choose && hasOther && (
-          <input
-            type="text"
-            name="other"
-            aria-label="Your own answer"
-            placeholder="Your own answer"
-            autoComplete="off"
-            autoFocus={isNew}
-            value={text}
-            onChange={(event) => setText(event.target.value)}
-          />
+          <div className="choice-other">
+            <label className="choice">
+              <input {...input(other, choices.length)} data-testid="answer-other" />
+              <span className="choice-label">Other…</span>
+              <kbd aria-hidden="true">{choices.length + 1}</kbd>
+            </label>
+            {hasOther && (
+              <input
+                type="text"
+                name="other"
+                aria-label="Your own answer"
+                placeholder="Your own answer"
+                autoComplete="off"
+                autoFocus={isNew}
+                value={text}
+                onChange={(event) => setText(event.target.value)}
+              />
+            )}
+          </div>
         )}
       </fieldset>
       {choose && wantsSeveral && (
@@ -105,10 +109,11 @@ export function SurveyForm({ id, survey, chosen, choose }: Props) {
   );
 }
 
-function Legend({ survey: { header, text, takesSeveral } }: { readonly survey: Survey }) {
+function Legend({ survey: { header, text, takesSeveral }, place }: Pick<Props, "survey" | "place">) {
   return (
     <legend>
       <Icon name="question" />
+      {place && <span className="survey-place">{place}</span>}{" "}
       {header && <span className="survey-header">{header}</span>}{" "}
       <span>{text}</span>{" "}
       {takesSeveral && <span className="survey-several">(several answers are possible)</span>}

@@ -1,15 +1,18 @@
-import type { QuestionMessage } from "@tokenrail/client";
 import { type ReactNode, useContext, useMemo } from "react";
 
+import { duration } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
-import { isAllowed, settledBy, surveyOf } from "./answers.ts";
+import { surveyOf } from "./answers.ts";
+import { Folder } from "./folder.ts";
 import { grouped, isFolded } from "./groups.ts";
 import { useKept } from "./kept.tsx";
 import type { Row, ToolRow, ToolState } from "./row.ts";
+import { Settled } from "./Settled.tsx";
 import { ToolInput } from "./ToolInput.tsx";
 import { HeadFacts, summaryOfCall } from "./tools/Head.tsx";
 import { kindOf } from "./tools/kind.ts";
 import { nameOf } from "./tools/name.ts";
+import { Among, useLatest } from "./tools/places.ts";
 import { NewestTodos, newestTodos } from "./tools/todos.ts";
 import { ToolOutput } from "./ToolOutput.tsx";
 
@@ -23,6 +26,9 @@ const states: Record<ToolState, string> = {
   expired: "not answered in time",
   stopped: "no result",
 };
+
+/** A shorter time would be shown as 0.0 s. */
+const leastMs = 50;
 
 interface Props {
   readonly row: ToolRow;
@@ -45,15 +51,16 @@ export function ToolCard({ row, renderInner }: Props) {
         <span className="tool-name" title={row.name} data-tool={row.name}>
           {nameOf(row.name)}
         </span>
-        <span className="tool-summary">{summaryOfCall(row)}</span>
+        <span className="tool-summary">{summaryOfCall(row, useContext(Folder))}</span>
         <HeadFacts row={row} />
+        {row.took !== undefined && leastMs <= row.took && <span className="fact took">{duration(row.took)}</span>}
         <ToolStateMark state={row.state} />
       </button>
       {open && (
         <div className="tool-body">
           {/* The questions and answers below say the same in words. */}
           {!row.asked.some(({ question }) => surveyOf(question)) && (
-            <ToolInput id={row.key} name={row.name} input={row.input} />
+            <ToolInput row={row} />
           )}
           {row.asked.map(({ key, question }) => (
             <Settled key={key} question={question} />
@@ -73,7 +80,12 @@ export function ToolCard({ row, renderInner }: Props) {
 /** What a sub-agent said and did. */
 function Inner({ rows, renderInner }: { readonly rows: readonly Row[]; readonly renderInner: Props["renderInner"] }) {
   const newest = useMemo(() => newestTodos(rows), [rows]);
-  return <NewestTodos value={newest}>{grouped(rows).map(renderInner)}</NewestTodos>;
+  const among = useLatest(rows);
+  return (
+    <Among value={among}>
+      <NewestTodos value={newest}>{grouped(rows).map(renderInner)}</NewestTodos>
+    </Among>
+  );
 }
 
 /** Calls that succeeded are folded, and to-do lists if there is a newer one. Failures and changes of files stay open. */
@@ -82,20 +94,6 @@ function isOpenAtFirst(row: ToolRow, newest: string | undefined): boolean {
   const { kind } = kindOf(row.name, row.input);
   if (kind === "todos") return newest === undefined || newest === row.key;
   return (kind !== "look" || row.state === "done") && !isFolded(row);
-}
-
-/** How the user answered the request for this call. */
-function Settled({ question }: { readonly question: QuestionMessage }) {
-  const survey = surveyOf(question);
-  return (
-    <p className="hint settled" data-testid="settled" data-allowed={isAllowed(question)}>
-      <Icon name={isAllowed(question) ? "check" : "cross"} />
-      <span>
-        {survey && `${survey.text} `}
-        {settledBy(question)}
-      </span>
-    </p>
-  );
 }
 
 function ToolStateMark({ state }: { readonly state: ToolState }) {

@@ -1,9 +1,15 @@
-import { Highlighted } from "../markdown/highlight.tsx";
+import { useRef } from "react";
+
+import { Highlighted, languageOf } from "../markdown/highlight.tsx";
 import { Clipped } from "./Clipped.tsx";
-import { DiffView } from "./tools/DiffView.tsx";
+import type { ToolRow } from "./row.ts";
+import { DiffView, LayoutSwitch } from "./tools/DiffView.tsx";
 import { diffOf } from "./tools/diff.ts";
 import { type AgentKind, type EditKind, kindOf, type LookKind } from "./tools/kind.ts";
+import { InputFields } from "./tools/InputFields.tsx";
+import { useIsWide, useLayout } from "./tools/layout.ts";
 import { Patch } from "./tools/Patch.tsx";
+import { usePlaces } from "./tools/places.ts";
 import { Todos } from "./tools/Todos.tsx";
 import { linked, Markdown } from "../markdown/Markdown.tsx";
 import { Icon } from "../ui/Icon.tsx";
@@ -18,12 +24,12 @@ const summaryLength = 200;
 
 interface Props {
   readonly id: string;
-  readonly name: string;
   readonly input: unknown;
 }
 
 /** The input of a tool, in the form that is easiest to read. */
-export function ToolInput({ id, name, input }: Props) {
+export function ToolInput({ row }: { readonly row: ToolRow }) {
+  const { key: id, name, input } = row;
   const kind = kindOf(name, input);
   switch (kind.kind) {
     case "todos":
@@ -41,7 +47,7 @@ export function ToolInput({ id, name, input }: Props) {
         </Clipped>
       );
     case "edit":
-      return <Edit id={id} kind={kind} input={input} />;
+      return <Edit row={row} kind={kind} />;
     case "agent":
       return <SubAgent id={id} kind={kind} input={input} />;
     case "look":
@@ -58,12 +64,30 @@ export const patchLines = 40;
 const isUsual = (name: string, value: unknown) =>
   /^(type|instruction)$/.test(name) || (value === false && /^(replace_?all|allow_?multiple)$/i.test(name));
 
-function Edit({ id, kind, input }: { id: string; kind: EditKind; input: unknown }) {
-  const diffs = kind.changes.map(diffOf);
-  if (diffs.some((diff) => !diff)) return <PlainInput id={id} input={input} />;
+function Edit({ row, kind }: { readonly row: ToolRow; readonly kind: EditKind }) {
+  const { key: id, input } = row;
+  const frame = useRef<HTMLDivElement>(null);
+  const [layout] = useLayout();
+  // A file that is written has no old text, so there is nothing to compare.
+  const canSplit = useIsWide(frame) && !kind.isWhole;
+  const places = usePlaces(row);
+  const diffs = kind.changes.map(diffOf).filter((diff) => diff !== undefined);
+  if (diffs.length < kind.changes.length) return <PlainInput id={id} input={input} />;
   return (
     <>
-      {diffs.map((diff, at) => diff && <DiffView key={at} id={`${id} diff ${at}`} diff={diff} hasNumbers={kind.isWhole} />)}
+      <div className="edit" ref={frame}>
+        {canSplit && <LayoutSwitch />}
+        {diffs.map((diff, at) => (
+          <DiffView
+            key={at}
+            id={`${id} diff ${at}`}
+            diff={diff}
+            place={places[at]}
+            language={languageOf(kind.path)}
+            layout={canSplit ? layout : "unified"}
+          />
+        ))}
+      </div>
       <Others input={input} names={namesBeside(kind.shown, input).filter((name) => !isUsual(name, fieldsOf(input)[name]))} />
     </>
   );
@@ -104,7 +128,7 @@ function namesBeside(shown: readonly string[], input: unknown): string[] {
   return Object.keys(fieldsOf(input)).filter((name) => !shown.includes(name));
 }
 
-function PlainInput({ id, input }: Omit<Props, "name">) {
+function PlainInput({ id, input }: Props) {
   const main = mainOf(input);
   if (main)
     return (
@@ -118,7 +142,14 @@ function PlainInput({ id, input }: Omit<Props, "name">) {
   const names = Object.keys(input ?? {});
   // The header already shows everything.
   if (names.length === 0 || (names.length === 1 && fileIn(input))) return null;
-  return <Code id={id} text={JSON.stringify(input, null, 2)} language="json" />;
+  const json = <Code id={id} text={JSON.stringify(input, null, 2)} language="json" />;
+  if (Array.isArray(input)) return json;
+  return (
+    <>
+      <InputFields id={`${id} input`} fields={fieldsOf(input)} />
+      <div className="detail">{json}</div>
+    </>
+  );
 }
 
 /** The other fields in short. The raw event has all of them. */
@@ -145,12 +176,12 @@ export function summaryOf(input: unknown): string {
   const fields = typeof input === "string" ? { input } : fieldsOf(input);
   const named = ["description", "file_path", "path", "command", "pattern", "query", "url", "title", "name", "subject"];
   const texts = [...named.map((name) => fields[name]), ...Object.values(fields)];
-  const first = texts.find((value) => typeof value === "string" && value);
-  return (
-    String(first ?? "")
-      .split("\n", 1)[0]
-      ?.slice(0, summaryLength) ?? ""
-  );
+  const text = String(texts.find((value) => typeof value === "string" && value) ?? "");
+  const [first = "", ...more] = text.trim().split("\n", 2);
+  const isCut = more.length > 0 || first.length > summaryLength;
+  // An operator at the end of the first line of a command says nothing without the second one.
+  const line = more.length > 0 ? first.replace(/\s*(&&|\|\|?|;)?\s*\\?\s*$/, "") : first;
+  return isCut ? `${line.slice(0, summaryLength)} …` : line;
 }
 
 function Code({ id, text, language }: { id: string; text: string; language?: string | undefined }) {

@@ -56,7 +56,25 @@ export function labelOf({ name, kind }: QuestionOption, { toolName, input }: Que
   const isPlan = kindOf(toolName, input).kind === "plan";
   if (kind === "allow_once" && name === "Allow") return isPlan ? "Approve plan" : "Allow once";
   if (kind === "reject_once" && name === "Reject" && isPlan) return "Keep planning";
-  return unhidden(name);
+  return unhidden(kind === "allow_always" ? alwaysIn(name) : name);
+}
+
+/** Where Claude keeps a rule. */
+const keepers: Readonly<Record<string, string>> = {
+  localSettings: "for this folder, on this machine",
+  projectSettings: "for everyone who uses this folder",
+  userSettings: "for all folders, on this machine",
+};
+
+/** Claude's rule for a command in words. Any other rule stays as it is. */
+function alwaysIn(name: string): string {
+  const [, rule, place = ""] = /^Always allow Bash\(([^()]+)\) \((for this session|saved in \w+)\)$/.exec(name) ?? [];
+  if (rule === undefined) return name;
+  const begin = /^(.+):\*$/.exec(rule)?.[1];
+  // Other wildcards have no short form.
+  if ((begin ?? rule).includes("*")) return name;
+  const keeper = keepers[place.replace("saved in ", "")] ?? place;
+  return `Always allow ${begin === undefined ? "the command" : "commands that begin with"} “${begin ?? rule}” (${keeper})`;
 }
 
 /** The answer that consists of these options, and of a text if it is not empty. */

@@ -31,10 +31,16 @@ const known = new WeakMap<ToolRow, ToolRow>();
 function joined(call: ToolRow, asked: readonly QuestionRow[]): ToolRow {
   const before = known.get(call);
   if (before && before.asked.length === asked.length && before.asked.every((row, at) => row === asked[at])) return before;
-  const row: ToolRow = { ...call, asked };
+  const row: ToolRow = { ...call, asked, took: call.took && Math.max(0, call.took - waitedMs(asked)) };
   const result = { ...row, state: stateOf(row) };
   known.set(call, result);
   return result;
+}
+
+/** How long the call waited for the user, which is no time of the tool. */
+function waitedMs(asked: readonly QuestionRow[]): number {
+  const waits = asked.map(({ question: { createdAt, settledAt } }) => (settledAt ? Date.parse(settledAt) - Date.parse(createdAt) : 0));
+  return waits.reduce((sum, wait) => sum + wait, 0);
 }
 
 function stateOf(row: ToolRow): ToolState {

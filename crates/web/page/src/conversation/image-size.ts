@@ -16,6 +16,19 @@ export function sizeOfImage(bytes: Uint8Array): Size | undefined {
   return view.getUint16(0) === 0xffd8 ? sizeOfJpeg(view) : undefined;
 }
 
+/** The sizes of images are at their beginning. This many letters of Base64 are 48 KiB. */
+const beginning = 65_536;
+
+/** The size of an image in Base64. `undefined` if it is not at its beginning. */
+export function sizeOfData(data: string): Size | undefined {
+  try {
+    return sizeOfImage(Uint8Array.from(atob(data.slice(0, beginning)), (letter) => letter.charCodeAt(0)));
+  } catch {
+    // The text is not Base64.
+    return undefined;
+  }
+}
+
 function sizeOfWebP(view: DataView, format: string): Size | undefined {
   const three = (at: number) => view.getUint16(at, true) + (view.getUint8(at + 2) << 16);
   switch (format) {

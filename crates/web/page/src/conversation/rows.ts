@@ -20,8 +20,21 @@ const rowsOfParts = new WeakMap<Part, Row>();
 export function rowsOf(items: readonly Item[]): Row[] {
   const rows: Row[] = [];
   for (const item of items) for (const row of rowsIn(item)) rows.push(row);
-  return withQuestions(rows);
+  return withQuestions(withoutRepeated(rows));
 }
+
+/** Some agents say the text of an error as a message of their own before. The error is enough. */
+function withoutRepeated(rows: Row[]): Row[] {
+  if (!rows.some(({ kind }) => kind === "error")) return rows;
+  return rows.filter((row, at) => {
+    if (row.kind !== "text" || row.streaming) return true;
+    const next = rows.slice(at + 1, at + 1 + nearError).find(({ kind }) => kind !== "notice");
+    return next?.kind !== "error" || next.text.trim() !== row.text.trim();
+  });
+}
+
+/** Notices may be between a message and the error that repeats it. */
+const nearError = 5;
 
 function rowsIn(item: Item): readonly Row[] {
   let rows = rowsOfItems.get(item);

@@ -4,6 +4,7 @@ import { type Part, shortOf } from "./Clipped.tsx";
 import { patchLines } from "./ToolInput.tsx";
 import { diffOf, textOfLine } from "./tools/diff.ts";
 import { shownAtFirst } from "./tools/DiffView.tsx";
+import { fieldLines } from "./tools/InputFields.tsx";
 import { kindOf } from "./tools/kind.ts";
 import { mainOf } from "./given.ts";
 import { grouped } from "./groups.ts";
@@ -11,7 +12,7 @@ import { isBeyond } from "./LongText.tsx";
 import type { Row, ToolRow } from "./row.ts";
 import { asText, textOf } from "./text.ts";
 import { inputLines } from "./ToolInput.tsx";
-import { outputLines, partOf } from "./ToolOutput.tsx";
+import { outputFieldsOf, outputLines, partOf } from "./ToolOutput.tsx";
 
 /** The texts of rows that were searched. A row remains the same object until it changes. */
 const texts = new WeakMap<Row, string>();
@@ -65,7 +66,9 @@ export function foldsOver(row: Row, words: string, plain: boolean): string[] {
 function clippedOf(row: ToolRow, isIn: (text: string) => boolean): string[] {
   const { key, name, input, output } = row;
   const hides = (text: string, lines: number, part?: Part) => isIn(text) && !isIn(shortOf(text, lines, part));
-  const cutOutput = hides(asText(output), outputLines, partOf(row)) ? [`${key} output all`] : [];
+  const outputFields = outputFieldsOf(row);
+  const isCut = hides(asText(output), outputLines, partOf(row));
+  const cutOutput = outputFields ? fieldsOver(`${key} output`, outputFields, hides) : isCut ? [`${key} output all`] : [];
   const kind = kindOf(name, input);
   if (kind.kind === "agent") return [...(isIn(kind.prompt) ? [`${key} input prompt open`] : []), ...cutOutput];
   if (kind.kind === "patch") return [...(hides(kind.text, patchLines) ? [`${key} input all`] : []), ...cutOutput];
@@ -78,9 +81,18 @@ function clippedOf(row: ToolRow, isIn: (text: string) => boolean): string[] {
     });
     return [...folded, ...cutOutput];
   }
+  if (!mainOf(input) && typeof input === "object" && input !== null) return [...fieldsOver(`${key} input`, input, hides), ...cutOutput];
   const given = mainOf(input)?.text ?? asText(input);
   return [
     ...(hides(given, inputLines) ? [`${key} input all`] : []),
     ...cutOutput,
   ];
+}
+
+/** The switches of the fields that hide something. */
+function fieldsOver(id: string, fields: object, hides: (text: string, lines: number) => boolean): string[] {
+  return Object.entries(fields).flatMap(([name, value]: [string, unknown]): string[] => {
+    if (typeof value === "string") return hides(value, fieldLines) ? [`${id} ${name} all`] : [];
+    return typeof value === "object" && value !== null ? fieldsOver(`${id} ${name}`, value, hides) : [];
+  });
 }

@@ -1,4 +1,4 @@
-import type { AlignType, List, Nodes, Parents, Table } from "mdast";
+import type { AlignType, List, Nodes, Parents, Table, TableCell } from "mdast";
 import { Fragment, memo, type ReactNode, useEffect, useRef, useState } from "react";
 
 import { soon } from "../ui/soon.ts";
@@ -203,6 +203,15 @@ function linkedIn(text: string, url: string): ReactNode {
   return [text.slice(0, at), <Fragment key="link">{link}</Fragment>, text.slice(at + url.length)];
 }
 
+/** A longer word may break. */
+const longestWord = 40;
+
+/** Whether a cell is one word or only numbers, such as `+12/−0`, in which a browser would see a place to break. */
+function isWhole({ children: [only, ...more] }: TableCell): boolean {
+  if (only?.type !== "text" || more.length > 0 || only.value.length > longestWord) return false;
+  return !/\s/.test(only.value.trim()) || !/[^\d\s+\-−–±.,/%:]/.test(only.value);
+}
+
 function TableView({ table, context }: { table: Table; context: Context }) {
   const [head, ...rows] = table.children;
   const align = (column: number): AlignType | undefined => table.align?.[column];
@@ -222,7 +231,7 @@ function TableView({ table, context }: { table: Table; context: Context }) {
           {rows.map((row, index) => (
             <tr key={index}>
               {row.children.map((cell, column) => (
-                <td key={column} data-align={align(column)}>
+                <td key={column} data-align={align(column)} data-whole={isWhole(cell) || undefined}>
                   {children(cell, context)}
                 </td>
               ))}

@@ -4,7 +4,7 @@ import { memo, type ReactNode, useEffect, useSyncExternalStore } from "react";
 import { Chunks } from "../ui/Chunks.tsx";
 import { soon } from "../ui/soon.ts";
 
-type Lowlight = (typeof import("./languages.ts"))["lowlight"];
+export type Lowlight = (typeof import("./languages.ts"))["lowlight"];
 
 /** Longer code is not coloured, because colouring it would block the page for longer than one frame. */
 const longestCode = 20_000;
@@ -33,13 +33,23 @@ interface Props {
  * size.
  */
 export const Highlighted = memo(function Highlighted({ text, language }: Props): ReactNode {
-  const lowlight = useSyncExternalStore(subscribe, () => loaded);
-  const coloured = Boolean(language) && text.length <= longestCode && isTame(text, language);
-  useEffect(() => (coloured ? soon(load) : undefined), [coloured]);
+  const coloured = isColoured(text, language);
+  const lowlight = useGrammars(coloured);
   if (!coloured) return <Chunks text={text} />;
   if (!language || !lowlight?.registered(language)) return text;
   return lowlight.highlight(language, text).children.map(shown);
 });
+
+export function isColoured(text: string, language: string | undefined): boolean {
+  return Boolean(language) && text.length <= longestCode && isTame(text, language);
+}
+
+/** The grammars, once they are loaded. They are loaded only if they are wanted. */
+export function useGrammars(isWanted: boolean): Lowlight | undefined {
+  const lowlight = useSyncExternalStore(subscribe, () => loaded);
+  useEffect(() => (isWanted ? soon(load) : undefined), [isWanted]);
+  return lowlight;
+}
 
 let loaded: Lowlight | undefined;
 let loading: Promise<void> | undefined;

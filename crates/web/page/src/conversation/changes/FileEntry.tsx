@@ -1,6 +1,7 @@
 import { useTokenrail } from "@tokenrail/client/react";
 import { memo, useEffect, useState } from "react";
 
+import { languageOf } from "../../markdown/highlight.tsx";
 import { Icon } from "../../ui/Icon.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
 import { useKept } from "../kept.tsx";
@@ -100,7 +101,8 @@ function Hunks({ id, path, hunks, layout }: HunksProps) {
       key={at}
       id={`${id} ${at}`}
       diff={diff}
-      hasNumbers={hasNumbers}
+      place={hasNumbers ? 0 : undefined}
+      language={languageOf(path)}
       layout={layout}
       label={`Changes of ${path}, ${at + 1} of ${hunks.length}`}
     />

@@ -1,8 +1,10 @@
 import type { QuestionMessage } from "@tokenrail/client";
 
-import { counted } from "../../ui/format.ts";
+import { count, counted } from "../../ui/format.ts";
 import { answerIn, surveyOf } from "../answers.ts";
-import { imagesIn, withoutImages } from "../images.ts";
+import { shortPath } from "../folder.ts";
+import { sizeOfData } from "../image-size.ts";
+import { type ImageData, imagesIn, withoutImages } from "../images.ts";
 import type { ToolRow } from "../row.ts";
 import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
@@ -11,25 +13,39 @@ import { exitCodeOf } from "./exit.ts";
 import { type Change, kindOf } from "./kind.ts";
 import { progressOf } from "./Todos.tsx";
 
-/** What distinguishes a call from others of the same tool. */
-export function summaryOfCall({ name, input, asked }: ToolRow): string {
+/** What distinguishes a call from others of the same tool. Paths are relative to the folder of the agent. */
+export function summaryOfCall({ name, input, asked }: ToolRow, folder: string): string {
   const answers = asked.map(({ question }) => answerOf(question)).filter((answer) => answer !== undefined);
   if (answers.length > 0) return answers.join("; ");
   const kind = kindOf(name, input);
   switch (kind.kind) {
     case "edit":
-      return kind.path;
+      return shortPath(kind.path, folder);
     case "todos":
       return progressOf(kind.todos);
     case "look":
-      return kind.what || summaryOf(input);
+      return shortPath(kind.what, folder) || summaryOf(input);
+    case "patch":
+      return filesIn(kind.text, folder) || summaryOf(input);
     case "plan":
       return "Plan";
     case "agent":
       return kind.title || summaryOf(kind.prompt);
     default:
-      return summaryOf(input);
+      return shortPath(summaryOf(input), folder);
   }
+}
+
+/** Only the beginning of a long patch is searched for the names of its files. */
+const searchedPatch = 20_000;
+const mostFiles = 3;
+
+/** The files of a patch. */
+function filesIn(patch: string, folder: string): string {
+  const heads = /^\*\*\* (?!Begin Patch|End Patch|End of File|Move to: )(?:(?:Update|Add|Delete) File: )?(.+)$|^diff --git .* "?b\/(.+?)"?$/gm;
+  const names = [...patch.slice(0, searchedPatch).matchAll(heads)].map(([, own, git]) => shortPath(own ?? git ?? "", folder));
+  const others = names.length - mostFiles;
+  return others > 0 ? `${names.slice(0, mostFiles).join(", ")} and ${counted(others, "other")}` : names.join(", ");
 }
 
 /** A question of the agent, and what the user chose. */
@@ -44,7 +60,7 @@ export function HeadFacts({ row }: { readonly row: ToolRow }) {
   const kind = kindOf(row.name, row.input);
   if (kind.kind === "edit") return <ChangeCounts changes={kind.changes} />;
   if (kind.kind === "agent") return kind.type ? <span className="fact">{kind.type}</span> : null;
-  if (kind.kind === "look" && row.state === "done" && row.output !== undefined) return <span className="fact">{sizeOf(row)}</span>;
+  if (kind.kind === "look" && row.state === "done" && row.output !== undefined) return <span className="fact">{sizeOf(row, kind.isWeb)}</span>;
   const code = kind.kind === "command" ? exitCodeOf(row.output) : undefined;
   return code ? <span className="exit">exit {code}</span> : null;
 }
@@ -62,9 +78,17 @@ export function ChangeCounts({ changes }: { readonly changes: readonly Change[] 
   );
 }
 
-function sizeOf({ output }: ToolRow): string {
-  const images = imagesIn(output).length;
-  const text = asText(images > 0 ? withoutImages(output) : output).trimEnd();
-  if (images > 0 && !text) return counted(images, "image");
-  return text ? counted(text.split("\n").length, "line") : "no output";
+/** How much a call has found: the size of an image, the lines of a text. A page of the web need not have lines. */
+function sizeOf({ output }: ToolRow, isWeb: boolean): string {
+  const images = imagesIn(output);
+  const text = asText(images.length > 0 ? withoutImages(output) : output).trimEnd();
+  if (images.length > 0 && !text) return sizeOfImages(images);
+  if (!text) return "no output";
+  return isWeb ? counted(text.length, "character") : counted(text.split("\n").length, "line");
+}
+
+function sizeOfImages(images: readonly ImageData[]): string {
+  const [only] = images;
+  const size = only && images.length === 1 ? sizeOfData(only.data) : undefined;
+  return size ? `${count(size.width)} × ${count(size.height)}` : counted(images.length, "image");
 }

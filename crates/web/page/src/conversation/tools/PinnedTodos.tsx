@@ -1,6 +1,7 @@
 import { Icon } from "../../ui/Icon.tsx";
 import { useKept } from "../kept.tsx";
 import type { Row } from "../row.ts";
+import { Inline } from "./Inline.tsx";
 import { progressOf, Todos } from "./Todos.tsx";
 import { todosOf } from "./todos.ts";
 
@@ -17,7 +18,7 @@ export function PinnedTodos({ rows, newest }: { readonly rows: readonly Row[]; r
       <button type="button" className="disclosure" aria-expanded={open} onClick={() => setOpen(!open)}>
         <Icon name="chevron" />
         <strong>{progressOf(todos)}</strong>
-        <span className="tool-summary">{now?.text}</span>
+        <span className="tool-summary">{now && <Inline text={now.text} />}</span>
       </button>
     </section>
   );

@@ -1,4 +1,5 @@
 import { Icon } from "../../ui/Icon.tsx";
+import { Inline } from "./Inline.tsx";
 import type { Todo } from "./todos.ts";
 
 const states = { open: "to do", active: "in progress", done: "done" } as const;
@@ -11,7 +12,9 @@ export function Todos({ todos }: { readonly todos: readonly Todo[] }) {
           <span className="todo-mark" role="img" aria-label={states[state]}>
             {state === "done" && <Icon name="check" />}
           </span>
-          <span>{text}</span>
+          <span>
+            <Inline text={text} />
+          </span>
         </li>
       ))}
     </ul>

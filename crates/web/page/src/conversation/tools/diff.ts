@@ -164,3 +164,19 @@ export function visibleOf(lines: readonly Line[]): boolean[] {
   });
   return visible;
 }
+
+/** The line that says how many lines are hidden needs a place too, so fewer lines are not hidden. */
+const fewestHidden = 3;
+
+/** Shows the lines that are hidden one or two at a time. */
+export function withoutSmallGaps(shown: readonly boolean[]): boolean[] {
+  const result = [...shown];
+  for (let at = 0; at < shown.length; at++) {
+    if (shown[at]) continue;
+    const end = shown.indexOf(true, at);
+    const after = end < 0 ? shown.length : end;
+    if (after - at < fewestHidden) result.fill(true, at, after);
+    at = after;
+  }
+  return result;
+}
