@@ -209,7 +209,7 @@ async fn what_the_first_page_cannot_read_is_told_and_read_again() {
     tab.evaluate("document.querySelector('.home [data-testid=trouble] button')?.click()").await;
     tab.until_there("[data-testid=launch-demo]").await;
     // The page reloads the list automatically.
-    tab.until("document.querySelector('.home-title').textContent === 'No agents yet'").await;
+    tab.until("document.querySelector('.home-title').textContent === 'Launch an agent'").await;
     tab.until("document.querySelector('[data-testid=trouble]') === null").await;
 }
 

@@ -31,7 +31,7 @@ async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, &format!("/agents/{one}"))).await;
     tab.until(&ended(1)).await;
-    counts(&tab, "3 in total").await;
+    counts(&tab, "3 in the list").await;
 
     // The title of the conversation is where the user changes it.
     tab.click("[data-testid=rename]").await;
@@ -71,7 +71,7 @@ async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
     tab.until("document.querySelector('.selection-count')?.textContent === '2 agents selected'").await;
     assert_eq!(tab.faults().await, [""; 0], "a selection");
     tab.click("[data-testid=selection] button:has-text('Archive')").await;
-    counts(&tab, "1 in total").await;
+    counts(&tab, "1 in the list").await;
     tab.until("document.querySelector('[data-testid=selection]') === null").await;
     tab.until_there("[data-testid=toggle-archive][aria-pressed=true]").await;
 
@@ -82,7 +82,7 @@ async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
     server.post(&format!("/api/agents/{one}/messages"), &sent).await;
     counts(&tab, "1 archived").await;
     tab.click("[data-testid=filter-archived]").await;
-    counts(&tab, "2 in total").await;
+    counts(&tab, "2 in the list").await;
 
     tab.click("[data-testid=select]").await;
     for id in [&one, &two] {
@@ -90,7 +90,7 @@ async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
     }
     tab.click("[data-testid=selection] button:has-text('Delete')").await;
     tab.click("[data-testid=selection] button:has-text('Delete 2 agents?')").await;
-    counts(&tab, "0 in total").await;
+    counts(&tab, "0 in the list").await;
     assert_eq!(server.get("/api/agents").await, json!([]));
     assert_eq!(server.get("/api/agents?archived=true").await[0]["id"], json!(three));
     let heard = tab.heard().await;
@@ -113,7 +113,7 @@ async fn agents_are_selected_with_a_finger_and_the_actions_are_large_enough() {
     let tab = browser.tab(Look { dark: false, phone: true }).await;
     tab.visit(&address(&server, "/")).await;
     tab.click("[data-testid=menu]").await;
-    counts(&tab, "3 in total").await;
+    counts(&tab, "3 in the list").await;
     tab.click(&format!("{} [data-testid=agent-actions]", row(&one))).await;
     tab.until_there("[data-testid=agent-actions-dialog][open]").await;
     assert_eq!(tab.evaluate(TOO_SMALL).await, json!([]), "the actions of an agent");
@@ -124,5 +124,5 @@ async fn agents_are_selected_with_a_finger_and_the_actions_are_large_enough() {
     assert_eq!(tab.evaluate(TOO_SMALL).await, json!([]), "the selection");
     assert_eq!(tab.faults().await, [""; 0], "a selection");
     tab.click("[data-testid=selection] button:has-text('Archive')").await;
-    counts(&tab, "1 in total").await;
+    counts(&tab, "1 in the list").await;
 }

@@ -13,7 +13,7 @@ async fn an_agent_that_waits_comes_first_and_the_tab_says_so_until_it_is_answere
     let browser = Browser::start();
     let tab = browser.tab(Look::default()).await;
     tab.visit(&address(&server, "/")).await;
-    tab.until("document.querySelector('[data-testid=agent-counts]')?.textContent === '0 in total'").await;
+    tab.until("document.querySelector('[data-testid=agent-counts]')?.textContent === '0 in the list'").await;
     assert_eq!(tab.evaluate(&format!("[document.title, {ICON}]")).await, json!(["Tokenrail", "/icon.svg"]));
 
     asking(&server).await;
@@ -51,7 +51,7 @@ async fn a_phone_says_what_is_asked_before_the_list_is_opened_and_in_it() {
     assert_eq!(tab.text("[data-testid=menu]").await, "1");
     tab.click("[data-testid=menu]").await;
     tab.until(
-        "document.querySelector('[data-testid=agent-counts]').textContent === '1 needs you · 1 in total'",
+        "document.querySelector('[data-testid=agent-counts]').textContent === '1 needs you · 1 in the list'",
     )
     .await;
     let asked = "document.querySelector('[data-testid=needs-you] [data-testid=asked]')?.textContent";

@@ -137,7 +137,7 @@ function olderButton() {
 test("older agents can be had until there are none, whatever comes and goes meanwhile", () => {
   const become = showList(new Server());
   become(99);
-  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "99 in total"]);
+  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "99 in the list"]);
   for (const count of [100, 101, 98]) {
     become(count);
     expect(olderButton(), `${count}`).toBeTruthy();
@@ -146,7 +146,7 @@ test("older agents can be had until there are none, whatever comes and goes mean
   fireEvent.click(olderButton() as HTMLElement);
   expect(loadMore).toHaveBeenCalledOnce();
   become(130);
-  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "130 in total"]);
+  expect([olderButton(), screen.getByTestId("agent-counts").textContent]).toEqual([null, "130 in the list"]);
 });
 
 test("those that are active and not in the list are counted too", async () => {
@@ -166,8 +166,8 @@ test("a list that cannot be read says so, and not that it is empty", () => {
     </TokenrailProvider>,
   );
   expect(screen.getByTestId("trouble").textContent).toContain("Cannot load the agents: cannot reach the server.");
-  expect(document.body.textContent).not.toContain("No agents yet");
-  expect(document.body.textContent).not.toContain("0 in total");
+  expect(document.body.textContent).not.toContain("No agents in");
+  expect(document.body.textContent).not.toContain("0 in the list");
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   expect(onRetry).toHaveBeenCalledOnce();
 });

@@ -129,7 +129,7 @@ test("a login during an outage says that it failed, keeps the text, and can be t
   answer = (request) => (request === "POST /api/session" ? new Response(null, { status: 204 }) : list());
   await logIn("secret");
   await vi.waitFor(() => expect(sockets.length).toBeGreaterThan(0));
-  await vi.waitFor(() => expect(screen.getByTestId("agent-counts").textContent).toBe("0 in total"));
+  await vi.waitFor(() => expect(screen.getByTestId("agent-counts").textContent).toBe("0 in the list"));
   expect(form()).toBeNull();
   act(() => root?.unmount());
 });

@@ -23,9 +23,9 @@ test("an agent that waits for the user is not counted as running", () => {
   );
   const { rerender } = render(view([agent("a", 0), agent("b", 1), agent("c", 2)]));
   const counts = () => screen.getByTestId("agent-counts").textContent;
-  expect(counts()).toBe("2 need you · 1 running · 3 in total");
+  expect(counts()).toBe("2 need you · 1 running · 3 in the list");
   rerender(view([agent("b", 1)]));
-  expect(counts()).toBe("1 needs you · 1 in total");
+  expect(counts()).toBe("1 needs you · 1 in the list");
 });
 
 test("the button of the closed list says how many agents wait", () => {

@@ -258,6 +258,12 @@ export type Ticket = {
   expiresAt: IsoTime;
 };
 
+/** The process of the server. */
+export type ServerProcess = {
+  /** The id of the process. Absent if the client is on another machine, where it means nothing. */
+  pid?: number;
+};
+
 /** One event of a journal. */
 export type AgentMessage = {
   /** Unique. The id of a complete message is its `messageId`. */

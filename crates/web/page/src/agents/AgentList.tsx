@@ -88,7 +88,7 @@ export function AgentList(props: Props) {
         <span className="muted" data-testid="agent-counts">
           {waiting > 0 && !archived ? `${waiting} ${waiting === 1 ? "needs" : "need"} you · ` : ""}
           {running > 0 && !archived ? `${running} running · ` : ""}
-          {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in total"}`)}
+          {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in the list"}`)}
         </span>
       </div>
       {!loading && (
@@ -111,7 +111,7 @@ export function AgentList(props: Props) {
       {error && <Trouble error={error} what="cannot load the agents" onRetry={onRetry} />}
       {loading && agents.length === 0 && <AgentSkeleton />}
       {!loading && !error && agents.length === 0 && (
-        <p className="hint">{archived ? "No agent is archived." : "No agents yet. Launch one to see it here."}</p>
+        <p className="hint">{archived ? "No agent is archived." : "No agents in this list. Launch one to see it here."}</p>
       )}
       {agents.length > 0 && shown.length === 0 && (
         <p className="hint">

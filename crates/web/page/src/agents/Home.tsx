@@ -14,7 +14,7 @@ export const demo = "demo";
 
 interface Props {
   readonly types: AgentTypes;
-  /** Whether no agent was ever launched here. */
+  /** Whether the list has no agents. */
   readonly empty: boolean;
   /** Folders in which agents work. */
   readonly folders?: readonly string[];
@@ -27,7 +27,7 @@ export function Home({ types: { types, error, retry }, empty, folders = [], onLa
   return (
     <div className="home">
       <div className="home-inner">
-        <h2 className="home-title">{empty ? "No agents yet" : "New agent"}</h2>
+        <h2 className="home-title">{empty ? "Launch an agent" : "New agent"}</h2>
         <p className="lead">
           Every token is saved before it is shown. If you close the tab or restart the server, the conversation continues where
           it left off.

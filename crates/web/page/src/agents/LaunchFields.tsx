@@ -11,10 +11,12 @@ interface Props extends Omit<ComponentProps<"input">, "name"> {
   readonly suggested?: readonly string[];
   /** What is wrong with the value. */
   readonly problem?: string | undefined;
+  /** Whether the server may need a value. */
+  readonly isRequired?: boolean;
 }
 
-/** A field that the server has a default for. */
-export function OptionalField({ label, name, suggested = [], problem, ...input }: Props) {
+/** A field that the server has a default for, unless it says that it is required. */
+export function OptionalField({ label, name, suggested = [], problem, isRequired = false, ...input }: Props) {
   const [value, change] = useText(draftOf(name));
   const [list, problemId] = [useId(), useId()];
   const field = useRef<HTMLInputElement>(null);
@@ -25,7 +27,7 @@ export function OptionalField({ label, name, suggested = [], problem, ...input }
     <div className="field">
       <label className="field">
         <span>
-          {label} <em>optional</em>
+          {label} {isRequired || <em>optional</em>}
         </span>
         <input
           ref={field}

@@ -75,6 +75,7 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
         <OptionalField
           label="Model"
           name="model"
+          isRequired={chosen?.runner === "http"}
           suggested={recent("model")}
           placeholder={chosen?.runner === "http" ? "required, unless the type sets one" : "the agent's default"}
           spellCheck={false}
