@@ -16,10 +16,6 @@ class Socket {
   onopen?: () => void;
   onclose?: (event: { code: number }) => void;
 
-  constructor() {
-    sockets.push(this);
-  }
-
   send(): void {}
   close(): void {
     this.readyState = 3;
@@ -31,8 +27,16 @@ const list = () => Response.json([]);
 beforeEach(() => {
   answer = list;
   asked.length = 0;
-  sockets = [];
-  vi.stubGlobal("WebSocket", Socket);
+  // A page of an earlier test may still connect for a moment after it was removed. That is not a socket of this test.
+  const own: Socket[] = [];
+  sockets = own;
+  const Counted = class extends Socket {
+    constructor() {
+      super();
+      own.push(this);
+    }
+  };
+  vi.stubGlobal("WebSocket", Counted);
   vi.stubGlobal("fetch", async (input: string, init?: RequestInit) => {
     const request = `${init?.method ?? "GET"} ${new URL(input, location.origin).pathname}`;
     asked.push(request);
