@@ -22,7 +22,7 @@ async fn with_json_an_error_is_one_line_with_a_stable_code() {
     let bad = bad.to_str().unwrap();
     for (args, exit, code, message) in [
         (&["tail", "nonsense"][..], 1, "not_found", "no such agent"),
-        (&["tail", "ffff"], 1, "not_found", "no such agent: ffff: no id begins with it"),
+        (&["tail", "ffff"], 1, "not_found", "no such agent: ffff: no id begins or ends with it"),
         (&["run", "--type", "nope", "hi"], 1, "runner_unknown", ""),
         (&["ls", "--status", "bogus"], 1, "validation_failed", ""),
         (&["ls", "--nonsense"], 2, "usage", "unexpected argument '--nonsense' found"),

@@ -37,12 +37,14 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     let agents: Vec<Box<RawValue>> = client.get(&["api", "agents"], &query).await?.json().await?;
     // In JSON, a line break can only occur where a space may.
     let lines: Vec<_> = agents.iter().map(|agent| agent.get().replace(['\n', '\r'], " ")).collect();
-    let all_read = if screen.json {
-        lines.iter().for_each(|line| screen.line(Style::Plain, line));
-        true
+    let mut all_read = true;
+    if screen.json {
+        for line in &lines {
+            screen.line(Style::Plain, line);
+        }
     } else {
-        show(&client, &lines, screen)
-    };
+        all_read = show(&client, &lines, screen);
+    }
     if agents.is_empty() && !screen.json {
         screen.remark(&match &args.status {
             Some(status) => format!("no agent has this status: {status}"),
