@@ -75,8 +75,8 @@ export function QuestionInput({ name, input, call, besides, isAskedToScroll, onS
   );
 }
 
-/** For how long the beginning must be in view, because the list may still be on its way to its end. */
-const beginningMs = 150;
+/** In this time, the list has measured a new row and has scrolled to its end. What was in view before does not count. */
+const placingMs = 150;
 
 /**
  * Calls `onSeen` when the beginning and the end of a box have been in view. The list follows its end, so the beginning of
@@ -91,7 +91,7 @@ function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolea
     if (isEnd && (isBeginning || hasBegun)) onSeen();
     if (!isBeginning || hasBegun) clearTimeout(timer.current);
     if (!isBeginning) timer.current = undefined;
-    else timer.current ??= setTimeout(() => setBegun(true), beginningMs);
+    else timer.current ??= setTimeout(() => setBegun(true), placingMs);
   });
   useLayoutEffect(() => {
     look();
@@ -101,6 +101,8 @@ function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolea
     const options = { passive: true, signal: leaving.signal };
     const listen = () => look();
     const observer = typeof ResizeObserver === "undefined" ? undefined : new ResizeObserver(listen);
+    // A new row becomes visible later, without another event if the list need not scroll.
+    const placed = setTimeout(listen, placingMs);
     const list = element.closest(".messages");
     for (const each of [element, list]) {
       each?.addEventListener("scroll", listen, options);
@@ -109,6 +111,7 @@ function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolea
     return () => {
       observer?.disconnect();
       leaving.abort();
+      clearTimeout(placed);
       clearTimeout(timer.current);
       timer.current = undefined;
     };
@@ -116,10 +119,13 @@ function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolea
   return hasBegun;
 }
 
-/** Which edges of a box are in view. Behind the static picture of the list, nothing is. */
+/** Which edges of a box are in view. A row that the list has not measured, or that is behind its static picture, is not. */
 function inView(box: HTMLElement): { readonly isBeginning: boolean; readonly isEnd: boolean } {
   const list = box.closest(".messages");
-  if (list?.parentElement?.querySelector(".first-picture") && !box.closest(".first-picture")) return { isBeginning: false, isEnd: false };
+  const isCovered = list?.parentElement?.querySelector(".first-picture") && !box.closest(".first-picture");
+  // The browser for unit tests does not have this function.
+  const isHidden = "checkVisibility" in box && !box.checkVisibility({ visibilityProperty: true });
+  if (isCovered || isHidden) return { isBeginning: false, isEnd: false };
   const frame = list?.getBoundingClientRect();
   const [top, bottom] = [(frame?.top ?? 0) - nearEnd, (frame?.bottom ?? innerHeight) + nearEnd];
   const isIn = (edge: number) => top <= edge && edge <= bottom;
