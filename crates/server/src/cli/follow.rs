@@ -31,11 +31,8 @@ pub(crate) async fn follow(
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
     let known = if screen.json { Ok(Known::default()) } else { Known::ask(client, id, *last).await };
-    let known = match known {
-        // The loop below tries again.
-        Err(error) if error.exit == Exit::Unreachable => Known::default(),
-        known => known?,
-    };
+    // If it failed, the loop below reports why, or shows the events of an agent that this program cannot read.
+    let known = known.unwrap_or_default();
     let (mut shower, mut answers) = (Shower::default(), Answers::new(client, id, known, screen));
     let mut failures = 0;
     loop {
