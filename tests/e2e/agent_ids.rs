@@ -49,7 +49,7 @@ fn end<'a>(id: &'a str, others: &[&str]) -> &'a str {
     let is_own = |end: &str| {
         others.iter().all(|other| !other.ends_with(end) && !other.starts_with(end)) && !id.starts_with(end)
     };
-    (4..).map(|chars| &id[id.len() - chars..]).find(|end| is_own(end)).unwrap()
+    (4..id.len()).map(|chars| &id[id.len() - chars..]).find(|end| is_own(end)).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
