@@ -87,7 +87,7 @@ async fn the_list_grows_while_the_agent_works() {
     tab.visit(&address(&lab.server, &format!("/agents/{id}"))).await;
     tab.until_there("[data-testid=facts]").await;
     tab.press("f").await;
-    tab.until("document.querySelector('[data-testid=changes]')?.textContent.includes('Nothing has changed')")
+    tab.until("document.querySelector('[data-testid=changes]')?.textContent.includes('Nothing differs')")
         .await;
     std::fs::write(gate, "").unwrap();
     tab.until(&format!("{ENTRIES} === 'Uuntrackedmade.txt+1 −0'")).await;
