@@ -21,8 +21,8 @@ pub(crate) struct AnswerArgs {
     #[arg(required_unless_present = "text")]
     request: Option<String>,
     /// The id of the option, such as `allow`; `tokenrail questions` shows them. Give several if the request accepts
-    /// that. With a request, but without an option and `--text`, the request is dismissed: no option is chosen, and
-    /// the agent does not get the permission
+    /// that. If you give a request, but neither an option nor `--text`, the request is dismissed: no option is chosen,
+    /// and the agent does not get the permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
     /// Tell the agent why you reject, if the request accepts a note. OPTION must be an option that rejects

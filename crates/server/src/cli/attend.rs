@@ -119,7 +119,8 @@ impl Attended<'_> {
             ),
         }
         let again = format!("press Ctrl-C again within {} s, or: ", SECOND_CTRL_C.as_secs());
-        screen.remark(&format!("to cancel it: {}{cancel}", if waits { again.as_str() } else { "" }));
+        let again = if waits { again.as_str() } else { "" };
+        screen.remark(&format!("to cancel its running turn and all queued ones: {again}{cancel}"));
     }
 
     /// The turn of the message that was sent, if an earlier turn has not ended yet. `None` also if the server does not

@@ -50,7 +50,9 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
             Some(status) => format!("no agent has this status: {status}"),
             None if args.pinned => "no agent is pinned".to_owned(),
             None if args.archived => "no agent is archived".to_owned(),
-            None => "no agents yet; launch one with: tokenrail run --type demo \"hello\"".to_owned(),
+            None => "no agents in the list; launch one with: tokenrail run --type demo \"hello\"\n\
+                     to list the archived ones: tokenrail ls --archived"
+                .to_owned(),
         });
     }
     Ok(if all_read { Exit::Completed } else { Exit::Failed })

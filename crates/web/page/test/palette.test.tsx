@@ -256,7 +256,7 @@ test("actions and agents are in groups of their own, and actions show their keys
     "Next agent that needs you: G N",
     "New agent: N",
     "Search this conversation: /",
-    "Files that this agent has changed: F",
+    "Changed files: F",
     "Developer details: D",
   ]);
   write("log");
@@ -272,7 +272,7 @@ test("the palette asks the conversation on screen to do what it offers", async (
   };
   render(<Conversation />);
   show("a1");
-  for (const words of ["search this", "files that", "replay", "developer"]) {
+  for (const words of ["search this", "changed files", "replay", "developer"]) {
     open();
     write(words);
     await act(async () => press("Enter"));

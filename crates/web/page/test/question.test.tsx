@@ -173,7 +173,7 @@ test("what does not fit on the screen is allowed only when its beginning has bee
 
 test.each([
   ["Always allow Bash(rm:*) (for this session)", "Always allow commands that begin with “rm” (for this session)"],
-  ["Always allow Bash(npm test:*) (saved in localSettings)", "Always allow commands that begin with “npm test” (for this folder, on this machine)"],
+  ["Always allow Bash(npm test:*) (saved in localSettings)", "Always allow commands that begin with “npm test” (for this folder, on the server's machine)"],
   ["Always allow Bash(git diff) (for this session)", "Always allow the command “git diff” (for this session)"],
   ["Always allow Bash(rm:*), Bash(ls) (for this session)", "Always allow Bash(rm:*), Bash(ls) (for this session)"],
   ["Always allow Bash(a*b) (for this session)", "Always allow Bash(a*b) (for this session)"],

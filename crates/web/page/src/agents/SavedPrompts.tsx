@@ -40,7 +40,7 @@ export function SavedPrompts({ prompt, onPick }: Props) {
 }
 
 interface NameProps {
-  /** Whether the oldest prompt is forgotten. */
+  /** Whether the oldest prompt is forgotten if the name is new. */
   readonly isFull: boolean;
   /** Returns whether it is saved. */
   readonly onName: (name: string) => boolean;
@@ -79,7 +79,7 @@ function NameField({ isFull, onName, onEnd }: NameProps) {
       <button type="button" className="button" disabled={!name.trim()} onClick={save}>
         Save
       </button>
-      {isFull && <span className="hint">Replaces a saved prompt.</span>}
+      {isFull && <span className="hint">Replaces the saved prompt with this name, or else the oldest one.</span>}
       {hasFailed && (
         <span className="field-problem" role="alert">
           The browser cannot store it.

@@ -26,7 +26,7 @@ const key = `tokenrail-prompts${base}`;
 /** The saved prompts by name. */
 export function useSavedPrompts() {
   const text = useSyncExternalStore(subscribe, stored);
-  const prompts = promptsIn(text);
+  const prompts = promptsIn(text).sort(byName);
   const save = useCallback((prompt: SavedPrompt) => {
     const others = promptsIn(stored()).filter(({ name }) => name !== prompt.name);
     return keep([...others, prompt].slice(-savedPrompts));
@@ -35,10 +35,11 @@ export function useSavedPrompts() {
   return { prompts, save, forget };
 }
 
+/** In the order in which they were saved. */
 function promptsIn(text: string): SavedPrompt[] {
   try {
     const kept: unknown = JSON.parse(text);
-    return Array.isArray(kept) ? kept.filter(isPrompt).slice(0, savedPrompts).sort(byName) : [];
+    return Array.isArray(kept) ? kept.filter(isPrompt).slice(0, savedPrompts) : [];
   } catch {
     // Something else has written it.
     return [];

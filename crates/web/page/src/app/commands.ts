@@ -75,7 +75,7 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
 function viewsOf({ status, readOnly }: Agent): Action[] {
   return [
     { id: "search", label: "Search this conversation", hint: "", keys: "/", run: () => askTo("search") },
-    !readOnly && { id: "changes", label: "Files that this agent has changed", hint: "", keys: "F", run: () => askTo("changes") },
+    !readOnly && { id: "changes", label: "Changed files", hint: "", keys: "F", run: () => askTo("changes") },
     !isActive(status) && { id: "replay", label: "Replay this agent", hint: "", run: () => askTo("replay") },
     { id: "details", label: "Developer details", hint: "", keys: "D", run: () => askTo("details") },
   ];

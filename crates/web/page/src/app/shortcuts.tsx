@@ -54,7 +54,7 @@ const keys = [
   ["/", "Search the conversation"],
   ["J, K", "Next or previous message"],
   ["R", "Raw JSON of the message"],
-  ["F", "Files that the agent has changed"],
+  ["F", "Changed files"],
   ["1, 2, 3", "Answer a permission request"],
   ["D", "Developer details"],
   ["C", "Write a message"],

@@ -61,9 +61,9 @@ export function labelOf({ name, kind }: QuestionOption, { toolName, input }: Que
 
 /** Where Claude keeps a rule. */
 const keepers: Readonly<Record<string, string>> = {
-  localSettings: "for this folder, on this machine",
+  localSettings: "for this folder, on the server's machine",
   projectSettings: "for everyone who uses this folder",
-  userSettings: "for all folders, on this machine",
+  userSettings: "for all folders, on the server's machine",
 };
 
 /** Claude's rule for a command in words. Any other rule stays as it is. */

@@ -127,7 +127,7 @@ function explained({ git, called, isFromGit }: KnownChanges): string {
     if (git.files.length === 0) return `Nothing differs from the commit at the start of turn ${git.turn}.`;
     return `All differences from the commit at the start of turn ${git.turn}. They include changes by others, and what was not committed then.`;
   }
-  if (called.length === 0) return "The agent has not changed a file with its tools yet.";
+  if (called.length === 0) return "The agent has made no edits with its own tools. What its commands have changed is not listed.";
   return "From the agent's own edits. They do not include what its commands have changed.";
 }
 
