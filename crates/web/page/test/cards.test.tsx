@@ -48,7 +48,7 @@ const issue = {
 
 test("the input of a tool that the page does not know is a list of fields, and JSON only for developers", () => {
   showRows(new Told().call("c", "mcp__github__create_issue", issue));
-  const list = document.querySelector<HTMLElement>(".fields");
+  const list = document.querySelector<HTMLElement>(".input-fields");
   if (!list) throw new Error("no fields");
   const fields = [...list.children].map((field) => [...field.children].map((part) => part.textContent ?? ""));
   expect(fields.filter(([name]) => name !== "issue body")).toEqual([
@@ -67,7 +67,7 @@ test("JSON that such a tool returns is a list of fields too, whose URLs are link
   const output = JSON.stringify({ number: 412, url: "https://example.com/412", bad: "javascript:alert(1)" });
   showRows(new Told().call("c", "mcp__github__create_issue", { title: "x" }).gave("c", output));
   fireEvent.click(screen.getByRole("button", { name: /create issue/ }));
-  const list = document.querySelector(".fields-output .fields");
+  const list = document.querySelector(".input-fields-output .input-fields");
   expect(list?.textContent).toBe("number412urlhttps://example.com/412badjavascript:alert(1)");
   expect([...(list?.querySelectorAll("a") ?? [])].map(({ href }) => href)).toEqual(["https://example.com/412"]);
   expect(screen.getByLabelText("Output").closest(".detail")).not.toBeNull();

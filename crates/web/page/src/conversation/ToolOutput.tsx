@@ -48,7 +48,7 @@ function TextOutput({ row, text }: { readonly row: ToolRow; readonly text: strin
   if (!fields) return clipped(row, text);
   return (
     <>
-      <figure className="io fields-output">
+      <figure className="io input-fields-output">
         <figcaption>
           <span>{labelOf(row)}</span>
           <CopyButton text={text} what="output" />

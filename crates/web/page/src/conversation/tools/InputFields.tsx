@@ -23,7 +23,7 @@ interface Props {
 export function InputFields({ id, fields, depth = 1 }: Props) {
   const names = Object.keys(fields);
   return (
-    <dl className="fields">
+    <dl className="input-fields">
       {names.slice(0, mostFields).map((name) => (
         <div key={name}>
           <dt>{name.replaceAll("_", " ")}</dt>
