@@ -305,7 +305,7 @@ test("a kept message is not sent by itself if its key may be forgotten", async (
   await after(5_000);
   expect(fake.send).not.toHaveBeenCalled();
   const said = screen.getByRole("alert").textContent;
-  expect(said).toContain("This message is more than a day old, so it was not sent automatically; choose Edit, and then send it");
+  expect(said).toContain("This message is more than 23 hours old, so it was not sent automatically; choose Edit, and then send it");
   fireEvent.click(screen.getByRole("button", { name: /^Edit: / }));
   expect(screen.getByLabelText<HTMLTextAreaElement>("Message to the agent").value).toBe("More");
 });

@@ -134,7 +134,7 @@ function tooLarge(): Error {
 }
 
 function tooOld(): Error {
-  return new Error("this message is more than a day old, so it was not sent automatically; choose Edit, and then send it");
+  return new Error("this message is more than 23 hours old, so it was not sent automatically; choose Edit, and then send it");
 }
 
 /** The tab's messages. A path below which another server is reached has its own. */
