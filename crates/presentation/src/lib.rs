@@ -4,9 +4,8 @@
 //!
 //! | module | what it is for |
 //! | --- | --- |
-//! | `endpoints` | the native API on one screen: path, method, handler, problems |
+//! | `vocabularies` | one folder for each kind of client; `native` has the routes and handlers of the own API |
 //! | `routes`, `resource` | [`app`]: all routes behind the guard; how the resource of one path is built |
-//! | `rest`, `sse`, `ws` | the native handlers: REST, event stream, WebSocket |
 //! | `api` | the state that all handlers share |
 //! | `query`, `by_id` | what handlers read: query, cursors, headers and bodies; a request about one agent |
 //! | `error`, `refusals`, `openapi` | every problem that a client can receive; which route has which; the document |
@@ -29,34 +28,29 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | `fold` | the basis of a vocabulary: a pure fold from events to frames |
-//! | `vocabularies` | one folder for each kind of client, and the dialects of the native WebSocket |
 //! | `frames`, `blocks`, `json` | the formats that carry a vocabulary: WebSocket frames, event streams, JSON |
 //! | `websocket` | what all WebSockets share, and the path of their bytes to the socket |
 //! | `events`, `turn_events` | reads a range of an agent's events, or those of one turn |
 //! | `permission_notices` | permission requests, as the notices in a journal contain them |
-//! | `turn_record`, `lineage` | a turn as one document; the parent of each message |
-//! | `export`, `import` | an agent as one file |
+//! | `lineage` | the parent of each message |
 //! | `hex` | bytes as hexadecimal text |
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
-//! crate they are `ws/subscriptions.rs`, then `teller.rs`, `writing.rs` and the fold of the dialect in
-//! `vocabularies/native`, then `ws/connection.rs`, `ws/outbox.rs`, `websocket`.
+//! crate they are, in `vocabularies/native`, `ws/subscriptions.rs`, then `teller.rs`, `writing.rs` and the fold of the
+//! dialect, then `ws/connection.rs` and `ws/outbox.rs`; and last `websocket`.
 
 mod api;
 mod blocks;
 mod by_id;
 mod config;
 mod derived_key;
-mod endpoints;
 mod error;
 mod events;
-mod export;
 mod fold;
 mod forwarded;
 mod frames;
 mod guard;
 mod hex;
-mod import;
 mod json;
 mod large_body;
 mod limiter;
@@ -69,18 +63,14 @@ mod permission_notices;
 mod query;
 mod refusals;
 mod resource;
-mod rest;
 mod routes;
 mod sessions;
 mod socket;
-mod sse;
 mod tickets;
 mod turn_events;
-mod turn_record;
 mod vocabularies;
 mod waits;
 mod websocket;
-mod ws;
 
 #[cfg(test)]
 mod tests;

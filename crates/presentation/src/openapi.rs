@@ -6,9 +6,9 @@ use actix_web::HttpResponse;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 
-use crate::endpoints;
 use crate::error::{FieldProblem, ProblemDto};
 use crate::vocabularies::FOREIGN;
+use crate::vocabularies::native::endpoints;
 
 /// The operations add the types of their requests and responses. No operation names the types of problems.
 #[derive(OpenApi)]

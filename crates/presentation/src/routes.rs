@@ -9,7 +9,8 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::resource::{get_or_head, resource};
 use crate::vocabularies::FOREIGN;
-use crate::{endpoints, guard, openapi, rest, ws};
+use crate::vocabularies::native::{endpoints, rest, ws};
+use crate::{guard, openapi};
 
 /// The whole application: all routes behind the guard. Routes that are added to it are guarded too.
 pub fn app(

@@ -1,10 +1,9 @@
 //! The vocabularies that clients speak: one folder for each. A folder contains everything that belongs to one
 //! vocabulary: the fold that turns events into frames, its wire names, its handlers and routes, and its part of the
-//! OpenAPI document. There are two exceptions. The handlers of `native` are `rest`, `sse` and `ws`, and its routes are
-//! in `endpoints`. Kelpie has no routes of its own: streams of Letta's routes carry it.
+//! OpenAPI document. Only kelpie has no routes of its own: streams of Letta's routes carry it.
 //!
 //! A *dialect* is less than a vocabulary: one of the three sets of frames of the native WebSocket, `agent`, `message`
-//! and `stream`. Their folds are the files of these names in `native`; `native.rs` has the enum `Dialect`.
+//! and `stream`. Their folds are in `native/dialects`.
 
 mod ai_sdk;
 mod kelpie;

@@ -10,6 +10,8 @@ const LIST: &str = "crates/presentation/src/vocabularies.rs";
 /// The vocabulary of Tokenrail's own API.
 const NATIVE: &str = "native";
 
+/// Where the folds of a vocabulary are.
+const FOLDS: [&str; 4] = ["/fold.rs", "/fold/", "/dialects.rs", "/dialects/"];
 /// What a fold must not name, because it is pure.
 const NOT_IN_A_FOLD: [&str; 5] =
     ["actix_web", "tokio", "crate::api", "tokenrail_application::AgentService", "std::time"];
@@ -32,7 +34,7 @@ pub(super) fn check(sources: &[Source], faults: &mut Vec<String>) {
                 ));
             }
         }
-        if home.is_some() && (file.ends_with("/fold.rs") || file.contains("/fold/")) {
+        if home.is_some() && FOLDS.iter().any(|fold| file.contains(fold)) {
             for impure in NOT_IN_A_FOLD.iter().filter(|word| code.contains(**word)) {
                 faults.push(format!("{} names {impure}: a fold is pure", source.path));
             }

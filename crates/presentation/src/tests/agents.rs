@@ -161,7 +161,7 @@ async fn the_server_tells_about_itself() {
         types,
         json!([{"type": "script", "runner": "process", "format": "script", "default": false, "available": true,
             "can": {"deltas": true, "resume": false, "interrupt": false, "permissions": false, "images": true},
-            "imageLimits": {"images": 8, "bytes": 3_932_160},
+            "imageLimits": {"images": 8, "bytes": 3_932_160, "totalBytes": 20_971_520},
             "program": "/bin/script", "version": "1.0", "unsetKeys": ["SCRIPT_API_KEY"]}])
     );
     let probe =

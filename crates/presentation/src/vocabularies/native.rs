@@ -2,31 +2,35 @@
 //!
 //! | module | what it is for |
 //! | --- | --- |
-//! | [`agent`], [`message`], [`stream`] | the three dialects, which [`Dialect`] lists: one fold each |
-//! | [`fold`], [`frame`] | the dialects as one fold; their frames |
+//! | [`endpoints`] | the API on one screen: path, method, handler, problems |
+//! | [`rest`], [`sse`], [`ws`] | its handlers: REST, event stream, WebSocket |
+//! | [`dialects`] | the three dialects of the WebSocket, one fold each, and all of them as one fold |
+//! | [`frame`] | the frames of the dialects |
 //! | [`events`] | events over HTTP: fold and frames |
 //! | [`transport`] | writes frames as bytes |
 //! | [`joined`], [`mod@packed`] | consecutive text in one frame; consecutive deltas in one frame |
 //! | [`writing`] | the bytes of a page, written once for all followers that want the same form |
 //! | [`teller`] | the frames of one subscription |
-//! | [`spoken`] | which messages of a turn are open, for the dialects `message` and `stream` |
+//! | [`turn_record`] | a turn as one document |
+//! | [`export`], [`mod@import`] | an agent as one file |
 //! | [`dto`] | the JSON names |
-//!
-//! The handlers of the native routes are `rest`, `sse` and `ws`, and the routes are in `endpoints`.
 
-mod agent;
+mod dialects;
 pub(crate) mod dto;
+pub(crate) mod endpoints;
 mod events;
-mod fold;
+mod export;
 mod frame;
+mod import;
 mod joined;
-mod message;
 mod packed;
-mod spoken;
-mod stream;
+pub(crate) mod rest;
+mod sse;
 mod teller;
 mod transport;
+mod turn_record;
 mod writing;
+pub(crate) mod ws;
 
 use tokenrail_application::Rendering;
 use tokenrail_domain::Event;
@@ -35,9 +39,9 @@ use crate::error::{Code, FieldProblem, Problem};
 use crate::fold::{Fold, Frames};
 use crate::query::{Query, refused_name};
 
+pub(crate) use dialects::DialectFold;
 pub use dto::event_json;
 pub(crate) use events::EventFold;
-pub(crate) use fold::DialectFold;
 pub(crate) use frame::{Piece, TextPiece};
 pub(crate) use packed::{Packed, packed};
 pub(crate) use teller::{Teller, Telling, Words};

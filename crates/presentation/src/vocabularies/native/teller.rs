@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokenrail_application::Page;
 use tokenrail_domain::{Assembler, Event, Sequence};
 
-use super::fold::DialectFold;
+use super::dialects::DialectFold;
 use super::frame::Piece;
 use super::joined::Joined;
 use super::writing::page_of_frames;

@@ -8,7 +8,7 @@ use tokenrail_domain::{Event, Sequence, TurnOutcome};
 use tokenrail_ports::testing::samples::{self, Scribe};
 
 use super::Detail;
-use super::agent::AgentFold;
+use super::dialects::agent::AgentFold;
 use super::events::EventFold;
 use super::transport::EventBlocks;
 use crate::fold::Fold as _;

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use tokenrail_application::{Page, Rendering};
 use tokenrail_domain::{AgentId, Event};
 
-use super::agent::AgentFold;
+use super::dialects::DialectFold;
+use super::dialects::agent::AgentFold;
 use super::events::EventFold;
-use super::fold::DialectFold;
 use super::joined::Joined;
 use super::transport::EventBlocks;
 use super::{Detail, Packed};

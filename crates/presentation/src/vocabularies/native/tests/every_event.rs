@@ -6,7 +6,7 @@ use crate::fold::Fold as _;
 use crate::frames::{FrameWriter, payloads};
 use crate::tests::journals::{STORIES, events, written};
 use crate::vocabularies::native::Detail;
-use crate::vocabularies::native::agent::AgentFold;
+use crate::vocabularies::native::dialects::agent::AgentFold;
 use crate::vocabularies::native::events::EventFold;
 use crate::vocabularies::native::transport::EventBlocks;
 

@@ -13,7 +13,7 @@ use crate::fold::{Fold as _, Silence};
 use crate::frames::{self, FrameWriter, payloads};
 use crate::json::JsonList;
 use crate::tests::journals::{STORIES, events, written};
-use crate::vocabularies::native::agent::AgentFold;
+use crate::vocabularies::native::dialects::agent::AgentFold;
 use crate::vocabularies::native::events::EventFold;
 use crate::vocabularies::native::joined::Joined;
 use crate::vocabularies::native::packed::{PACKED_EVENTS, PACKED_TEXT_BYTES};

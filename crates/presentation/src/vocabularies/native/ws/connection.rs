@@ -22,16 +22,16 @@ use crate::vocabularies::native::dto::client::{ClientFrame, Subscribe, client_fr
 use crate::vocabularies::native::dto::frames::{
     ErrorFrame, Heads, PermissionFrame, Subscribed, Unsubscribed,
 };
+use crate::vocabularies::native::ws::answers::{Answered, AnswersInFlight};
+use crate::vocabularies::native::ws::envelope::{envelope, lifecycle_frame};
+use crate::vocabularies::native::ws::follow::{Followed, follow};
+use crate::vocabularies::native::ws::message_status::message_status;
+use crate::vocabularies::native::ws::outbox::Outbox;
+use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Told};
+use crate::vocabularies::native::ws::wishes::Wishes;
 use crate::waits::{deadline, every};
 use crate::websocket::{Broken, Message, Messages};
 use crate::websocket::{because_of, close_code, close_reply};
-use crate::ws::answers::{Answered, AnswersInFlight};
-use crate::ws::envelope::{envelope, lifecycle_frame};
-use crate::ws::follow::{Followed, follow};
-use crate::ws::message_status::message_status;
-use crate::ws::outbox::Outbox;
-use crate::ws::subscriptions::{Subscriptions, Told};
-use crate::ws::wishes::Wishes;
 
 pub(crate) struct Connection {
     api: Api,

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::frames::{CHUNK_BYTES, FrameWriter};
+use crate::vocabularies::native::ws::throttle::Throttle;
+use crate::vocabularies::native::ws::wishes::Pace;
 use crate::vocabularies::native::{Piece, Words};
-use crate::ws::throttle::Throttle;
-use crate::ws::wishes::Pace;
 
 /// The output of one client. Frames are added only when none is ready to be sent, and only the frames of one wake-up of
 /// the connection. So it holds at most about one page or one batch.

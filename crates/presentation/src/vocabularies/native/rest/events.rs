@@ -10,12 +10,12 @@ use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::JsonList;
 use crate::query::{self, Form, Query};
-use crate::rest::prompt;
-use crate::sse;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::AcceptedDto;
 use crate::vocabularies::native::dto::deltas::PageItemDto;
 use crate::vocabularies::native::dto::requests::SendBody;
+use crate::vocabularies::native::rest::prompt;
+use crate::vocabularies::native::sse;
 use crate::vocabularies::native::{Detail, Dialect, EventFold};
 
 /// Read an agent's messages

@@ -7,12 +7,12 @@ use tokenrail_application::Needs;
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;
-use crate::export::Export;
-use crate::import;
 use crate::query;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::AgentDto;
 use crate::vocabularies::native::dto::requests::{ImportBody, ReplayBody};
+use crate::vocabularies::native::export::Export;
+use crate::vocabularies::native::import;
 
 /// Export an agent as one file
 ///

@@ -6,11 +6,11 @@ use tokenrail_domain::{
     TurnNumber, event_id, message_id,
 };
 
-use super::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 use super::spoken::{Spoken, Step};
 use crate::fold::{Fold, Frames};
 use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::message_frames::{MessageEnd, MessageNew, MessageStart};
+use crate::vocabularies::native::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 
 /// The outcome of a message that the agent discarded.
 const ABANDONED: &str = "abandoned";

@@ -4,13 +4,15 @@ use serde::Serialize;
 use tokenrail_application::RenderingKey;
 use tokenrail_domain::{AgentError, AgentId, Event, EventBody};
 
-use super::Detail;
-use super::dto::deltas::DeltasDto;
-use super::dto::frames::{ResultDto, StreamComplete, StreamError, StreamMessage, StreamStatus};
-use super::dto::message::AgentMessageDto;
-use super::frame::{Native, NativeFrame};
 use crate::fold::{Begins, Fold, Frames};
 use crate::json::{AgentErrorDto, IsoTime};
+use crate::vocabularies::native::Detail;
+use crate::vocabularies::native::dto::deltas::DeltasDto;
+use crate::vocabularies::native::dto::frames::{
+    ResultDto, StreamComplete, StreamError, StreamMessage, StreamStatus,
+};
+use crate::vocabularies::native::dto::message::AgentMessageDto;
+use crate::vocabularies::native::frame::{Native, NativeFrame};
 
 /// The fold of the dialect `agent`. The frames of an event follow from that event alone.
 #[derive(Debug)]
@@ -24,7 +26,7 @@ impl AgentFold {
         Self { agent, detail }
     }
 
-    pub(super) fn detail(&self) -> Detail {
+    pub(crate) fn detail(&self) -> Detail {
         self.detail
     }
 }

@@ -1,12 +1,22 @@
-//! The WebSocket dialects as one fold. The client chooses the dialect.
+//! The dialects of the native WebSocket, of which the client chooses one, and all of them as one fold.
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`agent`], [`message`], [`stream`] | the three dialects: one fold each |
+//! | [`spoken`] | which messages of a turn are open, for the dialects `message` and `stream` |
+
+pub(super) mod agent;
+mod message;
+mod spoken;
+mod stream;
 
 use tokenrail_application::RenderingKey;
 use tokenrail_domain::{AgentId, Assembler, Event};
 
-use super::agent::AgentFold;
+use self::agent::AgentFold;
+use self::message::MessageFold;
+use self::stream::StreamFold;
 use super::frame::Native;
-use super::message::MessageFold;
-use super::stream::StreamFold;
 use super::{Detail, Dialect};
 use crate::fold::{Begins, Fold, Frames};
 

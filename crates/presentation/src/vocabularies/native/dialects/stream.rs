@@ -7,7 +7,6 @@ use tokenrail_domain::{
     message_id,
 };
 
-use super::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 use super::spoken::{Spoken, Step};
 use crate::fold::{Fold, Frames};
 use crate::json::{AgentErrorDto, IdText, Json};
@@ -16,6 +15,7 @@ use crate::vocabularies::native::dto::stream_frames::{
     StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamToolResult, StreamToolUse,
     ToolResultDto, ToolUseDto,
 };
+use crate::vocabularies::native::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 
 /// The fold of the dialect `stream`: the state of the current turn.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::{Code, Problem};
 use crate::query::{self, Query};
-use crate::turn_record::TurnRecord;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::turn::{TurnDto, TurnRecordSchema};
+use crate::vocabularies::native::turn_record::TurnRecord;
 
 /// List an agent's turns
 #[utoipa::path(get, path = "/api/agents/{id}/turns", tag = "turns",

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use tokio::time::Instant;
 
+use crate::vocabularies::native::ws::wishes::Pace;
 use crate::vocabularies::native::{Piece, TextPiece};
-use crate::ws::wishes::Pace;
 
 /// Waiting text of the dialect `stream`, and the frames that must not overtake it.
 pub(crate) struct Throttle {

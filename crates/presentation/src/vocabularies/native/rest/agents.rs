@@ -12,10 +12,10 @@ use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::AgentRefDto;
 use crate::query::{self, Query};
-use crate::rest::prompt;
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::{AgentDto, AgentStatusDto};
 use crate::vocabularies::native::dto::requests::{EditBody, LaunchBody};
+use crate::vocabularies::native::rest::prompt;
 
 /// The statuses of agents that are starting or running.
 const ACTIVE: &str = "initializing,running";

@@ -7,8 +7,8 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::fold::{Begins, Fold as _};
 use crate::vocabularies::native::dto::client::Subscribe;
+use crate::vocabularies::native::ws::wishes::Wishes;
 use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, Telling};
-use crate::ws::wishes::Wishes;
 
 /// An agent that is followed from now on.
 pub(crate) struct Followed {

@@ -3,10 +3,10 @@
 use actix_web::web;
 use utoipa::OpenApi;
 
+use super::{rest, ws};
 use crate::error::Code;
 use crate::refusals::add_problems;
 use crate::resource::{get_or_head, resource};
-use crate::{rest, ws};
 
 /// Generates three things from the table: the routes, their part of the OpenAPI document, and the problems of each
 /// route. `upgrade` is a `GET` without `HEAD`.
