@@ -27,7 +27,6 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
   const title = useId();
   // What is typed stays if the session ends. The dialog is then gone without having been closed.
   const [typed, keep] = useText(`${agent.id} name in the list`);
-  const [name, setName] = useState(typed || (agent.name ?? ""));
   const [failure, setFailure] = useFailure();
   const isBusy = useRef(false);
   useEffect(() => dialog.current?.showModal(), []);
@@ -45,9 +44,11 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
     isBusy.current = false;
   };
   const edit = (change: AgentEdit) => void attempt(() => client.edit(agent.id, change));
-  const rename = (event: FormEvent) => {
-    event.preventDefault();
-    edit({ name: asName(name) });
+  const rename = (name: string) => edit({ name: asName(name) });
+  const again = () => void attempt(() => prepareAgain(client, agent).then(onAgain));
+  const select = () => {
+    onSelect();
+    close();
   };
   return (
     <SheetDialog ref={dialog} className="agent-actions" title={title} testId="agent-actions-dialog" onClose={closed}>
@@ -58,24 +59,7 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
             <Icon name="close" />
           </button>
         </div>
-        <form className="rename" onSubmit={rename}>
-          <label className="field">
-            <span>Name</span>
-            <input
-              type="text"
-              value={name}
-              maxLength={longestName}
-              placeholder="The beginning of the prompt"
-              onChange={({ target }) => {
-                setName(target.value);
-                keep(() => target.value);
-              }}
-            />
-          </label>
-          <button type="submit" className="button primary">
-            Rename
-          </button>
-        </form>
+        <NameForm before={typed || (agent.name ?? "")} onType={(name) => keep(() => name)} onName={rename} />
         <div className="agent-actions-buttons">
           <button type="button" className="button" onClick={() => edit({ pinned: !agent.pinned })}>
             <Icon name="pin" /> {agent.pinned ? "Unpin" : "Pin"}
@@ -83,22 +67,10 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
           <button type="button" className="button" onClick={() => edit({ archived: !agent.archived })}>
             <Icon name="archive" /> {agent.archived ? "Unarchive" : "Archive"}
           </button>
-          <button
-            type="button"
-            className="button"
-            onClick={() => {
-              onSelect();
-              close();
-            }}
-          >
+          <button type="button" className="button" onClick={select}>
             <Icon name="check" /> Select
           </button>
-          <button
-            type="button"
-            className="button"
-            data-testid="launch-again"
-            onClick={() => void attempt(() => prepareAgain(client, agent).then(onAgain))}
-          >
+          <button type="button" className="button" data-testid="launch-again" onClick={again}>
             <Icon name="replay" /> Launch again
           </button>
           <Remove onConfirm={() => void attempt(() => client.remove(agent.id))} />
@@ -106,6 +78,40 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
         {failure && <Failure error={failure} />}
       </div>
     </SheetDialog>
+  );
+}
+
+interface NameFormProps {
+  readonly before: string;
+  readonly onType: (name: string) => void;
+  readonly onName: (name: string) => void;
+}
+
+function NameForm({ before, onType, onName }: NameFormProps) {
+  const [name, setName] = useState(before);
+  const rename = (event: FormEvent) => {
+    event.preventDefault();
+    onName(name);
+  };
+  return (
+    <form className="rename" onSubmit={rename}>
+      <label className="field">
+        <span>Name</span>
+        <input
+          type="text"
+          value={name}
+          maxLength={longestName}
+          placeholder="The beginning of the prompt"
+          onChange={({ target }) => {
+            setName(target.value);
+            onType(target.value);
+          }}
+        />
+      </label>
+      <button type="submit" className="button primary">
+        Rename
+      </button>
+    </form>
   );
 }
 

@@ -34,16 +34,12 @@ export function App() {
   const older = useOlder(listed.length, loadMore);
   const { agents, active } = useCounted(listed, older.isThere);
   const types = useAgentTypes(agentId === null);
-  const small = useMedia(phone);
-  const [drawer, setDrawer] = useState(false);
-  const menu = useRef<HTMLButtonElement>(null);
+  const drawer = useDrawer();
   const open = (id: string | null) => {
     go(id);
-    setDrawer(false);
+    drawer.hide();
   };
-  // Sends what was not delivered before the page was loaded or the session ended, whichever agent it shows.
-  const outbox = useOutbox();
-  useEffect(() => outbox.sendAll(), [outbox]);
+  useSending();
   const [title, setTitle] = useState<string>();
   // Only the palette needs it, when it is opened.
   const shown = useRef<Agent>(undefined);
@@ -53,26 +49,28 @@ export function App() {
   const questions = useOpenQuestions(agents);
   const asked = useOldest(questions);
   const onNotify = useNotices(agents, questions, open);
-  const close = () => {
-    setDrawer(false);
-    menu.current?.focus();
-  };
   useAgentKeys(agents, agentId, open);
-  useShortcut("Escape", close, drawer && small);
+  const view = isMissing ? (
+    <Missing onHome={() => open(null)} />
+  ) : agentId ? (
+    <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} onAgent={onAgent} />
+  ) : (
+    <Home types={types} empty={!loading && !error && agents.length === 0} folders={foldersOf(agents)} onLaunched={open} />
+  );
   return (
-    <div className="app" data-drawer={drawer || undefined} data-phase={phase}>
+    <div className="app" data-drawer={drawer.isOpen || undefined} data-phase={phase}>
       <a className="skip" href="#main">
         Skip to the main content
       </a>
       <Bar
         agents={agents}
         onHome={() => open(null)}
-        menu={small && <MenuButton ref={menu} isOpen={drawer} waiting={agents.filter(needsYou).length} onToggle={() => setDrawer(!drawer)} />}
+        menu={drawer.isThere && <MenuButton {...drawer.button} waiting={agents.filter(needsYou).length} />}
       >
         <Commands agents={agents} agentId={agentId} shown={shown} onOpen={open} />
       </Bar>
-      {drawer && small && <div className="backdrop" aria-hidden="true" onClick={close} />}
-      <aside id="agents" className="side" inert={small && !drawer}>
+      {drawer.covers && <div className="backdrop" aria-hidden="true" onClick={drawer.close} />}
+      <aside id="agents" className="side" inert={drawer.isThere && !drawer.isOpen}>
         <NewAgent onNew={() => open(null)} />
         <AgentShelf
           {...{ agents, asked, active, loading, error }}
@@ -83,20 +81,33 @@ export function App() {
           onMore={older.isThere ? older.load : undefined}
         />
       </aside>
-      <main id="main" className="main" inert={small && drawer} tabIndex={-1}>
+      <main id="main" className="main" inert={drawer.covers} tabIndex={-1}>
         <Banner key={agentId} {...{ phase, agentId, onCaughtUp }} />
-        <LinkProvider value={phase}>
-          {isMissing ? (
-            <Missing onHome={() => open(null)} />
-          ) : agentId ? (
-            <Conversation key={agentId} agentId={agentId} onOpen={open} onTitle={setTitle} onAgent={onAgent} />
-          ) : (
-            <Home types={types} empty={!loading && !error && agents.length === 0} folders={foldersOf(agents)} onLaunched={open} />
-          )}
-        </LinkProvider>
+        <LinkProvider value={phase}>{view}</LinkProvider>
       </main>
     </div>
   );
+}
+
+/** Sends what was not delivered before the page was loaded or the session ended, whichever agent it shows. */
+function useSending(): void {
+  const outbox = useOutbox();
+  useEffect(() => outbox.sendAll(), [outbox]);
+}
+
+/** On a small screen, the list of agents is a drawer that covers the rest while it is open. */
+function useDrawer() {
+  const isThere = useMedia(phone);
+  const [isOpen, setOpen] = useState(false);
+  const menu = useRef<HTMLButtonElement>(null);
+  const close = () => {
+    setOpen(false);
+    menu.current?.focus();
+  };
+  const covers = isThere && isOpen;
+  useShortcut("Escape", close, covers);
+  const button = { ref: menu, isOpen, onToggle: () => setOpen(!isOpen) };
+  return { isThere, isOpen, covers, button, close, hide: () => setOpen(false) };
 }
 
 /** The keys that open another agent. */

@@ -100,13 +100,11 @@ interface PaneProps {
 }
 
 function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, onReplay, replay }: PaneProps) {
-  const client = useTokenrail();
   const [plain, setPlain] = useState(false);
   const [notices, setNotices] = useState(false);
   const all = useMemo(() => rowsOf(items), [items]);
   const rows = useMemo(() => grouped(notices ? all : all.filter(isForUsers)), [all, notices]);
   const newest = useMemo(() => newestTodos(rows), [rows]);
-  const among = useLatest(all);
   const list = useRef<ListHandle>(null);
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
@@ -114,10 +112,6 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const canAsk = live && !agent.readOnly && !agent.deletedAt;
   const changes = useChangesPanel(agent, all, live);
   const { ask, onRetry, refusal } = useAsk(agent.id, rows, list);
-  const answer = useCallback<Answer>(
-    (requestId, reply) => client.answer(agent.id, requestId, reply),
-    [client, agent.id],
-  );
   const pane = (
     <div className="conversation">
       <Header
@@ -141,21 +135,13 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       {rows.length === 0 && (
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
-      <Answering value={canAsk ? answer : undefined}>
-        <Among value={among}>
-          <NewestTodos value={newest}>
-            <MessageList
-              rows={rows}
-              plain={plain}
-              found={search.found}
-              handle={list}
-              busy={live && isActive(agent.status)}
-              loading={loading}
-              onRetry={canAsk ? onRetry : undefined}
-            />
-          </NewestTodos>
-        </Among>
-      </Answering>
+      <RowsContext agentId={agent.id} canAnswer={canAsk} all={all} newest={newest}>
+        <MessageList
+          {...{ rows, plain, loading, found: search.found, handle: list }}
+          busy={live && isActive(agent.status)}
+          onRetry={canAsk ? onRetry : undefined}
+        />
+      </RowsContext>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}
       {live && agent.type === demo && isActive(agent.status) && <KillMe />}
       {replay ?? <Composer agent={agent} send={ask} />}
@@ -166,6 +152,27 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       {pane}
       {changes.panel}
     </div>
+  );
+}
+
+interface RowsContextProps {
+  readonly agentId: string;
+  readonly canAnswer: boolean;
+  readonly all: readonly Row[];
+  readonly newest: ReturnType<typeof newestTodos>;
+  readonly children: ReactNode;
+}
+
+/** What each row can use: how to answer the agent, the other rows, and the newest to-do list. */
+function RowsContext({ agentId, canAnswer, all, newest, children }: RowsContextProps) {
+  const client = useTokenrail();
+  const answer = useCallback<Answer>((requestId, reply) => client.answer(agentId, requestId, reply), [client, agentId]);
+  return (
+    <Answering value={canAnswer ? answer : undefined}>
+      <Among value={useLatest(all)}>
+        <NewestTodos value={newest}>{children}</NewestTodos>
+      </Among>
+    </Answering>
   );
 }
 

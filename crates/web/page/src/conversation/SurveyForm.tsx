@@ -68,44 +68,66 @@ export function SurveyForm({ id, survey, place, chosen, choose }: Props) {
               <span className="choice-label">Other…</span>
               <kbd aria-hidden="true">{choices.length + 1}</kbd>
             </label>
-            {hasOther && (
-              <input
-                type="text"
-                name="other"
-                aria-label="Your own answer"
-                placeholder="Your own answer"
-                autoComplete="off"
-                autoFocus={isNew}
-                value={text}
-                onChange={(event) => setText(event.target.value)}
-              />
-            )}
+            {hasOther && <OwnAnswer text={text} hasFocus={isNew} onText={setText} />}
           </div>
         )}
       </fieldset>
       {choose && wantsSeveral && (
         <p className="hint">The agent asked for one or more answers, but you can send only one.</p>
       )}
-      {choose && (
-        <div className="question-options" role="group" aria-label="Answers">
-          <button type="submit" className="button primary" data-testid="answer-survey" disabled={!isComplete || chosen !== undefined}>
-            Answer
-          </button>
-          {refusals.map((option) => (
-            <button
-              key={option.optionId}
-              type="button"
-              className="button"
-              data-testid={`answer-${option.kind}`}
-              disabled={chosen !== undefined}
-              onClick={() => choose({ optionId: option.optionId })}
-            >
-              {unhidden(option.name)}
-            </button>
-          ))}
-        </div>
-      )}
+      {choose && <Answers refusals={refusals} isComplete={isComplete} hasChosen={chosen !== undefined} choose={choose} />}
     </form>
+  );
+}
+
+interface OwnAnswerProps {
+  readonly text: string;
+  readonly hasFocus: boolean;
+  readonly onText: (text: string) => void;
+}
+
+function OwnAnswer({ text, hasFocus, onText }: OwnAnswerProps) {
+  return (
+    <input
+      type="text"
+      name="other"
+      aria-label="Your own answer"
+      placeholder="Your own answer"
+      autoComplete="off"
+      autoFocus={hasFocus}
+      value={text}
+      onChange={(event) => onText(event.target.value)}
+    />
+  );
+}
+
+interface AnswersProps {
+  readonly refusals: Survey["refusals"];
+  readonly isComplete: boolean;
+  readonly hasChosen: boolean;
+  readonly choose: (answer: PermissionAnswer) => void;
+}
+
+/** The button that sends the answer, and those that refuse to answer. */
+function Answers({ refusals, isComplete, hasChosen, choose }: AnswersProps) {
+  return (
+    <div className="question-options" role="group" aria-label="Answers">
+      <button type="submit" className="button primary" data-testid="answer-survey" disabled={!isComplete || hasChosen}>
+        Answer
+      </button>
+      {refusals.map((option) => (
+        <button
+          key={option.optionId}
+          type="button"
+          className="button"
+          data-testid={`answer-${option.kind}`}
+          disabled={hasChosen}
+          onClick={() => choose({ optionId: option.optionId })}
+        >
+          {unhidden(option.name)}
+        </button>
+      ))}
+    </div>
   );
 }
 

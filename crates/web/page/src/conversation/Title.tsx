@@ -60,20 +60,13 @@ interface RenameProps extends Props {
   readonly onEnd: (hadFocus: boolean) => void;
 }
 
-/** Enter and leaving the field save the name. Escape keeps the old one. A name that could not be saved stays in the field. */
-function Rename({ agent, onFailure, onEnd }: RenameProps) {
+/** Saves another name once. */
+function useSaving({ agent, onFailure }: Props, end: () => void) {
   const client = useTokenrail();
-  const [typed, keep] = useText(typedName(agent));
-  const [name, setName] = useState(typed || (agent.name ?? ""));
   const [busy, setBusy] = useState(false);
   // The field also loses the focus because of Enter and Escape.
   const isOver = useRef(false);
-  const field = useRef<HTMLInputElement>(null);
-  const end = () => {
-    keep(() => "");
-    onEnd(document.activeElement === field.current);
-  };
-  const save = async () => {
+  const save = async (name: string) => {
     if (isOver.current) return;
     isOver.current = true;
     onFailure(undefined);
@@ -90,9 +83,26 @@ function Rename({ agent, onFailure, onEnd }: RenameProps) {
     }
     end();
   };
+  const cancel = () => {
+    isOver.current = true;
+    end();
+  };
+  return { busy, save, cancel };
+}
+
+/** Enter and leaving the field save the name. Escape keeps the old one. A name that could not be saved stays in the field. */
+function Rename({ agent, onFailure, onEnd }: RenameProps) {
+  const [typed, keep] = useText(typedName(agent));
+  const [name, setName] = useState(typed || (agent.name ?? ""));
+  const field = useRef<HTMLInputElement>(null);
+  const end = () => {
+    keep(() => "");
+    onEnd(document.activeElement === field.current);
+  };
+  const { busy, save, cancel } = useSaving({ agent, onFailure }, end);
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    void save();
+    void save(name);
   };
   return (
     <form className="head-title" onSubmit={submit}>
@@ -112,12 +122,11 @@ function Rename({ agent, onFailure, onEnd }: RenameProps) {
           keep(() => target.value);
         }}
         onFocus={(event) => event.target.select()}
-        onBlur={() => void save()}
+        onBlur={() => void save(name)}
         onKeyDown={(event) => {
           if (event.key !== "Escape") return;
           event.preventDefault();
-          isOver.current = true;
-          end();
+          cancel();
         }}
       />
     </form>
