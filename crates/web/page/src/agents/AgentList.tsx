@@ -78,18 +78,12 @@ export function AgentList(props: Props) {
       onActions={setActionsOf}
     />
   );
-  const waiting = agents.filter(needsYou).length;
-  const running = active - waiting;
   const isKnown = agents.length > 0 || !(loading || error);
   return (
     <nav className="agents" aria-label="Agents">
       <div className="agents-head">
         <h2>Agents</h2>
-        <span className="muted" data-testid="agent-counts">
-          {waiting > 0 && !archived ? `${waiting} ${waiting === 1 ? "needs" : "need"} you · ` : ""}
-          {running > 0 && !archived ? `${running} running · ` : ""}
-          {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in the list"}`)}
-        </span>
+        {isKnown && <Counts agents={agents} active={active} archived={archived} isMore={onMore !== undefined} />}
       </div>
       {!loading && (
         <Tools
@@ -178,6 +172,28 @@ function useActing(order: readonly string[]) {
     selection.end();
   };
   return { selected: selection.ids, toggle: selection.toggle, begin, end, bulk, act, selecting };
+}
+
+interface CountsProps extends Pick<Props, "agents" | "active"> {
+  readonly archived: boolean;
+  /** Whether there are more agents than these. */
+  readonly isMore: boolean;
+}
+
+/** How many agents there are. The line has no room for it beside those that wait or run, so it is in the title then. */
+function Counts({ agents, active, archived, isMore }: CountsProps) {
+  const waiting = agents.filter(needsYou).length;
+  const running = active - waiting;
+  const total = isMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in the list"}`;
+  const busy = [
+    waiting > 0 && `${waiting} ${waiting === 1 ? "needs" : "need"} you`,
+    running > 0 && `${running} running`,
+  ].filter((part) => part !== false && !archived);
+  return (
+    <span className="muted" title={[...busy, total].join(" · ")} data-testid="agent-counts">
+      {busy.join(" · ") || total}
+    </span>
+  );
 }
 
 interface GroupProps {
