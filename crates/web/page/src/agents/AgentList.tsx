@@ -9,6 +9,7 @@ import { AgentItem } from "./AgentItem.tsx";
 import { type Act, useBulk } from "./bulk.ts";
 import { everything, isFiltering, matches } from "./filter.ts";
 import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
+import { useInSight } from "./in-sight.ts";
 import { useSelection } from "./selection.ts";
 import { FailedAgents, SelectionBar } from "./SelectionBar.tsx";
 import { needsYou } from "./StatusBadge.tsx";
@@ -64,6 +65,8 @@ export function AgentList(props: Props) {
   // The dialog stays if the agent leaves the list meanwhile, because another tab has archived it.
   const [actionsOf, setActionsOf] = useState<Agent>();
   const acted = agents.find(({ id }) => id === actionsOf?.id) ?? actionsOf;
+  const list = useRef<HTMLDivElement>(null);
+  const onScroll = useInSight(list, current, groups.find((group) => group.agents.some(({ id }) => id === current))?.name);
   const item = (agent: Agent) => (
     <AgentItem
       key={agent.id}
@@ -134,7 +137,13 @@ export function AgentList(props: Props) {
           onClose={() => setActionsOf(undefined)}
         />
       )}
-      <div className="agent-list" data-testid="agents" data-selecting={selected ? true : undefined}>
+      <div
+        ref={list}
+        className="agent-list"
+        data-testid="agents"
+        data-selecting={selected ? true : undefined}
+        onScroll={onScroll}
+      >
         {groups.map(({ name, agents: grouped }) => (
           <GroupOf key={name} name={name} onNotify={name === "Needs you" ? onNotify : undefined}>
             {grouped.map(item)}
