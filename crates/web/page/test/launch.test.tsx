@@ -4,6 +4,7 @@ import { act, cleanup, fireEvent, render, screen, within } from "@testing-librar
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { prepareAgain } from "../src/agents/again.ts";
+import { ImportButton } from "../src/agents/ImportButton.tsx";
 import { LaunchForm } from "../src/agents/LaunchForm.tsx";
 import { recent, remember } from "../src/agents/recent.ts";
 import { Composer } from "../src/conversation/Composer.tsx";
@@ -201,6 +202,27 @@ test("a folder that is not allowed is told at its field, with the command that a
   expect([alert?.textContent, others]).toEqual([expect.stringContaining("run on the server: tokenrail allow '/srv/my shop'"), []]);
   const cwd = field(/Working directory/);
   expect([document.activeElement, cwd.getAttribute("aria-invalid"), cwd.getAttribute("aria-describedby")]).toEqual([cwd, "true", alert?.id]);
+});
+
+test("an exported file is imported, and can be chosen again after a failure", async () => {
+  const onImported = vi.fn();
+  let done = (_: { id: string }) => {};
+  const importAgent = vi.fn((_: Blob) => new Promise<{ id: string }>((resolve) => (done = resolve)));
+  importAgent.mockRejectedValueOnce(new Error("this is not an exported agent"));
+  const client = Object.assign(new FakeClient(), { importAgent }) as unknown as Client;
+  render(
+    <TokenrailProvider client={client}>
+      <ImportButton onImported={onImported} />
+    </TokenrailProvider>,
+  );
+  const file = new File(["{}"], "agent.json");
+  const choose = () => act(async () => fireEvent.change(field(/Import an exported agent/), { target: { files: [file] } }));
+  await choose();
+  expect(screen.getByRole("alert").textContent).toContain("This is not an exported agent.");
+  await choose();
+  expect([screen.queryByRole("alert"), field("Importing…").disabled, onImported.mock.calls]).toEqual([null, true, []]);
+  await act(async () => done({ id: "copy" }));
+  expect([importAgent.mock.calls, onImported.mock.calls]).toEqual([[[file], [file]], [["copy"]]]);
 });
 
 test("types that are not available come last, and say why", () => {
