@@ -218,6 +218,20 @@ test("in a window with room for it, the list becomes wide enough for two columns
   media.mockRestore();
 });
 
+test("a file with one side has one column, also in the split layout", () => {
+  localStorage.setItem("tokenrail-diff", "split");
+  const media = vi.spyOn(window, "matchMedia").mockImplementation(
+    (query) => ({ matches: query.includes("min-width"), addEventListener: () => {}, removeEventListener: () => {} }) as unknown as MediaQueryList,
+  );
+  show(edited("1", { file_path: "/tmp/new.md", content: "one\ntwo\n" }, new Told().prompt("go"), "Write"));
+  fireEvent.keyDown(window, { key: "f" });
+  const panel = screen.getByRole("complementary", { name: "Changes" });
+  fireEvent.click(within(panel).getByRole("button", { name: /new\.md/ }));
+  expect(within(panel).getByLabelText(/^Changes of .*new\.md/).dataset["layout"]).toBe("unified");
+  media.mockRestore();
+  localStorage.clear();
+});
+
 test("without a repository, the panel lists the files of the agent's calls", async () => {
   show(edited("1", { file_path: "/tmp/b.md", old_string: "one", new_string: "1" }, new Told().prompt("go")));
   fireEvent.keyDown(window, { key: "f" });

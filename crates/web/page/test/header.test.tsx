@@ -1,5 +1,5 @@
 import { TokenrailProvider } from "@tokenrail/client/react";
-import { act, fireEvent, render, screen, within } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
 import { Header } from "../src/conversation/Header.tsx";
@@ -28,11 +28,11 @@ test("on a phone, the open sheet says why an action failed", async () => {
   media.mockRestore();
 });
 
-test("on a large screen, the header has few buttons, and the others are in a menu with their names", () => {
+test("on a large screen, the header has few buttons, the others in a menu, and the end of the folder if that says something", () => {
   const fake = new FakeClient();
   const nothing = () => undefined;
   const props = { items: [], head: 0, plain: false, notices: false, onPlain: nothing, onNotices: nothing, onSearch: nothing };
-  const agent = { ...fake.agentNow, status: "completed", cwd: "/data/agents/shop" } as typeof fake.agentNow;
+  const agent = { ...fake.agentNow, id: "0193", status: "completed", cwd: "/data/agents/shop" } as typeof fake.agentNow;
   render(
     <TokenrailProvider client={fake.client}>
       <Header agent={agent} {...props} onReplay={nothing} onOpen={nothing} />
@@ -44,6 +44,14 @@ test("on a large screen, the header has few buttons, and the others are in a men
   expect(names(false)).toEqual(["Search", "Replay here", "More"]);
   expect(names(true)).toEqual(["Close", "Export", "Plain text", "Notices", "Developer details", "Launch again", "Pin", "Archive", "Delete"]);
   expect(screen.getByTitle("/data/agents/shop").textContent).toBe("Foldershop");
+  cleanup();
+  const id = "01a215ef-8e4d-7000-8000-000000000000";
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Header agent={{ ...agent, id, cwd: `/data/work/${id}` }} {...props} onOpen={nothing} />
+    </TokenrailProvider>,
+  );
+  expect(screen.getByTitle(`/data/work/${id}`).textContent).toBe("Foldera folder of its own");
 });
 
 test("an agent is stopped from the composer, from the menu, and from the header if there is no composer", () => {

@@ -4,6 +4,7 @@ import { act, cleanup, fireEvent, render, screen, within } from "@testing-librar
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { prepareAgain } from "../src/agents/again.ts";
+import { ImportButton } from "../src/agents/ImportButton.tsx";
 import { LaunchForm } from "../src/agents/LaunchForm.tsx";
 import { recent, remember } from "../src/agents/recent.ts";
 import { Composer } from "../src/conversation/Composer.tsx";
@@ -127,27 +128,36 @@ test("a queued message is sent now by stopping only the turn that runs before it
   const turn = (number: number, status: string) => ({ agentId: "a", number, status, prompt: `Message ${number}` });
   const fake = new FakeClient();
   fake.turns.mockResolvedValue([turn(1, "completed"), turn(2, "running"), turn(3, "queued"), turn(4, "queued")] as never);
-  const view = render(
+  const composer = (agent: Partial<Agent>) => (
     <TokenrailProvider client={fake.client}>
-      <Composer agent={{ ...fake.agentNow, status: "running", queued: 2 }} send={() => Promise.resolve()} />
-    </TokenrailProvider>,
+      <Composer agent={{ ...fake.agentNow, status: "running", ...agent }} send={() => Promise.resolve()} />
+    </TokenrailProvider>
   );
+  const view = render(composer({ queued: 2 }));
   const now = await screen.findAllByRole("button", { name: /^Send now/ });
   expect(now.map((button) => button.getAttribute("aria-label"))).toEqual(["Send now: Message 3"]);
+  fake.cancel.mockRejectedValueOnce(away());
   await act(async () => fireEvent.click(now[0] as HTMLElement));
+  expect(screen.getByRole("alert").textContent).toContain("Cannot reach the server.");
+  fake.cancel.mockClear();
+  await act(async () => fireEvent.click(screen.getByRole("button", { name: "Send now: Message 3" })));
   expect(fake.cancel.mock.calls).toEqual([["a", { turn: 2 }]]);
   expect(fake.send).not.toHaveBeenCalled();
+  // The running turn may take its time to stop.
+  expect([screen.queryByRole("alert"), screen.getByRole("status").textContent]).toEqual([null, "Stopping the turn…"]);
+  const isDisabled = (name: string) => screen.getByRole<HTMLButtonElement>("button", { name }).disabled;
+  expect(["Edit: Message 3", "Withdraw: Message 3", "Edit: Message 4"].map(isDisabled)).toEqual([true, true, false]);
+  fake.turns.mockResolvedValue([turn(2, "cancelled"), turn(3, "running"), turn(4, "queued")] as never);
+  view.rerender(composer({ turn: 3, queued: 1 }));
+  await screen.findByRole("button", { name: "Send now: Message 4" });
+  expect(screen.queryByRole("status")).toBeNull();
 
   // The message's own turn has begun before the click.
   view.unmount();
   fake.cancel.mockClear();
   fake.turns.mockResolvedValueOnce([turn(2, "running"), turn(3, "queued")] as never);
   fake.turns.mockResolvedValue([turn(2, "completed"), turn(3, "running")] as never);
-  render(
-    <TokenrailProvider client={fake.client}>
-      <Composer agent={{ ...fake.agentNow, status: "running", queued: 1 }} send={() => Promise.resolve()} />
-    </TokenrailProvider>,
-  );
+  render(composer({ queued: 1 }));
   const late = await screen.findByRole("button", { name: "Send now: Message 3" });
   await act(async () => fireEvent.click(late));
   expect(fake.cancel).not.toHaveBeenCalled();
@@ -192,6 +202,27 @@ test("a folder that is not allowed is told at its field, with the command that a
   expect([alert?.textContent, others]).toEqual([expect.stringContaining("run on the server: tokenrail allow '/srv/my shop'"), []]);
   const cwd = field(/Working directory/);
   expect([document.activeElement, cwd.getAttribute("aria-invalid"), cwd.getAttribute("aria-describedby")]).toEqual([cwd, "true", alert?.id]);
+});
+
+test("an exported file is imported, and can be chosen again after a failure", async () => {
+  const onImported = vi.fn();
+  let done = (_: { id: string }) => {};
+  const importAgent = vi.fn((_: Blob) => new Promise<{ id: string }>((resolve) => (done = resolve)));
+  importAgent.mockRejectedValueOnce(new Error("this is not an exported agent"));
+  const client = Object.assign(new FakeClient(), { importAgent }) as unknown as Client;
+  render(
+    <TokenrailProvider client={client}>
+      <ImportButton onImported={onImported} />
+    </TokenrailProvider>,
+  );
+  const file = new File(["{}"], "agent.json");
+  const choose = () => act(async () => fireEvent.change(field(/Import an exported agent/), { target: { files: [file] } }));
+  await choose();
+  expect(screen.getByRole("alert").textContent).toContain("This is not an exported agent.");
+  await choose();
+  expect([screen.queryByRole("alert"), field("Importing…").disabled, onImported.mock.calls]).toEqual([null, true, []]);
+  await act(async () => done({ id: "copy" }));
+  expect([importAgent.mock.calls, onImported.mock.calls]).toEqual([[[file], [file]], [["copy"]]]);
 });
 
 test("types that are not available come last, and say why", () => {

@@ -145,3 +145,45 @@ test("the keys go through the agents in the order of the list", () => {
   expect(neighbourOf(agents, order[0] ?? null, -1)).toBeUndefined();
   expect(neighbourOf(agents, order[2] ?? null, -1)?.id).toBe(order[1]);
 });
+
+test("the chosen agent is brought into sight when it is opened and when its group changes, but not while the user scrolls", () => {
+  // Each row is 50 pixels high, and the list shows two of them.
+  vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(function (this: Element) {
+    const list = screen.getByTestId("agents");
+    if (this === list) return { top: 100, bottom: 200 } as DOMRect;
+    const at = screen.getAllByTestId("agent").indexOf(this as HTMLElement);
+    return { top: 100 + 50 * at - list.scrollTop, bottom: 150 + 50 * at - list.scrollTop } as DOMRect;
+  });
+  const fake = new FakeClient();
+  const rows = (more: object = {}) => [...["a", "b", "c", "d", "e"].map((id, at) => agent(id, at + 1)), agent("z", 9, more)];
+  const view = (listed: readonly Agent[], current: string | null) => (
+    <TokenrailProvider client={fake.client}>
+      <List listed={listed} current={current} />
+    </TokenrailProvider>
+  );
+  const { rerender } = render(view(rows(), "z"));
+  const list = screen.getByTestId("agents");
+  const scroll = (top: number) => {
+    list.scrollTop = top;
+    fireEvent.scroll(list);
+  };
+  expect(list.scrollTop).toBe(200);
+  fireEvent.scroll(list);
+  rerender(view(rows({ pinned: true }), "z"));
+  expect(list.scrollTop).toBe(0);
+  fireEvent.scroll(list);
+  // A row that is in sight does not move.
+  rerender(view(rows({ pinned: true }), "a"));
+  expect(list.scrollTop).toBe(0);
+  scroll(150);
+  rerender(view([{ ...agent("a", 1), pinned: true }, ...rows().slice(1)], "a"));
+  expect(list.scrollTop).toBe(150);
+  rerender(view(rows(), "b"));
+  expect(list.scrollTop).toBe(50);
+  fireEvent.scroll(list);
+  scroll(200);
+  vi.advanceTimersByTime(2_000);
+  rerender(view([agent("a", 1), { ...agent("b", 2), pinned: true }, ...rows().slice(2)], "b"));
+  expect(list.scrollTop).toBe(0);
+  vi.restoreAllMocks();
+});

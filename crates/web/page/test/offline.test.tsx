@@ -77,6 +77,24 @@ test("a lost connection is said with a countdown, and the user can retry at once
   expect(banner()).toContain("Retrying in 9 s");
 });
 
+test("while the server is away, nothing that needs it can be pressed", async () => {
+  const fake = new FakeClient();
+  fake.agentNow = { ...fake.agentNow, queued: 1 };
+  fake.turns.mockResolvedValue([{ agentId: "a", number: 2, status: "queued", prompt: "More" }] as never);
+  render(
+    <TokenrailProvider client={fake.client}>
+      <Page fake={fake} />
+    </TokenrailProvider>,
+  );
+  await after(500);
+  const states = () => ["stop", "cancel", "send-now", "edit-queued", "withdraw"].map((id) => screen.getByTestId<HTMLButtonElement>(id).disabled);
+  expect(states()).toEqual([false, false, false, false, false]);
+  act(() => fake.become(lost));
+  expect(states()).toEqual([true, true, true, true, true]);
+  act(() => fake.become({ state: "open" }));
+  expect(states()).toEqual([false, false, false, false, false]);
+});
+
 test("after the return, the banner counts the events that were missed, and then goes away", async () => {
   const { fake, become } = await show();
   const told = new Told().prompt("go").text("m", "one");
@@ -247,9 +265,10 @@ test("a kept message that the server refuses stays with the reason, and is not s
 test("that the server cannot be reached is forgotten when the connection is back", async () => {
   const { fake, become } = await show();
   fake.cancel.mockRejectedValueOnce(away());
-  await become(lost);
+  // The page does not know yet that the server is away.
   fireEvent.click(screen.getByTestId("cancel"));
   await after();
+  await become(lost);
   expect(screen.getByRole("alert").textContent).toContain("Cannot reach the server.");
   await become({ state: "open" });
   expect(screen.queryByRole("alert")).toBeNull();

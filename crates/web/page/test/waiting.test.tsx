@@ -16,16 +16,19 @@ const agent = (id: string, openQuestions: number) =>
 
 test("an agent that waits for the user is not counted as running", () => {
   const props = { loading: false, current: null, onOpen: vi.fn(), onRetry: vi.fn() };
-  const view = (agents: readonly Agent[]) => (
+  const view = (agents: readonly Agent[], active = agents.length) => (
     <TokenrailProvider client={{} as Client}>
-      <AgentList {...props} agents={agents} active={agents.length} />
+      <AgentList {...props} agents={agents} active={active} />
     </TokenrailProvider>
   );
   const { rerender } = render(view([agent("a", 0), agent("b", 1), agent("c", 2)]));
-  const counts = () => screen.getByTestId("agent-counts").textContent;
-  expect(counts()).toBe("2 need you · 1 running · 3 in the list");
+  const counts = () => [screen.getByTestId("agent-counts").textContent, screen.getByTestId("agent-counts").title];
+  // The total has no room beside them.
+  expect(counts()).toEqual(["2 need you · 1 running", "2 need you · 1 running · 3 in the list"]);
   rerender(view([agent("b", 1)]));
-  expect(counts()).toBe("1 needs you · 1 in the list");
+  expect(counts()).toEqual(["1 needs you", "1 needs you · 1 in the list"]);
+  rerender(view([{ ...agent("b", 0), status: "completed" }], 0));
+  expect(counts()).toEqual(["1 in the list", "1 in the list"]);
 });
 
 test("the button of the closed list says how many agents wait", () => {

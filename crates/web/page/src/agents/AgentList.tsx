@@ -9,6 +9,7 @@ import { AgentItem } from "./AgentItem.tsx";
 import { type Act, useBulk } from "./bulk.ts";
 import { everything, isFiltering, matches } from "./filter.ts";
 import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
+import { useInSight } from "./in-sight.ts";
 import { useSelection } from "./selection.ts";
 import { FailedAgents, SelectionBar } from "./SelectionBar.tsx";
 import { needsYou } from "./StatusBadge.tsx";
@@ -64,6 +65,8 @@ export function AgentList(props: Props) {
   // The dialog stays if the agent leaves the list meanwhile, because another tab has archived it.
   const [actionsOf, setActionsOf] = useState<Agent>();
   const acted = agents.find(({ id }) => id === actionsOf?.id) ?? actionsOf;
+  const list = useRef<HTMLDivElement>(null);
+  const onScroll = useInSight(list, current, groups.find((group) => group.agents.some(({ id }) => id === current))?.name);
   const item = (agent: Agent) => (
     <AgentItem
       key={agent.id}
@@ -78,18 +81,12 @@ export function AgentList(props: Props) {
       onActions={setActionsOf}
     />
   );
-  const waiting = agents.filter(needsYou).length;
-  const running = active - waiting;
   const isKnown = agents.length > 0 || !(loading || error);
   return (
     <nav className="agents" aria-label="Agents">
       <div className="agents-head">
         <h2>Agents</h2>
-        <span className="muted" data-testid="agent-counts">
-          {waiting > 0 && !archived ? `${waiting} ${waiting === 1 ? "needs" : "need"} you · ` : ""}
-          {running > 0 && !archived ? `${running} running · ` : ""}
-          {isKnown && (onMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in the list"}`)}
-        </span>
+        {isKnown && <Counts agents={agents} active={active} archived={archived} isMore={onMore !== undefined} />}
       </div>
       {!loading && (
         <Tools
@@ -140,7 +137,13 @@ export function AgentList(props: Props) {
           onClose={() => setActionsOf(undefined)}
         />
       )}
-      <div className="agent-list" data-testid="agents" data-selecting={selected ? true : undefined}>
+      <div
+        ref={list}
+        className="agent-list"
+        data-testid="agents"
+        data-selecting={selected ? true : undefined}
+        onScroll={onScroll}
+      >
         {groups.map(({ name, agents: grouped }) => (
           <GroupOf key={name} name={name} onNotify={name === "Needs you" ? onNotify : undefined}>
             {grouped.map(item)}
@@ -178,6 +181,28 @@ function useActing(order: readonly string[]) {
     selection.end();
   };
   return { selected: selection.ids, toggle: selection.toggle, begin, end, bulk, act, selecting };
+}
+
+interface CountsProps extends Pick<Props, "agents" | "active"> {
+  readonly archived: boolean;
+  /** Whether there are more agents than these. */
+  readonly isMore: boolean;
+}
+
+/** How many agents there are. The line has no room for it beside those that wait or run, so it is in the title then. */
+function Counts({ agents, active, archived, isMore }: CountsProps) {
+  const waiting = agents.filter(needsYou).length;
+  const running = active - waiting;
+  const total = isMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in the list"}`;
+  const busy = [
+    waiting > 0 && `${waiting} ${waiting === 1 ? "needs" : "need"} you`,
+    running > 0 && `${running} running`,
+  ].filter((part) => part !== false && !archived);
+  return (
+    <span className="muted" title={[...busy, total].join(" · ")} data-testid="agent-counts">
+      {busy.join(" · ") || total}
+    </span>
+  );
 }
 
 interface GroupProps {

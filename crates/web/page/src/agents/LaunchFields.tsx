@@ -13,10 +13,12 @@ interface Props extends Omit<ComponentProps<"input">, "name"> {
   readonly problem?: string | undefined;
   /** Whether the server may need a value. */
   readonly isRequired?: boolean;
+  /** Whether it has a row of its own, for a long value. */
+  readonly isLong?: boolean;
 }
 
 /** A field that the server has a default for, unless it says that it is required. */
-export function OptionalField({ label, name, suggested = [], problem, isRequired = false, ...input }: Props) {
+export function OptionalField({ label, name, suggested = [], problem, isRequired = false, isLong = false, ...input }: Props) {
   const [value, change] = useText(draftOf(name));
   const [list, problemId] = [useId(), useId()];
   const field = useRef<HTMLInputElement>(null);
@@ -24,7 +26,7 @@ export function OptionalField({ label, name, suggested = [], problem, isRequired
     if (problem) field.current?.focus();
   }, [problem]);
   return (
-    <div className="field">
+    <div className={isLong ? "field long" : "field"}>
       <label className="field">
         <span>
           {label} {isRequired || <em>optional</em>}

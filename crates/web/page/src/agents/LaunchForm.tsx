@@ -63,8 +63,8 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
           onRemove={(key) => changeImages((now) => now.filter((image) => image.key !== key))}
         />
         <div className="launch-line">
-          {accepts && <AttachButton onFiles={(files) => void adding.take(files)} />}
           <TypeField types={ordered} chosen={chosen} onChange={(next) => setType(() => next)} />
+          {accepts && <AttachButton onFiles={(files) => void adding.take(files)} />}
           <button type="submit" className="button primary" disabled={busy || !chosen}>
             <Icon name="send" /> {busy ? "Launching…" : "Launch"}
           </button>
@@ -73,19 +73,20 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
       <SavedPrompts prompt={prompt} onPick={(saved) => changePrompt(() => saved)} />
       <div className="fields">
         <OptionalField
+          label="Working directory"
+          name="cwd"
+          isLong
+          suggested={[...new Set([...recent("cwd"), ...folders])]}
+          placeholder="a new, empty folder"
+          problem={wrongFolder}
+          spellCheck={false}
+        />
+        <OptionalField
           label="Model"
           name="model"
           isRequired={chosen?.runner === "http"}
           suggested={recent("model")}
           placeholder={chosen?.runner === "http" ? "required, unless the type sets one" : "the agent's default"}
-          spellCheck={false}
-        />
-        <OptionalField
-          label="Working directory"
-          name="cwd"
-          suggested={[...new Set([...recent("cwd"), ...folders])]}
-          placeholder="a new, empty folder"
-          problem={wrongFolder}
           spellCheck={false}
         />
         <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />

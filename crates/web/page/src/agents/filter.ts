@@ -30,12 +30,17 @@ export function chipped(filter: Filter): boolean {
 const offeredValues = 50;
 
 /** The folder of all agents that have one of their own. */
-const ownFolder = "a folder of its own";
+export const ownFolder = "a folder of its own";
+
+/** Whether the agent works in a folder that was made for it, or is a copy of such an agent. */
+export function hasOwnFolder({ id, replayOf, cwd }: Agent): boolean {
+  return cwd.includes(id) || (replayOf !== undefined && cwd.includes(replayOf));
+}
 
 const valueOf: Record<Chip, (agent: Agent) => string> = {
   state: (agent) => badgeOf(agent).toLowerCase(),
   type: (agent) => agent.type,
-  folder: (agent) => (agent.cwd.includes(agent.id) ? ownFolder : agent.cwd),
+  folder: (agent) => (hasOwnFolder(agent) ? ownFolder : agent.cwd),
 };
 
 /** As many folders as the launch form offers. */

@@ -7,10 +7,10 @@ export function ConnectionState({ state }: { readonly state: ConnectionSnapshot 
   // No connection has been made yet: it is made after the first paint.
   const shown = state.state === "closed" && !state.error ? "connecting" : state.state;
   return (
-    <span className="connection" data-state={shown}>
+    <span className="connection" data-state={shown} title={words[shown]}>
       <span role="status" data-testid="connection" data-state={shown}>
         <span className="connection-dot" aria-hidden="true" />
-        {words[shown]}
+        <span className="connection-word">{words[shown]}</span>
       </span>
     </span>
   );

@@ -167,6 +167,7 @@ interface StopProps extends Pick<Props, "agent"> {
 /** Stops the running turn. The server also cancels the queued ones. */
 function Stop({ agent, onFailure }: StopProps) {
   const client = useTokenrail();
+  const isAway = usePhase() === "away";
   const stop = () => {
     onFailure(undefined);
     client.cancel(agent.id).catch(onFailure);
@@ -176,7 +177,8 @@ function Stop({ agent, onFailure }: StopProps) {
       type="button"
       className="button danger"
       aria-label="Stop"
-      title={whatStops(agent)}
+      title={isAway ? "The server cannot be reached" : whatStops(agent)}
+      disabled={isAway}
       data-testid="stop"
       // The button that sends was here: the second click of a double click is not meant for this one.
       onClick={({ detail }) => detail > 1 || stop()}

@@ -1,6 +1,7 @@
 import type { Agent, Item } from "@tokenrail/client";
 import type { ReactNode } from "react";
 
+import { hasOwnFolder, ownFolder } from "../agents/filter.ts";
 import { isActive } from "../agents/StatusBadge.tsx";
 import { usePhase } from "../app/link.tsx";
 import { useNow } from "../app/now.ts";
@@ -30,7 +31,7 @@ export function Facts({ agent, items, head, isWhole = false }: Props) {
       <Fact name="Type">{agent.type}</Fact>
       {agent.model && <Fact name="Model">{agent.model}</Fact>}
       <Fact name="Folder" title={agent.cwd} long>
-        <bdi>{isWhole ? agent.cwd : folderOf(agent.cwd)}</bdi>
+        <bdi>{isWhole ? agent.cwd : folderOf(agent)}</bdi>
       </Fact>
       <Fact name="Created" title={dateOf(agent.createdAt)}>
         <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
@@ -64,9 +65,10 @@ export function Facts({ agent, items, head, isWhole = false }: Props) {
   );
 }
 
-/** The last part of a path. */
-function folderOf(path: string): string {
-  return path.split(/[\\/]/).findLast(Boolean) ?? path;
+/** The last part of the path. That of a folder of its own is only an id. */
+function folderOf(agent: Agent): string {
+  if (hasOwnFolder(agent)) return ownFolder;
+  return agent.cwd.split(/[\\/]/).findLast(Boolean) ?? agent.cwd;
 }
 
 interface FactProps {

@@ -6,6 +6,7 @@ import { prepareAgain } from "../agents/again.ts";
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, OriginTag, StatusBadge, whatStops } from "../agents/StatusBadge.tsx";
 import { useFailure } from "../app/failure.ts";
+import { usePhase } from "../app/link.tsx";
 import { phone, useMedia } from "../app/media.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
 import { DetailsSwitch } from "./details.tsx";
@@ -48,6 +49,7 @@ export function Header(props: Props) {
     action();
   };
   const active = isActive(agent.status);
+  const isAway = usePhase() === "away";
   const exported = async () => save(await client.exportAgent(agent.id), `tokenrail-${agent.id}.json`);
   const again = () => prepareAgain(client, agent).then(() => props.onOpen(null));
   const facts = <Facts agent={agent} items={props.items} head={props.head} isWhole={isSmall} />;
@@ -56,7 +58,8 @@ export function Header(props: Props) {
       type="button"
       className="button danger"
       data-testid="cancel"
-      title={whatStops(agent)}
+      title={isAway ? "The server cannot be reached" : whatStops(agent)}
+      disabled={isAway}
       onClick={closing(attempt(() => client.cancel(agent.id)))}
     >
       <Icon name="stop" /> Stop

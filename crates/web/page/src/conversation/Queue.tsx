@@ -3,6 +3,7 @@ import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
 import { isUnreachable } from "../app/failure.ts";
+import { usePhase } from "../app/link.tsx";
 import { counted } from "../ui/format.ts";
 import { imagesOf } from "./attached.ts";
 import { inShort } from "./given.ts";
@@ -45,23 +46,27 @@ interface WaitingProps extends Actions {
 /** One message that waits. It can be taken back until its turn begins. */
 function Waiting({ turn, isNext, onEdit, onWithdrawn, onFailure }: WaitingProps) {
   const client = useTokenrail();
-  const [busy, setBusy] = useState(false);
+  const [doing, setDoing] = useState<"stopping" | "asking">();
+  // Each of the actions needs the server.
+  const isAway = usePhase() === "away";
+  const busy = isAway || doing !== undefined;
   const attempt = async (action: () => Promise<void>) => {
-    setBusy(true);
+    setDoing(action === sendNow ? "stopping" : "asking");
     onFailure(undefined);
     try {
       await action();
     } catch (error) {
       onFailure(error as Error);
-      setBusy(false);
+      setDoing(undefined);
     }
   };
   // The message stays where it is, so it is neither lost nor sent twice. If its turn has begun meanwhile, nothing is done.
   const sendNow = async () => {
     const turns = await client.turns(turn.agentId);
     const running = turns.find(({ number, status }) => number < turn.number && status === "running");
+    // A tool may take its time to stop. Until the turn of this message begins, which removes the line, nothing else is possible.
     if (running) await client.cancel(turn.agentId, { turn: running.number });
-    setBusy(false);
+    else setDoing(undefined);
   };
   const withdraw = async () => {
     await client.withdraw(turn.agentId, turn.number);
@@ -84,7 +89,8 @@ function Waiting({ turn, isNext, onEdit, onWithdrawn, onFailure }: WaitingProps)
     <li className="queue-line">
       <span title={turn.prompt}>{turn.prompt}</span>
       {turn.images && <em>{counted(turn.images.length, "image")}</em>}
-      {isNext && (
+      {doing === "stopping" && <em role="status">Stopping the turn…</em>}
+      {isNext && doing !== "stopping" && (
         <button
           type="button"
           className="link"

@@ -96,6 +96,8 @@ interface HunksProps {
 
 function Hunks({ id, path, hunks, layout }: HunksProps) {
   if (hunks.length === 0) return <p className="hint">No lines to show.</p>;
+  // One of the two columns would be empty.
+  const isOneSided = [" -", " +"].some((marks) => hunks.every(({ diff }) => diff.lines.every(({ mark }) => !marks.includes(mark))));
   return hunks.map(({ diff, hasNumbers }, at) => (
     <DiffView
       key={at}
@@ -103,7 +105,7 @@ function Hunks({ id, path, hunks, layout }: HunksProps) {
       diff={diff}
       place={hasNumbers ? 0 : undefined}
       language={languageOf(path)}
-      layout={layout}
+      layout={isOneSided ? "unified" : layout}
       label={`Changes of ${path}, ${at + 1} of ${hunks.length}`}
     />
   ));
