@@ -3,6 +3,7 @@ import { fireEvent, render, screen } from "@testing-library/react";
 import { expect, test } from "vitest";
 
 import { grouped } from "../src/conversation/groups.ts";
+import { Folder } from "../src/conversation/folder.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { hasKey } from "../src/conversation/row.ts";
 import { rowsOf } from "../src/conversation/rows.ts";
@@ -129,4 +130,15 @@ test("a search opens the group in which a sub-agent has found the words", () => 
   const [group] = grouped(row.inner);
   expect(group?.kind).toBe("group");
   expect(foldsOver(row, "find me", false)).toContain(`${group?.key} open`);
+});
+
+test("a changed cell of a notebook is no call among others, and has its new source and a short path", () => {
+  const cell = { notebook_path: "/work/docs/a.ipynb", cell_id: "c3", new_source: "df.plot()", edit_mode: "replace" };
+  const told = succeeded(new Told(), command("one"), command("two"), ["NotebookEdit", cell], command("three"));
+  expect(kinds(told)).toEqual(["tool", "tool", "tool", "tool"]);
+  render(<Folder value="/work">{view(new Told().call("n", "NotebookEdit", cell).gave("n", "Updated cell c3 with df.plot()"))}</Folder>);
+  expect(document.querySelector(".tool-summary")?.textContent).toBe("docs/a.ipynb");
+  expect(screen.getByLabelText("Input").textContent).toBe("df.plot()");
+  expect([...document.querySelectorAll(".others dt")].map(({ textContent }) => textContent)).toEqual(["cell_id", "edit_mode"]);
+  expect(screen.getByLabelText("Output").closest(".detail")).toBeTruthy();
 });

@@ -162,13 +162,26 @@ test("what does not fit on the screen is allowed only when its beginning has bee
   };
   // The end is in view, but the beginning is above the screen.
   expect(button("Allow once").disabled).toBe(true);
-  expect(screen.getByRole("status").textContent).toContain("Scroll to the beginning and the end of the input");
+  expect(screen.getByRole("status").textContent).toBe("Scroll to the top, then to the end, to allow it.");
   // The list passes the beginning on its way to its end.
   expect([scrolledTo(20, 10), scrolledTo(-300, 1_000)]).toEqual([true, true]);
   expect(scrolledTo(20, 1_000)).toBe(true);
-  expect(screen.getByRole("status").textContent).toContain("Scroll to the end of the input");
+  expect(screen.getByRole("status").textContent).toBe("Scroll to the end to allow it.");
   expect(scrolledTo(-300, 0)).toBe(false);
   vi.useRealTimers();
+});
+
+test("a request that is shown from its top can be allowed as soon as the user has scrolled to its end", () => {
+  let top = 20;
+  vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(() => new DOMRect(0, top, 300, 900));
+  show(new Told().asked("1-1", "Bash", { command: "rm -rf ~" }, answers), () => Promise.resolve());
+  expect(screen.getByRole("status").textContent).toBe("Scroll to the end to allow it.");
+  expect(button("Allow once").disabled).toBe(true);
+  const box = screen.getByLabelText("Input");
+  fireEvent.touchStart(box, { touches: [{ clientY: 390 }] });
+  top = -300;
+  fireEvent.scroll(box);
+  expect(button("Allow once").disabled).toBe(false);
 });
 
 test.each([
@@ -196,7 +209,7 @@ test("what does not fit into its box is allowed only when its end has been seen"
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
   expect([button("Allow once").disabled, button("Reject").disabled]).toEqual([true, false]);
-  expect(screen.getByRole("status").textContent).toMatch(/Scroll to .*the end of the input/);
+  expect(screen.getByRole("status").textContent).toBe("Scroll to the end to allow it.");
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);

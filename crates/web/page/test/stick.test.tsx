@@ -1,17 +1,22 @@
 import { act, fireEvent, render, screen } from "@testing-library/react";
 import { useRef } from "react";
-import { beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { meant, nextFollowing, useStickToEnd } from "../src/conversation/stick.ts";
 
 /** A list of 400 pixels, of as many rows of 100 pixels as are given. */
-function List({ rows }: { rows: number }) {
+function List({ rows, request }: { rows: number; request?: number }) {
   const list = useRef<HTMLDivElement>(null);
   const stick = useStickToEnd(list, rows);
   return (
     <>
       <div ref={list} data-testid="list" data-rows={rows}>
         <div />
+        {request !== undefined && (
+          <div className="row" data-sequence="7" data-at={request}>
+            <div className="question" data-state="open" />
+          </div>
+        )}
       </div>
       <output>{stick.following ? "following" : "away"}</output>
       <button type="button" onClick={stick.toEnd}>
@@ -32,6 +37,8 @@ beforeEach(() => {
     },
   });
 });
+
+afterEach(() => vi.restoreAllMocks());
 
 const list = () => screen.getByTestId("list");
 
@@ -195,4 +202,61 @@ test("a fling that comes to where the end was follows", () => {
   const before = { top: 1200, height: 2000 };
   expect(nextFollowing(false, { before, now: { top: 1580, height: 2300 }, seen: 400, byGesture: true })).toBe(true);
   expect(nextFollowing(false, { before, now: { top: 1580, height: 2300 }, seen: 400, byGesture: false })).toBe(false);
+});
+
+/** Has the row of a request be where it says, below the beginning of the list. */
+function requestsHavePlaces() {
+  vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(function (this: Element) {
+    const at = (this as HTMLElement).dataset["at"];
+    return new DOMRect(0, at === undefined ? 0 : Number(at) - list().scrollTop, 100, 100);
+  });
+}
+
+test("a request that is higher than the list is shown from its top, also if rows above it get higher", () => {
+  requestsHavePlaces();
+  const { rerender } = render(<List rows={10} />);
+  rerender(<List rows={16} request={1000} />);
+  expect(list().scrollTop).toBe(1000);
+  fireEvent.scroll(list());
+  rerender(<List rows={17} request={1100} />);
+  expect(list().scrollTop).toBe(1100);
+  expect(screen.getByText("following")).toBeTruthy();
+  rerender(<List rows={12} />);
+  expect(list().scrollTop, "it is answered").toBe(1200);
+});
+
+test("a conversation that is opened with such a request shows its top", () => {
+  requestsHavePlaces();
+  render(<List rows={16} request={1000} />);
+  expect(list().scrollTop).toBe(1000);
+});
+
+test("the reader scrolls on from the top of the request, and follows again from its end", () => {
+  requestsHavePlaces();
+  const { rerender } = render(<List rows={16} request={1000} />);
+  fireEvent.wheel(list(), { deltaY: 50 });
+  list().scrollTop = 1050;
+  fireEvent.scroll(list());
+  expect([list().scrollTop, screen.getByRole("status").textContent]).toEqual([1050, "away"]);
+  scrollTo(1195, true);
+  expect(screen.getByText("following")).toBeTruthy();
+  rerender(<List rows={17} request={1000} />);
+  expect(list().scrollTop).toBe(1700);
+});
+
+test("a reader who comes down to the end of a request is not taken back to its top", () => {
+  requestsHavePlaces();
+  const { rerender } = render(<List rows={20} />);
+  scrollTo(300, true);
+  rerender(<List rows={26} request={2000} />);
+  expect(list().scrollTop).toBe(300);
+  scrollTo(2195, true);
+  rerender(<List rows={27} request={2000} />);
+  expect(list().scrollTop).toBe(2700);
+});
+
+test("a request that fits is shown to its end", () => {
+  requestsHavePlaces();
+  render(<List rows={14} request={1000} />);
+  expect(list().scrollTop).toBe(1400);
 });

@@ -109,10 +109,55 @@ test.each([
   const card = screen.getByTestId("tool-card");
   expect(card.dataset["state"]).toBe(state);
   if (state === "done") fireEvent.click(within(card).getByRole("button", { expanded: false }));
+  if (state === "done") expect(within(card).getByRole("list", { name: "Results" }).textContent).toBe("Rust a.example");
   expect(within(card).getByLabelText(/^Output/, { selector: "pre" }).textContent).toBe(output);
 });
 
 test("a result without its call stays a notice", () => {
   const result = { type: "web_search_tool_result", tool_use_id: "other", content: [] };
   expect(rowsAfter(new Told().message("m", [result])).map(({ kind }) => kind)).toEqual(["notice"]);
+});
+
+test("a web search has its results as links with a title and a host, and not as JSON", () => {
+  const links = [
+    { title: "Duration", url: "https://doc.rust-lang.org/std/time" },
+    { title: "A script", url: "javascript:alert(1)" },
+  ];
+  const output = `Web search results for query: "rust"\n\nLinks: ${JSON.stringify(links)}\n\nIt **panics**.\n\nREMINDER: cite the sources`;
+  show(new Told().call("c", "WebSearch", { query: "rust" }).gave("c", output));
+  expect(head()).toContain("2 results");
+  fireEvent.click(screen.getByRole("button", { expanded: false }));
+  const results = screen.getByRole("list", { name: "Results" });
+  expect([...results.children].map(({ textContent }) => textContent)).toEqual(["Duration doc.rust-lang.org", "A script javascript:alert(1)"]);
+  expect(within(results).getAllByRole<HTMLAnchorElement>("link").map(({ href }) => href)).toEqual(["https://doc.rust-lang.org/std/time"]);
+  expect(document.querySelector(".words strong")?.textContent).toBe("panics");
+  expect(document.querySelector(".words")?.textContent).toBe("It panics.");
+});
+
+test("links that cannot be read stay a text", () => {
+  show(new Told().call("c", "WebSearch", { query: "rust" }).gave("c", "Links: [{]"));
+  fireEvent.click(screen.getByRole("button", { expanded: false }));
+  expect(screen.queryByRole("list")).toBeNull();
+  expect(screen.getByLabelText("Output").textContent).toBe("Links: [{]");
+});
+
+const answering = (last: string, answer: string) =>
+  new Told()
+    .call("t", "Task", { description: "Look", prompt: "Look around" })
+    .message("m", last, { parentToolCallId: "t" })
+    .gave("t", [{ type: "text", text: answer }, { type: "text", text: "agentId: a1 (to continue it)" }]);
+
+test("the answer of a sub-agent is there once, as Markdown", () => {
+  show(answering("It is **fine**.", "It is **fine**."));
+  fireEvent.click(screen.getByRole("button", { name: /^Task/ }));
+  expect(screen.queryByRole("group", { name: "Answer" })).toBeNull();
+  expect(within(screen.getByTestId("sub-agent")).getByText("fine").tagName).toBe("STRONG");
+  expect(screen.getByLabelText("Output").closest(".detail"), "only developers see the text").toBeTruthy();
+});
+
+test("an answer that no message of the sub-agent has is shown as Markdown", () => {
+  show(answering("I look.", "It is **fine**."));
+  fireEvent.click(screen.getByRole("button", { name: /^Task/ }));
+  expect(screen.getByRole("group", { name: "Answer" }).innerHTML).toContain("<strong>fine</strong>");
+  expect(screen.getByRole("group", { name: "Answer" }).textContent).toBe("It is fine.");
 });

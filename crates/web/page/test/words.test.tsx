@@ -64,6 +64,8 @@ test.each([
   ["MultiEdit", "Edit"],
   ["mcp__github__create_issue", "github: create issue"],
   ["Bash", "Bash"],
+  ["CronCreate", "Cron create"],
+  ["ACPThing", "ACPThing"],
   ["constructor", "constructor"],
 ])("the tool %s is called %s", (tool, name) => {
   expect(nameOf(tool)).toBe(name);

@@ -8,6 +8,7 @@ import { Painted } from "./painted.ts";
 import { hasKey, openQuestionOf, type Row } from "./row.ts";
 import { RowView } from "./RowView.tsx";
 import { useStickToEnd } from "./stick.ts";
+import { showTopOfRequest } from "./tall-request.ts";
 
 /** The list renders this many pixels beyond the visible part, so that a turn of the wheel shows no gap. */
 const drawnBeyond = 600;
@@ -219,11 +220,15 @@ function useStage(rows: readonly Row[]): Stage {
   return { isCovered, isListed: !isCovered || painted > 0, isPainted: painted > 0 };
 }
 
-/** The last rows, as they will look in the list. Nothing must be measured, because they are aligned at the bottom. */
+/** The last rows, as they will look in the list. They are aligned at the bottom, so only a high request is measured. */
 function FirstPicture({ rows, plain, isNewest, children }: PictureProps) {
   const first = firstOfTheLast(rows);
+  const picture = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    if (picture.current) showTopOfRequest(picture.current);
+  });
   return (
-    <div className="messages first-picture" aria-hidden="true" inert>
+    <div className="messages first-picture" ref={picture} aria-hidden="true" inert>
       <div className="messages-content">
         <Painted value={false}>
           {rows.slice(first).map((row, index) => (

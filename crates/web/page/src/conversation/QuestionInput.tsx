@@ -32,7 +32,7 @@ interface Props {
 /** The complete input of the request. Nothing of it is cut. */
 export function QuestionInput({ name, input, call, besides, isAskedToScroll, onSeen }: Props) {
   const box = useRef<HTMLDivElement>(null);
-  const hasBegun = useSeen(box, onSeen);
+  const isBegun = useSeen(box, onSeen);
   const kind = useMemo(() => readable(kindOf(name, input), input), [name, input]);
   const places = usePlaces(call);
   const given = givenBeside(kind, input).filter((field) => !besides.includes(field.name));
@@ -68,7 +68,7 @@ export function QuestionInput({ name, input, call, besides, isAskedToScroll, onS
       </div>
       {isAskedToScroll && (
         <p className="hint" role="status">
-          Scroll to {hasBegun ? "the end" : "the beginning and the end"} of the input to enable the buttons that allow the request.
+          {isBegun ? "Scroll to the end to allow it." : "Scroll to the top, then to the end, to allow it."}
         </p>
       )}
     </>
@@ -78,20 +78,28 @@ export function QuestionInput({ name, input, call, besides, isAskedToScroll, onS
 /** In this time, the list has measured a new row and has scrolled to its end. What was in view before does not count. */
 const placingMs = 150;
 
+/** What the user can do only while looking at the list. */
+const gestures = ["wheel", "touchstart", "touchmove", "keydown", "pointerdown"];
+
 /**
- * Calls `onSeen` when the beginning and the end of a box have been in view. The list follows its end, so the beginning of
- * a box that does not scroll may be above the screen. Returns whether the beginning has been in view.
+ * Calls `onSeen` when the beginning and the end of a box have been in view. The beginning may be above the screen. It
+ * counts at once if the user scrolls from there. Returns whether the beginning is in view or has been.
  */
 function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolean {
-  const [hasBegun, setBegun] = useState(false);
+  const [beginning, setBeginning] = useState<"above" | "in view" | "seen">("in view");
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const hasBegun = beginning === "seen";
   const look = useEffectEvent(() => {
     if (!box.current) return onSeen();
-    const { isBeginning, isEnd } = inView(box.current);
-    if (isEnd && (isBeginning || hasBegun)) onSeen();
-    if (!isBeginning || hasBegun) clearTimeout(timer.current);
-    if (!isBeginning) timer.current = undefined;
-    else timer.current ??= setTimeout(() => setBegun(true), placingMs);
+    const edges = inView(box.current);
+    if (edges?.isEnd && (edges.isBeginning || hasBegun)) onSeen();
+    if (!edges?.isBeginning || hasBegun) clearTimeout(timer.current);
+    if (!edges?.isBeginning) timer.current = undefined;
+    else timer.current ??= setTimeout(() => setBeginning("seen"), placingMs);
+    if (edges && !hasBegun) setBeginning(edges.isBeginning ? "in view" : "above");
+  });
+  const begin = useEffectEvent(() => {
+    if (box.current && inView(box.current)?.isBeginning) setBeginning("seen");
   });
   useLayoutEffect(() => {
     look();
@@ -104,6 +112,7 @@ function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolea
     // A new row becomes visible later, without another event if the list need not scroll.
     const placed = setTimeout(listen, placingMs);
     const list = element.closest(".messages");
+    for (const gesture of gestures) (list ?? element).addEventListener(gesture, () => begin(), options);
     for (const each of [element, list]) {
       each?.addEventListener("scroll", listen, options);
       if (each) observer?.observe(each);
@@ -116,16 +125,16 @@ function useSeen(box: RefObject<HTMLElement | null>, onSeen: () => void): boolea
       timer.current = undefined;
     };
   }, [box]);
-  return hasBegun;
+  return beginning !== "above";
 }
 
-/** Which edges of a box are in view. A row that the list has not measured, or that is behind its static picture, is not. */
-function inView(box: HTMLElement): { readonly isBeginning: boolean; readonly isEnd: boolean } {
+/** Which edges of a box are in view. `undefined` if the list has not measured its row, or a static picture covers it. */
+function inView(box: HTMLElement): { readonly isBeginning: boolean; readonly isEnd: boolean } | undefined {
   const list = box.closest(".messages");
   const isCovered = list?.parentElement?.querySelector(".first-picture") && !box.closest(".first-picture");
   // The browser for unit tests does not have this function.
   const isHidden = "checkVisibility" in box && !box.checkVisibility({ visibilityProperty: true });
-  if (isCovered || isHidden) return { isBeginning: false, isEnd: false };
+  if (isCovered || isHidden) return undefined;
   const frame = list?.getBoundingClientRect();
   const [top, bottom] = [(frame?.top ?? 0) - nearEnd, (frame?.bottom ?? innerHeight) + nearEnd];
   const isIn = (edge: number) => top <= edge && edge <= bottom;

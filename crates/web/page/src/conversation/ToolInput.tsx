@@ -48,6 +48,13 @@ export function ToolInput({ row }: { readonly row: ToolRow }) {
       );
     case "edit":
       return <Edit row={row} kind={kind} />;
+    case "cell":
+      return (
+        <>
+          {kind.source && <Code id={id} text={kind.source} language={kind.language} />}
+          <Others input={input} names={namesBeside(kind.shown, input)} />
+        </>
+      );
     case "agent":
       return <SubAgent id={id} kind={kind} input={input} />;
     case "look":
@@ -113,12 +120,16 @@ function SubAgent({ id, kind, input }: { id: string; kind: AgentKind; input: unk
   );
 }
 
+/** The head shows all of a shorter query. */
+const longestQuery = 40;
+
 /** What was looked up on the web. */
-function Web({ kind: { what }, input }: { readonly kind: LookKind; readonly input: unknown }) {
+function Web({ kind: { what, verb }, input }: { readonly kind: LookKind; readonly input: unknown }) {
   const fields = fieldsOf(input);
+  const isInHead = verb === "Searched" && what.length <= longestQuery;
   return (
     <>
-      <p className="web">{linked(what, what) ?? what}</p>
+      {!isInHead && <p className="web">{linked(what, what) ?? what}</p>}
       <Others input={input} names={Object.keys(fields).filter((name) => fields[name] !== what)} />
     </>
   );

@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 
 import { Ansi } from "../markdown/ansi.tsx";
+import { Markdown } from "../markdown/Markdown.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { Clipped, type Part } from "./Clipped.tsx";
 import { fieldsOf } from "./given.ts";
@@ -8,6 +9,9 @@ import { imagesIn, withoutImages } from "./images.ts";
 import { Pictures } from "./Picture.tsx";
 import type { ToolRow } from "./row.ts";
 import { asText } from "./text.ts";
+import { answerOfAgent, isAnswerInside } from "./tools/agent-answer.ts";
+import { foundIn } from "./tools/found.ts";
+import { FoundLinks } from "./tools/FoundLinks.tsx";
 import { InputFields } from "./tools/InputFields.tsx";
 import { isLooking, kindOf } from "./tools/kind.ts";
 
@@ -44,19 +48,53 @@ export function ToolOutput({ row }: { readonly row: ToolRow }) {
 }
 
 function TextOutput({ row, text }: { readonly row: ToolRow; readonly text: string }) {
-  const fields = outputFieldsOf(row);
-  if (!fields) return clipped(row, text);
+  const readable = readableOutput(row, text);
+  if (!readable) return clipped(row, text);
   return (
     <>
-      <figure className="io input-fields-output">
-        <figcaption>
-          <span>{labelOf(row)}</span>
-          <CopyButton text={text} what="output" />
-        </figcaption>
-        <InputFields id={`${row.key} output`} fields={fields} />
-      </figure>
+      {readable}
       <div className="detail">{clipped(row, text)}</div>
     </>
+  );
+}
+
+/** An output in a form that is easier to read than its text. */
+function readableOutput(row: ToolRow, text: string): ReactNode {
+  if (row.state !== "done") return undefined;
+  const kind = kindOf(row.name, row.input);
+  if (kind.kind === "agent") return <Answer row={row} text={text} />;
+  const found = kind.kind === "look" && kind.isWeb && kind.verb === "Searched" ? foundIn(text) : undefined;
+  if (found) return <FoundLinks found={found} />;
+  const fields = outputFieldsOf(row);
+  return fields && <FieldsOutput row={row} text={text} fields={fields} />;
+}
+
+/** What a sub-agent answered, unless it is the last of its messages above. */
+function Answer({ row, text }: { readonly row: ToolRow; readonly text: string }) {
+  const answer = answerOfAgent(row.output) || text;
+  if (isAnswerInside(row, answer)) return null;
+  return (
+    <div className="words plan" dir="auto" role="group" aria-label="Answer">
+      <Markdown text={answer} />
+    </div>
+  );
+}
+
+interface FieldsProps {
+  readonly row: ToolRow;
+  readonly text: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+function FieldsOutput({ row, text, fields }: FieldsProps) {
+  return (
+    <figure className="io input-fields-output">
+      <figcaption>
+        <span>{labelOf(row)}</span>
+        <CopyButton text={text} what="output" />
+      </figcaption>
+      <InputFields id={`${row.key} output`} fields={fields} />
+    </figure>
   );
 }
 
@@ -77,7 +115,7 @@ export function outputFieldsOf({ name, input, output, state }: ToolRow): Readonl
 }
 
 /** What tools say about an edit that succeeded. */
-const said = /^(The file .{1,4000} has been (updated|created|overwritten)|File (created|written|edited)|(Edit|Edits|Changes) applied|Applied \d+ edits? to |Wrote |Successfully |Updated |Edited )/i;
+const said = /^(The file .{1,4000} has been (updated|created|overwritten)|File (created|written|edited)|(Edit|Edits|Changes) applied|Applied \d+ edits? to |Wrote |Successfully |Updated |Edited |(Inserted|Deleted) cell )/i;
 
 /** A longer output may say more than that, except that some versions of Claude print the new lines. */
 const longestSaid = 300;
@@ -90,6 +128,8 @@ function isQuiet({ name, input, state, asked }: ToolRow, text: string): boolean 
   if (state !== "done") return false;
   const { kind } = kindOf(name, input);
   if (kind === "todos") return true;
+  // Claude repeats the new source.
+  if (kind === "cell") return said.test(text);
   return kind === "edit" && !isLooking(name) && said.test(text) && (text.length <= longestSaid || printed.test(text));
 }
 

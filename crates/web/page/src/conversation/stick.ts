@@ -2,6 +2,7 @@
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import { isWriting } from "../ui/keys.ts";
+import { type TallRequest, tallRequestIn } from "./tall-request.ts";
 
 /** A position this close to the end counts as the end: browsers round, and a line may just have been added. */
 export const nearEnd = 48;
@@ -35,10 +36,14 @@ export interface Scrolled {
  */
 export function nextFollowing(following: boolean, { before, now, seen, byGesture }: Scrolled): boolean {
   const moved = now.top - before.top;
-  const byReader = byGesture || now.height === before.height;
+  const byReader = isByReader({ before, now, byGesture });
   if (Math.abs(moved) <= 1) return following;
   if (moved > 0) return following || (byReader && isNear(Math.min(before.height, now.height), now.top, seen));
   return following && (!byReader || isNear(now.height, now.top, seen));
+}
+
+function isByReader({ before, now, byGesture }: Omit<Scrolled, "seen">): boolean {
+  return byGesture || now.height === before.height;
 }
 
 function isNear(end: number, top: number, seen: number): boolean {
@@ -69,10 +74,11 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: unkn
     now.current = value;
     setFollowing(value);
   }, []);
+  const request = useTallRequest();
   const pin = useCallback(() => {
     const element = list.current;
-    if (element && now.current) element.scrollTop = element.scrollHeight;
-  }, [list]);
+    if (element && now.current) element.scrollTop = request.place(element) ?? element.scrollHeight;
+  }, [list, request]);
   useLayoutEffect(pin, [pin, content]);
   useEffect(() => {
     const element = list.current;
@@ -81,10 +87,19 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: unkn
     const observer = typeof ResizeObserver === "undefined" ? undefined : new ResizeObserver(pin);
     observer?.observe(element);
     if (element.firstElementChild) observer?.observe(element.firstElementChild);
+    const byReader = (value: boolean) => {
+      // The user who comes to the end has passed the request.
+      if (value && !now.current) request.pass(element);
+      follow(value);
+    };
     const stop = listen(element, {
-      scrolled: (scrolled) => follow(nextFollowing(now.current, scrolled)),
+      scrolled: (scrolled) => {
+        if (request.isAt(scrolled.now.top) || (request.isPlaced() && !isByReader(scrolled))) return;
+        byReader(nextFollowing(request.leave() ? false : now.current, scrolled));
+      },
       asked: (pixels) => {
-        follow(meant(now.current, pixels, placeOf(element), element.clientHeight));
+        const following = pixels !== 0 && request.leave() ? false : now.current;
+        byReader(meant(following, pixels, placeOf(element), element.clientHeight));
         pin();
       },
     });
@@ -92,13 +107,46 @@ export function useStickToEnd(list: RefObject<HTMLElement | null>, content: unkn
       observer?.disconnect();
       stop();
     };
-  }, [list, pin, follow]);
+  }, [list, pin, follow, request]);
   const toEnd = useCallback(() => {
+    request.leave();
     follow(true);
     pin();
-  }, [follow, pin]);
-  const release = useCallback(() => follow(false), [follow]);
+  }, [follow, pin, request]);
+  const release = useCallback(() => {
+    request.leave();
+    follow(false);
+  }, [follow, request]);
   return { following, toEnd, release };
+}
+
+/** Instead of the end, the list first shows the top of a request that does not fit, until the user scrolls. */
+function useTallRequest() {
+  const [request] = useState(() => {
+    let placed: TallRequest | undefined;
+    let read: string | undefined;
+    return {
+      /** Where the list must scroll to, if there is a request that the user has not read. */
+      place: (list: HTMLElement): number | undefined => {
+        const found = tallRequestIn(list);
+        placed = found?.id === read ? undefined : found;
+        return placed?.top;
+      },
+      isPlaced: () => placed !== undefined,
+      isAt: (top: number) => placed !== undefined && Math.abs(top - placed.top) <= 1,
+      /** Returns whether the list showed the top of a request. */
+      leave: (): boolean => {
+        if (!placed) return false;
+        read = placed.id;
+        placed = undefined;
+        return true;
+      },
+      pass: (list: HTMLElement) => {
+        read = tallRequestIn(list)?.id ?? read;
+      },
+    };
+  });
+  return request;
 }
 
 function placeOf({ scrollTop, scrollHeight }: HTMLElement): Place {

@@ -10,7 +10,8 @@ import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
 import { diffOf } from "./diff.ts";
 import { exitCodeOf } from "./exit.ts";
-import { type Change, kindOf } from "./kind.ts";
+import { foundIn } from "./found.ts";
+import { type Change, kindOf, type LookKind } from "./kind.ts";
 import { progressOf } from "./Todos.tsx";
 
 /** What distinguishes a call from others of the same tool. Paths are relative to the folder of the agent. */
@@ -20,6 +21,7 @@ export function summaryOfCall({ name, input, asked }: ToolRow, folder: string): 
   const kind = kindOf(name, input);
   switch (kind.kind) {
     case "edit":
+    case "cell":
       return shortPath(kind.path, folder);
     case "todos":
       return progressOf(kind.todos);
@@ -60,7 +62,7 @@ export function HeadFacts({ row }: { readonly row: ToolRow }) {
   const kind = kindOf(row.name, row.input);
   if (kind.kind === "edit") return <ChangeCounts changes={kind.changes} />;
   if (kind.kind === "agent") return kind.type ? <span className="fact">{kind.type}</span> : null;
-  if (kind.kind === "look" && row.state === "done" && row.output !== undefined) return <span className="fact">{sizeOf(row, kind.isWeb)}</span>;
+  if (kind.kind === "look" && row.state === "done" && row.output !== undefined) return <span className="fact">{sizeOf(row, kind)}</span>;
   const code = kind.kind === "command" ? exitCodeOf(row.output) : undefined;
   return code ? <span className="exit">exit {code}</span> : null;
 }
@@ -79,11 +81,13 @@ export function ChangeCounts({ changes }: { readonly changes: readonly Change[] 
 }
 
 /** How much a call has found: the size of an image, the lines of a text. A page of the web need not have lines. */
-function sizeOf({ output }: ToolRow, isWeb: boolean): string {
+function sizeOf({ output }: ToolRow, { isWeb, verb }: LookKind): string {
   const images = imagesIn(output);
   const text = asText(images.length > 0 ? withoutImages(output) : output).trimEnd();
   if (images.length > 0 && !text) return sizeOfImages(images);
   if (!text) return "no output";
+  const found = isWeb && verb === "Searched" ? foundIn(text) : undefined;
+  if (found) return counted(found.links.length, "result");
   return isWeb ? counted(text.length, "character") : counted(text.split("\n").length, "line");
 }
 

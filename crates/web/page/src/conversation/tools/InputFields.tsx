@@ -1,6 +1,7 @@
 import { linked } from "../../markdown/Markdown.tsx";
 import { counted } from "../../ui/format.ts";
 import { shortOf } from "../Clipped.tsx";
+import { useShortPath } from "../folder.ts";
 import { fieldsOf, inShort } from "../given.ts";
 import { useKept } from "../kept.tsx";
 
@@ -60,6 +61,8 @@ function isListOfWords(value: unknown): value is (string | number)[] {
 
 function Text({ id, text }: { readonly id: string; readonly text: string }) {
   const [all, setAll] = useKept(`${id} all`, false);
+  const path = useShortPath(text);
+  if (path !== text && !/\s/.test(path)) return <span title={text}>{path}</span>;
   const short = shortOf(text, fieldLines);
   return (
     <>

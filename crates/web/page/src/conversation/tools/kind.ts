@@ -10,6 +10,7 @@ export interface Change {
 export type ToolKind =
   | { readonly kind: "command"; readonly command: string }
   | EditKind
+  | CellKind
   | { readonly kind: "patch"; readonly text: string }
   | { readonly kind: "todos"; readonly todos: readonly Todo[] }
   | { readonly kind: "plan"; readonly text: string }
@@ -24,6 +25,16 @@ export interface EditKind {
   /** Whether the whole file is written, so that the numbers of its lines are known. */
   readonly isWhole: boolean;
   /** The names of the fields of which the path and the changes show everything. Any other field may have an effect too. */
+  readonly shown: readonly string[];
+}
+
+/** A cell of a notebook gets a new text. The call does not have the old one. */
+export interface CellKind {
+  readonly kind: "cell";
+  readonly path: string;
+  readonly source: string;
+  readonly language: string;
+  /** The names of the fields from which these are. */
   readonly shown: readonly string[];
 }
 
@@ -97,7 +108,7 @@ function kindOfNew(name: string, input: unknown): ToolKind {
   if (simple === "exitplanmode" && typeof fields.plan === "string") return { kind: "plan", text: fields.plan };
   const patch = patchIn(input);
   if (patch) return { kind: "patch", text: patch };
-  const edit = editIn(input);
+  const edit = editIn(input) ?? cellIn(fields);
   if (edit) return edit;
   const agent = agentIn(simple, fields);
   if (agent) return agent;
@@ -132,6 +143,12 @@ function editIn(input: unknown): EditKind | undefined {
     return edit(changes, isAll ? ["edits"] : []);
   }
   return typeof content === "string" ? edit([{ before: "", after: content }], ["content"], true) : undefined;
+}
+
+function cellIn({ notebook_path: path, new_source: source, cell_type: type }: Readonly<Record<string, unknown>>): CellKind | undefined {
+  if (typeof path !== "string" || typeof source !== "string") return undefined;
+  const language = type === "markdown" ? "markdown" : "python";
+  return { kind: "cell", path, source, language, shown: ["notebook_path", "new_source"] };
 }
 
 function agentIn(simple: string, fields: Readonly<Record<string, unknown>>): AgentKind | undefined {

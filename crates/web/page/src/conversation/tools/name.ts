@@ -15,5 +15,11 @@ const names: Readonly<Record<string, string>> = {
 export function nameOf(tool: string): string {
   if (Object.hasOwn(names, tool)) return names[tool] ?? tool;
   const [, server, name] = /^mcp__(.+?)__(.+)$/.exec(tool) ?? [];
-  return server && name ? `${server}: ${name.replaceAll("_", " ")}` : tool;
+  return server && name ? `${server}: ${name.replaceAll("_", " ")}` : inWords(tool);
+}
+
+/** `CronCreate` is "Cron create". A name of another form stays as it is. */
+function inWords(tool: string): string {
+  if (!/^([A-Z][a-z]+){2,}$/.test(tool)) return tool;
+  return tool.replace(/(?!^)[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
 }
