@@ -1,6 +1,7 @@
 //! What no compiler checks: lengths, names, numbers, links, where SQL may be, and what product code must never do.
 
 mod comments;
+mod functions;
 mod hazards;
 mod limits;
 mod links;
@@ -62,6 +63,7 @@ fn faults(sources: &[Source], root: &Path, home: Option<&str>) -> Vec<String> {
     check_migrations(sources, &mut faults);
     check_problem_codes(sources, &mut faults);
     limits::check(sources, &mut faults);
+    functions::check(sources, &mut faults);
     type_names::check(sources, &mut faults);
     faults
 }

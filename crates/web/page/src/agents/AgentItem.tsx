@@ -65,31 +65,40 @@ export const AgentItem = memo(function AgentItem(props: Props) {
           )}
         </span>
       </a>
-      <span className="agent-tools">
-        <input
-          type="checkbox"
-          aria-label={`Select ${titleOf(agent)}`}
-          checked={selected ?? false}
-          // Until the user selects, each agent needs only one more stop of the Tab key.
-          tabIndex={isSelecting ? 0 : -1}
-          onChange={({ nativeEvent }) => onSelect(agent.id, nativeEvent instanceof MouseEvent && nativeEvent.shiftKey)}
-        />
-        {!isSelecting && (
-          <button
-            type="button"
-            className="icon-button"
-            aria-label={`Actions for ${titleOf(agent)}`}
-            aria-haspopup="dialog"
-            data-testid="agent-actions"
-            onClick={() => onActions(agent)}
-          >
-            <Icon name="more" />
-          </button>
-        )}
-      </span>
+      <ItemTools {...{ agent, selected, onSelect, onActions }} />
     </li>
   );
 });
+
+type ItemToolsProps = Pick<Props, "agent" | "selected" | "onSelect" | "onActions">;
+
+function ItemTools({ agent, selected, onSelect, onActions }: ItemToolsProps) {
+  const isSelecting = selected !== undefined;
+  return (
+    <span className="agent-tools">
+      <input
+        type="checkbox"
+        aria-label={`Select ${titleOf(agent)}`}
+        checked={selected ?? false}
+        // Until the user selects, each agent needs only one more stop of the Tab key.
+        tabIndex={isSelecting ? 0 : -1}
+        onChange={({ nativeEvent }) => onSelect(agent.id, nativeEvent instanceof MouseEvent && nativeEvent.shiftKey)}
+      />
+      {!isSelecting && (
+        <button
+          type="button"
+          className="icon-button"
+          aria-label={`Actions for ${titleOf(agent)}`}
+          aria-haspopup="dialog"
+          data-testid="agent-actions"
+          onClick={() => onActions(agent)}
+        >
+          <Icon name="more" />
+        </button>
+      )}
+    </span>
+  );
+}
 
 /** What is asked, and how long the request still waits for an answer. */
 function Asked({ question, now }: { readonly question: OpenQuestion; readonly now: number | undefined }) {

@@ -7,7 +7,7 @@ import { Trouble } from "../ui/Trouble.tsx";
 import { AgentActions } from "./AgentActions.tsx";
 import { AgentItem } from "./AgentItem.tsx";
 import { type Act, useBulk } from "./bulk.ts";
-import { everything, isFiltering, matches } from "./filter.ts";
+import { everything, type Filter, isFiltering, matches } from "./filter.ts";
 import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
 import { useInSight } from "./in-sight.ts";
 import { useSelection } from "./selection.ts";
@@ -55,66 +55,106 @@ export function AgentList(props: Props) {
   const [filter, setFilter] = useState(everything);
   const wanted = useDeferredValue(filter);
   const now = useNow(ageEveryMs);
-  const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
-  const today = dayOf(now);
-  const groups = useMemo(() => firstOf(groupsOf(shown, today), shownAgents), [shown, today]);
-  const hidden = shown.length - groups.reduce((total, group) => total + group.agents.length, 0);
-  const order = useMemo(() => groups.flatMap((group) => group.agents.map(({ id }) => id)), [groups]);
-  const { selected, toggle, begin, end, bulk, act, selecting } = useActing(order);
-  const chosen = selected && agents.filter(({ id }) => selected.has(id));
-  // The dialog stays if the agent leaves the list meanwhile, because another tab has archived it.
+  const { shown, groups, hidden, order } = useGroups(agents, wanted, dayOf(now));
+  const acting = useActing(order);
+  const { selected, toggle, begin, end, bulk, selecting } = acting;
   const [actionsOf, setActionsOf] = useState<Agent>();
-  const acted = agents.find(({ id }) => id === actionsOf?.id) ?? actionsOf;
-  const list = useRef<HTMLDivElement>(null);
-  const onScroll = useInSight(list, current, groups.find((group) => group.agents.some(({ id }) => id === current))?.name);
   const item = (agent: Agent) => (
     <AgentItem
+      {...{ agent, onOpen, onSelect: toggle, onActions: setActionsOf }}
       key={agent.id}
-      agent={agent}
       age={since(agent.createdAt, now)}
       question={props.asked?.get(agent.id)}
       now={needsYou(agent) ? now : undefined}
       current={agent.id === current}
       selected={selected?.has(agent.id)}
-      onOpen={onOpen}
-      onSelect={toggle}
-      onActions={setActionsOf}
     />
   );
+  const showArchived = (wanted: boolean) => {
+    end();
+    setFilter(everything);
+    props.onArchived?.(wanted);
+  };
   const isKnown = agents.length > 0 || !(loading || error);
   return (
     <nav className="agents" aria-label="Agents">
-      <div className="agents-head">
-        <h2>Agents</h2>
+      <Head>
         {isKnown && <Counts agents={agents} active={active} archived={archived} isMore={onMore !== undefined} />}
-      </div>
+      </Head>
       {!loading && (
         <Tools
-          archived={archived}
-          onArchived={(wanted) => {
-            end();
-            setFilter(everything);
-            props.onArchived?.(wanted);
-          }}
+          {...{ archived, agents, filter }}
+          onArchived={showArchived}
           ref={selecting}
           busy={bulk.busy}
           selecting={selected !== undefined}
           onSelecting={agents.length > 0 ? (wanted) => (wanted ? begin() : end()) : undefined}
-          agents={agents}
-          filter={filter}
           onFilter={agents.length > fewAgents || isFiltering(filter) ? setFilter : undefined}
         />
       )}
       {error && <Trouble error={error} what="cannot load the agents" onRetry={onRetry} />}
-      {loading && agents.length === 0 && <AgentSkeleton />}
-      {!loading && !error && agents.length === 0 && (
-        <p className="hint">{archived ? "No agent is archived." : "No agents in this list. Launch one to see it here."}</p>
+      {agents.length === 0 && (loading ? <AgentSkeleton /> : !error && <Empty archived={archived} />)}
+      {agents.length > 0 && shown.length === 0 && <NoMatch hasMore={onMore !== undefined} />}
+      <Selected acting={acting} {...{ agents, wanted, archived }} />
+      {actionsOf && (
+        <AgentActions
+          // The dialog stays if the agent leaves the list meanwhile, because another tab has archived it.
+          agent={agents.find(({ id }) => id === actionsOf.id) ?? actionsOf}
+          onSelect={() => toggle(actionsOf.id, false)}
+          onAgain={() => onOpen(null)}
+          onClose={() => setActionsOf(undefined)}
+        />
       )}
-      {agents.length > 0 && shown.length === 0 && (
-        <p className="hint">
-          {onMore ? "No loaded agents match. Load older agents to search them too." : "No agents match."}
-        </p>
-      )}
+      <Groups {...{ groups, current, item, onNotify, onMore }} isSelecting={selected !== undefined} />
+      {hidden > 0 && <p className="hint">Use the filter to find {counted(hidden, "more agent")}.</p>}
+    </nav>
+  );
+}
+
+/** The agents that match the filter, in groups. `hidden` is how many of them are not in the groups, which are bounded. */
+function useGroups(agents: readonly Agent[], wanted: Filter, today: string) {
+  const shown = useMemo(() => agents.filter((agent) => matches(agent, wanted)), [agents, wanted]);
+  const groups = useMemo(() => firstOf(groupsOf(shown, today), shownAgents), [shown, today]);
+  const hidden = shown.length - groups.reduce((total, group) => total + group.agents.length, 0);
+  const order = useMemo(() => groups.flatMap((group) => group.agents.map(({ id }) => id)), [groups]);
+  return { shown, groups, hidden, order };
+}
+
+function Head({ children }: { readonly children: ReactNode }) {
+  return (
+    <div className="agents-head">
+      <h2>Agents</h2>
+      {children}
+    </div>
+  );
+}
+
+function Empty({ archived }: { readonly archived: boolean }) {
+  const hint = archived ? "No agent is archived." : "No agents in this list. Launch one to see it here.";
+  return <p className="hint">{hint}</p>;
+}
+
+function NoMatch({ hasMore }: { readonly hasMore: boolean }) {
+  const hint = hasMore ? "No loaded agents match. Load older agents to search them too." : "No agents match.";
+  return <p className="hint">{hint}</p>;
+}
+
+interface SelectedProps {
+  readonly acting: ReturnType<typeof useActing>;
+  readonly agents: readonly Agent[];
+  readonly wanted: Filter;
+  readonly archived: boolean;
+}
+
+/** What can be done with the selected agents, and with which of them it failed. */
+function Selected({ acting: { selected, bulk, act, end, selecting }, agents, wanted, archived }: SelectedProps) {
+  const chosen = selected && agents.filter(({ id }) => selected.has(id));
+  const onEnd = () => {
+    end();
+    selecting.current?.focus();
+  };
+  return (
+    <>
       {chosen && (
         <SelectionBar
           chosen={chosen}
@@ -122,41 +162,42 @@ export function AgentList(props: Props) {
           archived={archived}
           busy={bulk.busy}
           onAct={(what, agents) => void act(what, agents, chosen)}
-          onEnd={() => {
-            end();
-            selecting.current?.focus();
-          }}
+          onEnd={onEnd}
         />
       )}
       {bulk.failures && <FailedAgents failures={bulk.failures} />}
-      {acted && (
-        <AgentActions
-          agent={acted}
-          onSelect={() => toggle(acted.id, false)}
-          onAgain={() => onOpen(null)}
-          onClose={() => setActionsOf(undefined)}
-        />
+    </>
+  );
+}
+
+interface GroupsProps extends Pick<Props, "current" | "onNotify" | "onMore"> {
+  readonly groups: readonly Group[];
+  readonly item: (agent: Agent) => ReactNode;
+  readonly isSelecting: boolean;
+}
+
+function Groups({ groups, current, item, isSelecting, onNotify, onMore }: GroupsProps) {
+  const list = useRef<HTMLDivElement>(null);
+  const onScroll = useInSight(list, current, groups.find(({ agents }) => agents.some(({ id }) => id === current))?.name);
+  return (
+    <div
+      ref={list}
+      className="agent-list"
+      data-testid="agents"
+      data-selecting={isSelecting || undefined}
+      onScroll={onScroll}
+    >
+      {groups.map(({ name, agents }) => (
+        <GroupOf key={name} name={name} onNotify={name === "Needs you" ? onNotify : undefined}>
+          {agents.map(item)}
+        </GroupOf>
+      ))}
+      {onMore && (
+        <button type="button" className="button wide" onClick={onMore}>
+          Load older agents
+        </button>
       )}
-      <div
-        ref={list}
-        className="agent-list"
-        data-testid="agents"
-        data-selecting={selected ? true : undefined}
-        onScroll={onScroll}
-      >
-        {groups.map(({ name, agents: grouped }) => (
-          <GroupOf key={name} name={name} onNotify={name === "Needs you" ? onNotify : undefined}>
-            {grouped.map(item)}
-          </GroupOf>
-        ))}
-        {onMore && (
-          <button type="button" className="button wide" onClick={onMore}>
-            Load older agents
-          </button>
-        )}
-      </div>
-      {hidden > 0 && <p className="hint">Use the filter to find {counted(hidden, "more agent")}.</p>}
-    </nav>
+    </div>
   );
 }
 

@@ -71,42 +71,58 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
         </div>
       </div>
       <SavedPrompts prompt={prompt} onPick={(saved) => changePrompt(() => saved)} />
-      <div className="fields">
-        <OptionalField
-          label="Working directory"
-          name="cwd"
-          isLong
-          suggested={[...new Set([...recent("cwd"), ...folders])]}
-          placeholder="a new, empty folder"
-          problem={wrongFolder}
-          spellCheck={false}
-        />
-        <OptionalField
-          label="Model"
-          name="model"
-          isRequired={chosen?.runner === "http"}
-          suggested={recent("model")}
-          placeholder={chosen?.runner === "http" ? "required, unless the type sets one" : "the agent's default"}
-          spellCheck={false}
-        />
-        <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
-      </div>
+      <Fields chosen={chosen} folders={folders} wrongFolder={wrongFolder} />
       {accepts === false && images.length > 0 && (
         <p className="hint">Agents of this type accept no images. Remove the images, or choose another type.</p>
       )}
       {chosen?.problem && <p className="hint">{sentence(chosen.problem)}</p>}
       <Unavailable types={types.filter((known) => !known.available && known.problem && known !== chosen)} />
-      {chosen?.unsetKeys && (
-        <p className="hint">
-          This type has no API key. If the agent program is logged in on the server's machine, you need none. Otherwise
-          log in there, or set one of these variables in the server's environment and restart the server:{" "}
-          {chosen.unsetKeys.join(", ")}.
-        </p>
-      )}
+      {chosen?.unsetKeys && <NoKey variables={chosen.unsetKeys} />}
       <div id="launch-failure" aria-live="polite">
         {failure && !wrongFolder && <Failure error={failure} />}
       </div>
     </form>
+  );
+}
+
+interface FieldsProps {
+  readonly chosen: AgentType | undefined;
+  readonly folders: readonly string[];
+  readonly wrongFolder: string | undefined;
+}
+
+function Fields({ chosen, folders, wrongFolder }: FieldsProps) {
+  const isApi = chosen?.runner === "http";
+  return (
+    <div className="fields">
+      <OptionalField
+        label="Working directory"
+        name="cwd"
+        isLong
+        suggested={[...new Set([...recent("cwd"), ...folders])]}
+        placeholder="a new, empty folder"
+        problem={wrongFolder}
+        spellCheck={false}
+      />
+      <OptionalField
+        label="Model"
+        name="model"
+        isRequired={isApi}
+        suggested={recent("model")}
+        placeholder={isApi ? "required, unless the type sets one" : "the agent's default"}
+        spellCheck={false}
+      />
+      <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
+    </div>
+  );
+}
+
+function NoKey({ variables }: { readonly variables: readonly string[] }) {
+  return (
+    <p className="hint">
+      This type has no API key. If the agent program is logged in on the server's machine, you need none. Otherwise log in
+      there, or set one of these variables in the server's environment and restart the server: {variables.join(", ")}.
+    </p>
   );
 }
 

@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
-import { type FormEvent, useEffect, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, type Ref, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
@@ -42,13 +42,9 @@ export function Composer({ agent, send }: Props) {
     if (form.current?.contains(document.activeElement) && document.activeElement !== field.current) write();
     void draft.submit(event);
   };
+  const isBusy = isActive(agent.status);
   const refusal = whyNot(agent);
-  if (refusal)
-    return (
-      <p className="composer-closed" data-testid="composer-closed">
-        {refusal}
-      </p>
-    );
+  if (refusal) return <Closed why={refusal} />;
   const edit = (content: string, of: readonly ImageData[] = []) => {
     change((now) => joined(content, now));
     add(of.map((image) => attached(image, "of this message")));
@@ -68,13 +64,7 @@ export function Composer({ agent, send }: Props) {
       {agent.queued > 0 && (
         <Queue agent={agent} onEdit={edit} onWithdrawn={() => form.current?.focus()} onFailure={setFailure} />
       )}
-      {unsent && (
-        <Kept
-          agentId={agent.id}
-          message={unsent}
-          onEdit={edit}
-        />
-      )}
+      {unsent && <Kept agentId={agent.id} message={unsent} onEdit={edit} />}
       {draft.sending !== undefined && <Sending content={draft.sending} />}
       {failure && <Failure error={failure} />}
       <Thumbnails
@@ -83,33 +73,54 @@ export function Composer({ agent, send }: Props) {
       />
       <div className="composer-box">
         {type?.can.images && <AttachButton onFiles={(files) => void adding.take(files)} />}
-        <textarea
-          ref={field}
-          id="composer-text"
-          rows={1}
-          value={text}
-          aria-label="Message to the agent"
-          placeholder={
-            isActive(agent.status) ? "Write the next message; it is sent when this turn ends" : "Continue the conversation"
-          }
-          onChange={({ target }) => change(() => target.value)}
-          onKeyDown={submitOnEnter}
-        />
-        {isActive(agent.status) && !text.trim() ? (
+        <Field ref={field} text={text} isBusy={isBusy} onText={(text) => change(() => text)} />
+        {isBusy && !text.trim() ? (
           <Stop agent={agent} onFailure={setFailure} />
         ) : (
-          <button
-            type="submit"
-            className="button primary"
-            disabled={busy || unsent !== undefined || !text.trim()}
-            aria-label={isActive(agent.status) ? "Add to the queue" : "Send"}
-            data-testid="send"
-          >
-            <Icon name="send" />
-          </button>
+          <SendButton isBusy={isBusy} isDisabled={busy || unsent !== undefined || !text.trim()} />
         )}
       </div>
     </form>
+  );
+}
+
+function Closed({ why }: { readonly why: string }) {
+  return (
+    <p className="composer-closed" data-testid="composer-closed">
+      {why}
+    </p>
+  );
+}
+
+interface FieldProps {
+  readonly ref: Ref<HTMLTextAreaElement>;
+  readonly text: string;
+  /** Whether the agent works. */
+  readonly isBusy: boolean;
+  readonly onText: (text: string) => void;
+}
+
+function Field({ ref, text, isBusy, onText }: FieldProps) {
+  return (
+    <textarea
+      ref={ref}
+      id="composer-text"
+      rows={1}
+      value={text}
+      aria-label="Message to the agent"
+      placeholder={isBusy ? "Write the next message; it is sent when this turn ends" : "Continue the conversation"}
+      onChange={({ target }) => onText(target.value)}
+      onKeyDown={submitOnEnter}
+    />
+  );
+}
+
+function SendButton({ isBusy, isDisabled }: { readonly isBusy: boolean; readonly isDisabled: boolean }) {
+  const name = isBusy ? "Add to the queue" : "Send";
+  return (
+    <button type="submit" className="button primary" disabled={isDisabled} aria-label={name} data-testid="send">
+      <Icon name="send" />
+    </button>
   );
 }
 

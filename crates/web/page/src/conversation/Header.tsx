@@ -37,11 +37,7 @@ interface Props {
 export function Header(props: Props) {
   const { agent, onSearch, onReplay } = props;
   const client = useTokenrail();
-  const [failure, setFailure] = useFailure();
-  const attempt = (action: () => Promise<unknown>) => async () => {
-    setFailure(undefined);
-    await action().catch(setFailure);
-  };
+  const { failure, setFailure, attempt } = useAttempt();
   const isSmall = useMedia(phone);
   const sheet = useRef<HTMLDialogElement>(null);
   const closing = (action: () => void) => () => {
@@ -49,22 +45,10 @@ export function Header(props: Props) {
     action();
   };
   const active = isActive(agent.status);
-  const isAway = usePhase() === "away";
   const exported = async () => save(await client.exportAgent(agent.id), `tokenrail-${agent.id}.json`);
   const again = () => prepareAgain(client, agent).then(() => props.onOpen(null));
   const facts = <Facts agent={agent} items={props.items} head={props.head} isWhole={isSmall} />;
-  const stop = active && (
-    <button
-      type="button"
-      className="button danger"
-      data-testid="cancel"
-      title={isAway ? "The server cannot be reached" : whatStops(agent)}
-      disabled={isAway}
-      onClick={closing(attempt(() => client.cancel(agent.id)))}
-    >
-      <Icon name="stop" /> Stop
-    </button>
-  );
+  const stop = active && <Stop agent={agent} onStop={closing(attempt(() => client.cancel(agent.id)))} />;
   const isStopFirst = !isSmall && !props.canWrite;
   const first = (
     <>
@@ -76,9 +60,7 @@ export function Header(props: Props) {
   const others = (
     <>
       {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
-      <Toggle icon="text" id="text" name="Plain text" on={props.plain} set={props.onPlain} />
-      <Toggle icon="terminal" id="terminal" name="Notices" on={props.notices} set={props.onNotices} />
-      <DetailsSwitch />
+      <Views {...props} />
       <Action icon="plus" name="Launch again" hint="Launch another agent with the same type, folder, model and prompt" onClick={closing(attempt(again))} />
       {!agent.deletedAt && <Places agent={agent} attempt={attempt} />}
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
@@ -108,6 +90,43 @@ export function Header(props: Props) {
       {!isSmall && facts}
       {failure && <Failure error={failure} />}
     </header>
+  );
+}
+
+/** Actions that may fail, and how the last one failed. */
+function useAttempt() {
+  const [failure, setFailure] = useFailure();
+  const attempt = (action: () => Promise<unknown>) => async () => {
+    setFailure(undefined);
+    await action().catch(setFailure);
+  };
+  return { failure, setFailure, attempt };
+}
+
+/** What of the conversation is shown. */
+function Views({ plain, notices, onPlain, onNotices }: Pick<Props, "plain" | "notices" | "onPlain" | "onNotices">) {
+  return (
+    <>
+      <Toggle icon="text" id="text" name="Plain text" on={plain} set={onPlain} />
+      <Toggle icon="terminal" id="terminal" name="Notices" on={notices} set={onNotices} />
+      <DetailsSwitch />
+    </>
+  );
+}
+
+function Stop({ agent, onStop }: { readonly agent: Agent; readonly onStop: () => void }) {
+  const isAway = usePhase() === "away";
+  return (
+    <button
+      type="button"
+      className="button danger"
+      data-testid="cancel"
+      title={isAway ? "The server cannot be reached" : whatStops(agent)}
+      disabled={isAway}
+      onClick={onStop}
+    >
+      <Icon name="stop" /> Stop
+    </button>
   );
 }
 

@@ -91,38 +91,41 @@ function Waiting({ turn, isNext, onEdit, onWithdrawn, onFailure }: WaitingProps)
       {turn.images && <em>{counted(turn.images.length, "image")}</em>}
       {doing === "stopping" && <em role="status">Stopping the turn…</em>}
       {isNext && doing !== "stopping" && (
-        <button
-          type="button"
-          className="link"
-          aria-label={`Send now: ${inShort(turn.prompt)}`}
+        <LineButton
+          {...{ turn, busy }}
+          name="Send now"
           title="Stop the running turn, and send this message"
-          disabled={busy}
-          data-testid="send-now"
+          testId="send-now"
           onClick={() => void attempt(sendNow)}
-        >
-          Send now
-        </button>
+        />
       )}
-      <button
-        type="button"
-        className="link"
-        aria-label={`Edit: ${inShort(turn.prompt)}`}
-        disabled={busy}
-        data-testid="edit-queued"
-        onClick={() => void attempt(edit)}
-      >
-        Edit
-      </button>
-      <button
-        type="button"
-        className="link"
-        aria-label={`Withdraw: ${inShort(turn.prompt)}`}
-        disabled={busy}
-        data-testid="withdraw"
-        onClick={() => void attempt(withdraw)}
-      >
-        Withdraw
-      </button>
+      <LineButton {...{ turn, busy }} name="Edit" testId="edit-queued" onClick={() => void attempt(edit)} />
+      <LineButton {...{ turn, busy }} name="Withdraw" testId="withdraw" onClick={() => void attempt(withdraw)} />
     </li>
+  );
+}
+
+interface LineButtonProps {
+  readonly turn: Turn;
+  readonly name: string;
+  readonly title?: string;
+  readonly testId: string;
+  readonly busy: boolean;
+  readonly onClick: () => void;
+}
+
+function LineButton({ turn, name, title, testId, busy, onClick }: LineButtonProps) {
+  return (
+    <button
+      type="button"
+      className="link"
+      aria-label={`${name}: ${inShort(turn.prompt)}`}
+      title={title}
+      disabled={busy}
+      data-testid={testId}
+      onClick={onClick}
+    >
+      {name}
+    </button>
   );
 }
