@@ -44,6 +44,24 @@ async fn the_header_is_one_line_and_everything_can_be_touched() {
 }
 
 #[tokio::test]
+async fn the_bar_is_not_wider_than_the_screen_while_the_page_reconnects() {
+    let mut server = TestServer::start();
+    let browser = Browser::start();
+    let id = server.launch_to_completion(&json!({ "deltas": 5 })).await;
+    let tab = browser.tab(Look { dark: false, phone: true }).await;
+    tab.visit(&address(&server, &format!("/agents/{id}"))).await;
+    tab.until(&ended(1)).await;
+    tab.until("document.querySelector('[data-testid=connection]')?.textContent === 'Live'").await;
+    server.kill_9();
+    let beyond =
+        "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.bar'))";
+    let state = "document.querySelector('[data-testid=connection]').textContent";
+    // Each attempt has a shorter word.
+    tab.until(&format!("{state} === 'Reconnecting' && (window.beyond = {beyond}, true)")).await;
+    assert_eq!(tab.evaluate("window.beyond").await, 0);
+}
+
+#[tokio::test]
 async fn an_unknown_agent_leads_home() {
     let server = TestServer::start();
     let browser = Browser::start();
@@ -55,6 +73,19 @@ async fn an_unknown_agent_leads_home() {
     let beyond =
         "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.home'))";
     assert_eq!(tab.evaluate(beyond).await, 0, "nothing is wider than the screen");
+}
+
+#[tokio::test]
+async fn the_fields_of_a_launch_have_room_for_their_values() {
+    let server = TestServer::start();
+    let browser = Browser::start();
+    let tab = browser.tab(Look::default()).await;
+    tab.visit(&address(&server, "/")).await;
+    tab.until_there("[data-testid=launch-form] [name=cwd]").await;
+    let widths = "['cwd', 'model', 'name'].map((name) =>
+      document.querySelector(`[data-testid=launch-form] [name=${name}]`).getBoundingClientRect().width)";
+    let widths: Vec<f64> = serde_json::from_value(tab.evaluate(widths).await).unwrap();
+    assert!(widths[0] > 500.0 && widths.iter().all(|width| *width > 200.0), "{widths:?}");
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ function Waiting({ turn, isNext, onEdit, onWithdrawn, onFailure }: WaitingProps)
   const sendNow = async () => {
     const turns = await client.turns(turn.agentId);
     const running = turns.find(({ number, status }) => number < turn.number && status === "running");
-    // A tool may take its time to stop. Until the turn of this message begins, which removes the line, nothing else is possible.
+    // A tool may take its time to stop. When the turn of this message begins, the line goes away.
     if (running) await client.cancel(turn.agentId, { turn: running.number });
     else setDoing(undefined);
   };
