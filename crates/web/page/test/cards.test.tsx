@@ -191,3 +191,12 @@ test("a cell of a table that is one word or only numbers is not broken", () => {
   showRows(new Told().message("m", "| a | b | c |\n| - | - | - |\n| +12/−0 | two words | +1 −2 |\n"));
   expect([...document.querySelectorAll("td")].map((cell) => cell.hasAttribute("data-whole"))).toEqual([true, false, true]);
 });
+
+test("what a program printed before it crashed is shown as it was printed", () => {
+  const printed = "panicked at src/main.rs:10:5:\n  note: run with `RUST_BACKTRACE=1`";
+  const error = { class: "process", code: "no_result", recoverable: false };
+  showRows(new Told().failed(`the agent exited with code 134 without a result: ${printed}`, error));
+  const text = screen.getByTestId("error-text");
+  expect(text.querySelector("pre")?.textContent).toBe(printed);
+  expect(text.firstChild?.textContent).toBe("The agent exited with code 134 without a result.");
+});

@@ -41,6 +41,13 @@ test("a picture opens large, and can be closed", () => {
   expect(screen.queryByTestId("lightbox")).toBeNull();
 });
 
+test("a small picture opens at no more than twice its size", () => {
+  showRows(new Told().call("c", "mcp__x__shot", {}).gave("c", [block(png(64, 40))]));
+  fireEvent.click(screen.getByRole("button", { name: /^Enlarge/ }));
+  const { maxWidth, maxHeight } = within(screen.getByRole("dialog")).getByRole("img").style;
+  expect([maxWidth, maxHeight]).toEqual(["128px", "80px"]);
+});
+
 test.each([
   ["one picture has its size", [block(png(640, 480))], "640 × 480"],
   ["pictures are counted", [block(png(1, 1)), block(png(2, 2))], "2 images"],

@@ -83,3 +83,19 @@ test("a picture that was read has no lines", () => {
   show(new Told().call("c", "Read", { file_path: "a.png" }).gave("c", [picture]));
   expect(document.querySelector(".fact")?.textContent).toBe("1 image");
 });
+
+test.each([
+  ["cancelled", "Stopped before it was complete."],
+  ["failed", "Cut off by an error."],
+  ["interrupted", "Cut off because the agent ended."],
+])("a message that was %s says so in words", (outcome, words) => {
+  const { container } = show(new Told().message("m", "The begi", { outcome }));
+  expect(container.querySelector(".cut-short")?.textContent).toBe(words);
+});
+
+test("a plan that was approved says so once", () => {
+  const told = new Told().call("c", "ExitPlanMode", { plan: "1. Look" }).asked("1-1", "ExitPlanMode", { plan: "1. Look" }, answers, { toolCallId: "c" });
+  show(told.settled("1-1", { optionId: "y", by: "user" }).gave("c", "User has approved your plan."));
+  expect(screen.getByTestId("settled").textContent).toBe("Plan approved.");
+  expect(screen.getByLabelText("Output").closest(".detail"), "only developers see what the agent was told").toBeTruthy();
+});

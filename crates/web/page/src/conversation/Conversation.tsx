@@ -276,7 +276,7 @@ function Nothing({ error, loading, onRetry, onHome }: NothingProps) {
     <div className="nothing" data-testid="no-agent">
       <h2>{gone ? "Agent not found" : "Cannot show this agent"}</h2>
       {gone ? (
-        <p>It may have been deleted permanently (purged), or it may be on another server.</p>
+        <p>It may have been deleted permanently, or it may be on another server.</p>
       ) : (
         error && <Trouble error={error} onRetry={onRetry} />
       )}

@@ -1,5 +1,5 @@
 import { Icon } from "../ui/Icon.tsx";
-import { plainError } from "./plain-error.ts";
+import { crashIn, plainError } from "./plain-error.ts";
 import type { ErrorRow } from "./row.ts";
 
 const classes: Record<string, string> = {
@@ -20,7 +20,8 @@ interface Props {
 }
 
 export function ErrorCard({ row, onRetry }: Props) {
-  const text = plainError(row.text);
+  const crash = crashIn(row);
+  const text = crash ? row.text : plainError(row.text);
   return (
     <section className="error-card" data-testid="error-card" data-class={row.class}>
       <h3>
@@ -29,9 +30,10 @@ export function ErrorCard({ row, onRetry }: Props) {
         {row.code && <code className="detail">{row.code}</code>}
         {row.recoverable && <span className="tag">temporary</span>}
       </h3>
-      <p className="plain" dir="auto" data-testid="error-text">
-        {text}
-      </p>
+      <div className="plain" dir="auto" data-testid="error-text">
+        {crash?.how ?? text}
+        {crash && <pre className="error-output">{crash.printed}</pre>}
+      </div>
       {text !== row.text && <pre className="plain detail">{row.text}</pre>}
       {row.retryAfter !== undefined && <p className="hint">Retry after {row.retryAfter} s.</p>}
       {onRetry && (

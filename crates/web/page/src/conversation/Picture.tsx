@@ -14,6 +14,9 @@ const mostPixels = 40_000_000;
 /** An image is drawn with at most this many pixels on its longer side. */
 const longestSide = 2_000;
 
+/** An image that is enlarged more than this is blurred. */
+const mostEnlarged = 2;
+
 /** The types of images that are shown, which are also those of messages. */
 export const formats: Readonly<Record<string, string>> = {
   "image/png": "PNG",
@@ -50,7 +53,7 @@ export function Picture({ image }: { readonly image: ImageData }) {
       <figcaption>{facts}</figcaption>
       {isOpen && (
         <Lightbox facts={facts} onClose={() => setOpen(false)}>
-          {canvas}
+          <Canvas blob={file.blob} drawn={drawn} facts={facts} most={mostEnlarged} onFail={() => setFailed(true)} />
         </Lightbox>
       )}
     </figure>
@@ -86,6 +89,8 @@ interface CanvasProps {
   readonly blob: Blob;
   readonly drawn: Size;
   readonly facts: string;
+  /** How many times its own size it is shown at most. Without it, the page's style decides. */
+  readonly most?: number;
   readonly onFail: () => void;
 }
 
@@ -93,7 +98,7 @@ interface CanvasProps {
  * An image is drawn on a canvas, because the page's policy allows only images that the server serves, and this one must
  * not become an address.
  */
-function Canvas({ blob, drawn, facts, onFail }: CanvasProps) {
+function Canvas({ blob, drawn, facts, most, onFail }: CanvasProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const fail = useEffectEvent(onFail);
   useEffect(() => {
@@ -103,7 +108,8 @@ function Canvas({ blob, drawn, facts, onFail }: CanvasProps) {
       isGone = true;
     };
   }, [blob, drawn]);
-  return <canvas ref={canvas} width={drawn.width} height={drawn.height} role="img" aria-label={`Image: ${facts}`} />;
+  const style = most === undefined ? undefined : { maxWidth: most * drawn.width, maxHeight: most * drawn.height };
+  return <canvas ref={canvas} style={style} width={drawn.width} height={drawn.height} role="img" aria-label={`Image: ${facts}`} />;
 }
 
 interface File {

@@ -127,6 +127,13 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
   }
 }
 
+/** Why a message is incomplete, by its outcome. */
+const cutShort: Readonly<Record<string, string>> = {
+  cancelled: "Stopped before it was complete.",
+  failed: "Cut off by an error.",
+  interrupted: "Cut off because the agent ended.",
+};
+
 function Words({ row, plain }: { row: TextRow; plain: boolean }) {
   return (
     <div className="words" dir="auto" data-streaming={row.streaming || undefined}>
@@ -137,7 +144,7 @@ function Words({ row, plain }: { row: TextRow; plain: boolean }) {
       ) : (
         <Markdown text={row.text} streaming={row.streaming} />
       )}
-      {row.outcome && <p className="cut-short">This message is incomplete (outcome: {row.outcome}).</p>}
+      {row.outcome && <p className="cut-short">{cutShort[row.outcome] ?? "This message is incomplete."}</p>}
     </div>
   );
 }

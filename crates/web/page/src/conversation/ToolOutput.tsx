@@ -128,6 +128,8 @@ function isQuiet({ name, input, state, asked }: ToolRow, text: string): boolean 
   if (state !== "done") return false;
   const { kind } = kindOf(name, input);
   if (kind === "todos") return true;
+  // The answer of the user stands above it.
+  if (kind === "plan") return asked.length > 0;
   // Claude repeats the new source.
   if (kind === "cell") return said.test(text);
   return kind === "edit" && !isLooking(name) && said.test(text) && (text.length <= longestSaid || printed.test(text));

@@ -51,11 +51,17 @@ export function isRefusal({ kind }: QuestionOption): boolean {
   return kind.startsWith("reject");
 }
 
+const approve = "Approve plan";
+
+function isPlan({ toolName, input }: Pick<QuestionMessage, "toolName" | "input">): boolean {
+  return kindOf(toolName, input).kind === "plan";
+}
+
 /** The text of a button. An agent's own words are kept. */
 export function labelOf({ name, kind }: QuestionOption, { toolName, input }: QuestionMessage): string {
-  const isPlan = kindOf(toolName, input).kind === "plan";
-  if (kind === "allow_once" && name === "Allow") return isPlan ? "Approve plan" : "Allow once";
-  if (kind === "reject_once" && name === "Reject" && isPlan) return "Keep planning";
+  const forPlan = isPlan({ toolName, input });
+  if (kind === "allow_once" && name === "Allow") return forPlan ? approve : "Allow once";
+  if (kind === "reject_once" && name === "Reject" && forPlan) return "Keep planning";
   return unhidden(kind === "allow_always" ? alwaysIn(name) : name);
 }
 
@@ -117,6 +123,7 @@ export function settledBy(question: QuestionMessage): string {
     case "agent":
       return "The agent withdrew the request.";
     default:
+      if (option === approve && isPlan(question)) return `Plan approved.${note}`;
       return option ? `Answered: ${option}.${note}` : "Dismissed.";
   }
 }

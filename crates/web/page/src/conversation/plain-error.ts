@@ -1,6 +1,7 @@
 // The messages of APIs in words for the user.
 import { sentence } from "../ui/format.ts";
 import { fieldsOf } from "./given.ts";
+import type { ErrorRow } from "./row.ts";
 
 /** A longer message is shown as it is. */
 const longest = 20_000;
@@ -10,6 +11,14 @@ export function plainError(text: string): string {
   if (text.length > longest) return text;
   const words = withoutPage(withoutJson(text)).trim();
   return words ? sentence(words) : text;
+}
+
+/** What happened, and what the agent program printed to stderr before that. `undefined` if it printed nothing. */
+export function crashIn({ code, text }: ErrorRow): { readonly how: string; readonly printed: string } | undefined {
+  const [, how, printed] = (code === "no_result" && /^(.*? without a result): ([^]+)$/.exec(text)) || [];
+  if (how === undefined || printed === undefined) return undefined;
+  // A message of an API can be said in words.
+  return plainError(printed) === sentence(printed.trim()) || printed.length > longest ? { how: sentence(how), printed } : undefined;
 }
 
 /** `API Error: 529 {"error":{"message":"Overloaded"}}` is `API Error: 529: Overloaded`. */
