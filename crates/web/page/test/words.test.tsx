@@ -99,3 +99,10 @@ test("a plan that was approved says so once", () => {
   expect(screen.getByTestId("settled").textContent).toBe("Plan approved.");
   expect(screen.getByLabelText("Output").closest(".detail"), "only developers see what the agent was told").toBeTruthy();
 });
+
+test("an approved plan of an imported agent, whose request is not known, says so and is not repeated", () => {
+  const { container } = show(new Told().call("c", "ExitPlanMode", { plan: "1. Look" }).gave("c", "User has approved your plan. Start.\n\n1. Look"));
+  expect(screen.getByText("Plan approved.")).toBeTruthy();
+  expect(screen.getByLabelText("Output").closest(".detail")).toBeTruthy();
+  expect(container.querySelector(".io:not(.detail *)")).toBeNull();
+});

@@ -34,7 +34,13 @@ export function ToolOutput({ row }: { readonly row: ToolRow }) {
   const text = asText(withoutImages(row.output));
   const hasImages = imagesIn(row.output).length > 0;
   if (!text && !hasImages) return <p className="hint">No output.</p>;
-  if (isQuiet(row, text)) return <div className="detail">{clipped(row, text)}</div>;
+  if (isQuiet(row, text))
+    return (
+      <>
+        {row.state === "done" && row.asked.length === 0 && approved.test(text) && <p className="hint">Plan approved.</p>}
+        <div className="detail">{clipped(row, text)}</div>
+      </>
+    );
   return (
     <>
       {hasImages && (
@@ -117,6 +123,9 @@ export function outputFieldsOf({ name, input, output, state }: ToolRow): Readonl
 /** What tools say about an edit that succeeded. */
 const said = /^(The file .{1,4000} has been (updated|created|overwritten)|File (created|written|edited)|(Edit|Edits|Changes) applied|Applied \d+ edits? to |Wrote |Successfully |Updated |Edited |(Inserted|Deleted) cell )/i;
 
+/** What Claude tells the model about a plan. */
+const approved = /^User has approved your plan\b/;
+
 /** A longer output may say more than that, except that some versions of Claude print the new lines. */
 const longestSaid = 300;
 const printed = /Here's the result of running `cat -n`/;
@@ -128,8 +137,8 @@ function isQuiet({ name, input, state, asked }: ToolRow, text: string): boolean 
   if (state !== "done") return false;
   const { kind } = kindOf(name, input);
   if (kind === "todos") return true;
-  // The answer of the user stands above it.
-  if (kind === "plan") return asked.length > 0;
+  // The answer of the user stands above it. Claude repeats the whole plan.
+  if (kind === "plan") return asked.length > 0 || approved.test(text);
   // Claude repeats the new source.
   if (kind === "cell") return said.test(text);
   return kind === "edit" && !isLooking(name) && said.test(text) && (text.length <= longestSaid || printed.test(text));
