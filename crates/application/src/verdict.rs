@@ -151,9 +151,11 @@ pub(crate) fn verdict(
                 .to_owned();
             Verdict::failed(process_error("interrupted_outside", text, true))
         }
-        (Some(close), Some(_)) => match stopped.or_else(|| close.error.clone()) {
-            Some(error) => Verdict::failed(error),
-            None => Verdict::of(TurnOutcome::Completed),
+        (Some(close), Some(_)) => match (stopped, close.error.clone()) {
+            (Some(error), _) => Verdict::failed(error),
+            // The agent has reported its error itself, unless it was interrupted.
+            (None, Some(error)) => Verdict { say: close.interrupted, ..Verdict::failed(error) },
+            (None, None) => Verdict::of(TurnOutcome::Completed),
         },
         (None, _) => match stopped.or_else(|| end.error.clone()) {
             Some(error) => Verdict::failed(error),
@@ -288,6 +290,17 @@ mod tests {
     fn an_agent_that_hangs_after_its_result_has_completed() {
         let after = Some(Stop::Expired(Expired::AfterResult));
         check(Some(&close(false, false)), after, &exited(137), ("completed", None));
+    }
+
+    #[test]
+    fn an_error_that_the_agent_has_reported_is_not_recorded_again_if_it_hangs_afterwards() {
+        let after = Some(Stop::Expired(Expired::AfterResult));
+        let say = |close, stop| verdict(Some(&close), stop, &exited(137), &Limits::default()).say;
+        check(Some(&close(true, false)), after, &exited(137), ("failed", Some("x")));
+        assert!(!say(close(true, false), after) && !say(close(true, false), None));
+        // Of an interrupted turn, the agent reports no error.
+        assert!(say(close(true, true), after));
+        assert!(say(close(true, false), Some(Stop::Expired(Expired::Idle))));
     }
 
     #[test]
