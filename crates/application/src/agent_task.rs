@@ -165,7 +165,7 @@ impl AgentTask {
             self.handle.close_channels();
             return Ok(());
         };
-        // Before the agent starts, so that its first commit is a change of this turn.
+        // Before the agent starts, so that the agent's first git commit counts as a change of this turn.
         turn.base = self.core.outside.repository.head(Path::new(&agent.cwd)).await;
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
         // The turn is saved before its agent starts, so that the journal has the prompt of everything an agent does.

@@ -209,7 +209,7 @@ impl Core {
                 Err(error) if error.is_transient() => error,
                 Err(error) => {
                     // A purge waits only for `limits.shutdown_timeout_s`, so the agent may be gone while its task still
-                    // saves. Then the write contradicts nothing.
+                    // saves. Then the refusal violates no invariant.
                     if !matches!(error, StoreError::UnknownAgent(_)) {
                         Counters::add(&self.counters.invariant_violations, 1);
                     }

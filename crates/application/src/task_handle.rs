@@ -12,8 +12,8 @@ use crate::waiting::{Waiting, WaitingRoom};
 /// The handle of one agent's task.
 #[derive(Default)]
 pub(crate) struct TaskHandle {
-    /// Held while a turn is added to the queue, started from it or removed from it. So a cancel finds each turn
-    /// either waiting or running.
+    /// Held while a turn is added to the queue of an agent that has a task, stopped in it or started from it. So a
+    /// cancel finds each turn either waiting or running.
     pub(crate) queue: tokio::sync::Mutex<()>,
     /// Notified when the queue has changed.
     pub(crate) poked: Notify,
@@ -25,7 +25,8 @@ pub(crate) struct TaskHandle {
     pokes: AtomicUsize,
 }
 
-/// Only the holder of this lock starts turns from an agent's queue, adds turns to it or removes them.
+/// While an agent has a task, only the holder of this lock adds turns to the agent's queue, stops turns in it or starts
+/// them. The task itself ends a stopped turn without it.
 pub(crate) type QueueGuard<'a> = tokio::sync::MutexGuard<'a, ()>;
 
 /// How many permission answers for one agent may wait for its task.
@@ -58,7 +59,7 @@ impl TaskHandle {
         *self.current() = None;
     }
 
-    /// Cancels the running turn, if there is one.
+    /// Signals the running turn, if there is one, that its stop is saved. `stop_signal` in `pump/stop.rs` waits for it.
     pub(crate) fn cancel(&self) {
         if let Some(current) = &*self.current() {
             current.cancel.cancel();

@@ -1,7 +1,7 @@
 //! The supervisor of one run: a separate process.
 //!
-//! Its command line is `supervise <run folder>`, of `tokenrail-supervisor` or of `tokenrail` itself
-//! ([`SupervisorProgram`](crate::SupervisorProgram)). The supervisor starts the agent by way of
+//! Its command line is `supervise <run folder> --for <build>` of `tokenrail-supervisor`, or `supervise <run folder>` of
+//! `tokenrail` itself ([`SupervisorProgram`](crate::SupervisorProgram)). The supervisor starts the agent by way of
 //! `supervise --exec <run folder>` and copies its output into the spool. It keeps the agent's standard error, carries
 //! out a cancel, and ends a run that is over its limits. It stays until every descendant of the agent has ended.
 //!

@@ -157,8 +157,9 @@ impl AgentService {
             Ok(Wake::Task)
         };
         let wake = self.save_and_signal_stop(agent, save).await?;
-        // A task that has begun meanwhile may have read the turn before the stop was saved. It holds its queue lock
-        // until the turn is saved as running, so the state is read under that lock.
+        // A running turn gets its signal here. Its state is read again under the lock of the queue, because a task that
+        // has just begun may have read the turn before the stop was saved. It holds the lock until the turn is saved as
+        // running.
         if wake == Wake::Task
             && let Some(handle) = self.core.task_handle(agent.id)
         {

@@ -73,11 +73,12 @@ impl AgentService {
         let waiting = self.admit()?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
-        let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
+        // Before the folder is made, so that nothing is left if this fails.
         let key = match launch.idempotency.clone() {
             Some(key) => Some(self.idempotency(LAUNCH.to_owned(), key, life).await?),
             None => None,
         };
+        let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
         let images = std::mem::take(&mut launch.images);
         let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);

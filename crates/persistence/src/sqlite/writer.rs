@@ -31,7 +31,7 @@ use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::error::shared_store_error;
 use crate::sqlite::wipe::{self, Wiped};
 
-/// After a wipe, writers get this many times as long as the wipe may have delayed them.
+/// The next wipe waits this many times as long as the last one took.
 const WIPE_REST: u32 = 20;
 
 /// A failed wipe is retried after this time.

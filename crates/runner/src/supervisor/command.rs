@@ -33,7 +33,8 @@ pub fn supervisor_command() -> Option<ExitCode> {
 }
 
 /// The `main` of the program `tokenrail-supervisor`: the same commands, for a server that was built from the same
-/// sources. Each start names the server's build (`--for`), because an upgrade may have replaced one of the programs.
+/// sources. Each start of a supervisor names the server's build (`--for`), because an upgrade may have replaced one of
+/// the programs.
 ///
 /// Servers of other versions rely on `--version`, and on the refusal of unknown command lines. Both must not change.
 pub fn supervisor_main() -> ExitCode {

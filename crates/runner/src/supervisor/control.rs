@@ -35,7 +35,7 @@ impl Control {
         self.fifo.readable().await
     }
 
-    /// Reads the commands that have arrived.
+    /// Reads the commands that have arrived. `Supervisor::wait` calls it.
     pub(super) fn read(&mut self) -> Commands {
         let mut bytes = [0; COMMAND_BYTES];
         while let Ok(read) = self.fifo.try_read(&mut bytes) {

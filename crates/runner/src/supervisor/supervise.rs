@@ -51,7 +51,8 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
     }
 }
 
-/// Records how the run ended. If the disk is full and even the reserved space is no use, as on file systems that never
+/// Records how the run ended. The next step is in the server: the watcher sees `exit.json`, and `ProcessRun::look`
+/// reads it. If the disk is full and even the reserved space is no use, as on file systems that never
 /// write to the same place twice, it waits for free space.
 fn record_end(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
@@ -73,8 +74,8 @@ fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {
     // Fails if this process leads a group, as when a shell has started it. That is harmless.
     let _ = setsid();
-    // Lowers the session's priority below the server's; output then waits in the pipe. This process keeps its priority
-    // within the session.
+    // Lowers the session's priority below the server's: if the processor is busy, output waits in the pipe, and the
+    // server goes first. This process keeps its priority within the session.
     session_gives_way(i32::try_from(order.agent_nice).unwrap_or(i32::MAX));
     set_child_subreaper(Some(getpid()))?;
     // The agent inherits the umask: its files are private to the user.
@@ -95,7 +96,7 @@ pub(super) struct Supervisor {
     ended: Option<WaitStatus>,
     children: SignalStream,
     control: Control,
-    /// A cancel has come. One that comes after `until_end_or_stop` does not hurry the sweep, but output waits no longer
+    /// A cancel has come. One that comes after `until_end_or_stop` does not shorten the sweep. It only ends the wait
     /// for space on a full disk.
     cancelled: bool,
     pub(super) watch: LimitWatch,

@@ -48,7 +48,7 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     if agents.is_empty() && !screen.json {
         screen.remark(&match &args.status {
             Some(status) => format!("no agent in this list has this status: {status}"),
-            None if args.pinned => "no agent is pinned".to_owned(),
+            None if args.pinned => "no agent in this list is pinned".to_owned(),
             None if args.archived => "no agent is archived".to_owned(),
             None => "no agents in the list; launch one with: tokenrail run --type demo \"hello\"\n\
                      to list the archived ones: tokenrail ls --archived"

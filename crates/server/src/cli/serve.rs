@@ -55,14 +55,17 @@ enum LogFormat {
 }
 
 pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    serve_and(config, args, screen, |server, screen| {
+    let repeat = config.repeat.clone();
+    serve_and(config, args, screen, move |server, screen| {
         screen.line(Style::Plain, &format!("serving on {}", server.url()));
-        if screen.is_live() {
-            screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
-            screen.line(
-                Style::Dim,
-                "this link works once, within 10 minutes; for a new one, run: tokenrail open",
-            );
+        if !screen.is_live() {
+            return;
+        }
+        screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
+        if server.token().is_some() {
+            let open = format!("tokenrail open{repeat}");
+            let hint = format!("this link works once, within 10 minutes; for a new one, run: {open}");
+            screen.line(Style::Dim, &hint);
         }
     })
     .await

@@ -78,8 +78,8 @@ const AGENT_ENDS: &str = "
 /// The end of a turn may use the reserved disk space if it is not larger than this.
 const SMALL_END_BYTES: usize = 64 << 10;
 
-/// An append, and what follows in the same transaction. Its events are packed on the caller's thread, so that the
-/// writer only writes.
+/// An append with those that are chained to it (`Append::then`), in one transaction. Its events are packed on the
+/// caller's thread, so that the writer only writes.
 pub(crate) struct AppendCommand {
     append: Append,
     /// One for each part; `None` if a part is not well-formed.
@@ -276,7 +276,7 @@ fn end(
     wait_again(db, agent)
 }
 
-/// `rules::begins_again` as a statement: it counts the queued turns.
+/// `rules::begins_again` as a statement: whether a turn is queued.
 pub(crate) fn wait_again(db: &Connection, agent: i64) -> rusqlite::Result<()> {
     db.prepare_cached(WAIT_AGAIN)?.execute(named_params! { ":agent": agent })?;
     Ok(())

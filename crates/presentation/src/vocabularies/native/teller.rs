@@ -61,7 +61,7 @@ impl Teller {
         Self { fold, after, joining, telling }
     }
 
-    /// The follower needs no event up to this number.
+    /// The client has every event up to this number.
     pub(crate) fn after(&self) -> Sequence {
         self.after
     }

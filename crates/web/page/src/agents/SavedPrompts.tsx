@@ -79,7 +79,7 @@ function NameField({ isFull, onName, onEnd }: NameProps) {
       <button type="button" className="button" disabled={!name.trim()} onClick={save}>
         Save
       </button>
-      {isFull && <span className="hint">Replaces the saved prompt with this name, or else the oldest one.</span>}
+      {isFull && <span className="hint">If a saved prompt has this name, it is replaced. Otherwise the oldest one is.</span>}
       {hasFailed && (
         <span className="field-problem" role="alert">
           The browser cannot store it.
