@@ -255,7 +255,7 @@ async fn programs(config: &Config, means: &Means) -> Vec<Finding> {
         let kind = match compose::agent_type(config, agent, means) {
             Ok(kind) => kind,
             Err(error) => {
-                findings.push(finding(&name, Verdict::Bad, error.to_string()));
+                findings.push(finding(&name, Verdict::Bad, outside::with_cause(&error)));
                 continue;
             }
         };

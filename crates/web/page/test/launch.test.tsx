@@ -202,6 +202,8 @@ test("a folder that is not allowed is told at its field, with the command that a
   expect([alert?.textContent, others]).toEqual([expect.stringContaining("run on the server: tokenrail allow '/srv/my shop'"), []]);
   const cwd = field(/Working directory/);
   expect([document.activeElement, cwd.getAttribute("aria-invalid"), cwd.getAttribute("aria-describedby")]).toEqual([cwd, "true", alert?.id]);
+  fill(/Working directory/, "/srv/other");
+  expect(screen.queryAllByRole("alert")).toEqual([]);
 });
 
 test("an exported file is imported, and can be chosen again after a failure", async () => {

@@ -36,7 +36,7 @@ pub(super) fn certificate(config: &Config) -> Option<Finding> {
     })
 }
 
-fn with_cause(error: &dyn std::error::Error) -> String {
+pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
     match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),

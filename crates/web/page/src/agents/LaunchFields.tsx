@@ -59,7 +59,7 @@ export function OptionalField({ label, name, suggested = [], problem, isRequired
   );
 }
 
-/** What is wrong with the folder of a launch, if that is why the server has refused the launch. */
+/** What is wrong with the folder that was sent with a launch, if that is why the server has refused the launch. */
 export function folderProblem(failure: Error | undefined, cwd: string): string | undefined {
   const isFolder = failure instanceof TokenrailError && (failure.code as string) === "cwd_not_allowed";
   if (!isFolder || !cwd.trim()) return undefined;

@@ -28,19 +28,22 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
   // What was written stays if the session ends, or the user looks at an agent first.
   const [prompt, changePrompt] = useText(newAgent);
   const [images, changeImages] = useAttached(newAgent);
-  const { submit, busy, failure, setFailure } = useLaunch(client, images, (id) => {
+  const { submit, busy, sentFolder, failure, setFailure } = useLaunch(client, images, (id) => {
     clearLaunch();
     changeImages(() => []);
     onLaunched(id);
   });
   const [type, setType] = useText(draftOf("type"));
   const [cwd] = useText(draftOf("cwd"));
-  const wrongFolder = folderProblem(failure, cwd);
+  const folder = folderProblem(failure, sentFolder);
+  // It says nothing about another folder that the user types now.
+  const wrongFolder = cwd.trim() === sentFolder ? folder : undefined;
   const ordered = [...types.filter((known) => known.available), ...types.filter((known) => !known.available)];
   const preferred = types.find((known) => known.type === recent("type")[0] && known.available) ?? firstOf(types);
   const chosen = types.find((known) => known.type === type) ?? preferred;
   const accepts = chosen?.can.images;
   const add = (more: readonly Attached[]) => changeImages((now) => [...now, ...more]);
+  const remove = (key: Attached["key"]) => changeImages((now) => now.filter((image) => image.key !== key));
   const adding = useAdding({ type: chosen, images, add, onFailure: setFailure });
   return (
     <form className="launch" onSubmit={submit} aria-label="Launch an agent" data-testid="launch-form" {...adding.box}>
@@ -58,10 +61,7 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
             aria-describedby="launch-failure"
           />
         </label>
-        <Thumbnails
-          images={images}
-          onRemove={(key) => changeImages((now) => now.filter((image) => image.key !== key))}
-        />
+        <Thumbnails images={images} onRemove={remove} />
         <div className="launch-line">
           <TypeField types={ordered} chosen={chosen} onChange={(next) => setType(() => next)} />
           {accepts && <AttachButton onFiles={(files) => void adding.take(files)} />}
@@ -79,7 +79,7 @@ export function LaunchForm({ client, types, folders = [], onLaunched }: Props) {
       <Unavailable types={types.filter((known) => !known.available && known.problem && known !== chosen)} />
       {chosen?.unsetKeys && <NoKey variables={chosen.unsetKeys} />}
       <div id="launch-failure" aria-live="polite">
-        {failure && !wrongFolder && <Failure error={failure} />}
+        {failure && !folder && <Failure error={failure} />}
       </div>
     </form>
   );
@@ -130,6 +130,7 @@ function NoKey({ variables }: { readonly variables: readonly string[] }) {
 function useLaunch(client: Client, images: readonly Attached[], onLaunched: Props["onLaunched"]) {
   const [failure, setFailure] = useFailure();
   const [busy, setBusy] = useState(false);
+  const [sentFolder, setSentFolder] = useState("");
   const { keyFor, forget } = useKey();
   const submit = async (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -137,6 +138,7 @@ function useLaunch(client: Client, images: readonly Attached[], onLaunched: Prop
     setFailure(undefined);
     try {
       const launch = launchOf(new FormData(event.currentTarget), images);
+      setSentFolder(launch.cwd ?? "");
       const agent = await client.launch(launch, { idempotencyKey: keyFor(launch) });
       for (const field of ["type", "model", "cwd"] as const) remember(field, launch[field]);
       onLaunched(agent.id);
@@ -147,7 +149,7 @@ function useLaunch(client: Client, images: readonly Attached[], onLaunched: Prop
       setBusy(false);
     }
   };
-  return { submit, busy, failure, setFailure };
+  return { submit, busy, sentFolder, failure, setFailure };
 }
 
 interface TypeFieldProps {
