@@ -32,6 +32,11 @@ impl NewTurn {
         (0..).zip(&self.images).filter_map(|(position, image)| Some((position, image.file()?)))
     }
 
+    /// The positions of the images that are lost.
+    pub fn lost_images(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.images).filter_map(|(position, image)| image.file().is_none().then_some(position))
+    }
+
     pub fn into_parts(self) -> (Turn, Vec<TurnImage>) {
         (self.turn, self.images)
     }

@@ -46,19 +46,16 @@ UNION ALL
 SELECT 'a turn has the images that it lists', agents.id, 'turn ' || turns.number
 FROM turns
 JOIN agents ON agents.key = turns.agent
-WHERE agents.replay_of IS NULL AND turns.images IS NOT (
-    SELECT group_concat(media_type || ' ' || octet_length(data), ',' ORDER BY position)
+WHERE agents.replay_of IS NULL AND (
+    -- Images that were lost before an import are marked.
+    SELECT group_concat(key || ' ' || value, ',' ORDER BY key)
+    FROM json_each('["' || replace(turns.images, ',', '","') || '"]')
+    WHERE value NOT LIKE '% lost'
+) IS NOT (
+    SELECT group_concat(position || ' ' || media_type || ' ' || octet_length(data), ',' ORDER BY position)
     FROM prompt_images
     WHERE agent = turns.agent AND turn = turns.number
 )
--- The server that has exported an agent may have lost images, so an import may have fewer, but no others.
-AND NOT (agents.copy IS 'file' AND NOT EXISTS (
-    SELECT 1
-    FROM prompt_images
-    WHERE agent = turns.agent AND turn = turns.number
-        AND media_type || ' ' || octet_length(data)
-            IS NOT json_extract('["' || replace(turns.images, ',', '","') || '"]', '$[' || position || ']')
-))
 
 UNION ALL
 SELECT 'no event follows the result of a turn', agents.id,

@@ -121,7 +121,7 @@ impl WriteCommand for ImportTurnsCommand {
                 ":first_sequence": turn.first_sequence.map(|first| first.0 as i64),
                 ":last_sequence": turn.last_sequence.map(|last| last.0 as i64),
                 ":spool_offset": turn.spool_offset as i64,
-                ":images": prompt_images::listed(&turn.images),
+                ":images": prompt_images::listed_of_import(new),
                 ":base_commit": turn.base.as_ref().map(CommitId::as_str),
             });
             added.map_err(|error| undone(error, head))?;

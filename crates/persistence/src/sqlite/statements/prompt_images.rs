@@ -1,8 +1,10 @@
 //! The table `prompt_images`.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use tokenrail_domain::{AgentId, ImageFile, ImageType, PromptImage, TurnNumber};
-use tokenrail_ports::StoreError;
+use tokenrail_ports::{NewTurn, StoreError};
 
 use crate::format::checksum::Checksum;
 use crate::sqlite::error::store_error;
@@ -67,18 +69,37 @@ fn checksum_of(turn: TurnNumber, position: u32, media_type: &str, data: &[u8]) -
     numbers.bytes(media_type.as_bytes()).bytes(data)
 }
 
+/// Marks an image that had been lost before its agent was imported, so that a later loss is noticed.
+const LOST: &str = " lost";
+
 /// The column `images` of `turns`.
 pub(crate) fn listed(images: &[PromptImage]) -> Option<String> {
-    let one = |PromptImage { media_type, bytes }: &PromptImage| format!("{} {bytes}", media_type.as_str());
-    let all: Vec<String> = images.iter().map(one).collect();
+    joined(images.iter().map(in_list))
+}
+
+/// The same for an imported turn, of which images may be lost.
+pub(crate) fn listed_of_import(turn: &NewTurn) -> Option<String> {
+    let lost: BTreeSet<u32> = turn.lost_images().collect();
+    joined((0..).zip(&turn.turn().images).map(|(position, image)| {
+        let mark = if lost.contains(&position) { LOST } else { "" };
+        in_list(image) + mark
+    }))
+}
+
+fn in_list(PromptImage { media_type, bytes }: &PromptImage) -> String {
+    format!("{} {bytes}", media_type.as_str())
+}
+
+fn joined(images: impl Iterator<Item = String>) -> Option<String> {
+    let all: Vec<String> = images.collect();
     (!all.is_empty()).then(|| all.join(","))
 }
 
-/// The inverse of [`listed`].
+/// The inverse of [`listed`], and of [`listed_of_import`].
 pub(crate) fn summaries(row: &Row<'_>, at: usize) -> rusqlite::Result<Vec<PromptImage>> {
     let Some(text) = row.get_ref(at)?.as_str_or_null()? else { return Ok(Vec::new()) };
     let summary = |part: &str| {
-        let (media_type, bytes) = part.split_once(' ')?;
+        let (media_type, bytes) = part.strip_suffix(LOST).unwrap_or(part).split_once(' ')?;
         Some(PromptImage { media_type: ImageType::from_name(media_type)?, bytes: bytes.parse().ok()? })
     };
     text.split(',').map(|part| summary(part).ok_or_else(|| unknown_word(at, part))).collect()

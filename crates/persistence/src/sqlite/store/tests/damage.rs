@@ -340,7 +340,7 @@ async fn an_import_in_progress_is_no_damage() {
 
 /// The server that has exported an agent may have lost images.
 #[tokio::test]
-async fn an_imported_turn_may_lack_images_but_has_no_others() {
+async fn an_imported_turn_may_lack_the_images_that_were_lost_before_and_no_others() {
     let (store, folder) = fresh();
     let (agent, turn) = launch(1);
     let agent = Agent {
@@ -369,4 +369,7 @@ async fn an_imported_turn_may_lack_images_but_has_no_others() {
         edit(&folder, "UPDATE prompt_images SET position = 1, media_type = 'image/png'");
         is_sound(&folder);
     }
+    edit(&folder, "DELETE FROM prompt_images");
+    let faults = crate::doctor(folder.path()).unwrap().faults;
+    assert!(faults.iter().any(|fault| fault.rule == "a turn has the images that it lists"), "{faults:?}");
 }
