@@ -53,7 +53,7 @@ pub(crate) async fn send(config: &Config, args: SendArgs, screen: &mut Screen) -
         screen.line(Style::Dim, &format!("agent {id}, turn {turn}"));
     }
     if let Some(waits) = waits {
-        // Whoever follows the agent is shown its requests.
+        // A command that follows the agent shows its requests itself.
         let is_shown = !detach && !screen.json;
         screen.remark(&waits.sentence(&client, &id, turn, is_shown));
     }

@@ -10,31 +10,31 @@ import { Told } from "./events.ts";
 import { rowsAfter, showRows } from "./show.tsx";
 
 test.each([
-  ["/work/shop/src/a.rs", "src/a.rs"],
-  ["/work/shop", "/work/shop"],
-  ["/work/shopping/a", "/work/shopping/a"],
-  ["/work/shop/../secret", "/work/shop/../secret"],
-  ["/work/shop//a", "/work/shop//a"],
+  ["/home/me/shop/src/a.rs", "src/a.rs"],
+  ["/home/me/shop", "/home/me/shop"],
+  ["/home/me/shopping/a", "/home/me/shopping/a"],
+  ["/home/me/shop/../secret", "/home/me/shop/../secret"],
+  ["/home/me/shop//a", "/home/me/shop//a"],
   ["a", "a"],
-])("the path %s of an agent in /work/shop is %s", (path, short) => {
-  expect([shortPath(path, "/work/shop"), shortPath(path, "/work/shop/"), shortPath(path, "")]).toEqual([short, short, path]);
+])("the path %s of an agent in /home/me/shop is %s", (path, short) => {
+  expect([shortPath(path, "/home/me/shop"), shortPath(path, "/home/me/shop/"), shortPath(path, "")]).toEqual([short, short, path]);
 });
 
 test("paths in heads and requests are relative to the folder of the agent", () => {
-  const input = { file_path: "/work/shop/a.rs", old_string: "1", new_string: "2" };
-  const told = new Told().call("r", "Read", { file_path: "/work/shop/b.rs" }).gave("r", "x").call("e", "Edit", input);
-  showRows(told.asked("1-1", "Edit", input, []), "/work/shop");
+  const input = { file_path: "/home/me/shop/a.rs", old_string: "1", new_string: "2" };
+  const told = new Told().call("r", "Read", { file_path: "/home/me/shop/b.rs" }).gave("r", "x").call("e", "Edit", input);
+  showRows(told.asked("1-1", "Edit", input, []), "/home/me/shop");
   expect([...document.querySelectorAll(".tool-summary")].map(({ textContent }) => textContent)).toEqual(["b.rs", "a.rs"]);
   expect(screen.getByRole("heading").textContent).toContain("Allow Edit on a.rs?");
-  expect(screen.getByTitle("/work/shop/a.rs").textContent).toBe("a.rs");
+  expect(screen.getByTitle("/home/me/shop/a.rs").textContent).toBe("a.rs");
 });
 
 test.each([
-  ["*** Begin Patch\n*** Update File: /work/shop/a.rs\n@@\n-1\n+2\n*** Add File: b.rs\n+x\n*** End Patch", "a.rs, b.rs"],
+  ["*** Begin Patch\n*** Update File: /home/me/shop/a.rs\n@@\n-1\n+2\n*** Add File: b.rs\n+x\n*** End Patch", "a.rs, b.rs"],
   ["diff --git a/src/a.rs b/src/a.rs\n--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-1\n+2\n", "src/a.rs"],
   [`*** Begin Patch\n${["a", "b", "c", "d", "e"].map((name) => `*** Delete File: ${name}`).join("\n")}\n*** End Patch`, "a, b, c and 2 others"],
 ])("the head of the patch %j has its files", (patch, files) => {
-  showRows(new Told().call("c", "apply_patch", { input: patch }), "/work/shop");
+  showRows(new Told().call("c", "apply_patch", { input: patch }), "/home/me/shop");
   expect(document.querySelector(".tool-summary")?.textContent).toBe(files);
 });
 

@@ -132,7 +132,7 @@ const printed = /Here's the result of running `cat -n`/;
 
 /** An output that would only repeat what the card shows. Developers can see it. */
 function isQuiet({ name, input, state, asked }: ToolRow, text: string): boolean {
-  // Nobody has rejected a request that nobody answered, although the agent is told so.
+  // The server tells the agent that an unanswered request was rejected. The card already says that it timed out.
   if (state === "expired" || (state === "rejected" && asked.length > 0)) return true;
   if (state !== "done") return false;
   const { kind } = kindOf(name, input);
