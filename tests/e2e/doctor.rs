@@ -1,6 +1,9 @@
 //! `tokenrail doctor`, before the first start.
 
+use std::fs::Permissions;
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -55,4 +58,24 @@ fn doctor_with(folder: &Path, settings: &str) -> (Option<i32>, String) {
     command.args(["doctor", "--config"]).arg(&config).arg("--data-dir").arg(folder.join("data"));
     let output = command.env("HOME", folder).output().unwrap();
     (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// The folder belongs to the user who runs the tests.
+#[test]
+fn doctor_of_another_user_says_once_that_the_data_folder_is_not_theirs() {
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let (copy, data) = (folder.path().join("tokenrail"), folder.path().join("data"));
+    std::fs::copy(program(), &copy).unwrap();
+    std::fs::create_dir(&data).unwrap();
+    std::fs::set_permissions(&data, Permissions::from_mode(0o700)).unwrap();
+    let mut doctor = Command::new(&copy);
+    doctor.uid(NOBODY).gid(NOBODY).current_dir("/").args(["doctor", "--data-dir"]).arg(&data);
+    let output = doctor.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("error   data folder: ") && said.contains("belongs to another user"), "{said}");
+    let agents: Vec<&str> = said.lines().filter(|line| line[8..].starts_with("agents")).collect();
+    assert_eq!(agents, ["warning agents: not checked, because the data folder cannot be used"], "{said}");
 }

@@ -35,7 +35,9 @@ enum Verdict {
 }
 
 pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
-    let mut findings = vec![file(config), folder(&config.data_dir), token(config), database(config).await];
+    let folder = folder(&config.data_dir);
+    let is_usable = folder.verdict != Verdict::Bad;
+    let mut findings = vec![file(config), folder, token(config), database(config).await];
     if config.target == Target::DataFolder && !is_in_use(&config.data_dir) {
         findings.push(surroundings::address(config));
     }
@@ -45,9 +47,15 @@ pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit,
     findings.extend(surroundings::keeper().await);
     match (compose::watcher(config), compose::supervisor(config)) {
         (Ok(watcher), Ok(supervisor)) => {
-            findings.push(inotify(&config.data_dir, &watcher));
             findings.push(supervisors(&supervisor));
-            findings.extend(programs(config, &Means { watcher, supervisor }).await);
+            if is_usable {
+                findings.push(inotify(&config.data_dir, &watcher));
+                findings.extend(programs(config, &Means { watcher, supervisor }).await);
+            } else {
+                // Each of them would fail for the reason that is known already.
+                let text = "not checked, because the data folder cannot be used".to_owned();
+                findings.push(finding("agents", Verdict::Remark, text));
+            }
         }
         (Err(error), _) => findings.push(finding("inotify", Verdict::Bad, error.to_string())),
         (_, Err(error)) => findings.push(finding("supervisors", Verdict::Bad, error.to_string())),
