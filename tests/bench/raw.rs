@@ -7,7 +7,7 @@ use tokenrail_domain::{
     Agent, AgentId, Event, EventBody, MessageOrdinal, Part, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
 use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
-use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _, TurnStep};
+use tokenrail_ports::{Append, Epoch, IAgentRepository as _, IJournal as _, TurnStep};
 
 use crate::report::{Report, Table, grouped};
 use crate::server::{self, Durability};
@@ -68,7 +68,16 @@ async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usi
 fn append(agent: AgentId, events: Vec<Event>, step: TurnStep) -> Append {
     let spool_offset = events.last().map_or(0, |event| event.sequence.0 * 300);
     let open_from = Some(Sequence(2));
-    Append { agent, events: events.into(), step, spool_offset, session: None, open_from, then: None }
+    Append {
+        agent,
+        epoch: Epoch::FIRST,
+        events: events.into(),
+        step,
+        spool_offset,
+        session: None,
+        open_from,
+        then: None,
+    }
 }
 
 /// Deltas as Claude Code prints them, all slices of one buffer.

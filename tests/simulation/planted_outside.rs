@@ -7,7 +7,9 @@ use tokenrail_application::Limits;
 use tokenrail_domain::{AgentStatus, ErrorClass};
 use tokenrail_domain::{Event, ListedAgent, Said, Sequence, Timestamp, Turn, TurnState};
 use tokenrail_ports::planted::{Bug, is_planted};
-use tokenrail_ports::{Activity, Append, ExitStatus, IMessageParser, Idempotency, OutputLine, StoreError};
+use tokenrail_ports::{
+    Activity, Append, Epoch, ExitStatus, IMessageParser, Idempotency, OutputLine, StoreError,
+};
 
 /// Longer than any simulation.
 const FOR_EVER: std::time::Duration = std::time::Duration::from_hours(24);
@@ -81,6 +83,16 @@ fn change(append: &mut Append, change: impl Fn(&mut Event)) {
     let mut events = append.events.to_vec();
     events.iter_mut().for_each(change);
     append.events = Arc::from(events);
+}
+
+/// The epoch that the store checks, where `current` is the agent's.
+pub(crate) fn checked_epoch(epoch: Epoch, current: Epoch) -> Epoch {
+    if is_planted(Bug::FenceIgnored) { current } else { epoch }
+}
+
+/// Whether a server that starts raises the epochs.
+pub(crate) fn raises_epochs() -> bool {
+    !is_planted(Bug::JoinKeepsEpoch)
 }
 
 /// The result of an append, as the application sees it.

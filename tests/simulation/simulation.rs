@@ -169,7 +169,8 @@ fn outside(world: &Arc<World>) -> Outside {
     };
     Outside {
         journal: store.clone(),
-        agents: store,
+        agents: store.clone(),
+        nodes: store,
         // These tests import nothing.
         archive: Arc::new(MemoryStore::new(0)),
         clock: world.clone(),

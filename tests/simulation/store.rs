@@ -8,9 +8,9 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IClock, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter,
-    TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal, INodes,
+    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult,
+    TurnFilter, TurnLimit, TurnRange,
 };
 
 use crate::bounds;
@@ -71,6 +71,51 @@ impl SimStore {
     }
 }
 
+/// An append on its way to the store. If the server is killed, or does not learn the outcome, the append may still
+/// arrive: long after the next server has started.
+struct Underway<'a> {
+    world: &'a World,
+    append: Append,
+    has_arrived: bool,
+}
+
+impl Drop for Underway<'_> {
+    fn drop(&mut self) {
+        if !self.has_arrived && self.world.chance(500) {
+            let late = self.append.clone();
+            self.world.lock().late_appends.entry(late.agent).or_default().push(late);
+        }
+    }
+}
+
+impl SimStore {
+    async fn save(&self, append: Append) -> StoreResult<()> {
+        let agent = append.agent;
+        let current = self.0.disk.claim(agent).await?.unwrap_or(append.epoch);
+        let append = Append { epoch: planted_outside::checked_epoch(append.epoch, current), ..append };
+        let saved = self.0.disk.append(append).await;
+        // Check the state at the time of the commit, not at the time when the server learns of it.
+        self.0.sync(agent);
+        saved
+    }
+
+    /// Lets the appends arrive that were under way when a server was killed or stopped waiting.
+    async fn late_appends_arrive(&self, agent: AgentId) {
+        if !self.0.chance(300) {
+            return;
+        }
+        let late = self.0.lock().late_appends.remove(&agent).unwrap_or_default();
+        for append in late {
+            let what = match self.save(append).await {
+                Ok(()) => "a late append was saved, or had been saved",
+                Err(StoreError::Fenced) => "a late append of a former server was fenced",
+                Err(_) => "a late append was refused",
+            };
+            self.0.reach(what);
+        }
+    }
+}
+
 #[async_trait]
 impl IJournal for SimStore {
     async fn append(&self, append: Append) -> StoreResult<()> {
@@ -82,13 +127,16 @@ impl IJournal for SimStore {
         }
         let failed = self.0.lock().failed_appends.get(&agent).copied().unwrap_or(0);
         let append = planted_outside::again(append, failed);
+        self.late_appends_arrive(agent).await;
+        let mut underway = Underway { world: &self.0, append: append.clone(), has_arrived: false };
         let save = async {
-            let saved = self.0.disk.append(append).await;
-            // Check the state at the time of the commit, not at the time when the server learns of it.
-            self.0.sync(agent);
-            saved
+            underway.has_arrived = true;
+            self.save(append).await
         };
         let done = self.write("append", save).await;
+        // An error that is certain: it does not arrive any more.
+        underway.has_arrived |= !matches!(done, Err(StoreError::OutcomeUnknown(_)));
+        drop(underway);
         let mut state = self.0.lock();
         match &done {
             Ok(()) => state.failed_appends.remove(&agent),
@@ -146,6 +194,10 @@ impl IAgentRepository for SimStore {
 
     async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
         SimStore::read(self, "list", self.0.disk.list(filter, bounds)).await
+    }
+
+    async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
+        SimStore::read(self, "claim", self.0.disk.claim(agent)).await
     }
 
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
@@ -245,5 +297,13 @@ impl IAgentRepository for SimStore {
 
     async fn check(&self) -> StoreResult<()> {
         self.0.disk.check().await
+    }
+}
+
+#[async_trait]
+impl INodes for SimStore {
+    async fn join(&self) -> StoreResult<()> {
+        let join = async { if planted_outside::raises_epochs() { self.0.disk.join().await } else { Ok(()) } };
+        self.write("join", join).await
     }
 }

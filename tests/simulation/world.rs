@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tokenrail_application::AgentService;
 use tokenrail_domain::{AgentId, Event, EventBody, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::MemoryStore;
-use tokenrail_ports::{IClock, IRandom};
+use tokenrail_ports::{Append, IClock, IRandom};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -69,6 +69,8 @@ pub(crate) struct State {
     pub(crate) settled: BTreeSet<(AgentId, String)>,
     /// How often the current append of an agent has failed.
     pub(crate) failed_appends: BTreeMap<AgentId, u64>,
+    /// Appends that may still arrive, although whoever sent them knows nothing of it any more.
+    pub(crate) late_appends: BTreeMap<AgentId, Vec<Append>>,
     lived_ms: u64,
     outage_until_ms: u64,
     life_began: Option<Instant>,
@@ -105,6 +107,7 @@ impl World {
             jump_ms: 0,
             settled: BTreeSet::new(),
             failed_appends: BTreeMap::new(),
+            late_appends: BTreeMap::new(),
             lived_ms: 0,
             outage_until_ms: 0,
             life_began: None,

@@ -167,7 +167,7 @@ impl AgentTask {
         };
         // Before the agent starts, so that the agent's first git commit counts as a change of this turn.
         turn.base = self.core.outside.repository.head(Path::new(&agent.cwd)).await;
-        let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now()));
+        let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now())).await?;
         // The turn is saved before its agent starts, so that the journal has the prompt of everything an agent does.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {
             save_and_announce(&self.core, &self.tail, append).await?;
@@ -243,7 +243,7 @@ impl AgentTask {
     async fn end_unstarted(&self, mut turn: Turn, verdict: Verdict) -> Result<(), SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let now = self.core.now();
-        let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(now));
+        let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(now)).await?;
         let message = self.user_message(&mut recorder, &mut turn);
         let both = message.into_iter().chain(recorder.take_end(verdict, now)).collect();
         match Append::chain(both) {
@@ -280,10 +280,14 @@ impl AgentTask {
         Pump::new(PumpStart { core, handle, tail, recorder, run, turn, channels, ran_ms }).run().await
     }
 
-    fn recorder(&self, agent: &Agent, turn: &Turn, so_far: SoFar) -> Recorder {
+    /// A recorder that continues the turn. This server owns the agent's journal from here on.
+    async fn recorder(&self, agent: &Agent, turn: &Turn, so_far: SoFar) -> Result<Recorder, SaveError> {
+        let claimed = self.patiently(|| self.core.outside.agents.claim(agent.id)).await?;
+        let epoch = claimed.ok_or(SaveError::Refused(StoreError::Fenced))?;
         let SoFar { assembler, message_count, started_at } = so_far;
         let start = RecorderStart {
             agent: agent.id,
+            epoch,
             turn: turn.number,
             started_at,
             head: agent.head,
@@ -295,7 +299,7 @@ impl AgentTask {
             Some(kind) => (kind.parser)(),
             None => Box::new(NoParser),
         };
-        Recorder::new(start, parser)
+        Ok(Recorder::new(start, parser))
     }
 
     async fn agent_row(&self) -> Result<Option<Agent>, SaveError> {

@@ -36,6 +36,8 @@ pub(crate) struct Core {
     pub(crate) open_requests: OpenRequests,
     /// The start of [`Core::key_time`]: the time of the newest key, and the instant at which it was read.
     key_times: OnceCell<(Timestamp, Instant)>,
+    /// Whether this server has joined the nodes of the store.
+    joined: OnceCell<()>,
     pub(crate) counters: Counters,
     /// Cancelled when the server shuts down: streams end and pumps stop. Agents that still run keep running.
     pub(crate) closing: CancellationToken,
@@ -70,6 +72,7 @@ impl Core {
             tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes),
             lifecycle: LifecycleEvents::new(),
             open_requests: OpenRequests::new(limits.lists.list_field_bytes),
+            joined: OnceCell::new(),
             key_times: OnceCell::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
@@ -89,6 +92,11 @@ impl Core {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.outside.clock.now()
+    }
+
+    /// Joins the nodes of the store, once: a second time would fence this server's own tasks.
+    pub(crate) async fn join(&self) -> Result<(), StoreError> {
+        self.joined.get_or_try_init(|| self.outside.nodes.join()).await.copied()
     }
 
     /// The handle of an agent's task. `None` if the agent has no task.
@@ -209,8 +217,8 @@ impl Core {
                 Err(error) if error.is_transient() => error,
                 Err(error) => {
                     // A purge waits only for `limits.shutdown_timeout_s`, so the agent may be gone while its task still
-                    // saves. Then the refusal violates no invariant.
-                    if !matches!(error, StoreError::UnknownAgent(_)) {
+                    // saves. And another server may take over an agent at any time. Neither violates an invariant.
+                    if !matches!(error, StoreError::UnknownAgent(_) | StoreError::Fenced) {
                         Counters::add(&self.counters.invariant_violations, 1);
                     }
                     return Err(SaveError::Refused(error));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokenrail_domain::Agent;
 use tokenrail_ports::{
-    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, IRandom,
+    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, INodes, IRandom,
     IRepository, IRuns, IWorkspace,
 };
 
@@ -14,10 +14,11 @@ use crate::error::Refusal;
 /// What the application needs from outside: the ports. Three of them differ between agent types: see [`AgentType`].
 #[derive(Clone)]
 pub struct Outside {
-    /// `SqliteStore` of the persistence crate, as are `agents` and `archive`.
+    /// `SqliteStore` of the persistence crate, as are `agents`, `archive` and `nodes`.
     pub journal: Arc<dyn IJournal>,
     pub agents: Arc<dyn IAgentRepository>,
     pub archive: Arc<dyn IArchive>,
+    pub nodes: Arc<dyn INodes>,
     pub clock: Arc<dyn IClock>,
     pub random: Arc<dyn IRandom>,
     pub runs: Arc<dyn IRuns>,

@@ -24,7 +24,7 @@ use tokenrail_domain::{
     AgentError, AgentId, Assembler, ErrorClass, Event, EventBody, JsonText, Notice, Said, Sequence,
     SessionId, SessionIdError, Timestamp, TurnClose, TurnNumber,
 };
-use tokenrail_ports::{Append, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
+use tokenrail_ports::{Append, Epoch, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
 use self::offsets::Offsets;
 use self::pending::Pending;
@@ -39,6 +39,7 @@ const SHOWN_BYTES: usize = 200;
 /// Turns lines into numbered events, and keeps the events that wait for their commit.
 pub(crate) struct Recorder {
     agent: AgentId,
+    epoch: Epoch,
     turn: RecordedTurn,
     /// The number of the next event.
     next: Sequence,
@@ -75,9 +76,11 @@ pub(crate) enum Recorded {
 impl Recorder {
     /// Continues after `head`. `assembler` has the events of the turn so far.
     pub(crate) fn new(start: RecorderStart, parser: Box<dyn IMessageParser>) -> Self {
-        let RecorderStart { agent, turn, started_at, head, assembler, committed, message_count } = start;
+        let RecorderStart { agent, epoch, turn, started_at, head, assembler, committed, message_count } =
+            start;
         Self {
             agent,
+            epoch,
             turn: RecordedTurn::new(turn, started_at, message_count),
             next: head.next(),
             assembler,
@@ -193,6 +196,7 @@ impl Recorder {
         }
         Some(Append {
             agent: self.agent,
+            epoch: self.epoch,
             events: Arc::from(self.pending.take()),
             step,
             spool_offset: planted::instead(Bug::OffsetAheadOfEvents, self.offsets.accounted, || {
@@ -268,6 +272,8 @@ impl Recorder {
 /// What a recorder starts from.
 pub(crate) struct RecorderStart {
     pub(crate) agent: AgentId,
+    /// The ownership under which everything is saved.
+    pub(crate) epoch: Epoch,
     pub(crate) turn: TurnNumber,
     pub(crate) started_at: Timestamp,
     pub(crate) head: Sequence,

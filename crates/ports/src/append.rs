@@ -4,10 +4,22 @@ use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Event, Sequence, SessionId, Turn};
 
+/// The number of an ownership of an agent's journal. Only the owner appends, and every append names its ownership. Each
+/// new ownership has a higher number, so a former owner's append changes nothing, however late it arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The ownership of the server that creates the agent.
+    pub const FIRST: Self = Self(1);
+}
+
 /// What one transaction adds to a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Append {
     pub agent: AgentId,
+    /// The ownership under which this is written: see [`IAgentRepository::claim`](crate::IAgentRepository::claim).
+    pub epoch: Epoch,
     /// Not empty, consecutive, and all of one turn: see [`rules::is_well_formed`](crate::rules::is_well_formed). Only
     /// the last one can be a [`TurnResult`](tokenrail_domain::TurnResult), and then `step` is [`TurnStep::End`].
     pub events: Arc<[Event]>,

@@ -6,6 +6,7 @@
 //! | [`IRuns`] | the runs that are left in the data folder, whichever runner started them |
 //! | [`IMessageParser`] | one agent's own output format |
 //! | [`IJournal`], [`IAgentRepository`], [`IArchive`] | the store |
+//! | [`INodes`] | the servers that use the store |
 //! | [`IWorkspace`] | the folders in which agents may work |
 //! | [`IRepository`] | the git repositories of those folders |
 //! | [`IClock`], [`IRandom`] | time and randomness |
@@ -22,6 +23,7 @@ mod archive;
 mod clock;
 mod idempotency;
 mod new_turn;
+mod nodes;
 mod parser;
 pub mod planted;
 mod repository;
@@ -36,11 +38,12 @@ mod workspace;
 pub use added_line::{
     AddedLine, Choosable, FailureLine, OptionKind, PermissionRequestLine, Resolution, ResolvedBy,
 };
-pub use append::{Append, TurnStep};
+pub use append::{Append, Epoch, TurnStep};
 pub use archive::IArchive;
 pub use clock::{IClock, IRandom};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
 pub use new_turn::NewTurn;
+pub use nodes::INodes;
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use repository::{
     ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,
@@ -58,6 +61,7 @@ pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]
 pub use {
     archive::MockIArchive,
+    nodes::MockINodes,
     parser::MockIMessageParser,
     repository::MockIRepository,
     runner::{MockIAgentRun, MockIAgentRunner},

@@ -57,6 +57,10 @@ pub enum Bug {
     PackedAcrossMessages,
     /// A batch waits for the followers of the previous one without a bound.
     WaitsForTheSlowest,
+    /// The store ignores the epoch of an append.
+    FenceIgnored,
+    /// A server that starts keeps the epochs of its previous process.
+    JoinKeepsEpoch,
     /// Of all runs that print within one pass of the watcher, only the last one is woken.
     OneOfAPassIsWoken,
     /// Large writes always go before small ones.
@@ -64,7 +68,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -103,6 +107,8 @@ impl Bug {
         Self::AheadIsNothing,
         Self::PackedAcrossMessages,
         Self::WaitsForTheSlowest,
+        Self::FenceIgnored,
+        Self::JoinKeepsEpoch,
         Self::OneOfAPassIsWoken,
         Self::FloodGoesFirst,
     ];

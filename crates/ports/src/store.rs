@@ -8,7 +8,7 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 
-use crate::{Append, Idempotency, NewTurn, Recalled};
+use crate::{Append, Epoch, Idempotency, NewTurn, Recalled};
 
 pub use agent_filter::{AgentFilter, ArchivedFilter};
 
@@ -25,8 +25,9 @@ pub trait IJournal: Send + Sync {
     /// became of an append that failed with [`StoreError::OutcomeUnknown`].
     ///
     /// # Errors
+    /// [`StoreError::UnknownAgent`]; [`StoreError::Fenced`] if the append's epoch is not the agent's;
     /// [`StoreError::Conflict`] if the events do not follow the agent's newest one and differ from those that were
-    /// saved under their numbers; [`StoreError::UnknownAgent`]; any other error of a store.
+    /// saved under their numbers; any other error of a store.
     async fn append(&self, append: Append) -> StoreResult<()>;
 
     /// Returns the events after `after`, consecutive and in order: as many as fit into `limit`, but at least one if
@@ -73,6 +74,13 @@ pub trait IAgentRepository: Send + Sync {
     /// Agents, newest first, unless the filter says otherwise. `bounds` limits the memory, however long the fields of
     /// the agents are.
     async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>>;
+
+    /// Makes this node the owner of an agent's journal, and returns the epoch of the ownership: the same one as long as
+    /// this node stays the owner, else a higher one than ever before. `None` if another node owns the agent, or if the
+    /// agent is unknown or purged.
+    ///
+    /// The node that creates an agent owns it.
+    async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>>;
 
     /// The running turn and the queued turns, in order.
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>>;
@@ -300,6 +308,10 @@ pub enum StoreError {
     /// There are two writers, or there is a bug. The caller must stop writing.
     #[error("the events do not follow directly on the latest saved event ({head})")]
     Conflict { head: Sequence },
+    /// The agent has another owner, or this node owns it anew. The caller must stop its run and must not announce
+    /// anything.
+    #[error("another server has taken over this agent")]
+    Fenced,
     #[error("the database is busy")]
     Busy,
     #[error("the disk is full")]
@@ -318,7 +330,7 @@ impl StoreError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy | Self::Full | Self::OutcomeUnknown(_) | Self::Unavailable(_) => true,
-            Self::UnknownAgent(_) | Self::Conflict { .. } | Self::Corrupt(_) => false,
+            Self::UnknownAgent(_) | Self::Conflict { .. } | Self::Fenced | Self::Corrupt(_) => false,
         }
     }
 }

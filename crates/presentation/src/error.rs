@@ -274,7 +274,10 @@ impl From<StoreError> for Problem {
                               again with the same key, otherwise check first whether it took effect";
                 (Code::OutcomeUnknown, detail)
             }
-            StoreError::Conflict { .. } | StoreError::Corrupt(_) | StoreError::Unavailable(_) => {
+            StoreError::Conflict { .. }
+            | StoreError::Fenced
+            | StoreError::Corrupt(_)
+            | StoreError::Unavailable(_) => {
                 (Code::StoreFailed, "the database failed; the cause is in the log of the server")
             }
         };

@@ -60,6 +60,7 @@ pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, C
     Ok(Outside {
         journal: store.clone(),
         archive: store.clone(),
+        nodes: store.clone(),
         agents: store,
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),

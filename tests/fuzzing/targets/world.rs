@@ -130,6 +130,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         journal: store.clone(),
         agents: store.clone(),
         archive: store.clone(),
+        nodes: store.clone(),
         clock: Arc::new(StoppedClock),
         random: Arc::new(Counting::default()),
         runs: Arc::new(PretendRuns),

@@ -80,7 +80,7 @@ impl AgentTask {
             self.stop_run(&turn).await?;
         }
         let so_far = self.so_far(&turn).await?;
-        self.end(self.recorder(&agent, &turn, so_far), verdict).await?;
+        self.end(self.recorder(&agent, &turn, so_far).await?, verdict).await?;
         Ok(Found::Turn)
     }
 

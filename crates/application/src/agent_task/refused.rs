@@ -22,6 +22,7 @@ fn reason(error: &StoreError) -> &'static str {
         StoreError::UnknownAgent(_) => {
             "this agent was purged while it still had a turn; the turn ends with it"
         }
+        StoreError::Fenced => "another server has taken over this agent, so its turns do not continue here",
         StoreError::Conflict { .. } => {
             "internal error: the server's state of this agent differs from the database; its queued turns \
              continue when it gets another message or the server is restarted"

@@ -62,7 +62,7 @@ impl AgentTask {
         if turn.stop.is_some() {
             cancel.cancel();
         }
-        let recorder = self.recorder(&agent, &turn, so_far);
+        let recorder = self.recorder(&agent, &turn, so_far).await?;
         let start = waits.then_some(turn);
         let mut player =
             Player { task: self, replay, recorder, cancel, start, held: Vec::new(), anchor: None };

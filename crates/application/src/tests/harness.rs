@@ -91,6 +91,7 @@ pub(super) fn outside(
         journal: store.clone(),
         agents: store.clone(),
         archive: store.clone(),
+        nodes: store.clone(),
         clock,
         random: Arc::new(CountingRandom::default()),
         runs: runner.clone(),

@@ -15,6 +15,8 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::Store`].
     pub async fn recover(&self) -> Result<usize, Refusal> {
+        // Before anything is read: from here on, nothing that the previous process sent can still be saved.
+        self.core.join().await?;
         // Only short fields are read here.
         let field_bytes = self.core.limits.lists.list_field_bytes;
         let agents = self.core.outside.agents.with_open_turns(field_bytes).await?;

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{AgentStatus, Event, EventBody, Notice, Sequence, TurnNumber, TurnResult, TurnState};
 
-use crate::{Append, TurnStep};
+use crate::{Append, Epoch, StoreError, TurnStep};
 
 /// Whether an append has the form that its fields promise. A store refuses any other append as a conflict.
 ///
@@ -50,6 +50,8 @@ pub struct JournalState {
     pub turn: TurnNumber,
     /// Whether that turn is running.
     pub running: bool,
+    /// The ownership under which the journal is written.
+    pub epoch: Epoch,
 }
 
 /// How far a turn has come.
@@ -76,9 +78,9 @@ pub enum AppendDecision<'a> {
     /// Writes it.
     Write(NewEvents<'a>),
     /// Compares it with the stored events `first ..= last`. If they are equal, the append was saved before and the
-    /// answer is `Ok`; if not, it is a conflict.
+    /// answer is `Ok`, whatever its epoch; if not, it is refused: see [`JournalState::refusal`].
     Compare { first: Sequence, last: Sequence },
-    /// Refuses it as a conflict.
+    /// Refuses it: see [`JournalState::refusal`].
     Refuse,
 }
 
@@ -116,6 +118,9 @@ impl JournalState {
                 AppendDecision::Refuse
             });
         }
+        if append.epoch != self.epoch {
+            return Ok(AppendDecision::Refuse);
+        }
         let result = result_of(append);
         let Some(status) = self.status_after(append, first.turn, result, phase)? else {
             return Ok(AppendDecision::Refuse);
@@ -123,8 +128,13 @@ impl JournalState {
         let running = append.step != TurnStep::End;
         // A turn that ends before it has started is not the one that started last.
         let turn = if running || self.running { first.turn } else { self.turn };
-        let after = Self { status, head: last.sequence, turn, running };
+        let after = Self { status, head: last.sequence, turn, running, epoch: self.epoch };
         Ok(AppendDecision::Write(NewEvents { first, last, result, after }))
+    }
+
+    /// The error of an append that is refused.
+    pub fn refusal(&self, append: &Append) -> StoreError {
+        if append.epoch == self.epoch { StoreError::Conflict { head: self.head } } else { StoreError::Fenced }
     }
 
     /// `None` if the turn or the agent is not in a state for the step.

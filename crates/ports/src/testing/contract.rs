@@ -1,10 +1,11 @@
-//! What every store promises: [`IJournal`](crate::IJournal), [`IAgentRepository`](crate::IAgentRepository) and
-//! [`IArchive`](crate::IArchive).
+//! What every store promises: [`IJournal`](crate::IJournal), [`IAgentRepository`](crate::IAgentRepository),
+//! [`INodes`](crate::INodes) and [`IArchive`](crate::IArchive).
 #![expect(clippy::unwrap_used, reason = "a promise that is broken is a test that fails")]
 
 pub mod agents;
 pub mod archive;
 pub mod edits;
+pub mod epochs;
 pub mod images;
 pub mod journal;
 pub mod lists;
@@ -56,6 +57,14 @@ macro_rules! store_contract {
             a_healthy_store_says_so
             turns_are_read_by_number_and_by_event
             a_conversation_has_one_agent
+        }
+        $crate::store_contract! { $fresh: epochs
+            the_creator_owns_an_agent_and_stays_its_owner
+            an_idle_agent_can_be_claimed
+            an_agent_that_is_not_there_cannot_be_claimed
+            what_a_former_process_sends_late_changes_nothing
+            an_epoch_from_the_future_is_fenced_too
+            a_node_that_joins_again_owns_what_it_owned
         }
         $crate::store_contract! { $fresh: edits
             an_edit_changes_what_it_names

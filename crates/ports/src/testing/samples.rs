@@ -9,7 +9,7 @@ use tokenrail_domain::{
     Sequence, Timestamp, ToolCall, ToolResult, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
 };
 
-use crate::{Append, ListBounds, PageLimit, TurnOrder, TurnStep};
+use crate::{Append, Epoch, ListBounds, PageLimit, TurnOrder, TurnStep};
 
 /// When the first sample agent was launched.
 pub const LAUNCHED_AT: Timestamp = Timestamp(1_795_299_000_000);
@@ -173,6 +173,7 @@ pub struct Scribe {
     agent: AgentId,
     turn: TurnNumber,
     head: Sequence,
+    epoch: Epoch,
     spool_offset: u64,
     open: Assembler,
 }
@@ -183,6 +184,7 @@ impl Scribe {
             agent: agent.id,
             turn: agent.turn,
             head: agent.head,
+            epoch: Epoch::FIRST,
             spool_offset: 0,
             open: Assembler::default(),
         }
@@ -192,6 +194,13 @@ impl Scribe {
     #[must_use]
     pub fn at_turn(mut self, turn: TurnNumber) -> Self {
         self.turn = turn;
+        self
+    }
+
+    /// Continues as the owner of this epoch.
+    #[must_use]
+    pub fn at_epoch(mut self, epoch: Epoch) -> Self {
+        self.epoch = epoch;
         self
     }
 
@@ -233,6 +242,7 @@ impl Scribe {
         self.spool_offset += 100;
         Append {
             agent: self.agent,
+            epoch: self.epoch,
             events: Arc::from(events),
             step,
             spool_offset: self.spool_offset,

@@ -132,6 +132,7 @@ impl Harness {
             journal: store.clone(),
             agents: store.clone(),
             archive: store.clone(),
+            nodes: store.clone(),
             clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
             runs: Arc::new(PretendRuns),

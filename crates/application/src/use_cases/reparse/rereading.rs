@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokenrail_domain::{
     AgentError, Event, EventBody, MessageOutcome, Sequence, Turn, TurnNumber, TurnOutcome, TurnResult,
 };
-use tokenrail_ports::{ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
+use tokenrail_ports::{Epoch, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
 use crate::recorder::{Recorded, Recorder, RecorderStart};
 
@@ -65,6 +65,8 @@ impl Rereading {
         let first = turn.first_sequence.unwrap_or(Sequence(1));
         let start = RecorderStart {
             agent: turn.agent,
+            // Nothing is appended.
+            epoch: Epoch::FIRST,
             turn: turn.number,
             started_at: turn.asked_at,
             head: first.before(),

@@ -9,14 +9,14 @@ use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
-use crate::sqlite::statements::columns::{status_of, turn_of};
+use crate::sqlite::statements::columns::{epoch_of, status_of, turn_of};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
 use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
 use crate::sqlite::statements::{prompt_images, turn_ends};
 
 pub(crate) const PLACE: &str = "
-    SELECT agents.key, agents.status, heads.head, heads.turn, heads.running
+    SELECT agents.key, agents.status, heads.head, heads.turn, heads.running, heads.epoch
     FROM agents
     JOIN heads ON heads.agent = agents.key
     WHERE agents.id = :id";
@@ -143,12 +143,13 @@ impl WriteCommand for AppendCommand {
 fn run_part(db: &Connection, append: &Append, prepared: Option<&Prepared>) -> Result<(), WriteFailure> {
     let Journal { agent, state } = journal_of(db, append.agent)?;
     let conflict = || StoreError::Conflict { head: state.head };
+    let refused = || WriteFailure::Refused(state.refusal(append));
     let Some(prepared) = prepared else { return Err(WriteFailure::Refused(conflict())) };
     match state.admit(append, |turn| phase_of(db, agent, turn))? {
-        AppendDecision::Refuse => Err(WriteFailure::Refused(conflict())),
+        AppendDecision::Refuse => Err(refused()),
         AppendDecision::Compare { first, last } => {
             let stored = events_between(db, agent, first, last).map_err(WriteFailure::Refused)?;
-            if stored == *append.events { Ok(()) } else { Err(WriteFailure::Refused(conflict())) }
+            if stored == *append.events { Ok(()) } else { Err(refused()) }
         }
         AppendDecision::Write(new) => write(db, agent, append, prepared, new).map_err(|error| {
             // A message that is completed twice, or an id that exists already: a bug of the caller.
@@ -170,6 +171,7 @@ fn journal_of(db: &Connection, id: AgentId) -> Result<Journal, WriteFailure> {
                 head: Sequence(row.get::<_, i64>(2)?.unsigned_abs()),
                 turn: turn_of(row, 3)?,
                 running: row.get(4)?,
+                epoch: epoch_of(row, 5)?,
             };
             Ok(Journal { agent: row.get(0)?, state })
         })

@@ -3,6 +3,7 @@
 use rusqlite::Row;
 use rusqlite::types::{FromSql, FromSqlError, Type, ValueRef};
 use tokenrail_domain::{AgentId, AgentStatus, JsonText, Sequence, TurnNumber};
+use tokenrail_ports::Epoch;
 
 pub(crate) fn agent_id_of(row: &Row<'_>, at: usize) -> rusqlite::Result<AgentId> {
     parsed(row, at, |text| text.parse().ok())
@@ -20,6 +21,10 @@ pub(crate) fn parsed<T>(row: &Row<'_>, at: usize, parse: impl Fn(&str) -> Option
 
 pub(crate) fn sequence_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Sequence> {
     unsigned(row, at).map(Sequence)
+}
+
+pub(crate) fn epoch_of(row: &Row<'_>, at: usize) -> rusqlite::Result<Epoch> {
+    unsigned(row, at).map(Epoch)
 }
 
 pub(crate) fn turn_of(row: &Row<'_>, at: usize) -> rusqlite::Result<TurnNumber> {

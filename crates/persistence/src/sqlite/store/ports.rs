@@ -8,9 +8,9 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter, TurnLimit,
-    TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, INodes,
+    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter,
+    TurnLimit, TurnRange,
 };
 
 use super::SqliteStore;
@@ -24,6 +24,7 @@ use crate::sqlite::statements::commands::{
     PurgeCommand, StopTurnCommand,
 };
 use crate::sqlite::statements::edit::EditCommand;
+use crate::sqlite::statements::ownership::{self, JoinCommand};
 use crate::sqlite::statements::{agents, journal, keys, messages, prompt_images, turns};
 
 #[async_trait]
@@ -79,6 +80,10 @@ impl IAgentRepository for SqliteStore {
 
     async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
         self.read_with(move |db| agents::list(db, &filter, bounds)).await
+    }
+
+    async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
+        self.read_with(move |db| ownership::epoch(db, agent)).await
     }
 
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
@@ -159,6 +164,13 @@ impl IAgentRepository for SqliteStore {
     async fn check(&self) -> StoreResult<()> {
         self.write(ProbeCommand).await?;
         self.read_with(|db| db.execute_batch("SELECT 1").map_err(crate::sqlite::error::store_error)).await
+    }
+}
+
+#[async_trait]
+impl INodes for SqliteStore {
+    async fn join(&self) -> StoreResult<()> {
+        self.write(JoinCommand).await
     }
 }
 

@@ -7,7 +7,7 @@ use crate::testing::samples::{Scribe, launch, notice, queued_turn, text_delta};
 
 /// The state of a journal with five events.
 fn state(status: AgentStatus, turn: u32, running: bool) -> JournalState {
-    JournalState { status, head: Sequence(5), turn: TurnNumber(turn), running }
+    JournalState { status, head: Sequence(5), turn: TurnNumber(turn), running, epoch: Epoch::FIRST }
 }
 
 const IDLE: fn() -> JournalState = || state(AgentStatus::Completed, 1, false);
@@ -48,7 +48,7 @@ fn check(before: JournalState, append: &Append, phase: Option<TurnPhase>, after:
 }
 
 fn after(status: AgentStatus, head: u64, turn: u32, running: bool) -> JournalState {
-    JournalState { status, head: Sequence(head), turn: TurnNumber(turn), running }
+    JournalState { status, head: Sequence(head), turn: TurnNumber(turn), running, epoch: Epoch::FIRST }
 }
 
 #[test]
@@ -91,6 +91,19 @@ fn what_does_not_follow_the_head_is_compared_or_refused() {
     for head in [7, 8] {
         assert_eq!(admission(head), AppendDecision::Compare { first: Sequence(6), last: Sequence(7) });
     }
+}
+
+#[test]
+fn an_append_of_another_ownership_is_fenced_unless_it_was_saved_before() {
+    for epoch in [Epoch(0), Epoch(2)] {
+        let append = Append { epoch, ..more(1) };
+        check(RUNNING(), &append, None, None);
+        assert!(matches!(RUNNING().refusal(&append), StoreError::Fenced));
+        let state = JournalState { head: Sequence(7), ..RUNNING() };
+        let decision = state.admit(&append, |_| Ok::<_, Infallible>(None)).unwrap();
+        assert_eq!(decision, AppendDecision::Compare { first: Sequence(6), last: Sequence(7) });
+    }
+    assert!(matches!(RUNNING().refusal(&more(1)), StoreError::Conflict { head: Sequence(5) }));
 }
 
 #[test]

@@ -9,8 +9,8 @@ use tokenrail_domain::{
 use super::shelf::{self, Shelf};
 use super::{MemoryStore, State};
 use crate::{
-    AgentFilter, Created, Edited, Enqueued, IAgentRepository, Idempotency, ListBounds, ListPage, NewTurn,
-    Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Created, Edited, Enqueued, Epoch, IAgentRepository, INodes, Idempotency, ListBounds,
+    ListPage, NewTurn, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
 };
 
 #[async_trait]
@@ -60,6 +60,10 @@ impl IAgentRepository for MemoryStore {
         }
         let listed = agents.into_iter().map(|agent| Ok(ListedAgent::new(agent.clone(), bounds.field_bytes)));
         ListPage::of(listed, (filter.limit, bounds.bytes), ListedAgent::bytes)
+    }
+
+    async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
+        Ok(self.act(|state| state.shelves.get(&agent).map(|shelf| shelf.epoch)).await)
     }
 
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
@@ -173,5 +177,17 @@ impl IAgentRepository for MemoryStore {
     async fn check(&self) -> StoreResult<()> {
         self.hesitate().await;
         if self.lock().healthy { Ok(()) } else { Err(StoreError::Unavailable("told to fail".into())) }
+    }
+}
+
+#[async_trait]
+impl INodes for MemoryStore {
+    async fn join(&self) -> StoreResult<()> {
+        self.act(|state| {
+            let open = state.shelves.values_mut().filter(|shelf| !shelf.open_turns().is_empty());
+            open.for_each(|shelf| shelf.epoch.0 += 1);
+        })
+        .await;
+        Ok(())
     }
 }

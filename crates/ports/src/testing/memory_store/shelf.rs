@@ -10,13 +10,14 @@ use tokenrail_domain::{
 
 use crate::rules::{self, AppendDecision, EventPage, Flow, JournalState, NewEvents};
 use crate::{
-    AgentFilter, Append, ListBounds, MessagePage, NewTurn, PageLimit, STOP_REASON_EVENTS, StoreError,
+    AgentFilter, Append, Epoch, ListBounds, MessagePage, NewTurn, PageLimit, STOP_REASON_EVENTS, StoreError,
     TurnRange, TurnStep,
 };
 
 #[derive(Clone)]
 pub(super) struct Shelf {
     pub(super) agent: Agent,
+    pub(super) epoch: Epoch,
     pub(super) to_purge: bool,
     pub(super) events: Vec<Event>,
     pub(super) turns: BTreeMap<TurnNumber, Turn>,
@@ -27,7 +28,7 @@ impl Shelf {
     pub(super) fn new(mut agent: Agent, turn: Option<NewTurn>) -> Self {
         agent.queued = turn.iter().len() as u32;
         let (turns, images) = (BTreeMap::new(), BTreeMap::new());
-        let mut it = Self { agent, to_purge: false, events: Vec::new(), turns, images };
+        let mut it = Self { agent, epoch: Epoch::FIRST, to_purge: false, events: Vec::new(), turns, images };
         if let Some(turn) = turn {
             it.add(turn);
         }
@@ -63,11 +64,12 @@ impl Shelf {
             return Err(conflict());
         }
         let phase = |number| Ok(self.turns.get(&number).map(|turn| turn.state.into()));
-        let new = match self.state().admit::<StoreError>(append, phase)? {
+        let state = self.state();
+        let new = match state.admit::<StoreError>(append, phase)? {
             AppendDecision::Write(new) if self.completes_each_message_once(&append.events) => new,
             AppendDecision::Compare { .. } if self.has_exactly(&append.events) => return Ok(()),
             AppendDecision::Write(_) | AppendDecision::Compare { .. } | AppendDecision::Refuse => {
-                return Err(conflict());
+                return Err(state.refusal(append));
             }
         };
         self.write(append, new).ok_or_else(|| StoreError::Conflict { head: self.agent.head })
@@ -76,7 +78,7 @@ impl Shelf {
     /// The state on which the rules decide.
     fn state(&self) -> JournalState {
         let Agent { status, head, turn, .. } = self.agent;
-        JournalState { status, head, turn, running: status == AgentStatus::Running }
+        JournalState { status, head, turn, running: status == AgentStatus::Running, epoch: self.epoch }
     }
 
     /// `None` if there is no such turn.

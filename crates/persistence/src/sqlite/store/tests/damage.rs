@@ -67,12 +67,12 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 8 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 9 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 8 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 9 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 7 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 8 })), "{found:?}");
 }
 
 #[test]
@@ -224,7 +224,8 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
     store.close().await;
     edit(
         &folder,
-        "DROP TABLE prompt_images;
+        "ALTER TABLE heads DROP COLUMN epoch;
+        DROP TABLE prompt_images;
         ALTER TABLE turns DROP COLUMN images;
         ALTER TABLE turns DROP COLUMN base_commit;
         ALTER TABLE turns DROP COLUMN ended_at;
