@@ -94,7 +94,7 @@ async fn the_demo_needs_nothing() {
     let (code, shown, _) = run(&server, &["doctor"]);
     assert_eq!(code, 1, "claude is the default and is not there");
     assert!(shown.contains("ok      database: agents: 2, events: 212"), "{shown}");
-    assert!(shown.contains("supports: deltas\n"), "what the demo can do: {shown}");
+    assert!(shown.contains("supports: streaming\n"), "what the demo can do: {shown}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -49,7 +49,7 @@ async fn agents_are_renamed_pinned_and_archived_on_the_command_line() {
     assert_eq!(listed(&server, &["ls"]), std::slice::from_ref(&two));
     assert_eq!(listed(&server, &["ls", "--archived"]), std::slice::from_ref(&one));
     let (_, shown, _) = run(&server, &["show", &one[..30]]);
-    assert!(shown.contains("in lists  pinned, archived\n"), "found by the beginning of its id: {shown}");
+    assert!(shown.contains("marked    pinned, archived\n"), "found by the beginning of its id: {shown}");
     let (code, shown, said) = run(&server, &["archive", &one[..30], "--undo"]);
     assert_eq!((code, shown), (0, format!("unarchived {one}\n")), "{said}");
     assert_eq!(listed(&server, &["ls"]), [two, one.clone()]);

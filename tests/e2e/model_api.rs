@@ -242,7 +242,7 @@ async fn doctor_and_the_list_of_types_say_what_is_there_and_what_is_missing() {
     );
     assert!(said.contains(&missing), "{said}");
     assert!(
-        said.contains("agents.anthropic-api: https://api.anthropic.com; supports: deltas, resume"),
+        said.contains("agents.anthropic-api: https://api.anthropic.com; supports: streaming, resume"),
         "{said}"
     );
     assert!(!said.contains(KEY), "{said}");

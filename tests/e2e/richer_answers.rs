@@ -171,7 +171,7 @@ async fn notes_texts_and_several_answers_can_be_typed() {
     for (server, hint, typed, shown, words) in [
         (
             &note,
-            "to say why you reject: 2 and your words",
+            "to reject with a reason: 2 and the reason, such as: 2 use the other file",
             "2 use the other file",
             "answered: reject (use the other file) (by user)",
             "The user rejected this action and says: use the other file",

@@ -106,7 +106,7 @@ impl Problem {
             "no such path, but it exists with the prefix /api: configure the proxy to keep /api in the path"
         } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
             "no such path; paths begin with /api, /v1 or /ws. If a proxy serves Tokenrail below a path, set \
-             server.public_url to the address with that path, or configure the proxy to remove it"
+             server.public_url to the address with that path, or configure the proxy to remove that path"
         } else {
             return Self::not_found();
         };
@@ -130,7 +130,8 @@ impl Problem {
         // The text is the same for a missing, wrong or used token or ticket, so that it does not reveal which it is.
         Self::new(
             Code::Unauthenticated,
-            "send a valid token (tokenrail token prints it): Authorization: Bearer <token>",
+            "send the header \"Authorization: Bearer <token>\" with a valid token; the command \"tokenrail token\" \
+             prints it",
         )
     }
 

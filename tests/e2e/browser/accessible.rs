@@ -93,7 +93,7 @@ async fn axe_finds_nothing_serious_in_an_open_question() {
         assert_eq!(tab.faults().await, [""; 0], "{name}, a question that is not seen to its end");
         // On a phone, the list scrolls instead of the box.
         tab.evaluate("document.querySelector('#events').scrollTop = 0").await;
-        tab.until("document.querySelector('#events .question [role=status]').textContent.includes('Scroll to the end')").await;
+        tab.until("document.querySelector('#events .question [role=status]').textContent.includes('scroll to the end')").await;
         tab.evaluate("document.querySelector('#events').scrollTop = 100_000").await;
         tab.evaluate("document.querySelector('#events .question-input').scrollTop = 10_000").await;
         tab.until_there("#events [data-testid=answer-allow_once]:enabled").await;

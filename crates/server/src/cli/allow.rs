@@ -21,8 +21,8 @@ pub(crate) struct AllowArgs {
 
 pub(crate) fn allow(config: &Config, args: &AllowArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     if matches!(config.target, Target::Url(_)) {
-        let hint = "allow changes the data folder on this machine; run it on the server's machine, without --url \
-                    and with TOKENRAIL_URL unset";
+        let hint = "`tokenrail allow` changes the data folder of this machine; run it on the server's machine, \
+                    without --url and with TOKENRAIL_URL unset";
         return Err(Failure::new(Exit::Usage, hint));
     }
     let allowed = AllowedFolders::of(&config.data_dir);

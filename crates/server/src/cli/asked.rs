@@ -115,7 +115,13 @@ impl Asked {
             screen.line(Style::Dim, "  another answer: your own words");
         }
         if let Some(index) = rejecting.filter(|_| note) {
-            screen.line(Style::Dim, &format!("  to say why you reject: {} and your words", index + 1));
+            let number = index + 1;
+            screen.line(
+                Style::Dim,
+                &format!(
+                    "  to reject with a reason: {number} and the reason, such as: {number} use the other file"
+                ),
+            );
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
     };
     for fault in &diagnosis.faults {
         screen.remark(&format!(
-            "the database is corrupt, and so is this copy; restore an earlier backup: {}",
+            "the database is corrupt, and so is this copy ({}); restore an earlier backup",
             violation(fault)
         ));
     }

@@ -25,8 +25,8 @@ pub(crate) struct ChangesArgs {
     /// Print a unified diff. `git apply` accepts it unless a binary file has changed
     #[arg(short, long)]
     patch: bool,
-    /// Compare with the commit that HEAD named when this turn started. What was not committed then is listed too
-    /// [default: the first turn that started in a repository]
+    /// Compare with the commit that HEAD named when this turn started. Changes that were not yet committed at that time
+    /// are listed too [default: the first turn that started in a repository]
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,
 }
@@ -125,7 +125,7 @@ fn print(base: &str, files: &[ChangedFile], truncated: bool, screen: &mut Screen
     }
     let short = base.get(..12).unwrap_or(base);
     let files = counted(files.len() as u64, "file");
-    let more = if truncated { " and more; raise limits.changes_files" } else { "" };
+    let more = if truncated { "; there are more files: raise limits.changes_files" } else { "" };
     screen.line(Style::Dim, &format!("{files}, +{added} -{removed} since {short}{more}"));
 }
 

@@ -47,13 +47,14 @@ pub(crate) enum Command {
     /// Start the server, open its page in a browser, and run until Ctrl-C. If a server already uses this data folder,
     /// or `--url` names one, only open its page
     Up(up::UpArgs),
-    /// Run the server until Ctrl-C. Agents keep running when it stops, and the server adopts them when it starts again
+    /// Run the server until Ctrl-C. Agents keep running when it stops; when it starts again, it takes them over
     Serve(serve::ServeArgs),
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when
-    /// the command ends. If you leave with Ctrl-C, the agent keeps running. If `run` had started the server, the server
-    /// stops, and the next one adopts the agent, unless the agent's type has `runner = "proxy"`
+    /// the command ends. If you leave with Ctrl-C, the agent keeps running. If `run` had started the server, that
+    /// server stops, and the next server that you start takes the agent over. Exception: with `runner = "proxy"`, the
+    /// agent's turn ends with the server
     Run(run::RunArgs),
     /// Print an agent's events, then follow it live until its turn ends
     Tail(tail::TailArgs),
@@ -63,7 +64,7 @@ pub(crate) enum Command {
     Send(send::SendArgs),
     /// Show the details of one agent
     Show(show::ShowArgs),
-    /// List the files in the repository of an agent's folder that differ from the commit at the start of a turn
+    /// List the files that differ from the commit at the start of a turn, in the git repository that the agent works in
     Changes(changes::ChangesArgs),
     /// Cancel the running turn and all queued turns of an agent
     Cancel {
@@ -80,8 +81,8 @@ pub(crate) enum Command {
     Rename(edit::RenameArgs),
     /// Pin agents, so that the page shows them before the others, or unpin them
     Pin(edit::PinArgs),
-    /// Archive agents, so that lists leave them out, or unarchive them. A message to an archived agent, or a permission
-    /// request of it, also unarchives it
+    /// Archive agents, so that lists leave them out, or unarchive them. An archived agent is also unarchived when it
+    /// receives a message or asks for permission
     Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history
     Rm(rm::RmArgs),

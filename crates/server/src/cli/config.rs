@@ -29,8 +29,8 @@ pub(crate) enum ConfigCommand {
     /// Print all settings that apply, as a configuration file. Values of `env`, texts in `parameters` and logins in
     /// URLs are hidden; arguments are not
     Show,
-    /// Write an example with the most common settings, all commented out: to the file of --config, or to the user's
-    /// config folder. The file must not exist yet
+    /// Write an example configuration, with the most common settings commented out, to the file named by --config or
+    /// to the file `tokenrail.toml` in the user's config folder. The file must not exist yet
     Init,
 }
 

@@ -107,9 +107,11 @@ fn file(config: &Config) -> Finding {
 fn folder(data_dir: &Path) -> Finding {
     let shown = data_dir.display();
     match std::fs::metadata(data_dir) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            finding("data folder", Verdict::Remark, format!("{shown} does not exist yet; serve creates it"))
-        }
+        Err(error) if error.kind() == ErrorKind::NotFound => finding(
+            "data folder",
+            Verdict::Remark,
+            format!("{shown} does not exist yet; `tokenrail serve` creates it"),
+        ),
         Err(error) => {
             let text =
                 format!("{shown} cannot be used ({error}); use a folder of this user, or run as its owner");
@@ -150,7 +152,7 @@ async fn database(config: &Config) -> Finding {
         }
         Ok(Ok(report)) => {
             let faults: Vec<_> = report.faults.iter().map(violation).collect();
-            finding(name, Verdict::Bad, format!("corrupt; restore a backup: {}", faults.join("; ")))
+            finding(name, Verdict::Bad, format!("corrupt ({}); restore a backup", faults.join("; ")))
         }
         Ok(Err(OpenError::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {
             finding(name, Verdict::Remark, "does not exist yet; the first start of the server creates it")
@@ -229,7 +231,7 @@ fn supervisors(program: &SupervisorProgram) -> Finding {
 fn abilities(abilities: Abilities) -> String {
     let Abilities { deltas, resume, interrupt, permissions, images } = abilities;
     let words = [
-        (deltas, "deltas"),
+        (deltas, "streaming"),
         (resume, "resume"),
         (interrupt, "interrupt"),
         (permissions, "permissions"),
@@ -239,7 +241,7 @@ fn abilities(abilities: Abilities) -> String {
     format!(
         "supports: {}",
         if words.is_empty() {
-            "none of deltas, resume, interrupt, permissions and images".to_owned()
+            "none of streaming, resume, interrupt, permissions and images".to_owned()
         } else {
             words.join(", ")
         }

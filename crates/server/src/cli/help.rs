@@ -5,8 +5,7 @@ use clap::Command;
 
 const LISTEN: &str = "Address to listen on [default: `server.listen`, else 127.0.0.1:7117]";
 const CONNECT: &str = "Address of the server to connect to [default: the server that uses the data folder]";
-const EITHER: &str = "Overrides `server.listen` (the address that `up`, `serve` and `demo` listen on) and, for \
-                      other commands, names the server to connect to";
+const SHOWN: &str = "Address that `config show` prints instead of `server.listen`";
 const ACCEPT_ALL: &str = "Accept requests without a token, on a loopback address only";
 const SEND_NONE: &str = "Send no token";
 
@@ -32,6 +31,7 @@ pub(super) fn fitted(program: Command) -> Command {
 fn hidden(command: &str) -> &'static [&'static str] {
     match command {
         "serve" => &["url"],
+        "config" => &["url", "insecure_no_auth"],
         "allow" | "backup" | "reparse" | "token" => &["url", "listen", "insecure_no_auth"],
         "completions" | "man" => &["config", "data_dir", "url", "listen", "insecure_no_auth"],
         _ => &[],
@@ -43,9 +43,7 @@ fn help_of(command: &str, option: &str) -> Option<&'static str> {
     match (command, option) {
         ("up" | "serve" | "demo", "listen") => Some(LISTEN),
         ("up" | "serve" | "demo", "insecure_no_auth") => Some(ACCEPT_ALL),
-        // These show or check what the options mean to both.
-        ("config" | "doctor", "listen") => Some(EITHER),
-        ("config" | "doctor", _) => None,
+        ("config", "listen") => Some(SHOWN),
         (_, "listen") => Some(CONNECT),
         (_, "insecure_no_auth") => Some(SEND_NONE),
         _ => None,
@@ -73,7 +71,9 @@ mod tests {
         }
         assert!(help("ls").contains("--url"));
         assert!(help("ls").contains("Address of the server to connect to"));
+        assert!(help("doctor").contains("Address of the server to connect to"));
         assert!(help("serve").contains("Address to listen on"));
+        assert!(help("config").contains("instead of `server.listen`") && !help("config").contains("--url"));
     }
 
     #[test]

@@ -76,7 +76,7 @@ fn show(client: &Client, agents: &[String], screen: &mut Screen) -> bool {
             Err(error) => {
                 all_read = false;
                 screen.line(Style::Plain, text);
-                screen.remark(&format!("cannot decode this agent, printing it as received: {error}"));
+                screen.remark(&format!("cannot decode this agent ({error}); it is printed as received"));
             }
         }
     }

@@ -182,7 +182,8 @@ fn show(id: AgentId, finding: &Finding, screen: &mut Screen) {
             screen.line(
                 Style::Bad,
                 &format!(
-                    "{agent}: cannot reparse turn {turn} and the later turns of its run, because {reason}"
+                    "{agent}: cannot reparse turn {turn} and the turns that the agent began by itself directly \
+                     after it, because {reason}"
                 ),
             );
         }
@@ -208,11 +209,8 @@ fn show_total(total: &Total, applied: bool, screen: &mut Screen) {
         (false, changed) => format!("{changed} would change; nothing saved (use --apply to save)"),
     };
     let refused = match refused {
-        0 => String::new(),
-        1 => "; the last turns of 1 run could not be reparsed (see above) and stay as they are".to_owned(),
-        many => {
-            format!("; the last turns of {many} runs could not be reparsed (see above) and stay as they are")
-        }
+        0 => "",
+        _ => "; some turns could not be reparsed (see above) and stay as they are",
     };
     let (events, agents) = (counted(*events, "event"), counted(*agents, "agent"));
     screen.line(Style::Plain, &format!("{events} of {agents}: {done}{refused}"));

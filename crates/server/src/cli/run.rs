@@ -20,7 +20,7 @@ use crate::server::Server;
 
 /// The maximum length of a prompt or message on standard input, in bytes.
 const TEXT_BYTES: u64 = 1 << 20;
-/// The problem code if agents may not work in the requested folder.
+/// The problem code if agents are not allowed to work in the requested folder.
 const CWD_NOT_ALLOWED: &str = "cwd_not_allowed";
 
 #[derive(Debug, Args)]
@@ -136,8 +136,8 @@ async fn launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<St
     Ok(id)
 }
 
-/// Launches an agent. If agents may not work in the folder yet, and the server uses the data folder of this user,
-/// allows the folder first.
+/// Launches an agent. If agents are not yet allowed to work in the folder, and the server uses the data folder of this
+/// user, allows the folder first.
 async fn post_launch(client: &Client, body: &Value, screen: &mut Screen) -> Result<Value, Failure> {
     let path = ["api", "agents"];
     match client.post(&path, body).await {

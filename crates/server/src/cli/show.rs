@@ -68,7 +68,7 @@ fn facts(agent: &Value) -> Vec<(&'static str, String)> {
         ("usage", json("usage")),
         ("launched", text("createdAt")),
         ("ended", text("endedAt")),
-        ("in lists", (!places.is_empty()).then(|| places.join(", "))),
+        ("marked", (!places.is_empty()).then(|| places.join(", "))),
         ("deleted", text("deletedAt")),
         ("replay of", text("replayOf")),
         ("read-only", is_set("readOnly").then(|| "it accepts no messages".to_owned())),

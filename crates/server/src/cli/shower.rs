@@ -75,7 +75,7 @@ impl Shower {
             Err(error) => {
                 self.unread += 1;
                 screen.line(Style::Plain, event);
-                screen.remark(&format!("cannot decode event {number}, printing it as received: {error}"));
+                screen.remark(&format!("cannot decode event {number} ({error}); it is printed as received"));
             }
         }
     }

@@ -47,7 +47,7 @@ fn line(tool: &str, name: &str, value: &Value) -> Vec<String> {
         | ("Edit", "replace_all", Value::Bool(false)) => Vec::new(),
         ("Bash", "run_in_background", Value::Bool(true)) => vec!["in the background".to_owned()],
         ("Bash", "timeout", Value::Number(ms)) => vec![format!("for at most {ms} ms")],
-        ("Edit", "replace_all", Value::Bool(true)) => vec!["at every place where the old text is".to_owned()],
+        ("Edit", "replace_all", Value::Bool(true)) => vec!["replaces every occurrence of the old text".to_owned()],
         ("ExitPlanMode", "allowedPrompts", Value::Array(prompts)) => prompts.iter().map(also_allows).collect(),
         _ => vec![format!("{name}: {}", in_one_line(value))],
     }

@@ -118,7 +118,7 @@ test("if the agent accepts no images, there is no button, and a pasted image giv
 test("images that are too large or too many are not added, and the page says why", async () => {
   await show();
   await paste([new File([new Uint8Array(900)], "large.png", { type: "image/png" })]);
-  expect((await screen.findByRole("alert")).textContent).toContain("The image large.png has 900 B; the server accepts 500 B");
+  expect((await screen.findByRole("alert")).textContent).toContain("The image large.png is 900 B; the server accepts at most 500 B");
   await thumbnails(0);
   await paste([picture(), picture()]);
   await thumbnails(2);
@@ -135,7 +135,7 @@ test("images that are too large together are not added, and the page says why", 
   await thumbnails(2);
   await paste([picture()]);
   const said = (await screen.findByRole("alert")).textContent;
-  expect(said).toContain("The images have 120 B together; the server accepts 100 B in a message");
+  expect(said).toContain("Together, the images are 120 B; the server accepts at most 100 B in one message");
   await thumbnails(2);
 });
 

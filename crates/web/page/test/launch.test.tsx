@@ -51,6 +51,11 @@ test("the folder, the model and the type of a launch are offered the next time",
   expect([field("Type").value, offered(/Working directory/), offered(/Model/)]).toEqual(["claude", ["/src/shop"], ["opus"]]);
 });
 
+test("the tooltip of the type says in words what its agents do", () => {
+  show();
+  expect(field("Type").title).toBe("Runs a program");
+});
+
 test("a type that is not available any more is not chosen", () => {
   remember("type", "gone");
   show();
@@ -199,7 +204,7 @@ test("a folder that is not allowed is told at its field, with the command that a
   launch.mockRejectedValueOnce(new TokenrailError("cwd_not_allowed", "cwd: not allowed"));
   await submit();
   const [alert, ...others] = screen.getAllByRole("alert");
-  expect([alert?.textContent, others]).toEqual([expect.stringContaining("run on the server: tokenrail allow '/srv/my shop'"), []]);
+  expect([alert?.textContent, others]).toEqual([expect.stringContaining("run this on the server: tokenrail allow '/srv/my shop'"), []]);
   const cwd = field(/Working directory/);
   expect([document.activeElement, cwd.getAttribute("aria-invalid"), cwd.getAttribute("aria-describedby")]).toEqual([cwd, "true", alert?.id]);
   fill(/Working directory/, "/srv/other");

@@ -84,7 +84,7 @@ test("an open question says until when it waits, and what is chosen then", () =>
   act(() => vi.advanceTimersByTime(3_000));
   expect([countdown(), heard()]).toEqual(["If nobody answers, “Reject” is chosen in 59 s.", before]);
   act(() => vi.advanceTimersByTime(60_000));
-  expect(countdown()).toBe("If nobody answers, “Reject” is chosen now.");
+  expect(countdown()).toBe("Time is up: “Reject” is being chosen.");
   shown.rerender(view(told.settled("1-1", { optionId: "n", by: "timeout" }), () => Promise.resolve()));
   expect(screen.queryByTestId("countdown")).toBeNull();
   vi.useRealTimers();
@@ -162,11 +162,11 @@ test("what does not fit on the screen is allowed only when its beginning has bee
   };
   // The end is in view, but the beginning is above the screen.
   expect(button("Allow once").disabled).toBe(true);
-  expect(screen.getByRole("status").textContent).toBe("Scroll to the top, then to the end, to allow it.");
+  expect(screen.getByRole("status").textContent).toBe("Before you can allow this, scroll to the top, then to the end.");
   // The list passes the beginning on its way to its end.
   expect([scrolledTo(20, 10), scrolledTo(-300, 1_000)]).toEqual([true, true]);
   expect(scrolledTo(20, 1_000)).toBe(true);
-  expect(screen.getByRole("status").textContent).toBe("Scroll to the end to allow it.");
+  expect(screen.getByRole("status").textContent).toBe("Before you can allow this, scroll to the end.");
   expect(scrolledTo(-300, 0)).toBe(false);
   vi.useRealTimers();
 });
@@ -175,7 +175,7 @@ test("a request that is shown from its top can be allowed as soon as the user ha
   let top = 20;
   vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(() => new DOMRect(0, top, 300, 900));
   show(new Told().asked("1-1", "Bash", { command: "rm -rf ~" }, answers), () => Promise.resolve());
-  expect(screen.getByRole("status").textContent).toBe("Scroll to the end to allow it.");
+  expect(screen.getByRole("status").textContent).toBe("Before you can allow this, scroll to the end.");
   expect(button("Allow once").disabled).toBe(true);
   const box = screen.getByLabelText("Input");
   fireEvent.touchStart(box, { touches: [{ clientY: 390 }] });
@@ -209,7 +209,7 @@ test("what does not fit into its box is allowed only when its end has been seen"
   boxesAreHigh(600);
   ask({ command: `${"\n".repeat(30)}rm -rf ~` });
   expect([button("Allow once").disabled, button("Reject").disabled]).toEqual([true, false]);
-  expect(screen.getByRole("status").textContent).toBe("Scroll to the end to allow it.");
+  expect(screen.getByRole("status").textContent).toBe("Before you can allow this, scroll to the end.");
   const box = screen.getByLabelText("Input");
   box.scrollTop = 60;
   fireEvent.scroll(box);

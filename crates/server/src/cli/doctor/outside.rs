@@ -6,12 +6,13 @@ use tokenrail_domain::Timestamp;
 use tokenrail_ports::IClock as _;
 
 use super::{Finding, Verdict, finding};
+use crate::cli::screen::counted;
 use crate::clock::SystemClock;
 use crate::config::Config;
 
 /// How long before its end a certificate should be renewed.
 const RENEW_BEFORE: Duration = Duration::from_hours(14 * 24);
-const DAY_MS: i64 = 24 * 60 * 60 * 1000;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Whether the files of TLS can be used, and for how long. `None` without TLS.
 pub(super) fn certificate(config: &Config) -> Option<Finding> {
@@ -26,14 +27,24 @@ pub(super) fn certificate(config: &Config) -> Option<Finding> {
         return Some(finding(name, Verdict::Remark, format!("{shown}: cannot read when it expires")));
     };
     let left = expires - SystemClock.now().0;
-    let days = left.abs() / DAY_MS;
     Some(if left < 0 {
-        finding(name, Verdict::Bad, format!("{shown} expired {days} days ago; renew it"))
+        finding(name, Verdict::Bad, format!("{shown} expired {}; renew it", when(left)))
     } else if left < RENEW_BEFORE.as_millis() as i64 {
-        finding(name, Verdict::Remark, format!("{shown} expires in {days} days; renew it"))
+        finding(name, Verdict::Remark, format!("{shown} expires {}; renew it", when(left)))
     } else {
-        finding(name, Verdict::Good, format!("{shown} expires in {days} days"))
+        finding(name, Verdict::Good, format!("{shown} expires {}", when(left)))
     })
+}
+
+/// A time in the future, or in the past if it is negative, as whole days.
+fn when(left_ms: i64) -> String {
+    let days = counted(left_ms.unsigned_abs() / DAY_MS, "day");
+    match (left_ms.unsigned_abs() / DAY_MS, left_ms < 0) {
+        (0, true) => "less than a day ago".to_owned(),
+        (0, false) => "in less than a day".to_owned(),
+        (_, true) => format!("{days} ago"),
+        (_, false) => format!("in {days}"),
+    }
 }
 
 pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
@@ -61,4 +72,18 @@ pub(super) fn public_url(config: &Config) -> Option<Finding> {
     };
     let verdict = if config.tls.is_some() { Verdict::Bad } else { Verdict::Remark };
     Some(finding(name, verdict, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DAY_MS, when};
+
+    #[test]
+    fn days_are_counted_in_words() {
+        let day = i64::try_from(DAY_MS).unwrap();
+        let said = [2 * day, day + 1, day - 1, 1 - day, -day, -3 * day].map(when);
+        let expected =
+            ["in 2 days", "in 1 day", "in less than a day", "less than a day ago", "1 day ago", "3 days ago"];
+        assert_eq!(said, expected);
+    }
 }

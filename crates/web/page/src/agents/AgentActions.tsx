@@ -101,7 +101,7 @@ function NameForm({ before, onType, onName }: NameFormProps) {
           type="text"
           value={name}
           maxLength={longestName}
-          placeholder="The beginning of the prompt"
+          placeholder="Default: the beginning of the prompt"
           onChange={({ target }) => {
             setName(target.value);
             onType(target.value);

@@ -22,7 +22,7 @@ export function KillMe() {
   const command = `kill -9 ${pid}`;
   return (
     <p className="kill-me" data-testid="kill-me">
-      Try to break it: <code>{command}</code> <CopyButton text={command} what="the command" /> kills the server. Start it
+      See that nothing is lost: <code>{command}</code> <CopyButton text={command} what="the command" /> kills the server. Start it
       again, and the conversation continues.
     </p>
   );

@@ -240,6 +240,14 @@ function launchOf(form: FormData, images: readonly Attached[]): Launch {
   return launch;
 }
 
-function whatItIs(type: AgentType): string {
-  return [`${type.runner} runner`, type.format && `${type.format} format`, type.version].filter(Boolean).join(" · ");
+/** What agents of a runner do. */
+const doings = new Map([
+  ["process", "Runs a program"],
+  ["http", "Calls a model API"],
+  ["proxy", "Runs in another service"],
+  ["replay", "Plays a recording"],
+]);
+
+function whatItIs({ runner, version }: AgentType): string {
+  return [doings.get(runner), version].filter(Boolean).join(" · ");
 }

@@ -79,7 +79,12 @@ function NameField({ isFull, onName, onEnd }: NameProps) {
       <button type="button" className="button" disabled={!name.trim()} onClick={save}>
         Save
       </button>
-      {isFull && <span className="hint">If a saved prompt has this name, it is replaced. Otherwise the oldest one is.</span>}
+      {isFull && (
+        <span className="hint">
+          You have {savedPrompts} saved prompts, the maximum. Saving replaces the prompt with this name or, if there is none, the
+          oldest prompt.
+        </span>
+      )}
       {hasFailed && (
         <span className="field-problem" role="alert">
           The browser cannot store it.

@@ -63,11 +63,11 @@ function excessOf(
   const most = limits.images;
   if (most < present.length + images.length) return `a message can have at most ${counted(most, "image")}`;
   const large = images.find((image) => limits.bytes < image.size);
-  if (large) return `the image ${large.name} has ${fileSize(large.size)}; the server accepts ${fileSize(limits.bytes)}`;
+  if (large) return `the image ${large.name} is ${fileSize(large.size)}; the server accepts at most ${fileSize(limits.bytes)}`;
   const sizes = [...present.map(bytesOf), ...images.map((image) => image.size)];
   const sum = sizes.reduce((one, other) => one + other, 0);
   if (limits.totalBytes < sum)
-    return `the images have ${fileSize(sum)} together; the server accepts ${fileSize(limits.totalBytes)} in a message`;
+    return `together, the images are ${fileSize(sum)}; the server accepts at most ${fileSize(limits.totalBytes)} in one message`;
   return undefined;
 }
 
@@ -117,7 +117,7 @@ export function Thumbnails({ images, onRemove }: ThumbnailsProps) {
           <button
             type="button"
             className="icon-button small"
-            aria-label={`Remove the image ${name}`}
+            aria-label={name ? `Remove the image ${name}` : "Remove this image"}
             data-testid="remove-image"
             onClick={() => onRemove(key)}
           >

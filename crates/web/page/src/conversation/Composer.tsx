@@ -47,7 +47,7 @@ export function Composer({ agent, send }: Props) {
   if (refusal) return <Closed why={refusal} />;
   const edit = (content: string, of: readonly ImageData[] = []) => {
     change((now) => joined(content, now));
-    add(of.map((image) => attached(image, "of this message")));
+    add(of.map((image) => attached(image)));
     write();
   };
   return (

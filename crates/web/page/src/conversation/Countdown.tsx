@@ -12,12 +12,20 @@ export function Countdown({ question }: { readonly question: QuestionMessage }) 
   if (expiresAt === undefined) return null;
   const option = options.find(({ optionId }) => optionId === defaultOptionId);
   const chosen = option ? labelOf(option, question) : defaultOptionId && unhidden(defaultOptionId);
-  const then = `If nobody answers, ${chosen ? `“${chosen}” is chosen` : "the request is dismissed"}`;
+  const what = chosen ? `“${chosen}” is` : "the request is";
+  const done = chosen ? "chosen" : "dismissed";
+  const then = `If nobody answers, ${what} ${done}`;
   const left = Date.parse(expiresAt) - now;
   return (
     <p className="hint" data-testid="countdown">
       <span aria-hidden="true">
-        {then} {left > 0 ? <span className="whole">in {remaining(left)}</span> : "now"}.
+        {left > 0 ? (
+          <>
+            {then} <span className="whole">in {remaining(left)}</span>.
+          </>
+        ) : (
+          `Time is up: ${what} being ${done}.`
+        )}
       </span>
       {/* A screen reader hears a time that does not change. */}
       <span className="unseen">

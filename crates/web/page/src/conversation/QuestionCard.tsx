@@ -174,7 +174,7 @@ function Headline({ question }: { readonly question: QuestionMessage }) {
     return (
       <h3>
         <Icon name={open ? "question" : isAllowed(question) ? "check" : "cross"} />
-        <span>{open ? "Approve the plan?" : "Asked to approve a plan."}</span>
+        <span>{open ? "Approve the plan?" : "The agent asked for approval of a plan."}</span>
       </h3>
     );
   const tool = <code>{unhidden(question.toolName) || "a tool"}</code>;
@@ -182,7 +182,7 @@ function Headline({ question }: { readonly question: QuestionMessage }) {
     <h3>
       <Icon name={open ? "alert" : isAllowed(question) ? "check" : "cross"} />
       <span>
-        {open ? "Allow " : "Asked to use "}
+        {open ? "Allow " : "The agent asked to use "}
         {tool}
         {kind.kind === "edit" && (
           <>

@@ -68,7 +68,7 @@ export function QuestionInput({ name, input, call, besides, isAskedToScroll, onS
       </div>
       {isAskedToScroll && (
         <p className="hint" role="status">
-          {isBegun ? "Scroll to the end to allow it." : "Scroll to the top, then to the end, to allow it."}
+          {isBegun ? "Before you can allow this, scroll to the end." : "Before you can allow this, scroll to the top, then to the end."}
         </p>
       )}
     </>

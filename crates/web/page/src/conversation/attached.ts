@@ -9,8 +9,8 @@ import type { ImageData } from "./images.ts";
 export interface Attached extends ImageData {
   /** Different for each image. */
   readonly key: number;
-  /** The name of the file. */
-  readonly name: string;
+  /** The name of the file. Absent for an image of a message that is edited. */
+  readonly name?: string;
 }
 
 const none: readonly Attached[] = [];
@@ -30,9 +30,9 @@ export function useAttached(agentId: string): [images: readonly Attached[], chan
   return [now, change];
 }
 
-export function attached(image: ImageData, name: string): Attached {
+export function attached(image: ImageData, name?: string): Attached {
   lastKey += 1;
-  return { ...image, name, key: lastKey };
+  return { ...image, ...(name !== undefined && { name }), key: lastKey };
 }
 
 /** Forgets all of them. The next user of the tab must not see them. */

@@ -125,7 +125,7 @@ function Content({ agentId, known, onClose, title, hasRoom = false }: ContentPro
 function explained({ git, called, isFromGit }: KnownChanges): string {
   if (git?.source === "git" && isFromGit) {
     if (git.files.length === 0) return `Nothing differs from the commit at the start of turn ${git.turn}.`;
-    return `All differences from the commit at the start of turn ${git.turn}. They include changes by others, and what was not committed then.`;
+    return `All differences from the commit at the start of turn ${git.turn}. They include changes by others, and changes that were not yet committed when that turn started.`;
   }
   if (called.length === 0) return "The agent has made no edits with its own tools. What its commands have changed is not listed.";
   return "From the agent's own edits. They do not include what its commands have changed.";
