@@ -54,7 +54,8 @@ pub async fn what_a_former_process_sends_late_changes_nothing<S: IJournal + IAge
     }
     assert_eq!(everything(store, agent.id).await, kept);
     assert_eq!(agent_now(store, agent.id).await.status, AgentStatus::Running);
-    store.append(before).await.expect("it was saved before, so its outcome is known");
+    // It was saved before, so its outcome is known.
+    store.append(before).await.unwrap();
 
     let epoch = store.claim(agent.id).await.unwrap().unwrap();
     assert!(Epoch::FIRST < epoch);
