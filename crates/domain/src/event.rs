@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::ids::{derive, message_id};
 use crate::{
     AgentError, AgentId, JsonText, MessageOrdinal, PromptImage, Sequence, Timestamp, TurnNumber, TurnOutcome,
+    UnifiedPatch,
 };
 
 /// One numbered entry of an agent's journal. Its id is computed: see [`event_id`].
@@ -97,7 +98,7 @@ impl EventBody {
             Self::ToolInputDelta { call, fragment, .. } => call.len() + fragment.len(),
             Self::Message(message) => message.blocks.iter().map(ContentBlock::text_bytes).sum(),
             Self::ToolCall(call) => call.input.as_str().len(),
-            Self::ToolResult(result) => result.content.as_str().len(),
+            Self::ToolResult(result) => result.text_bytes(),
             Self::Usage(usage) => usage.usage.as_str().len(),
             Self::Notice(notice) => notice.data.as_str().len(),
             Self::Abandoned { .. } => 0,
@@ -227,6 +228,15 @@ pub struct ToolResult {
     pub content: JsonText,
     pub is_error: bool,
     pub parent_call: Option<String>,
+    /// What the call changed in files. `None` if the agent does not report it with the numbers of the lines, if it is
+    /// too long, or if nothing changed.
+    pub patch: Option<UnifiedPatch>,
+}
+
+impl ToolResult {
+    fn text_bytes(&self) -> usize {
+        self.content.as_str().len() + self.patch.as_ref().map_or(0, |patch| patch.as_str().len())
+    }
 }
 
 /// The token usage of a model request, as far as the agent reports it.

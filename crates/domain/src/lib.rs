@@ -37,6 +37,7 @@ mod prompt_image;
 mod said;
 mod session;
 mod turn;
+mod unified_patch;
 
 pub use agent::{Agent, AgentStatus, Copied, Replay, TransitionError};
 pub use agent_edit::{AgentEdit, NewName};
@@ -57,3 +58,4 @@ pub use prompt_image::{ImageFile, ImageType, PromptImage, TurnImage};
 pub use said::{Said, TurnClose};
 pub use session::{SessionId, SessionIdError};
 pub use turn::{StopReason, Turn, TurnOutcome, TurnState};
+pub use unified_patch::UnifiedPatch;

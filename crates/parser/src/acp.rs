@@ -11,7 +11,7 @@
 //! | answer to `session/new`, an update | [`Said::Session`] |
 //! | `agent_message_chunk`, `agent_thought_chunk` | a delta of text or reasoning; content that is not text, whole |
 //! | `tool_call`, `tool_call_update`, `session/request_permission` | a tool call, when its input is known |
-//! | `_meta` of these | terminal output: part of the tool result |
+//! | `_meta` of these | terminal output and the patch: parts of the tool result |
 //! | the same with the status `completed` or `failed` | a tool result |
 //! | `plan` | notice `todo_list` |
 //! | `usage_update` | usage |

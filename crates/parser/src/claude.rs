@@ -17,7 +17,7 @@
 //! | `assistant` without deltas, or of a sub-agent | a complete message; a tool call for each `tool_use` |
 //! | the same, if its text may have been cut | its text as deltas; [`Said::End`] at the next decisive line |
 //! | `assistant` that is the agent's report of an API error | error |
-//! | `user` with `tool_result` | a tool result each |
+//! | `user` with `tool_result` | a tool result each; the only one has the patch of `tool_use_result` |
 //! | `user` with anything else | notice `interrupt_note`, `subagent_prompt`, `synthetic_prompt`, `user_echo` |
 //! | `user` with `isReplay` | nothing: the server has recorded the user's message |
 //! | `system/init` | notice; after a `result`, [`Said::OwnTurn`] before it |

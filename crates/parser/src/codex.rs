@@ -10,7 +10,7 @@
 //! | | `item/…/delta` and the like | a delta of text or reasoning |
 //! | `item.completed` of a message, of reasoning | `item/completed` | a complete message; the end of its deltas |
 //! | `item.started` of a command, a patch, a tool | `item/started` | a tool call |
-//! | `item.completed` of one | `item/completed` | a tool result |
+//! | `item.completed` of one | `item/completed` | a tool result; `app-server` also reports the patch |
 //! | item `todo_list` | `turn/plan/updated` | notice `todo_list` |
 //! | item `error` | `configWarning` | notice `warning` |
 //! | `error` that announces a retry | `error` with `willRetry` | notice `api_retry`; open messages are abandoned |

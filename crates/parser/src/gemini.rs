@@ -119,6 +119,7 @@ impl GeminiParser {
             content: fields::as_given(line.output.or(failure.message)),
             is_error: fields::text(line.status).as_deref() == Some("error"),
             parent_call: None,
+            patch: None,
         };
         self.conversation.returned(result, said);
     }

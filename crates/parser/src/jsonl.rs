@@ -140,6 +140,7 @@ impl JsonlParser {
             content: fields::as_given(line.at(&mapping.output)),
             is_error: line.at(&mapping.error).is_some_and(is_failure),
             parent_call: None,
+            patch: None,
         };
         self.conversation.returned(result, said);
     }

@@ -11,7 +11,8 @@
 //!    agents; [`JsonlParser`], [`PlainTextParser`]: your own programs;
 //! 5. [`ModelApiParser`]: the streams of model APIs;
 //! 6. `added_lines`: the lines that Tokenrail adds to the output of an interactive agent;
-//! 7. `conversation`, `open_message`, `errors`, `fields`, `text`: the building blocks of the parsers.
+//! 7. `patches`: the changes of files that agents report with the results of their tools;
+//! 8. `conversation`, `open_message`, `errors`, `fields`, `text`: the building blocks of the parsers.
 //!
 //! ```
 //! use tokenrail_domain::{EventBody, Said};
@@ -57,6 +58,7 @@ mod line;
 mod model_api;
 mod open_message;
 mod opencode;
+mod patches;
 mod plain_text;
 mod text;
 

@@ -8,7 +8,7 @@
 //! | the first with a `sessionID` | [`Said::Session`] |
 //! | `step_start` | nothing; if the step before it has not finished, it is a retry: notice `api_retry` |
 //! | `text`, `reasoning` | a complete message |
-//! | `tool_use` | a tool call and its result |
+//! | `tool_use` | a tool call and its result, with the patch of its `metadata` |
 //! | `step_finish` | usage; if its `reason` ends the turn, [`Said::Close`] with the usage of all steps |
 //! | `error` | error, and [`Said::Close`] |
 //! | an object of any other type | notice named after the type |
@@ -31,6 +31,7 @@ use crate::conversation::Conversation;
 use crate::errors;
 use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
+use crate::patches;
 
 /// The reasons with which a step finishes and the turn continues.
 const MORE_TO_COME: [&str; 2] = ["tool-calls", "unknown"];
@@ -141,7 +142,9 @@ impl OpencodeParser {
         self.conversation.call(ToolCall { call: id.clone(), tool, input, parent_call: None }, said);
         let content = if failed { state.error.or(state.output) } else { state.output };
         let content = fields::as_given(content);
-        self.conversation.returned(ToolResult { call: id, content, is_error, parent_call: None }, said);
+        let patch = patches::of_opencode(state.metadata).filter(|_| !is_error);
+        self.conversation
+            .returned(ToolResult { call: id, content, is_error, parent_call: None, patch }, said);
     }
 
     fn step_finish(&mut self, part: &MessagePart<'_>, said: &mut Vec<Said>) {

@@ -104,6 +104,7 @@ mod tests {
             content: JsonText::null(),
             is_error: false,
             parent_call: parent.map(str::to_owned),
+            patch: None,
         }))
     }
 

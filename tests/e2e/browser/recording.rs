@@ -42,6 +42,20 @@ pub(super) fn with_edit(before: &str, after: &str) -> Vec<Value> {
     call_of(0, "Edit", &input, &json!("The file was updated.")).into()
 }
 
+/// An edit in the middle of a long file, which the agent has not read. Its result says where.
+pub(super) fn with_located_edit() -> Vec<Value> {
+    let mut lines = with_edit("let wait = 1;\n", "let wait = 2;\nlet most = 5;\n");
+    let hunk = json!({
+        "oldStart": 41, "oldLines": 3, "newStart": 41, "newLines": 4,
+        "lines": [" // Waits.", "-let wait = 1;", "+let wait = 2;", "+let most = 5;", " send();"],
+    });
+    let change = json!({ "filePath": "src/retry.rs", "structuredPatch": [hunk] });
+    if let Some(result) = lines.last_mut() {
+        result["tool_use_result"] = change;
+    }
+    lines
+}
+
 fn with_messages(count: usize) -> Vec<Value> {
     let mut lines = Vec::new();
     for number in 0..count {

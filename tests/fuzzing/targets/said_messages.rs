@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tokenrail_domain::{
     Assembler, CompleteMessage, ContentBlock, EventBody, JsonText, MessageOrdinal, Part, Said, Sequence,
+    UnifiedPatch,
 };
 
 /// The deltas of one message, part by part: text, reasoning and tool inputs.
@@ -92,7 +93,15 @@ fn message_of(body: &EventBody) -> Option<MessageOrdinal> {
 fn check_json(body: &EventBody) {
     match body {
         EventBody::ToolCall(call) => is_json(&call.input),
-        EventBody::ToolResult(result) => is_json(&result.content),
+        EventBody::ToolResult(result) => {
+            is_json(&result.content);
+            let patch = result.patch.as_ref();
+            assert_eq!(
+                patch.and_then(|patch| UnifiedPatch::read(patch.as_str())).as_ref(),
+                patch,
+                "its form"
+            );
+        }
         EventBody::Usage(usage) => is_json(&usage.usage),
         EventBody::Notice(notice) => is_json(&notice.data),
         EventBody::Message(message) => message.blocks.iter().for_each(|block| match block {

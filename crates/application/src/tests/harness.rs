@@ -245,7 +245,7 @@ impl IMessageParser for WordParser {
             "returned" => {
                 self.tool_running = false;
                 let (call, content) = ("c".to_owned(), JsonText::string(rest));
-                let result = ToolResult { call, content, is_error: false, parent_call: None };
+                let result = ToolResult { call, content, is_error: false, parent_call: None, patch: None };
                 said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
             }
             "close" => {

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::JsonText;
 
-use crate::fields::{self, raw_structs};
+use crate::fields::{self, Raw, raw_structs};
 
 raw_structs! {
     /// A JSON-RPC message: a request, a notification, or an answer.
@@ -52,9 +52,21 @@ raw_structs! {
     /// The agent's identity.
     pub(super) struct AgentInfo { name }
 
-    struct Meta { quota }
+    struct Meta { quota, claude = "claudeCode" }
+
+    /// What `claude-agent-acp` adds to an update of a tool call.
+    struct ClaudeMeta { response = "toolResponse" }
 
     struct Quota { token_count }
+}
+
+impl<'a> ToolUpdate<'a> {
+    /// What Claude Code says about a tool call, beside the result for the model.
+    pub(super) fn claude_response(&self) -> Raw<'a> {
+        let meta: Meta<'a> = fields::read(self.meta);
+        let claude: ClaudeMeta<'a> = fields::read(meta.claude);
+        claude.response
+    }
 }
 
 impl Answer<'_> {

@@ -1,12 +1,13 @@
 //! Tool calls. Each update adds to what is known of a call. A call is emitted once.
 
-use tokenrail_domain::{JsonText, Said, ToolCall, ToolResult};
+use tokenrail_domain::{JsonText, Said, ToolCall, ToolResult, UnifiedPatch};
 
 use super::AcpParser;
 use super::lines::ToolUpdate;
 use super::shown;
 use super::terminals::Terminals;
 use crate::fields::{self, Raw};
+use crate::patches;
 
 /// The known state of one tool call.
 #[derive(Debug, Default)]
@@ -20,6 +21,7 @@ pub(super) struct Call {
     content: Option<JsonText>,
     output: Option<JsonText>,
     terminals: Terminals,
+    patch: Option<UnifiedPatch>,
     stage: Stage,
 }
 
@@ -95,9 +97,10 @@ impl AcpParser {
         let content = shown::result(call.content.as_ref(), call.output.as_ref(), &call.terminals);
         let has_failed = call.terminals.have_failed() || call.output.as_ref().is_some_and(shown::is_failure);
         let is_error = status == "failed" || has_failed;
+        let patch = call.patch.take().filter(|_| !is_error);
         // The data of an emitted call is not kept.
         *call = Call { stage: Stage::Returned, ..Call::default() };
-        let result = ToolResult { call: id.to_owned(), content, is_error, parent_call: None };
+        let result = ToolResult { call: id.to_owned(), content, is_error, parent_call: None, patch };
         self.conversation.returned(result, said);
     }
 
@@ -137,6 +140,10 @@ impl Call {
         keep(&mut self.content, update.content);
         keep(&mut self.output, update.output);
         self.terminals.take(update.meta);
+        let patch = patches::of_claude(update.claude_response());
+        if let Some(patch) = patch.or_else(|| patches::of_opencode_output(update.output)) {
+            self.patch = Some(patch);
+        }
     }
 
     /// The name of the tool. If the agent does not send a name, the tool's kind is used: the title describes only this

@@ -79,6 +79,9 @@ raw_structs! {
     pub(super) struct MessageLine {
         message, parent_tool_use_id, aborted, is_replay = "isReplay", is_synthetic = "isSynthetic",
         is_api_error_message, error, api_error, api_error_status, api_error_type,
+        /// What the tool says beside the result for the model.
+        #[serde(alias = "toolUseResult")]
+        tool_use_result,
     }
 
     /// A message of the model's API.

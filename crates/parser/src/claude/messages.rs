@@ -2,13 +2,16 @@
 
 use std::borrow::Cow;
 
-use tokenrail_domain::{ContentBlock, EventBody, JsonText, MessageOutcome, Part, Said, ToolCall, ToolResult};
+use tokenrail_domain::{
+    ContentBlock, EventBody, JsonText, MessageOutcome, Part, Said, ToolCall, ToolResult, UnifiedPatch,
+};
 
 use super::ClaudeParser;
 use super::errors::{self, Fault};
 use super::lines::{self, Block, Message, MessageLine};
 use crate::fields;
 use crate::line::notice;
+use crate::patches;
 
 /// The beginning of the agent's note that it was interrupted.
 const INTERRUPT_NOTE: &str = "[Request interrupted by user";
@@ -89,13 +92,16 @@ impl ClaudeParser {
         let parent_call = lines::text(line.parent_tool_use_id).map(Cow::into_owned);
         let mut note = lines::text(message.content);
         let mut is_note = note.is_some();
-        for raw in lines::elements(message.content) {
+        let elements = lines::elements(message.content);
+        // It does not say to which of several results it belongs.
+        let mut patch = patches::of_claude(line.tool_use_result).filter(|_| elements.len() == 1);
+        for raw in elements {
             let block: Block<'_> = lines::read(Some(raw));
             if lines::text(block.kind).as_deref() == Some("tool_result") {
                 if parent_call.is_none() {
                     self.settle(MessageOutcome::Complete, said);
                 }
-                let result = tool_result(&block, parent_call.clone());
+                let result = tool_result(&block, parent_call.clone(), patch.take());
                 self.busy.call_returned(&result.call);
                 said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
             } else {
@@ -146,11 +152,13 @@ fn call(block: &ContentBlock, parent_call: Option<&str>) -> Option<ToolCall> {
     })
 }
 
-fn tool_result(block: &Block<'_>, parent_call: Option<String>) -> ToolResult {
+fn tool_result(block: &Block<'_>, parent_call: Option<String>, patch: Option<UnifiedPatch>) -> ToolResult {
+    let is_error = lines::is_true(block.is_error);
     ToolResult {
         call: lines::text(block.tool_use_id).unwrap_or_default().into_owned(),
         content: fields::as_given(block.content),
-        is_error: lines::is_true(block.is_error),
+        is_error,
         parent_call,
+        patch: patch.filter(|_| !is_error),
     }
 }

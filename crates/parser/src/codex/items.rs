@@ -9,6 +9,7 @@ use super::lines::{Failure, ThreadItem};
 use super::{CodexParser, Phase};
 use crate::fields::{self, Raw};
 use crate::line::notice;
+use crate::patches;
 
 /// The complete items of the model's current answer, to recognize them when the stream is retried.
 #[derive(Debug, Default)]
@@ -150,12 +151,14 @@ fn result(call: String, item: &ThreadItem<'_>) -> ToolResult {
     let exit: Option<i64> = fields::number(item.exit_code);
     let failure: Failure<'_> = fields::read(item.error);
     let given = item.aggregated_output.or(failure.message).or(item.result);
+    let is_error = matches!(&*status, "failed" | "declined") || exit.is_some_and(|code| code != 0);
     ToolResult {
         call,
         content: given
             .map_or_else(|| JsonText::string(&status), |given| JsonText::new_unchecked(given.get())),
-        is_error: matches!(&*status, "failed" | "declined") || exit.is_some_and(|code| code != 0),
+        is_error,
         parent_call: None,
+        patch: patches::of_codex(item.changes).filter(|_| !is_error),
     }
 }
 

@@ -85,7 +85,10 @@ impl Rendering {
             EventBody::ToolResult(result) => {
                 let failed = if result.is_error { " failed" } else { "" };
                 let content = self.cut(result.content.as_str());
-                format!("result {}{failed} {content}{}", result.call, of(result.parent_call.as_ref()))
+                let patch =
+                    result.patch.as_ref().map(|patch| format!(" patch {}", self.text(patch.as_str())));
+                let patch = patch.unwrap_or_default();
+                format!("result {}{failed} {content}{}{patch}", result.call, of(result.parent_call.as_ref()))
             }
             EventBody::Usage(usage) => {
                 let reason = usage.stop_reason.as_deref().unwrap_or("-");

@@ -1,12 +1,14 @@
 //! Sample agents and events for tests.
 
+mod tool_results;
+
 use std::sync::Arc;
 
 use bytes::Bytes;
 use tokenrail_domain::{
     Agent, AgentError, AgentId, AgentStatus, Assembler, CompleteMessage, ContentBlock, ErrorClass, Event,
     EventBody, ImageFile, ImageType, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PromptImage,
-    Sequence, Timestamp, ToolCall, ToolResult, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
+    Sequence, Timestamp, ToolCall, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
 };
 
 use crate::{Append, Epoch, ListBounds, PageLimit, TurnOrder, TurnStep};
@@ -270,6 +272,7 @@ impl Scribe {
 /// are completed.
 pub fn every_body() -> Vec<EventBody> {
     let (first, second, part) = (MessageOrdinal(0), MessageOrdinal(1), Part(2));
+    let [failed, edited] = tool_results::both();
     let fragment = |tool: Option<&str>, fragment: &str| EventBody::ToolInputDelta {
         message: first,
         part,
@@ -312,12 +315,8 @@ pub fn every_body() -> Vec<EventBody> {
             input: json(r#"{"z":1,"a":[1.0,1e2]}"#),
             parent_call: Some("call_0".into()),
         })),
-        EventBody::ToolResult(Box::new(ToolResult {
-            call: "call_1".into(),
-            content: json(r#""caf\u00e9\n""#),
-            is_error: true,
-            parent_call: None,
-        })),
+        failed,
+        edited,
         EventBody::Usage(Box::new(Usage {
             stop_reason: Some("end_turn".into()),
             usage: json(r#"{"output_tokens":3}"#),

@@ -227,6 +227,7 @@ fn given(call: &str, content: &str, is_error: bool, parent: Option<&str>) -> Eve
         content: samples::json(content),
         is_error,
         parent_call: parent.map(str::to_owned),
+        patch: None,
     }))
 }
 

@@ -124,6 +124,15 @@ describe("a tool call", () => {
     expect(kinds(of(journal))).toEqual(["assistant"]);
   });
 
+  it("has the patch that its result reports", () => {
+    const journal = new Journal();
+    const patch = "--- /a\n+++ /a\n@@ -3,1 +3,1 @@\n-old\n+new\n";
+    journal.toolUse("c", "Edit", { file_path: "/a" });
+    expect(calls(of(journal).items)).toMatchObject([{ id: "c", patch: undefined }]);
+    journal.add("user", "ok", { eventType: "tool_result", toolCallId: "c", isError: false, patch }, { role: "user" });
+    expect(calls(of(journal).items)).toMatchObject([{ id: "c", state: "completed", result: "ok", patch }]);
+  });
+
   it("is joined with a message that comes after it", () => {
     const journal = new Journal();
     const said = journal.message();

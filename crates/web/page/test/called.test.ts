@@ -80,3 +80,29 @@ test.each([
 ])("%s with a path and two texts is an edit of %i files", (name, count) => {
   expect(filesAfter([name, { path: "a.md", old_string: "x", new_string: "y" }])).toHaveLength(count);
 });
+
+const reported = "--- /project/x\n+++ /project/x\n@@ -41,2 +41,3 @@\n before\n-two\n+2\n+3\n";
+
+/** The files after one call whose result has a patch. */
+function filesReported(name: string, input: object): CalledFile[] {
+  const told = new Told().call("c", name, input).gave("c", "ok", { patch: reported });
+  return filesOfCalls(changingCalls(rowsOf(applyEvents(emptyTranscript, told.events).items)), "/project");
+}
+
+const edit = { file_path: "/project/x", old_string: "two\n", new_string: "2\n3\n" };
+
+test.each([
+  ["an edit", "Edit", edit],
+  ["several edits", "MultiEdit", { file_path: "/project/x", edits: [{ old_string: "two", new_string: "2" }, { old_string: "", new_string: "3" }] }],
+  ["a write", "Write", { file_path: "/project/x", content: "before\n2\n3\n" }],
+  ["a patch", "apply_patch", { input: "*** Begin Patch\n*** Update File: x\n@@\n before\n-two\n+2\n+3\n*** End Patch" }],
+])("the lines of %s have the numbers that its result reports, and are counted once", (_, name, input) => {
+  const files = filesReported(name, input);
+  expect(files.map(({ path, status, added, removed }) => [path, status, added, removed])).toEqual([["x", "modified", 2, 1]]);
+  const diffs = files.flatMap(({ steps }) => steps.flatMap((step) => step.reported ?? []).flatMap((file) => file.diffs));
+  expect(diffs).toMatchObject([{ lines: [{ number: 41, oldNumber: 41 }, { number: 42 }, { number: 42 }, { number: 43 }] }]);
+});
+
+test("a patch to copy is made from the call, not from what its result reports", () => {
+  expect(linesOf(filesReported("Edit", edit))).toEqual(["*** Update File: x", "@@", "-two", "+2", "+3"]);
+});

@@ -4,7 +4,7 @@ import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { type CalledFile, changingCalls, filesOfCalls, patchOfCalls } from "../src/conversation/changes/called.ts";
-import { filesOfPatch, hunksOf } from "../src/conversation/changes/patch.ts";
+import { filesOfPatch, hunksOf } from "../src/conversation/tools/file-patch.ts";
 import { useChangesPanel } from "../src/conversation/changes/useChangesPanel.tsx";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";

@@ -1,8 +1,9 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
+import { foldsOver } from "../src/conversation/search.ts";
 import { Told } from "./events.ts";
-import { showRows } from "./show.tsx";
+import { rowsAfter, showRows } from "./show.tsx";
 
 const change = { file_path: "src/a.rs", old_string: 'let a = "one";\n// end\n', new_string: 'let a = "two";\n// end\n' };
 
@@ -130,4 +131,74 @@ test.each([
 ])("an edit of a file that %s has no numbers", (_, told) => {
   showRows(told.call("e", "Edit", { file_path: "a", old_string: "one", new_string: "two" }));
   expect(numbers()).toEqual([]);
+});
+
+const head = "--- /w/a.rs\n+++ /w/a.rs\n";
+const hunk = "@@ -41,3 +41,4 @@\n before\n-one\n+two\n+three\n after\n";
+const edit = { file_path: "/w/a.rs", old_string: "one\n", new_string: "two\nthree\n" };
+
+test("an edit has the numbers and the lines around it that its result reports", async () => {
+  showRows(new Told().call("e", "Edit", edit).gave("e", "ok", { patch: head + hunk }));
+  expect(screen.getByLabelText("Changes").textContent).toBe("41 before\n42-one\n42+two\n43+three\n44 after\n");
+  expect(document.querySelector(".counts")?.textContent).toBe("+2 −1");
+});
+
+test("an edit looks as before until its result is there, and if the result has no patch", () => {
+  const running = showRows(new Told().call("e", "Edit", edit));
+  expect(screen.getByLabelText("Changes").textContent).toBe("-one\n+two\n+three\n");
+  running.unmount();
+  showRows(new Told().call("e", "Edit", edit).gave("e", "ok", { patch: "not a patch" }));
+  expect(screen.getByLabelText("Changes").textContent).toBe("-one\n+two\n+three\n");
+});
+
+test("side by side, the old and the new lines have numbers of their own", () => {
+  const width = vi.spyOn(Element.prototype, "clientWidth", "get").mockReturnValue(760);
+  showRows(new Told().call("e", "Edit", edit).gave("e", "ok", { patch: head + hunk }));
+  fireEvent.click(screen.getByRole("button", { name: "Split" }));
+  const pairs = [...document.querySelectorAll(".diff-pair")].map((pair) =>
+    [...pair.querySelectorAll(".diff-line")].map((line) => line.querySelector(".diff-number")?.textContent),
+  );
+  expect(pairs).toEqual([["41", "41"], ["42", "42"], [undefined, "43"], ["43", "44"]]);
+  width.mockRestore();
+  localStorage.clear();
+});
+
+test("a removed line that looks like the name of a file is a line, and words that changed are marked", () => {
+  const sql = "--- q.sql\n+++ q.sql\n@@ -7,2 +7,2 @@\n--- old name\n+-- new name\n x\n";
+  const input = { file_path: "q.sql", old_string: "-- old name", new_string: "-- new name" };
+  showRows(new Told().call("e", "Edit", input).gave("e", "ok", { patch: sql }));
+  expect(screen.getByLabelText("Changes").textContent).toBe("7--- old name\n7+-- new name\n8 x\n");
+  expect([...document.querySelectorAll("mark")].map(({ textContent }) => textContent)).toEqual(["old", "new"]);
+});
+
+test("a file that was written again is compared with its old content", () => {
+  const input = { file_path: "/w/a.rs", content: "before\ntwo\nthree\nafter\n" };
+  showRows(new Told().call("w", "Write", input).gave("w", "ok", { patch: head + hunk }));
+  expect(numbers()).toEqual([41, 42, 42, 43, 44]);
+});
+
+test("each place of several edits is shown with its numbers", () => {
+  const edits = [{ old_string: "one\n", new_string: "two\nthree\n" }, { old_string: "x", new_string: "y" }];
+  const patch = `${head}${hunk}@@ -90,1 +91,1 @@\n-x\n+y\n`;
+  showRows(new Told().call("m", "MultiEdit", { file_path: "/w/a.rs", edits }).gave("m", "ok", { patch }));
+  expect(screen.getAllByLabelText("Changes")).toHaveLength(2);
+  expect(numbers()).toEqual([41, 42, 42, 43, 44, 90, 91]);
+});
+
+test("a patch of several files has their names and the numbers of their lines", () => {
+  const changes = [
+    { path: "/w/a.rs", kind: { type: "update" }, diff: hunk },
+    { path: "/w/b.py", kind: { type: "add" }, diff: "import os\n" },
+  ];
+  const patch = `${head}${hunk}--- /dev/null\n+++ /w/b.py\n@@ -0,0 +1,1 @@\n+import os\n`;
+  showRows(new Told().call("p", "fileChange", { changes }).gave("p", "completed", { patch }), "/w");
+  expect(numbers()).toEqual([41, 42, 42, 43, 44, 1]);
+  expect([...document.querySelectorAll(".edit .hint")].map(({ textContent }) => textContent)).toEqual(["a.rs", "b.py (added)"]);
+});
+
+test("the search opens a change whose lines, as its result reports them, are folded", () => {
+  const patch = `--- /w/a\n+++ /w/a\n@@ -9,1 +9,61 @@\n before\n${"+x\n".repeat(59)}+last\n`;
+  const told = new Told().call("e", "Edit", { file_path: "/w/a", old_string: "", new_string: "last" }).gave("e", "ok", { patch });
+  const [row] = rowsAfter(told);
+  expect(row && foldsOver(row, "last", false)).toContain(`${row?.key} diff 0 all`);
 });

@@ -66,6 +66,29 @@ fn the_old_format_is_read() {
 }
 
 #[test]
+fn an_edit_has_its_patch_if_the_line_has_one_result_that_did_not_fail() {
+    let hunk = r#"{"oldStart":7,"oldLines":1,"newStart":7,"newLines":1,"lines":["-a","+b"]}"#;
+    let change = format!(r#"{{"filePath":"/p/a","structuredPatch":[{hunk}]}}"#);
+    let line = |blocks: &[&str], name: &str| {
+        let blocks = blocks.join(",");
+        format!(r#"{{"type":"user","message":{{"role":"user","content":[{blocks}]}},"{name}":{change}}}"#)
+    };
+    let one = r#"{"tool_use_id":"a","type":"tool_result","content":"ok"}"#;
+    let failed = r#"{"tool_use_id":"b","type":"tool_result","content":"no","is_error":true}"#;
+    let result = r#"result a "ok""#;
+    let with_patch = format!(r#"{result} patch "--- /p/a\n+++ /p/a\n@@ -7,1 +7,1 @@\n-a\n+b\n""#);
+    check(
+        &[
+            line(&[one], "tool_use_result"),
+            line(&[one], "toolUseResult"),
+            line(&[one, failed], "tool_use_result"),
+            line(&[failed], "tool_use_result"),
+        ],
+        &[&with_patch, &with_patch, result, r#"result b failed "no""#, r#"result b failed "no""#],
+    );
+}
+
+#[test]
 fn tool_results_are_carried_as_given() {
     let line = |block: &str| format!(r#"{{"type":"user","message":{{"role":"user","content":[{block}]}}}}"#);
     let one = r#"{"tool_use_id":"a","type":"tool_result","content":"\ud83d x","is_error":true}"#;

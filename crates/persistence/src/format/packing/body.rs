@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{
     AgentError, CompleteMessage, ContentBlock, ErrorClass, EventBody, ImageType, JsonText, MessageOutcome,
-    Notice, PromptImage, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
+    Notice, PromptImage, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, UnifiedPatch, Usage,
 };
 
 use super::fields::narrow;
@@ -23,6 +23,8 @@ const ERROR: u8 = 10;
 const TURN_RESULT: u8 = 11;
 /// A user message with images. Without images, it is a `USER_MESSAGE`, as earlier versions wrote it.
 const USER_MESSAGE_WITH_IMAGES: u8 = 12;
+/// A tool result with a patch. Without one, it is a `TOOL_RESULT`, as earlier versions wrote it.
+const TOOL_RESULT_WITH_PATCH: u8 = 13;
 
 const BLOCK_TEXT: u64 = 0;
 const BLOCK_REASONING: u64 = 1;
@@ -104,12 +106,12 @@ pub(super) fn read(from: &mut StreamReaders, raw: Option<&[u8]>) -> Result<Event
             input: from.json()?,
             parent_call: from.maybe_text()?,
         })),
-        TOOL_RESULT => EventBody::ToolResult(Box::new(ToolResult {
-            call: from.text()?,
-            content: from.json()?,
-            is_error: from.flag()?,
-            parent_call: from.maybe_text()?,
-        })),
+        TOOL_RESULT => EventBody::ToolResult(Box::new(read_tool_result(from)?)),
+        TOOL_RESULT_WITH_PATCH => {
+            let result = read_tool_result(from)?;
+            let patch = Some(UnifiedPatch::new_unchecked(from.text()?));
+            EventBody::ToolResult(Box::new(ToolResult { patch, ..result }))
+        }
         USAGE => EventBody::Usage(Box::new(Usage { stop_reason: from.maybe_text()?, usage: from.json()? })),
         NOTICE => EventBody::Notice(Box::new(Notice { subtype: from.text()?, data: from.json()? })),
         ABANDONED => EventBody::Abandoned { message: from.message()? },
@@ -202,12 +204,26 @@ fn write_tool_call(out: &mut Streams, made: &ToolCall) {
 }
 
 fn write_tool_result(out: &mut Streams, result: &ToolResult) {
-    let ToolResult { call, content, is_error, parent_call } = result;
-    out.kinds.push(TOOL_RESULT);
+    let ToolResult { call, content, is_error, parent_call, patch } = result;
+    out.kinds.push(if patch.is_none() { TOOL_RESULT } else { TOOL_RESULT_WITH_PATCH });
     out.text(call);
     out.text(content.as_str());
     out.number(u64::from(*is_error));
     out.maybe_text(parent_call.as_deref());
+    if let Some(patch) = patch {
+        out.text(patch.as_str());
+    }
+}
+
+/// All of it but the patch.
+fn read_tool_result(from: &mut StreamReaders) -> Result<ToolResult, MalformedBatch> {
+    Ok(ToolResult {
+        call: from.text()?,
+        content: from.json()?,
+        is_error: from.flag()?,
+        parent_call: from.maybe_text()?,
+        patch: None,
+    })
 }
 
 fn write_error(out: &mut Streams, error: &AgentError) {

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use tokenrail_domain::{EventBody, MessageOrdinal, Part, TurnOutcome};
+use tokenrail_domain::{EventBody, MessageOrdinal, Part, ToolResult, TurnOutcome};
 use tokenrail_ports::testing::samples::{Scribe, every_body, launch, result};
 
 use super::*;
@@ -29,6 +29,16 @@ fn a_user_message_without_images_is_packed_as_it_always_was() {
     let body = EventBody::UserMessage { content: "hi".to_owned(), images: Vec::new() };
     let event = Event { sequence: Sequence(1), at: Timestamp(2), turn: TurnNumber(1), body, raw: None };
     assert_eq!(pack(&[event]), b"\x01\x01\x01\x01\x01\x00\x02\x00\x00\x01\x00\x04\x00\x02hi");
+}
+
+/// Databases of earlier versions have such events.
+#[test]
+fn a_tool_result_without_a_patch_is_packed_as_it_always_was() {
+    let content = tokenrail_ports::testing::samples::json("1");
+    let result = ToolResult { call: "c".into(), content, is_error: true, parent_call: None, patch: None };
+    let body = EventBody::ToolResult(Box::new(result));
+    let event = Event { sequence: Sequence(1), at: Timestamp(2), turn: TurnNumber(1), body, raw: None };
+    assert_eq!(pack(&[event]), b"\x01\x01\x01\x01\x02\x02\x02\x00\x00\x01\x06\x04\x00\x01\x01\x01\x00c1");
 }
 
 fn body() -> impl Strategy<Value = EventBody> {

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokenrail_domain::{
     AgentError, CompleteMessage, ErrorClass, Event, EventBody, ImageType, JsonText, MessageOrdinal,
-    MessageOutcome, Notice, PromptImage, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
+    MessageOutcome, Notice, PromptImage, Sequence, ToolCall, ToolResult, TurnOutcome, TurnResult,
+    UnifiedPatch, Usage,
 };
 
 use super::content;
@@ -31,6 +32,9 @@ pub(super) struct RowMetadata {
     parent_tool_call_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     is_error: Option<bool>,
+    /// What a tool call changed in files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patch: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stop_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,11 +107,12 @@ impl RowMetadata {
                 it.parent_tool_call_id.clone_from(parent_call);
             }
             EventBody::ToolResult(result) => {
-                let ToolResult { call, content: _, is_error, parent_call } = &**result;
+                let ToolResult { call, content: _, is_error, parent_call, patch } = &**result;
                 TOOL_RESULT.clone_into(&mut it.event_type);
                 it.tool_call_id = Some(call.clone());
                 it.is_error = Some(*is_error);
                 it.parent_tool_call_id.clone_from(parent_call);
+                it.patch = patch.as_ref().map(|patch| patch.as_str().to_owned());
             }
             EventBody::Usage(spent) => {
                 let Usage { stop_reason, usage } = &**spent;
@@ -200,6 +205,7 @@ impl RowMetadata {
                 content: JsonText::new_unchecked(content),
                 is_error: there(self.is_error)?,
                 parent_call,
+                patch: self.patch.map(UnifiedPatch::new_unchecked),
             })),
             ("system", _) => self.into_system(content),
             ("error", ERROR) => EventBody::Error(Box::new(there(self.error)?.into_error(content)?)),

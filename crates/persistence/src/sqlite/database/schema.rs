@@ -13,7 +13,7 @@ const APPLICATION_ID: i64 = 0x546b_526c;
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 
 /// The `n`th migrates a database from `user_version` n to n + 1.
-const MIGRATIONS: [&str; 9] = [
+const MIGRATIONS: [&str; 10] = [
     include_str!("../../../../../migrations/0001_initial.sql"),
     include_str!("../../../../../migrations/0002_checksums.sql"),
     include_str!("../../../../../migrations/0003_copies.sql"),
@@ -23,6 +23,7 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../../../../../migrations/0007_base_commits.sql"),
     include_str!("../../../../../migrations/0008_prompt_images.sql"),
     include_str!("../../../../../migrations/0009_epochs.sql"),
+    include_str!("../../../../../migrations/0010_patches.sql"),
 ];
 
 /// Refuses a version of SQLite that can lose data.

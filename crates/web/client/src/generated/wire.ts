@@ -302,6 +302,8 @@ export type AgentMessageMetadata = {
   toolName?: string;
   parentToolCallId?: string;
   isError?: boolean;
+  /** What a tool call changed in files: a unified diff with the paths of the files and the numbers of the lines. */
+  patch?: string;
   stopReason?: string;
   usage?: Json;
   /** A notice's data, as the agent gave it. */

@@ -111,6 +111,7 @@ function newCall(id: string): ToolCall {
     inputText: "",
     input: undefined,
     result: undefined,
+    patch: undefined,
     event: undefined,
     endedAt: undefined,
     children: [],
@@ -194,8 +195,9 @@ function toolUse(draft: Draft, event: AgentEvent): void {
 }
 
 function toolResult(draft: Draft, event: AgentEvent): void {
-  const { toolCallId = event.id, isError } = event.metadata;
-  const told = { result: event.content, state: isError ? "failed" : "completed", endedAt: event.createdAt } as const;
+  const { toolCallId = event.id, isError, patch } = event.metadata;
+  const state = isError ? "failed" : "completed";
+  const told = { result: event.content, patch, state, endedAt: event.createdAt } as const;
   if (draft.call(toolCallId)) return draft.changeCall(toolCallId, (call) => ({ ...call, ...told }));
   draft.insert({ kind: "tool", ...placed(event), call: { ...newCall(toolCallId), ...told } });
 }

@@ -154,6 +154,8 @@ export interface ToolCall {
   /** The complete input. */
   readonly input: unknown;
   readonly result: unknown;
+  /** What the call has changed in files, as a unified diff with paths and line numbers, if the agent reports it. */
+  readonly patch: string | undefined;
   /** The event that reported the call, if there is one. Until then, the call is only a part of a message. */
   readonly event: Omit<Placed, "changed"> | undefined;
   readonly endedAt: IsoTime | undefined;

@@ -10,6 +10,8 @@ import { InputFields } from "./tools/InputFields.tsx";
 import { useIsWide, useLayout } from "./tools/layout.ts";
 import { Patch } from "./tools/Patch.tsx";
 import { usePlaces } from "./tools/places.ts";
+import { reportedFiles } from "./tools/reported.ts";
+import { ReportedDiff } from "./tools/ReportedDiff.tsx";
 import { Todos } from "./tools/Todos.tsx";
 import { linked, Markdown } from "../markdown/Markdown.tsx";
 import { Icon } from "../ui/Icon.tsx";
@@ -41,13 +43,21 @@ export function ToolInput({ row }: { readonly row: ToolRow }) {
         </div>
       );
     case "patch":
+      if (reportedFiles(row).length > 0) return <ReportedDiff row={row} />;
       return (
         <Clipped id={`${id} input`} label="Input" text={kind.text} lines={patchLines}>
           {(shown) => <Patch text={shown} />}
         </Clipped>
       );
     case "edit":
-      return <Edit row={row} kind={kind} />;
+      return reportedFiles(row).length > 0 ? (
+        <>
+          <ReportedDiff row={row} />
+          <BesideEdit kind={kind} input={input} />
+        </>
+      ) : (
+        <Edit row={row} kind={kind} />
+      );
     case "cell":
       return (
         <>
@@ -95,9 +105,15 @@ function Edit({ row, kind }: { readonly row: ToolRow; readonly kind: EditKind })
           />
         ))}
       </div>
-      <Others input={input} names={namesBeside(kind.shown, input).filter((name) => !isUsual(name, fieldsOf(input)[name]))} />
+      <BesideEdit kind={kind} input={input} />
     </>
   );
+}
+
+/** The fields of an edit that its change does not show. */
+function BesideEdit({ kind, input }: { readonly kind: EditKind; readonly input: unknown }) {
+  const names = namesBeside(kind.shown, input).filter((name) => !isUsual(name, fieldsOf(input)[name]));
+  return <Others input={input} names={names} />;
 }
 
 /** What a sub-agent was told. */

@@ -42,6 +42,8 @@ export interface ToolRow extends Common {
   readonly input: unknown;
   readonly state: ToolState;
   readonly output?: unknown;
+  /** What the call has changed in files, as a unified diff, if its result says so. */
+  readonly patch?: string | undefined;
   readonly took?: number | undefined;
   /** The rows of the sub-agent that this call started. */
   readonly inner: readonly Row[];

@@ -175,6 +175,7 @@ function toolRow(call: ToolCall, item: Item, key: string): ToolRow {
     input: call.input ?? call.inputText,
     state: states[call.state],
     output: call.result,
+    patch: call.patch,
     took: call.endedAt === undefined ? undefined : Math.max(0, Date.parse(call.endedAt) - Date.parse(began)),
     inner: rowsOf(call.children),
     asked: [],

@@ -6,6 +6,7 @@ import { diffOf, textOfLine } from "./tools/diff.ts";
 import { shownAtFirst } from "./tools/DiffView.tsx";
 import { fieldLines } from "./tools/InputFields.tsx";
 import { kindOf } from "./tools/kind.ts";
+import { reportedDiffs } from "./tools/reported.ts";
 import { mainOf } from "./given.ts";
 import { grouped } from "./groups.ts";
 import { isBeyond } from "./LongText.tsx";
@@ -71,8 +72,10 @@ function clippedOf(row: ToolRow, isIn: (text: string) => boolean): string[] {
   const cutOutput = outputFields ? fieldsOver(`${key} output`, outputFields, hides) : isCut ? [`${key} output all`] : [];
   const kind = kindOf(name, input);
   if (kind.kind === "agent") return [...(isIn(kind.prompt) ? [`${key} input prompt open`] : []), ...cutOutput];
-  if (kind.kind === "patch") return [...(hides(kind.text, patchLines) ? [`${key} input all`] : []), ...cutOutput];
-  const diffs = kind.kind === "edit" ? kind.changes.map(diffOf) : [undefined];
+  const reported = reportedDiffs(row);
+  if (kind.kind === "patch" && reported.length === 0) return [...(hides(kind.text, patchLines) ? [`${key} input all`] : []), ...cutOutput];
+  const own = kind.kind === "edit" ? kind.changes.map(diffOf) : [undefined];
+  const diffs = (kind.kind === "edit" || kind.kind === "patch") && reported.length > 0 ? reported : own;
   if (diffs.every((diff) => diff !== undefined)) {
     const folded = diffs.flatMap(({ lines }, at) => {
       const shown = shownAtFirst(lines);

@@ -67,12 +67,12 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 9 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 10 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 9 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 10 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 8 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 9 })), "{found:?}");
 }
 
 #[test]

@@ -97,7 +97,7 @@ impl AiSdkFold {
     }
 
     pub(super) fn tool_result(&mut self, result: &ToolResult, out: &mut impl Frames<AiSdk>) {
-        let ToolResult { call, content, is_error, parent_call: _ } = result;
+        let ToolResult { call, content, is_error, parent_call: _, patch: _ } = result;
         let output = ForeignJson(content);
         if self.calls.state(call).is_none() {
             let data = StrayResultDto { tool_call_id: call, output, is_error: *is_error };

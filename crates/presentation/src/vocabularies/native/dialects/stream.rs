@@ -4,7 +4,7 @@
 use tokenrail_application::RenderingKey;
 use tokenrail_domain::{
     AgentError, AgentId, Event, EventBody, MessageOrdinal, ToolCall, ToolResult, TurnOutcome, TurnResult,
-    message_id,
+    UnifiedPatch, message_id,
 };
 
 use super::spoken::{Spoken, Step};
@@ -54,12 +54,17 @@ impl StreamFold {
     }
 
     fn tool_result<T: Frames<Native>>(&self, event: &Event, given: &ToolResult, out: &mut T) {
-        let ToolResult { call, content, is_error, parent_call } = given;
+        let ToolResult { call, content, is_error, parent_call, patch } = given;
         let agent_id = self.agent.into();
         let payload = StreamToolResult {
             agent_id,
             sequence: event.sequence.0,
-            result: ToolResultDto { tool_use_id: call, content: Json(content), is_error: *is_error },
+            result: ToolResultDto {
+                tool_use_id: call,
+                content: Json(content),
+                is_error: *is_error,
+                patch: patch.as_ref().map(UnifiedPatch::as_str),
+            },
             parent_tool_call_id: parent_call.as_deref(),
         };
         tell(out, event.at, agent_id, "agent:tool_result", payload);

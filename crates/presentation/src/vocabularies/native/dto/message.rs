@@ -114,6 +114,10 @@ pub(crate) struct MetadataDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     is_error: Option<bool>,
+    /// What a tool call changed in files: a unified diff with the paths of the files and the numbers of the lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    patch: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     stop_reason: Option<&'a str>,

@@ -52,6 +52,8 @@ pub(crate) struct ToolResultDto<'a> {
     pub(crate) tool_use_id: &'a str,
     pub(crate) content: Json<'a>,
     pub(crate) is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) patch: Option<&'a str>,
 }
 
 /// `agent:complete`.

@@ -11,7 +11,7 @@ import type { Layout } from "../tools/layout.ts";
 import { LineCounts } from "./Counts.tsx";
 import type { Step } from "./called.ts";
 import type { ShownFile } from "./files.ts";
-import { filesOfPatch, type Hunk, hunksOf } from "./patch.ts";
+import { filesOfPatch, type Hunk, hunksOf } from "../tools/file-patch.ts";
 
 const marks = { added: "A", modified: "M", deleted: "D", renamed: "R", untracked: "U" } as const;
 
@@ -63,6 +63,7 @@ export const FileEntry = memo(function FileEntry({ agentId, file, layout, versio
 });
 
 function hunksOfStep(step: Step): Hunk[] {
+  if (step.reported) return step.reported.flatMap(({ diffs }) => diffs.map((diff) => ({ diff, hasNumbers: true })));
   if (step.kind === "patch") return hunksOf(step.patch);
   const diff = diffOf(step.change);
   return diff ? [{ diff, hasNumbers: step.isWhole }] : [];

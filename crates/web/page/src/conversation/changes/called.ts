@@ -3,12 +3,20 @@ import { diffOf } from "../tools/diff.ts";
 import { type Change, isLooking, kindOf, type NamedChange, namedChangesIn, type ToolKind } from "../tools/kind.ts";
 import { fieldsOf } from "../given.ts";
 import type { Row, ToolRow } from "../row.ts";
-import { addedBy, changedBy, type FilePatch, filesOfPatch } from "./patch.ts";
+import { type ReportedFile, reportedFiles } from "../tools/reported.ts";
+import { addedBy, changedBy, type FilePatch, filesOfPatch } from "../tools/file-patch.ts";
 
 /** One step of the way from the old file to the new one. */
-export type Step =
+export type Step = (
   | { readonly kind: "edit"; readonly change: Change; readonly isWhole: boolean; readonly isEverywhere: boolean }
-  | { readonly kind: "patch"; readonly patch: FilePatch };
+  | { readonly kind: "patch"; readonly patch: FilePatch }
+) & {
+  /**
+   * What the result of the call says, to be shown instead. The first step of a call has all of it, and its other steps an
+   * empty list. A patch to copy is made from the call: some agents change the spaces in what they report.
+   */
+  readonly reported?: readonly ReportedFile[] | undefined;
+};
 
 export interface CalledFile {
   readonly path: string;
@@ -57,13 +65,23 @@ function isChanging({ name, input }: ToolRow): boolean {
 export function filesOfCalls(calls: readonly ToolRow[], cwd: string): CalledFile[] {
   const files = new Map<string, Building>();
   const shorten = (path: string) => (path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);
-  for (const { name, input } of calls) {
+  for (const row of calls) {
+    const { name, input } = row;
     const kind = kindOf(name, input);
-    if (kind.kind === "patch") for (const patch of patchesOf(kind)) addPatch(files, patch, shorten);
+    const reported = reportedFiles(row);
+    if (kind.kind === "patch")
+      for (const patch of patchesOf(kind)) {
+        const same = reported.filter((file) => shorten(file.patch.path) === shorten(patch.path));
+        addPatch(files, { kind: "patch", patch, ...(same.length > 0 && { reported: same }) }, shorten);
+      }
     for (const change of namedChangesIn(input)) addNamed(fileAt(files, shorten(change.path)), change);
     if (kind.kind !== "edit" || isLooking(name)) continue;
     const file = fileAt(files, shorten(kind.path));
-    for (const change of kind.changes) addChange(file, change, kind.isWhole, fieldsOf(input).replace_all === true);
+    kind.changes.forEach((change, at) => {
+      const shown = reported.length > 0 ? (at === 0 ? reported : []) : undefined;
+      const isEverywhere = fieldsOf(input).replace_all === true;
+      addChange(file, { kind: "edit", change, isWhole: kind.isWhole, isEverywhere, reported: shown });
+    });
   }
   return [...files.values()].map(finished).sort((a, b) => (a.path < b.path ? -1 : 1));
 }
@@ -98,15 +116,16 @@ function fileAt(files: Map<string, Building>, path: string): Building {
   return file;
 }
 
-function addChange(file: Building, change: Change, isWhole: boolean, isAll: boolean): void {
+function addChange(file: Building, step: Extract<Step, { kind: "edit" }>): void {
+  const { change, isWhole, isEverywhere, reported } = step;
   if (isWhole) {
-    // Whether the file existed before the first write is not known, but it is usually a new one.
-    if (isNew(file)) file.status = "added";
+    // If the result does not say whether the file existed before the first write, it is usually a new one.
+    if (isNew(file) && !reported?.some(({ patch }) => patch.status === "modified")) file.status = "added";
     if (file.status === "deleted") file.status = "modified";
     const before = file.content;
     if (before === change.after) return;
     file.content = change.after;
-    file.steps.push({ kind: "edit", change: before === undefined ? change : replaced(before, change), isWhole: true, isEverywhere: false });
+    file.steps.push({ ...step, change: before === undefined ? change : replaced(before, change), isEverywhere: false });
     return;
   }
   const isFirst = change.before === "" && (isNew(file) || file.status === "deleted");
@@ -114,9 +133,9 @@ function addChange(file: Building, change: Change, isWhole: boolean, isAll: bool
   else if (isFirst) file.status = "added";
   const parts = change.before ? file.content?.split(change.before) : undefined;
   if (parts && parts.length > 1)
-    file.content = isAll ? parts.join(change.after) : [parts[0], parts.slice(1).join(change.before)].join(change.after);
+    file.content = isEverywhere ? parts.join(change.after) : [parts[0], parts.slice(1).join(change.before)].join(change.after);
   else file.content = isFirst ? change.after : undefined;
-  file.steps.push({ kind: "edit", change, isWhole: false, isEverywhere: isAll });
+  file.steps.push(step);
 }
 
 function addNamed(file: Building, { status }: NamedChange): void {
@@ -143,7 +162,8 @@ function replaced(before: string, change: Change): Change {
   return rewrite;
 }
 
-function addPatch(files: Map<string, Building>, patch: FilePatch, shorten: (path: string) => string): void {
+function addPatch(files: Map<string, Building>, step: Extract<Step, { kind: "patch" }>, shorten: (path: string) => string): void {
+  const { patch } = step;
   const path = shorten(patch.path);
   const oldPath = patch.oldPath === undefined ? undefined : shorten(patch.oldPath);
   const moved = oldPath === undefined ? undefined : files.get(oldPath);
@@ -160,19 +180,26 @@ function addPatch(files: Map<string, Building>, patch: FilePatch, shorten: (path
   if (patch.status === "added") file.content = addedBy(patch);
   else if (patch.status === "deleted") file.content = undefined;
   else file.content = file.content === undefined ? undefined : changedBy(patch, file.content);
-  file.steps.push({ kind: "patch", patch });
+  file.steps.push(step);
 }
 
 function finished({ path, status, oldPath, steps, content, isPart }: Building): CalledFile {
   let [added, removed] = [0, 0];
   let isCounted = !isPart;
   for (const step of steps) {
-    const counts = step.kind === "patch" ? step.patch : diffOf(step.change);
-    if (!counts) isCounted = false;
-    added += counts?.added ?? 0;
-    removed += counts?.removed ?? 0;
+    for (const counts of countsOf(step)) {
+      if (!counts) isCounted = false;
+      added += counts?.added ?? 0;
+      removed += counts?.removed ?? 0;
+    }
   }
   return { path, status, oldPath, steps, content, isPart, ...(isCounted && { added, removed }) };
+}
+
+/** The numbers of lines in each part of a step. Undefined if the part is too large to be compared. */
+function countsOf(step: Step): readonly (Pick<FilePatch, "added" | "removed"> | undefined)[] {
+  if (step.reported) return step.reported.map(({ patch }) => patch);
+  return [step.kind === "patch" ? step.patch : diffOf(step.change)];
 }
 
 /**

@@ -8,10 +8,11 @@ import { type ImageData, imagesIn, withoutImages } from "../images.ts";
 import type { ToolRow } from "../row.ts";
 import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
-import { diffOf } from "./diff.ts";
+import { type Diff, diffOf } from "./diff.ts";
 import { exitCodeOf } from "./exit.ts";
 import { foundIn } from "./found.ts";
 import { type Change, kindOf, type LookKind } from "./kind.ts";
+import { reportedDiffs } from "./reported.ts";
 import { progressOf } from "./Todos.tsx";
 
 /** What distinguishes a call from others of the same tool. Paths are relative to the folder of the agent. */
@@ -60,7 +61,10 @@ function answerOf(question: QuestionMessage): string | undefined {
 /** Short facts in the head of a card: changed lines, lines that were read, the exit code. */
 export function HeadFacts({ row }: { readonly row: ToolRow }) {
   const kind = kindOf(row.name, row.input);
-  if (kind.kind === "edit") return <ChangeCounts changes={kind.changes} />;
+  if (kind.kind === "edit") {
+    const reported = reportedDiffs(row);
+    return reported.length > 0 ? <DiffCounts diffs={reported} /> : <ChangeCounts changes={kind.changes} />;
+  }
   if (kind.kind === "agent") return kind.type ? <span className="fact">{kind.type}</span> : null;
   if (kind.kind === "look" && row.state === "done" && row.output !== undefined) return <span className="fact">{sizeOf(row, kind)}</span>;
   const code = kind.kind === "command" ? exitCodeOf(row.output) : undefined;
@@ -70,7 +74,10 @@ export function HeadFacts({ row }: { readonly row: ToolRow }) {
 /** How many lines are added and removed. */
 export function ChangeCounts({ changes }: { readonly changes: readonly Change[] }) {
   const diffs = changes.map(diffOf);
-  if (!diffs.every((diff) => diff !== undefined)) return null;
+  return diffs.every((diff) => diff !== undefined) ? <DiffCounts diffs={diffs} /> : null;
+}
+
+function DiffCounts({ diffs }: { readonly diffs: readonly Diff[] }) {
   const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0);
   return (
     <span className="counts">

@@ -66,7 +66,7 @@ function compared({ before, after }: Change): Diff | undefined {
 }
 
 /** Marks the changed words where as many lines are added as removed. */
-function withWords(lines: readonly Line[]): Line[] {
+export function withWords(lines: readonly Line[]): Line[] {
   const result = [...lines];
   let pairs = 0;
   for (let at = 0; at < lines.length; ) {

@@ -217,7 +217,7 @@ impl Story {
 
     fn result(&mut self, call: &str, content: &str, is_error: bool) -> &mut Self {
         let content = samples::json(content);
-        let result = ToolResult { call: call.into(), content, is_error, parent_call: None };
+        let result = ToolResult { call: call.into(), content, is_error, parent_call: None, patch: None };
         self.say(EventBody::ToolResult(Box::new(result)))
     }
 

@@ -80,6 +80,7 @@ fn result(call: &str, content: &str, is_error: bool, parent: Option<&str>) -> Ev
         content: json(content),
         is_error,
         parent_call,
+        patch: None,
     }))
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::{
     CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, MessageOutcome, Notice, Part, Sequence,
-    ToolCall, ToolResult, TurnNumber, Usage,
+    ToolCall, ToolResult, TurnNumber, UnifiedPatch, Usage,
 };
 
 use self::result::{ErrorBody, ResultBody};
@@ -83,6 +83,9 @@ enum Body {
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
+        /// A unified diff. Archives of earlier versions have none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        patch: Option<String>,
     },
     Usage {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,8 +175,9 @@ impl From<&EventBody> for Body {
                 Self::ToolCall { call, tool, input: Given(input), parent: parent_call }
             }
             EventBody::ToolResult(result) => {
-                let ToolResult { call, content, is_error, parent_call } = (**result).clone();
-                Self::ToolResult { call, content: Given(content), is_error, parent: parent_call }
+                let ToolResult { call, content, is_error, parent_call, patch } = (**result).clone();
+                let patch = patch.map(|patch| patch.as_str().to_owned());
+                Self::ToolResult { call, content: Given(content), is_error, parent: parent_call, patch }
             }
             EventBody::Usage(usage) => {
                 let Usage { stop_reason, usage } = (**usage).clone();
@@ -209,6 +213,13 @@ impl From<&CompleteMessage> for Body {
     }
 }
 
+fn read_patch(text: &str) -> Result<UnifiedPatch, String> {
+    let longest = UnifiedPatch::BYTES_MAX;
+    UnifiedPatch::read(text).ok_or_else(|| {
+        format!("patch must be a unified diff with the names of files, of at most {longest} bytes")
+    })
+}
+
 impl Body {
     fn into_body(self) -> Result<EventBody, String> {
         Ok(match self {
@@ -238,8 +249,9 @@ impl Body {
             Self::ToolCall { call, tool, input, parent } => {
                 EventBody::ToolCall(Box::new(ToolCall { call, tool, input: input.0, parent_call: parent }))
             }
-            Self::ToolResult { call, content, is_error, parent } => {
-                let result = ToolResult { call, content: content.0, is_error, parent_call: parent };
+            Self::ToolResult { call, content, is_error, parent, patch } => {
+                let patch = patch.map(|text| read_patch(&text)).transpose()?;
+                let result = ToolResult { call, content: content.0, is_error, parent_call: parent, patch };
                 EventBody::ToolResult(Box::new(result))
             }
             Self::Usage { stop_reason, usage } => {
@@ -270,6 +282,20 @@ mod tests {
     use tokenrail_ports::testing::samples::{every_body, result};
 
     use super::*;
+
+    #[test]
+    fn a_patch_that_is_none_is_refused_and_a_result_without_one_is_read() {
+        let limits = ImageLimits { prompt_images: 8, image_bytes: 5 << 20, prompt_image_bytes: 20 << 20 };
+        let read = |patch: &str| {
+            let body = format!(r#"{{"toolResult":{{"call":"c","content":"ok","isError":false{patch}}}}}"#);
+            let event = format!(r#"{{"sequence":1,"turn":1,"at":"2026-11-26T05:49:27.000Z","body":{body}}}"#);
+            let event: ArchivedEvent = serde_json::from_str(&event).unwrap();
+            event.into_event(limits).map(|event| event.body)
+        };
+        let EventBody::ToolResult(result) = read("").unwrap() else { panic!("no result") };
+        assert_eq!(result.patch, None);
+        assert!(read(r#","patch":"hello""#).unwrap_err().starts_with("patch must be a unified diff"));
+    }
 
     #[test]
     fn every_event_reads_back_as_it_was() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use tokenrail_domain::{
     AgentError, AgentId, CompleteMessage, ContentBlock, EventBody, MessageOrdinal, Notice, Part, ToolCall,
-    ToolResult, TurnNumber, TurnResult, Usage, message_id,
+    ToolResult, TurnNumber, TurnResult, UnifiedPatch, Usage, message_id,
 };
 
 use super::{BlockDto, ContentDto};
@@ -111,7 +111,7 @@ fn tool_call(made: &ToolCall) -> Said<'_> {
 }
 
 fn tool_result(result: &ToolResult) -> Said<'_> {
-    let ToolResult { call, content, is_error, parent_call } = result;
+    let ToolResult { call, content, is_error, parent_call, patch } = result;
     Said {
         kind: "user",
         role: Some("user"),
@@ -120,6 +120,7 @@ fn tool_result(result: &ToolResult) -> Said<'_> {
             tool_call_id: Some(call),
             is_error: Some(*is_error),
             parent_tool_call_id: parent_call.as_deref(),
+            patch: patch.as_ref().map(UnifiedPatch::as_str),
             ..MetadataDto::of("tool_result")
         },
     }

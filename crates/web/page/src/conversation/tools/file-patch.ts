@@ -1,5 +1,5 @@
 // Reads patches: unified diffs, and the form of Codex's `apply_patch`.
-import { type Diff, type Line, textOfLine } from "../tools/diff.ts";
+import { type Diff, type Line, textOfLine } from "./diff.ts";
 
 /** The part of a patch about one file. */
 export interface FilePatch {

@@ -1,0 +1,2 @@
+-- Tool results may have patches: code 13 in the payloads of `journal`, and `patch` in the metadata of `agent_messages`.
+-- No table changes, but an earlier version would take such a payload for damage, so it must refuse this database.
