@@ -57,6 +57,7 @@ async fn the_pictures_of_the_docs_can_be_taken() {
         if !look.phone {
             tab.evaluate("document.querySelector('#events').scrollTop = 0").await;
             tab.until_there("[data-index='0']").await;
+            tab.until_there("[data-testid=agents] [data-testid=agent]").await;
         }
         take(&tab, &folder, name).await;
     }
