@@ -48,7 +48,7 @@ impl Cores {
 
 impl Drop for Cores {
     fn drop(&mut self) {
-        // If that fails, the following rows are measured on one core. They state how many cores there are.
+        // If that fails, the following parts are measured on one core. They state how many cores there are.
         let _ = move_this_process(&self.all);
     }
 }

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_explains_every_row() {
+    fn the_help_explains_every_part() {
         for name in NAMES {
             assert!(HELP.contains(&format!("\n  {name} ")), "{name}");
         }

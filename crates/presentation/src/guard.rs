@@ -52,8 +52,8 @@ const NO_AUTH: (HeaderName, HeaderValue) =
 const OTHER_ORIGIN: &str = "the ticket was issued for another origin; a proxy must forward Origin unchanged";
 
 /// The error for a request that a page of another site might have made the browser send.
-const OTHER_PAGE: &str = "with a session cookie instead of the token, a change needs the header Tokenrail-Csrf: 1, and a \
-                          change or a WebSocket needs an Origin of this server";
+const OTHER_PAGE: &str = "with a session cookie instead of the token, a request that changes something needs the header \
+                          Tokenrail-Csrf: 1, and such a request, or a WebSocket, needs an Origin of this server";
 
 /// Passes a request to its route, or responds itself; then completes the response.
 pub(crate) async fn guard<B: MessageBody + 'static>(

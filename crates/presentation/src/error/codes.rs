@@ -46,7 +46,7 @@ codes! {
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
         "The token is missing or wrong, the session has expired, the login code was already used or has expired, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
-        "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. With a session cookie, the rules are stricter: the request must come from the server's own origin; a change needs the header `Tokenrail-Csrf: 1`; and a change or a WebSocket needs an `Origin`.";
+        "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. With a session cookie, the rules are stricter: the request must come from the server's own origin; a request that changes something needs the header `Tokenrail-Csrf: 1`; and such a request, or a WebSocket, needs an `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"
         "There is no such path, agent, turn, image, permission request, chat or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` allows neither `application/json` (also as `*/*` or `application/*`) nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. A chat request or a message with images gets more time if its `Content-Length` is larger than `limits.request_bytes`: for three times that size, three times as long. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. A chat request or a message with images gets more time if its `Content-Length` is larger than `limits.request_bytes`: if it is three times the limit, three times as long. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -64,7 +64,7 @@ codes! {
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
         "An export or replay was requested before the first turn of the agent had ended.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; the list of changes is a 200 with the `reason`.";
+        "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes is answered with 200 and the `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"

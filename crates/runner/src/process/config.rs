@@ -60,8 +60,8 @@ pub struct ProcessLimits {
     pub cancel_grace_ms: u64,
     /// How long processes that outlive the agent may take to end after SIGTERM.
     pub leftover_grace_ms: u64,
-    /// How long it may take to kill all processes of the run. Leftovers get SIGTERM first, for at most half of this
-    /// time. Processes that are left at its end are reported.
+    /// How long it may take to kill all processes of the run. Leftovers get SIGTERM first; those that are left after
+    /// at most half of this time get SIGKILL. Processes that are left at its end are reported.
     pub kill_grace_ms: u64,
     /// How many bytes of the agent's standard error are kept: one half from the beginning, one from the end.
     pub stderr_bytes: usize,

@@ -13,8 +13,8 @@ use crate::config::{Config, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
-    /// The folder; agents may also work in the folders below it. If omitted, the folders that `allow` and `run --cwd`
-    /// have added are listed. Folders in `cwd_roots` of an agent type are not. To remove a folder that was added,
+    /// The folder; agents may also work in the folders below it. If omitted, the command lists the folders that `allow`
+    /// and `run --cwd` have added, but not those in the `cwd_roots` of agent types. To remove a folder that was added,
     /// delete its line from the file `allowed-folders` in the data folder
     folder: Option<PathBuf>,
 }

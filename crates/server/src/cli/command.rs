@@ -33,8 +33,8 @@ pub(crate) struct Global {
     /// Send no token; for `up`, `serve` and `demo`, accept requests without a token
     #[arg(long, global = true)]
     pub(crate) insecure_no_auth: bool,
-    /// When to use colours. `auto` means on a terminal, and obeys `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and
-    /// `TERM=dumb`
+    /// When to use colours. `auto`: only on a terminal, unless `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` or `TERM=dumb`
+    /// says otherwise
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
     pub(crate) color: ColorWhen,
     /// Print JSON lines instead of text. The output of `serve`, `export` and `completions` stays the same
@@ -52,7 +52,7 @@ pub(crate) enum Command {
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when
-    /// the command ends. If you leave with Ctrl-C, the agent keeps running. If `run` had started the server, that
+    /// the command ends. If you leave with Ctrl-C, the agent keeps running. If `run` started the server itself, that
     /// server stops, and the next server that you start takes the agent over. Exception: with `runner = "proxy"`, the
     /// agent's turn ends with the server
     Run(run::RunArgs),
@@ -64,7 +64,7 @@ pub(crate) enum Command {
     Send(send::SendArgs),
     /// Show the details of one agent
     Show(show::ShowArgs),
-    /// List the files that differ from the commit at the start of a turn, in the git repository that the agent works in
+    /// List the files in the agent's git repository that differ from the commit at the start of a turn
     Changes(changes::ChangesArgs),
     /// Cancel the running turn and all queued turns of an agent
     Cancel {

@@ -27,10 +27,10 @@ pub(crate) enum ConfigCommand {
     /// Print the paths where a configuration file may be, and which one is read
     Path,
     /// Print all settings that apply, as a configuration file. Values of `env`, texts in `parameters` and logins in
-    /// URLs are hidden; arguments are not
+    /// URLs are hidden; `args`, `resume_args` and `model_args` are shown as they are
     Show,
-    /// Write an example configuration, with the most common settings commented out, to the file named by --config or
-    /// to the file `tokenrail.toml` in the user's config folder. The file must not exist yet
+    /// Write an example configuration file: the most common settings, all of them commented out. It is written to the
+    /// file named by --config, else to `tokenrail.toml` in the user's config folder. The file must not exist yet
     Init,
 }
 

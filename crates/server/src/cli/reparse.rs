@@ -191,8 +191,8 @@ fn show(id: AgentId, finding: &Finding, screen: &mut Screen) {
 }
 
 fn show_total(total: &Total, applied: bool, screen: &mut Screen) {
-    let Total { agents, reparsed: Reparsed { events, changed, refused }, skipped } = total;
     if screen.json {
+        let Total { agents, reparsed: Reparsed { events, changed, refused }, skipped } = total;
         let line = json!({
             "agents": agents, "events": events, "changed": changed, "refused": refused, "skipped": skipped,
             "applied": applied,
@@ -200,18 +200,51 @@ fn show_total(total: &Total, applied: bool, screen: &mut Screen) {
         screen.line(Style::Plain, &line.to_string());
         return;
     }
+    screen.line(Style::Plain, &total_text(total, applied));
+}
+
+fn total_text(total: &Total, applied: bool) -> String {
+    // Each skipped agent was reported when it was skipped.
+    let Total { agents, reparsed: Reparsed { events, changed, refused }, skipped: _ } = total;
     let done = match (applied, changed) {
         (_, 0) => "no changes".to_owned(),
-        (true, changed) if *refused == 0 => format!("{changed} changed and saved"),
-        (true, changed) => {
-            format!("{changed} changed; saved, except in the turns that could not be reparsed")
-        }
+        (true, changed) => format!("{changed} changed and saved"),
         (false, changed) => format!("{changed} would change; nothing saved (use --apply to save)"),
     };
-    let refused = match refused {
-        0 => "",
-        _ => "; some turns could not be reparsed (see above) and stay as they are",
+    let refused = match (refused, applied && 0 < *changed) {
+        (0, _) => "",
+        // The count may include changes at the beginning of these turns.
+        (_, true) => ", except in the turns that could not be reparsed (see above)",
+        (_, false) => "; some turns could not be reparsed (see above)",
     };
     let (events, agents) = (counted(*events, "event"), counted(*agents, "agent"));
-    screen.line(Style::Plain, &format!("{events} of {agents}: {done}{refused}"));
+    format!("{events} of {agents}: {done}{refused}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(changed: u64, refused: u64, applied: bool) -> String {
+        let reparsed = Reparsed { events: 9, changed, refused };
+        total_text(&Total { agents: 2, reparsed, skipped: 0 }, applied)
+    }
+
+    #[test]
+    fn the_total_says_once_that_turns_could_not_be_reparsed() {
+        assert_eq!(text(5, 0, true), "9 events of 2 agents: 5 changed and saved");
+        assert_eq!(
+            text(5, 1, true),
+            "9 events of 2 agents: 5 changed and saved, except in the turns that could not be reparsed (see above)"
+        );
+        assert_eq!(
+            text(0, 1, true),
+            "9 events of 2 agents: no changes; some turns could not be reparsed (see above)"
+        );
+        assert_eq!(
+            text(5, 1, false),
+            "9 events of 2 agents: 5 would change; nothing saved (use --apply to save); some turns could not be \
+             reparsed (see above)"
+        );
+    }
 }

@@ -81,8 +81,8 @@ function NameField({ isFull, onName, onEnd }: NameProps) {
       </button>
       {isFull && (
         <span className="hint">
-          You have {savedPrompts} saved prompts, the maximum. Saving replaces the prompt with this name or, if there is none, the
-          oldest prompt.
+          You have {savedPrompts} saved prompts, the maximum. If one of them already has this name, saving overwrites it. Otherwise,
+          saving overwrites the oldest one.
         </span>
       )}
       {hasFailed && (
