@@ -208,13 +208,14 @@ fn total_text(total: &Total, applied: bool) -> String {
     let Total { agents, reparsed: Reparsed { events, changed, refused }, skipped: _ } = total;
     let done = match (applied, changed) {
         (_, 0) => "no changes".to_owned(),
+        (true, changed) if 0 < *refused => format!("{changed} changed"),
         (true, changed) => format!("{changed} changed and saved"),
         (false, changed) => format!("{changed} would change; nothing saved (use --apply to save)"),
     };
     let refused = match (refused, applied && 0 < *changed) {
         (0, _) => "",
         // The count may include changes at the beginning of these turns.
-        (_, true) => ", except in the turns that could not be reparsed (see above)",
+        (_, true) => "; saved, except those in turns that could not be reparsed (see above)",
         (_, false) => "; some turns could not be reparsed (see above)",
     };
     let (events, agents) = (counted(*events, "event"), counted(*agents, "agent"));
@@ -235,7 +236,7 @@ mod tests {
         assert_eq!(text(5, 0, true), "9 events of 2 agents: 5 changed and saved");
         assert_eq!(
             text(5, 1, true),
-            "9 events of 2 agents: 5 changed and saved, except in the turns that could not be reparsed (see above)"
+            "9 events of 2 agents: 5 changed; saved, except those in turns that could not be reparsed (see above)"
         );
         assert_eq!(
             text(0, 1, true),
