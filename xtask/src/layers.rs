@@ -21,8 +21,8 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("server", &["domain", "ports", "parser", "runner", "persistence", "application", "presentation", "web"]),
 ];
 
-/// The crate that all tests may use in addition: the fakes and the contract suites.
-const TESTS_MAY_USE: &str = "ports";
+/// The crates that all tests may use in addition: the fakes and the contract suites, and a private PostgreSQL.
+const TESTS_MAY_USE: [&str; 2] = ["ports", "test-postgres"];
 
 /// Third-party crates that must not be dependencies of a crate, so that its code cannot even name them. Its tests may
 /// use them.
@@ -74,7 +74,7 @@ fn check_crate(name: &str, manifest: &str, faults: &mut Vec<String>) {
     for Dependency { section, package } in dependencies(manifest) {
         let in_tests = section == "dev-dependencies";
         let fault = match package.strip_prefix(PREFIX) {
-            Some(used) => !(allowed.contains(&used) || in_tests && used == TESTS_MAY_USE),
+            Some(used) => !(allowed.contains(&used) || in_tests && TESTS_MAY_USE.contains(&used)),
             None => !in_tests && out.contains(&package),
         };
         if fault {
@@ -205,6 +205,12 @@ mod tests {
     #[test]
     fn tests_may_use_the_fakes_and_no_more() {
         check("presentation", "[dev-dependencies]\ntokenrail-ports = { features = [\"testing\"] }", &[]);
+        check("persistence", "[dev-dependencies]\ntokenrail-test-postgres.workspace = true", &[]);
+        check(
+            "persistence",
+            "[dependencies]\ntokenrail-test-postgres.workspace = true",
+            &["persistence must not use test-postgres: see docs/explanation/architecture.md"],
+        );
         check(
             "presentation",
             "[dev-dependencies]\ntokenrail-persistence.workspace = true",
