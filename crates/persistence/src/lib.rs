@@ -9,6 +9,8 @@
 //! memory that tests use keeps them too.
 
 mod format;
+#[cfg(test)]
+mod same_as_memory;
 mod sqlite;
 
 #[cfg(feature = "testing")]
