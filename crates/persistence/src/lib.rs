@@ -3,12 +3,16 @@
 //! | folder | what is in it |
 //! | --- | --- |
 //! | `format/` | the storage format: how events become bytes and rows. Pure; every store uses it |
-//! | `sqlite/` | the store on SQLite: with `migrations/`, the only SQL of Tokenrail |
+//! | `sqlite/` | the store on SQLite |
+//! | `postgres/` | the store on PostgreSQL |
+//!
+//! With `migrations/`, this is the only SQL of Tokenrail.
 //!
 //! The rules of an append are in [`tokenrail_ports::rules`]: they are part of what a store promises, and the store in
 //! memory that tests use keeps them too.
 
 mod format;
+mod postgres;
 #[cfg(test)]
 mod same_as_memory;
 mod sqlite;
@@ -17,6 +21,7 @@ mod sqlite;
 #[doc(hidden)]
 pub mod testing;
 
+pub use postgres::{Password, PostgresConfig, PostgresLimits, PostgresOpenError, PostgresStore};
 pub use sqlite::{
     Diagnosis, Fault, OpenError, SqliteStore, StoreConfig, StoreLimits, Synchronous, backup, doctor,
     is_in_use,
