@@ -1,11 +1,12 @@
 //! One connection to the server.
 
 use std::collections::HashMap;
-use std::future::{Future, poll_fn};
+use std::future::{Future, poll_fn, ready};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -84,14 +85,21 @@ struct Inner {
 }
 
 impl Connector {
-    /// Opens a connection, sets it up, and passes its barrier.
-    pub(crate) async fn connect(&self, purpose: Purpose) -> Result<Link, ConnectFailure> {
+    /// Opens a connection, sets it up, passes its barrier, and prepares these statements.
+    pub(crate) async fn connect(
+        &self,
+        purpose: Purpose,
+        statements: &[&str],
+    ) -> Result<Link, ConnectFailure> {
         let wait = Duration::from_millis(self.limits.connect_timeout_ms);
         let connecting = async {
             let (client, connection) = self.address.driver.connect(self.tls.clone()).await?;
             let link = self.link(client, connection);
             link.0.client.batch_execute(&settings(purpose, &self.limits)).await?;
             link.save(link.barrier()).await?;
+            for sql in statements {
+                link.prepared(sql).await?;
+            }
             Ok(link)
         };
         timeout(wait, connecting).await.unwrap_or(Err(ConnectFailure::TimedOut(wait)))
@@ -175,14 +183,8 @@ impl Link {
         self.0.client.query_raw(&self.prepared(sql).await?, values.iter().copied()).await
     }
 
-    /// Prepares statements, so that later calls send them in the order in which they are polled.
-    pub(crate) async fn prepare(&self, statements: &[&str]) -> Result<(), Error> {
-        for sql in statements {
-            self.prepared(sql).await?;
-        }
-        Ok(())
-    }
-
+    /// A statement that is prepared is sent when the future of its call is polled first. So several can be sent at once,
+    /// and the server runs them in that order.
     async fn prepared(&self, sql: &str) -> Result<Statement, Error> {
         let known = self.statements().get(sql).cloned();
         if let Some(statement) = known {
@@ -240,11 +242,22 @@ impl Link {
         &self,
         work: impl Future<Output = Result<T, QueryFailure>>,
     ) -> Result<T, ChangeFailure> {
+        self.change_after(ready(Ok(())), async |()| work.await).await
+    }
+
+    /// Like [`Link::change`]. `reads` is sent together with BEGIN. It must change nothing: if BEGIN fails, it is not in a
+    /// transaction.
+    pub(crate) async fn change_after<R, T>(
+        &self,
+        reads: impl Future<Output = Result<R, QueryFailure>>,
+        work: impl AsyncFnOnce(R) -> Result<T, QueryFailure>,
+    ) -> Result<T, ChangeFailure> {
         let wait = self.0.answer_timeout;
         self.0.clean.store(false, Ordering::Release);
         let in_transaction = async {
-            self.batch("BEGIN").await?;
-            work.await
+            let (begun, read) = join(self.batch("BEGIN"), reads).await;
+            begun?;
+            work(read?).await
         };
         let worked = timeout(wait, in_transaction).await.unwrap_or_else(|_| {
             let error = UnknownCause::TimedOut(wait);

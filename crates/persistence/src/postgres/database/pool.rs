@@ -38,7 +38,7 @@ impl Pool {
                 None => {
                     break self
                         .connector
-                        .connect(Purpose::Pool)
+                        .connect(Purpose::Pool, &[])
                         .await
                         .map_err(ConnectFailure::into_store_error)?;
                 }

@@ -142,8 +142,16 @@ async fn apply(link: &Link, address: &Address) -> Result<(), PostgresOpenError> 
 fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpenError {
     match failure {
         ConnectFailure::Failed(error) if error.as_db_error().is_some() => open_error(address, error.into()),
+        ConnectFailure::Failed(error) if wants_password(&error) => {
+            PostgresOpenError::Refused { user: address.user.clone(), source: Box::new(error) }
+        }
         failure => PostgresOpenError::Unreachable { hosts: address.hosts.clone(), source: Box::new(failure) },
     }
+}
+
+/// Whether the server asks for a password, and there is none. The driver does not distinguish it otherwise.
+fn wants_password(error: &tokio_postgres::Error) -> bool {
+    std::error::Error::source(error).is_some_and(|cause| cause.to_string() == "password missing")
 }
 
 /// The failure of a statement at the start, for people.

@@ -3,7 +3,11 @@
 //! Most appends go by [`move_heads`], which saves those of many agents at once. All others, and those that it does not
 //! take, go alone: see [`save_alone`].
 
-use tokenrail_domain::{AgentId, CommitId, Event, StopReason, Turn, TurnResult};
+use std::future::Future;
+use std::pin::Pin;
+
+use futures_util::future::join_all;
+use tokenrail_domain::{AgentId, CommitId, Event, SessionId, StopReason, Turn, TurnNumber, TurnResult};
 use tokenrail_ports::rules::{self, AppendDecision, JournalState, NewEvents};
 use tokenrail_ports::{Append, StoreError, TurnStep};
 use tokio_postgres::Error;
@@ -12,13 +16,13 @@ use crate::format::batch::BatchRange;
 use crate::format::images;
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
-use crate::postgres::database::link::Link;
+use crate::postgres::database::link::{ChangeFailure, Link};
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::int;
-use crate::postgres::statements::heads::{Journal, lock_known, phase_of, place};
-use crate::postgres::statements::journal::{FetchLimit, add_batch, events_between};
+use crate::postgres::statements::heads::{self, Journal};
+use crate::postgres::statements::journal::{ADD_BATCH, FetchLimit, add_batch, events_between};
 use crate::postgres::statements::latest_result::LatestResult;
-use crate::postgres::statements::message_row::{MessageColumns, add_messages};
+use crate::postgres::statements::message_row::{ADD_MESSAGES, MessageColumns, add_messages};
 use crate::postgres::statements::turn_ends;
 
 /// The epoch of every agent, as long as there is one node.
@@ -61,8 +65,7 @@ const MOVE_HEAD: &str = "
     SET head = $2, open_from = $3, turn = $4, running = $5, spool_offset = $6, updated_at = $7
     WHERE agent = $1";
 
-/// Puts an archived agent back into the lists.
-pub(super) const UNARCHIVE: &str = "UPDATE agents SET archived = false WHERE key = $1 AND archived";
+const UNARCHIVE: &str = "UPDATE agents SET archived = false WHERE key = $1 AND archived";
 
 const SET_SESSION: &str = "UPDATE agents SET session_id = $2 WHERE key = $1";
 
@@ -246,41 +249,55 @@ pub(crate) async fn move_heads(
     Ok(moved.iter().map(|row| row.try_get(0)).collect::<Result<_, Error>>()?)
 }
 
-/// Saves one append, with those that are chained to it. `db` is in a transaction.
+/// Saves one append, with those that are chained to it, in a transaction: three round trips for an append that is not
+/// chained.
 pub(crate) async fn save_alone(
     db: &Link,
     prepared: &PreparedAppend,
     fetch: FetchLimit,
-) -> Result<Appended, QueryFailure> {
-    lock_known(db, prepared.agent()).await?;
-    let mut appended = Appended::Before;
-    for (append, part) in prepared.append.parts().zip(&prepared.parts) {
-        if save_part(db, append, part.as_ref(), fetch).await? == Appended::Now {
-            appended = Appended::Now;
+) -> Result<Appended, ChangeFailure> {
+    let first = &prepared.append;
+    let place = heads::lock_place(db, first.agent, turn_of(first));
+    db.change_after(place, async |place| {
+        let mut appended = Appended::Before;
+        let mut place = Some(place);
+        for (append, part) in prepared.append.parts().zip(&prepared.parts) {
+            let journal = match place.take() {
+                Some(journal) => journal,
+                // The part before has changed it.
+                None => heads::place(db, append.agent, turn_of(append)).await?,
+            };
+            if save_part(db, journal, append, part.as_ref(), fetch).await? == Appended::Now {
+                appended = Appended::Now;
+            }
         }
-    }
-    Ok(appended)
+        Ok(appended)
+    })
+    .await
+}
+
+/// The turn of its events.
+fn turn_of(append: &Append) -> TurnNumber {
+    append.events.first().map_or(TurnNumber(0), |first| first.turn)
 }
 
 async fn save_part(
     db: &Link,
+    journal: Journal,
     append: &Append,
     part: Option<&PreparedPart>,
     fetch: FetchLimit,
 ) -> Result<Appended, QueryFailure> {
-    let Journal { agent, state } = place(db, append.agent).await?;
+    let Journal { agent, state, epoch, phase } = journal;
     let conflict = || QueryFailure::Refused(StoreError::Conflict { head: state.head });
-    let (Some(part), Some(first)) = (part, append.events.first()) else { return Err(conflict()) };
-    let phase = match append.step {
-        TurnStep::Continue => None,
-        TurnStep::Start(_) | TurnStep::End => phase_of(db, agent, first.turn).await?,
-    };
+    let Some(part) = part else { return Err(conflict()) };
     match state.admit(append, |_| Ok::<_, StoreError>(phase))? {
         AppendDecision::Refuse => Err(conflict()),
         AppendDecision::Compare { first, last } => {
             let stored = events_between(db, agent, (first, last), fetch).await?;
             if stored == *append.events { Ok(Appended::Before) } else { Err(conflict()) }
         }
+        AppendDecision::Write(_) if epoch != EPOCH => Err(conflict()),
         AppendDecision::Write(new) => {
             // A message that is completed twice, or an id that exists already: a bug of the caller.
             let written = write(db, agent, append, part, new).await;
@@ -289,6 +306,25 @@ async fn save_part(
     }
 }
 
+/// The statements of an append that goes alone. They must be prepared, so that the steps of [`write`] are sent in order.
+pub(crate) fn statements() -> Vec<&'static str> {
+    let own = [
+        MOVE_HEADS,
+        MOVE_HEAD,
+        UNARCHIVE,
+        SET_SESSION,
+        START_TURN,
+        AGENT_STARTS,
+        END_TURN,
+        AGENT_ENDS,
+        WAIT_AGAIN,
+        ADD_BATCH,
+        ADD_MESSAGES,
+    ];
+    [&own[..], &heads::OF_A_PLACE, &turn_ends::OF_A_NOTE].concat()
+}
+
+/// Sends all statements, and then waits for their answers.
 async fn write(
     db: &Link,
     agent: i64,
@@ -298,23 +334,32 @@ async fn write(
 ) -> Result<(), QueryFailure> {
     let NewEvents { first, last, result, after } = new;
     let range = BatchRange { agent, first: first.sequence, last: last.sequence, turn: first.turn };
-    add_batch(db, range, part.codec, &part.payload).await?;
-    add_messages(db, agent, &part.rows).await?;
-    move_head(db, agent, append, (after, last)).await?;
+    let mut steps: Vec<Step<'_>> = vec![
+        Box::pin(add_batch(db, range, part.codec, &part.payload)),
+        Box::pin(add_messages(db, agent, &part.rows)),
+        Box::pin(move_head(db, agent, append, (after, last))),
+    ];
     if let Some(session) = &append.session {
-        db.run(SET_SESSION, &[&agent, &session.as_str().as_bytes()]).await?;
+        steps.push(Box::pin(set_session(db, agent, session)));
     }
     if rules::needs_user(append) {
-        db.run(UNARCHIVE, &[&agent]).await?;
+        steps.push(Box::pin(unarchive(db, agent)));
     }
     if let TurnStep::Start(turn) = &append.step {
-        start(db, agent, append, turn, first).await?;
+        steps.push(Box::pin(start_turn(db, agent, append, turn, first)));
+        steps.push(Box::pin(agent_starts(db, agent)));
     }
-    match result {
-        Some(result) => end(db, agent, append, result, new).await,
-        None => Ok(()),
+    if let Some(result) = result {
+        steps.push(Box::pin(end_turn(db, agent, append, result, (first, last))));
+        steps.push(Box::pin(agent_ends(db, agent, result, (after, last))));
+        steps.push(Box::pin(turn_ends::note(db, agent, Some(int(first.turn.0)))));
+        steps.push(Box::pin(wait_again(db, agent)));
     }
+    // The first failure is the cause of those that follow.
+    join_all(steps).await.into_iter().collect()
 }
+
+type Step<'a> = Pin<Box<dyn Future<Output = Result<(), QueryFailure>> + Send + 'a>>;
 
 async fn move_head(
     db: &Link,
@@ -330,7 +375,12 @@ async fn move_head(
     Ok(())
 }
 
-async fn start(
+async fn set_session(db: &Link, agent: i64, session: &SessionId) -> Result<(), QueryFailure> {
+    db.run(SET_SESSION, &[&agent, &session.as_str().as_bytes()]).await?;
+    Ok(())
+}
+
+async fn start_turn(
     db: &Link,
     agent: i64,
     append: &Append,
@@ -353,16 +403,20 @@ async fn start(
         ],
     )
     .await?;
+    Ok(())
+}
+
+async fn agent_starts(db: &Link, agent: i64) -> Result<(), QueryFailure> {
     db.run(AGENT_STARTS, &[&agent]).await?;
     Ok(())
 }
 
-async fn end(
+async fn end_turn(
     db: &Link,
     agent: i64,
     append: &Append,
     result: &TurnResult,
-    NewEvents { first, last, after, .. }: NewEvents<'_>,
+    (first, last): (&Event, &Event),
 ) -> Result<(), QueryFailure> {
     db.run(
         END_TURN,
@@ -376,10 +430,26 @@ async fn end(
         ],
     )
     .await?;
+    Ok(())
+}
+
+async fn agent_ends(
+    db: &Link,
+    agent: i64,
+    result: &TurnResult,
+    (after, last): (JournalState, &Event),
+) -> Result<(), QueryFailure> {
     let status = after.status.as_str();
-    LatestResult::from(result).save(db, AGENT_ENDS, &[&agent, &status, &last.at.0]).await?;
-    turn_ends::note(db, agent, Some(int(first.turn.0))).await?;
-    wait_again(db, agent).await
+    LatestResult::from(result).save(db, AGENT_ENDS, &[&agent, &status, &last.at.0]).await
+}
+
+/// Puts an archived agent back into the lists. Returns whether it was archived.
+pub(crate) async fn unarchive_if_archived(db: &Link, agent: i64) -> Result<bool, QueryFailure> {
+    Ok(0 < db.run(UNARCHIVE, &[&agent]).await?)
+}
+
+async fn unarchive(db: &Link, agent: i64) -> Result<(), QueryFailure> {
+    unarchive_if_archived(db, agent).await.map(drop)
 }
 
 /// `rules::begins_again` as a statement: whether a turn is queued.

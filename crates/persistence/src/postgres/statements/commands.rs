@@ -7,7 +7,7 @@ use crate::format::images;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
-use crate::postgres::statements::append::{EPOCH, UNARCHIVE, wait_again};
+use crate::postgres::statements::append::{EPOCH, unarchive_if_archived, wait_again};
 use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int, maybe_parsed, turn_of};
 use crate::postgres::statements::heads::{lock, lock_known, touch};
 use crate::postgres::statements::keys;
@@ -139,7 +139,7 @@ impl ChangeCommand for EnqueueCommand {
         prompt_images::add(db, agent, number, self.turn.images()).await?;
         wait_again(db, agent).await?;
         touch(db, agent, turn.asked_at).await?;
-        let unarchived = 0 < db.run(UNARCHIVE, &[&agent]).await?;
+        let unarchived = unarchive_if_archived(db, agent).await?;
         keys::remember(db, self.key.as_ref(), agent, (number, queued)).await?;
         Ok(Enqueued::New { turn: number, queued, unarchived })
     }

@@ -13,7 +13,7 @@ use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{agent_id_of, checksum_of, column, int, sequence_of, turn_of};
 
-const ADD_BATCH: &str = "
+pub(super) const ADD_BATCH: &str = "
     INSERT INTO journal (agent, first_seq, last_seq, turn, codec, checksum, payload)
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
@@ -150,6 +150,10 @@ pub(crate) async fn for_each_between(
             return Ok(());
         }
         run = run.rest();
+        if run.range().0 == from {
+            // The last batch, again.
+            return Ok(());
+        }
     }
 }
 

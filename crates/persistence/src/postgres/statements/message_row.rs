@@ -15,7 +15,7 @@ use crate::postgres::statements::columns::{
 };
 
 /// `$1` to `$11` are arrays: see [`MessageColumns`].
-const ADD_MESSAGES: &str = "
+pub(super) const ADD_MESSAGES: &str = "
     INSERT INTO agent_messages
         (agent, sequence_number, id, first_sequence, type, role, content, raw, metadata, created_at, checksum)
     SELECT *

@@ -35,8 +35,8 @@ const NOTE: &str = "
         )
     WHERE agent = $1 AND ($2::int IS NULL OR number = $2) AND state = 'ended'";
 
-/// The statements that the end of a turn needs.
-pub(crate) const OF_AN_END: [&str; 2] = [SAID, NOTE];
+/// The statements of [`note`].
+pub(crate) const OF_A_NOTE: [&str; 2] = [SAID, NOTE];
 
 /// Saves how a turn ended, or all ended turns of the agent. Their events and rows are saved already.
 pub(crate) async fn note(db: &Link, agent: i64, turn: Option<i32>) -> Result<(), QueryFailure> {

@@ -1,0 +1,179 @@
+//! The server dies, or ends a connection, while agents are saying something.
+
+use std::task::Poll;
+
+use tokenrail_domain::{StopReason, TurnNumber, TurnOutcome};
+use tokenrail_ports::Append;
+use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
+use tokenrail_test_postgres::{Flush, Server};
+
+use super::*;
+
+/// Short waits, so that a test that needs one does not take long.
+fn impatient(database: &Database) -> PostgresConfig {
+    let mut config = config(database);
+    (config.limits.connect_timeout_ms, config.limits.answer_timeout_ms) = (500, 500);
+    config
+}
+
+/// Appends as a task does: the same again, until it is known what became of it.
+async fn save_at_last(store: &PostgresStore, append: &Append) {
+    while let Err(error) = store.append(append.clone()).await {
+        assert!(error.is_transient(), "{error:?}");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Some turns of one agent, with every kind of append.
+async fn live(store: PostgresStore, n: u8, turns: u32) -> (Agent, Vec<Event>) {
+    let (agent, turn) = launch(n);
+    let mut scribe = Scribe::new(&agent);
+    store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
+    let mut events = Vec::new();
+    let mut said = vec![scribe.start(&turn)];
+    for number in 2..2 + turns {
+        for text in 0..6 {
+            let text = text_delta(0, &format!("{text} ").repeat(700));
+            said.push(scribe.say(vec![text, notice("n")]));
+        }
+        let complete = scribe.complete(0);
+        said.push(scribe.say(vec![complete]));
+        let mut next = queued_turn(agent.id, TurnNumber(number), "");
+        (next.run, next.stop) = (TurnNumber::FIRST, Some(StopReason::Cancelled));
+        let chain = vec![scribe.end(TurnOutcome::Completed), scribe.start(&next)];
+        said.push(Append::chain(chain).unwrap());
+        for append in said.drain(..) {
+            save_at_last(&store, &append).await;
+            events.extend(append.parts().flat_map(|part| part.events.iter().cloned()));
+        }
+    }
+    (agent, events)
+}
+
+const HOLES: &str = "
+    SELECT count(*)
+    FROM (
+        SELECT first_seq, lag(last_seq, 1, 0::bigint) OVER (PARTITION BY agent ORDER BY first_seq) AS before
+        FROM journal
+    ) AS batches
+    WHERE first_seq <> before + 1";
+
+/// Runs some agents, and `disturb` again and again until they are done. It returns what it has disturbed. Every event must
+/// be there once.
+async fn disturbed(server: &Server, disturb: impl Fn(&Database) -> u64) {
+    let database = server.database();
+    let store = PostgresStore::open(impatient(&database)).await.unwrap();
+    let (mut agents, mut lives, mut disturbances) = (JoinSet::new(), Vec::new(), 0);
+    for n in 0..6 {
+        agents.spawn(live(store.clone(), n, 5));
+    }
+    while database.sql("SELECT count(*) FROM heads WHERE 2 < head") != "6" {
+        tokio::task::yield_now().await;
+    }
+    while !agents.is_empty() {
+        disturbances += disturb(&database);
+        // Some of them get further before the next disturbance.
+        let before = database.sql("SELECT sum(head) FROM heads");
+        while !agents.is_empty() && database.sql("SELECT sum(head) FROM heads") == before {
+            while let Some(life) = agents.try_join_next() {
+                lives.push(life.unwrap());
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+    assert!(0 < disturbances, "nothing was disturbed");
+    for (agent, events) in &lives {
+        assert_eq!(&everything(&store, agent).await, events);
+    }
+    assert_eq!((lives.len(), &*database.sql(HOLES)), (6, "0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_doubled_while_connections_are_ended() {
+    let server = Server::start(Flush::Off);
+    disturbed(&server, |database| server.end_connections(database)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_doubled_while_statements_are_cancelled() {
+    let server = Server::start(Flush::Off);
+    disturbed(&server, |database| {
+        let busy = format!("datname = '{}' AND state <> 'idle'", database.name());
+        let cancel = format!("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE {busy}");
+        server.sql(&cancel).parse().unwrap()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_lost_or_doubled_while_the_server_is_killed_and_started_again() {
+    let server = Server::start(Flush::On);
+    disturbed(&server, |_| {
+        server.kill_9();
+        server.start_again();
+        1
+    })
+    .await;
+}
+
+/// A commit whose wait for the standby was cancelled is answered as a success, with a warning.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_that_no_standby_has_is_not_acknowledged() {
+    let server = Server::start(Flush::Off);
+    let database = server.database();
+    let store = PostgresStore::open(impatient(&database)).await.unwrap();
+    let (agent, mut scribe) = running(&store, 1).await;
+    let standbys = |names: &str| {
+        server.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
+        server.sql("SELECT pg_reload_conf()");
+        while server.sql("SHOW synchronous_standby_names") != names {}
+    };
+    standbys("nobody");
+    let append = scribe.say(vec![notice("n")]);
+    let mut saving = Box::pin(store.append(append.clone()));
+    let answer = loop {
+        if let Poll::Ready(answer) = futures_util::poll!(&mut saving) {
+            break answer;
+        }
+        server.sql("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
+    };
+    assert!(matches!(answer, Err(StoreError::OutcomeUnknown(_))), "{answer:?}");
+    assert_eq!(database.sql("SELECT head FROM heads"), "2", "it is there, but no standby has it");
+    assert!(store.append(append.clone()).await.is_err(), "it cannot become durable");
+    assert!(store.check().await.is_err());
+
+    standbys("");
+    save_at_last(&store, &append).await;
+    assert_eq!(everything(&store, &agent).await.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_and_commands_go_on_when_the_server_is_back() {
+    let server = Server::start(Flush::Off);
+    let database = server.database();
+    let store = PostgresStore::open(impatient(&database)).await.unwrap();
+    let (agent, _) = running(&store, 1).await;
+    server.stop_immediately();
+    for _ in 0..2 {
+        assert!(store.get(agent.id).await.is_err_and(|error| error.is_transient()));
+        assert!(store.cancel(agent.id, agent.created_at).await.is_err_and(|error| error.is_transient()));
+        assert!(store.check().await.is_err());
+    }
+    server.start_again();
+    assert_eq!(store.get(agent.id).await.unwrap().unwrap().id, agent.id);
+    assert_eq!(store.cancel(agent.id, agent.created_at).await.unwrap(), 1);
+    store.check().await.unwrap();
+}
+
+/// Another epoch: this store no longer owns the agent.
+#[tokio::test]
+async fn a_former_owner_changes_nothing() {
+    let (store, database) = fresh().await;
+    let (agent, mut scribe) = running(&store, 1).await;
+    store.append(scribe.say(vec![notice("mine")])).await.unwrap();
+    database.sql("UPDATE heads SET epoch = epoch + 1");
+    for append in [scribe.rehearse(vec![notice("late")]), scribe.end(TurnOutcome::Completed)] {
+        assert!(store.append(append).await.is_err_and(|error| !error.is_transient()));
+    }
+    assert_eq!(everything(&store, &agent).await.len(), 2);
+}
