@@ -147,6 +147,68 @@ async fn an_append_that_no_standby_has_is_not_acknowledged() {
     assert_eq!(everything(&store, &agent).await.len(), 2);
 }
 
+/// A statement that got no answer in time may still run, later than the one that was sent in its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_runs_late_changes_nothing() {
+    let database = tokenrail_test_postgres::database();
+    let mut config = impatient(&database);
+    // The server must not notice that nobody waits for the old statement.
+    config.limits.client_check_ms = 0;
+    let store = PostgresStore::open(config).await.unwrap();
+    let (agent, mut scribe) = running(&store, 1).await;
+    let blocker = store.inner.connector.connect_only().await.unwrap();
+    blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
+    let append = scribe.say(vec![notice("n")]);
+    let unknown = store.append(append.clone()).await;
+    assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
+    let waiting =
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%moved%'";
+    assert_eq!(database.sql(waiting), "2", "both statements still wait");
+    blocker.batch("COMMIT").await.unwrap();
+    save_at_last(&store, &append).await;
+    store.append(scribe.say(vec![notice("next")])).await.unwrap();
+    while database.sql(waiting) != "0" {}
+    assert_eq!(everything(&store, &agent).await.len(), 3);
+    assert_eq!(database.sql("SELECT count(*), sum(last_seq - first_seq + 1) FROM journal"), "3|3");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_finds_the_agent_locked_is_told_that_the_store_is_busy() {
+    let database = tokenrail_test_postgres::database();
+    let mut config = config(&database);
+    config.limits.lock_timeout_ms = 50;
+    let store = PostgresStore::open(config).await.unwrap();
+    let (agent, mut scribe) = running(&store, 1).await;
+    let blocker = store.inner.connector.connect_only().await.unwrap();
+    blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
+    let busy = store.cancel(agent.id, agent.created_at).await;
+    assert!(matches!(busy, Err(StoreError::Busy)), "{busy:?}");
+    let mut saving = Box::pin(store.append(scribe.say(vec![notice("n")])));
+    assert!(futures_util::poll!(&mut saving).is_pending());
+    blocker.batch("COMMIT").await.unwrap();
+    saving.await.unwrap();
+    assert_eq!(store.cancel(agent.id, agent.created_at).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_connection_is_left_of_a_store_that_is_dropped_or_closed() {
+    let (store, database) = fresh().await;
+    let connections = || {
+        let name = database.name();
+        database.sql(&format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = '{name}' AND usename = 'tokenrail'"
+        ))
+    };
+    running(&store, 1).await;
+    assert_ne!(connections(), "0");
+    drop(store);
+    while connections() != "0" {}
+    let store = PostgresStore::open(config(&database)).await.unwrap();
+    running(&store, 2).await;
+    store.close().await;
+    while connections() != "0" {}
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_and_commands_go_on_when_the_server_is_back() {
     let server = Server::start(Flush::Off);
