@@ -12,6 +12,7 @@
 //! | [`prompt_images`] | the images of prompts |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
 //! | [`keys`] | idempotency keys |
+//! | [`ownership`] | who may append: owners and epochs |
 //! | [`list_page`] | one page of a list, in which long fields are cut |
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
 //! | [`columns`] | columns as domain values |
@@ -33,6 +34,7 @@ pub(crate) mod latest_result;
 pub(crate) mod list_page;
 pub(crate) mod message_row;
 pub(crate) mod messages;
+pub(crate) mod ownership;
 pub(crate) mod prompt_images;
 pub(crate) mod turn_ends;
 pub(crate) mod turns;

@@ -23,10 +23,7 @@ use crate::postgres::statements::heads::{self, Journal};
 use crate::postgres::statements::journal::{ADD_BATCH, FetchLimit, add_batch, events_between};
 use crate::postgres::statements::latest_result::LatestResult;
 use crate::postgres::statements::message_row::{ADD_MESSAGES, MessageColumns, add_messages};
-use crate::postgres::statements::turn_ends;
-
-/// The epoch of every agent, as long as there is one node.
-pub(crate) const EPOCH: i64 = 1;
+use crate::postgres::statements::{ownership, turn_ends};
 
 /// Saves the appends of many agents. The row in `heads` is the only lock: an append that comes late finds another epoch
 /// or head, and moves nothing. Returns the agents whose appends are saved.
@@ -141,7 +138,8 @@ impl PreparedAppend {
 
     /// Whether it changes nothing but the journal and its head, so that it may go with those of other agents.
     pub(crate) fn goes_with_others(&self) -> bool {
-        let Append { agent: _, events: _, step, spool_offset: _, session, open_from: _, then } = &self.append;
+        let Append { agent: _, epoch: _, events: _, step, spool_offset: _, session, open_from: _, then } =
+            &self.append;
         *step == TurnStep::Continue
             && then.is_none()
             && session.is_none()
@@ -191,7 +189,7 @@ impl<'a> BatchColumns<'a> {
         let range = BatchRange { agent, first: first.sequence, last: last.sequence, turn: first.turn };
         let checksum = range.checksum(part.codec as i64, &part.payload).sum();
         self.agents.push(agent);
-        self.epochs.push(EPOCH);
+        self.epochs.push(append.epoch.0 as i64);
         self.first.push(first.sequence.0 as i64);
         self.last.push(last.sequence.0 as i64);
         self.turns.push(int(first.turn.0));
@@ -288,16 +286,16 @@ async fn save_part(
     part: Option<&PreparedPart>,
     fetch: FetchLimit,
 ) -> Result<Appended, QueryFailure> {
-    let Journal { agent, state, epoch, phase } = journal;
+    let Journal { agent, state, phase } = journal;
     let conflict = || QueryFailure::Refused(StoreError::Conflict { head: state.head });
+    let refused = || QueryFailure::Refused(state.refusal(append));
     let Some(part) = part else { return Err(conflict()) };
     match state.admit(append, |_| Ok::<_, StoreError>(phase))? {
-        AppendDecision::Refuse => Err(conflict()),
+        AppendDecision::Refuse => Err(refused()),
         AppendDecision::Compare { first, last } => {
             let stored = events_between(db, agent, (first, last), fetch).await?;
-            if stored == *append.events { Ok(Appended::Before) } else { Err(conflict()) }
+            if stored == *append.events { Ok(Appended::Before) } else { Err(refused()) }
         }
-        AppendDecision::Write(_) if epoch != EPOCH => Err(conflict()),
         AppendDecision::Write(new) => {
             // A message that is completed twice, or an id that exists already: a bug of the caller.
             let written = write(db, agent, append, part, new).await;
@@ -321,7 +319,7 @@ pub(crate) fn statements() -> Vec<&'static str> {
         ADD_BATCH,
         ADD_MESSAGES,
     ];
-    [&own[..], &heads::OF_A_PLACE, &turn_ends::OF_A_NOTE].concat()
+    [&own[..], &heads::OF_A_PLACE, &turn_ends::OF_A_NOTE, &ownership::OF_AN_APPEND].concat()
 }
 
 /// Sends all statements, and then waits for their answers.
@@ -348,12 +346,14 @@ async fn write(
     if let TurnStep::Start(turn) = &append.step {
         steps.push(Box::pin(start_turn(db, agent, append, turn, first)));
         steps.push(Box::pin(agent_starts(db, agent)));
+        steps.push(Box::pin(ownership::keep(db, agent)));
     }
     if let Some(result) = result {
         steps.push(Box::pin(end_turn(db, agent, append, result, (first, last))));
         steps.push(Box::pin(agent_ends(db, agent, result, (after, last))));
         steps.push(Box::pin(turn_ends::note(db, agent, Some(int(first.turn.0)))));
         steps.push(Box::pin(wait_again(db, agent)));
+        steps.push(Box::pin(ownership::release(db, agent)));
     }
     // The first failure is the cause of those that follow.
     join_all(steps).await.into_iter().collect()
@@ -367,7 +367,7 @@ async fn move_head(
     append: &Append,
     (after, last): (JournalState, &Event),
 ) -> Result<(), QueryFailure> {
-    let JournalState { status: _, head, turn, running } = after;
+    let JournalState { status: _, head, turn, running, epoch: _ } = after;
     let open_from = append.open_from.map(|first| first.0 as i64);
     let (head, spool_offset) = (head.0 as i64, append.spool_offset as i64);
     db.run(MOVE_HEAD, &[&agent, &head, &open_from, &int(turn.0), &running, &spool_offset, &last.at.0])

@@ -73,7 +73,7 @@ impl ChangeCommand for BeginImportCommand {
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         refuse_taken_id(db, self.0.id).await?;
-        let agent = add_agent(db, &self.0).await?;
+        let agent = add_agent(db, &self.0, None).await?;
         db.run(HIDE, &[&agent]).await?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Columns as domain values. What agents and clients say is stored as bytes.
 
 use tokenrail_domain::{AgentId, AgentStatus, JsonText, Sequence, Timestamp, TurnNumber};
-use tokenrail_ports::StoreError;
+use tokenrail_ports::{Epoch, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 use uuid::Uuid;
@@ -42,6 +42,10 @@ pub(crate) fn sequence_of(row: &Row, at: usize) -> Result<Sequence, StoreError> 
 
 pub(crate) fn maybe_sequence(row: &Row, at: usize) -> Result<Option<Sequence>, StoreError> {
     Ok(column::<Option<i64>>(row, at)?.map(|number| Sequence(number as u64)))
+}
+
+pub(crate) fn epoch_of(row: &Row, at: usize) -> Result<Epoch, StoreError> {
+    column::<i64>(row, at).map(|number| Epoch(number as u64))
 }
 
 pub(crate) fn turn_of(row: &Row, at: usize) -> Result<TurnNumber, StoreError> {

@@ -1,16 +1,17 @@
 //! Changes of agents and turns, except those of an append.
 
 use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
-use tokenrail_ports::{Created, Enqueued, Idempotency, NewTurn, StoreError, rules};
+use tokenrail_ports::{Created, Enqueued, Epoch, Idempotency, NewTurn, StoreError, rules};
 
 use crate::format::images;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
-use crate::postgres::statements::append::{EPOCH, unarchive_if_archived, wait_again};
+use crate::postgres::statements::append::{unarchive_if_archived, wait_again};
 use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int, maybe_parsed, turn_of};
 use crate::postgres::statements::heads::{lock, lock_known, touch};
 use crate::postgres::statements::keys;
+use crate::postgres::statements::ownership::NODE;
 use crate::postgres::statements::prompt_images;
 
 const ID_IS_TAKEN: &str = "
@@ -30,8 +31,8 @@ const ADD_AGENT: &str = "
     RETURNING key";
 
 const ADD_HEAD: &str = "
-    INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at, epoch)
-    VALUES ($1, 0, $2, false, 0, $3, $4)";
+    INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at, owner, epoch)
+    VALUES ($1, 0, $2, false, 0, $3, $4, $5)";
 
 const ADD_TURN: &str = "
     INSERT INTO turns (agent, number, run, prompt, images, state, asked_at, spool_offset)
@@ -89,7 +90,7 @@ impl ChangeCommand for CreateCommand {
         {
             return Ok(Created::ChatTaken(agent_id_of(&row, 0)?));
         }
-        let agent = add_agent(db, &self.agent).await?;
+        let agent = add_agent(db, &self.agent, Some(NODE)).await?;
         let turn = self.turn.turn();
         add_turn(db, agent, turn, turn.number).await?;
         prompt_images::add(db, agent, turn.number, self.turn.images()).await?;
@@ -108,7 +109,7 @@ impl ChangeCommand for CreateIdleCommand {
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         refuse_taken_id(db, self.agent.id).await?;
-        add_agent(db, &self.agent).await?;
+        add_agent(db, &self.agent, Some(NODE)).await?;
         Ok(())
     }
 }
@@ -238,7 +239,7 @@ pub(crate) async fn remove(db: &Link, agent: i64) -> Result<(), QueryFailure> {
 }
 
 /// Returns the key of the new agent.
-pub(crate) async fn add_agent(db: &Link, agent: &Agent) -> Result<i64, QueryFailure> {
+pub(crate) async fn add_agent(db: &Link, agent: &Agent, owner: Option<i64>) -> Result<i64, QueryFailure> {
     let replay = match &agent.copy {
         Some(Copied::Replay(replay)) => Some(replay),
         Some(Copied::File) | None => None,
@@ -276,7 +277,8 @@ pub(crate) async fn add_agent(db: &Link, agent: &Agent) -> Result<i64, QueryFail
     // Another command has used the same id or conversation meanwhile.
     let added = added.map_err(|error| QueryFailure::from(error).if_taken(|| QueryFailure::Again))?;
     let key = added.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or_default();
-    db.run(ADD_HEAD, &[&key, &int(agent.turn.0), &agent.updated_at.0, &EPOCH]).await?;
+    let epoch = Epoch::FIRST.0 as i64;
+    db.run(ADD_HEAD, &[&key, &int(agent.turn.0), &agent.updated_at.0, &owner, &epoch]).await?;
     Ok(key)
 }
 

@@ -7,7 +7,7 @@ use tokenrail_ports::rules::{JournalState, TurnPhase};
 
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
-use crate::postgres::statements::columns::{column, int, parsed, sequence_of, status_of, turn_of};
+use crate::postgres::statements::columns::{column, epoch_of, int, parsed, sequence_of, status_of, turn_of};
 
 /// Locks the row. What the other tables say is read afterwards, by another statement: this one would show what they said
 /// before it waited.
@@ -37,7 +37,6 @@ pub(crate) const OF_A_PLACE: [&str; 3] = [LOCK, PLACE, TURN_STATE];
 pub(crate) struct Journal {
     pub(crate) agent: i64,
     pub(crate) state: JournalState,
-    pub(crate) epoch: i64,
     /// How far the turn has come that was asked about. `None` if there is no such turn.
     pub(crate) phase: Option<TurnPhase>,
 }
@@ -73,9 +72,10 @@ pub(crate) async fn place(db: &Link, id: AgentId, turn: TurnNumber) -> Result<Jo
         head: sequence_of(&row, 2)?,
         turn: turn_of(&row, 3)?,
         running: column(&row, 4)?,
+        epoch: epoch_of(&row, 5)?,
     };
     let phase = turn?.map(|row| parsed(&row, 0, phase_of)).transpose()?;
-    Ok(Journal { agent: column(&row, 0)?, state, epoch: column(&row, 5)?, phase })
+    Ok(Journal { agent: column(&row, 0)?, state, phase })
 }
 
 fn phase_of(state: &str) -> Option<TurnPhase> {

@@ -8,9 +8,9 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, IAgentRepository, IArchive, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter, TurnLimit,
-    TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, INodes,
+    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter,
+    TurnLimit, TurnRange,
 };
 
 use super::PostgresStore;
@@ -24,6 +24,7 @@ use crate::postgres::statements::commands::{
     PurgeCommand, StopTurnCommand,
 };
 use crate::postgres::statements::edit::EditCommand;
+use crate::postgres::statements::ownership::{self, ClaimCommand, JoinCommand, Ownership};
 use crate::postgres::statements::{agents, journal, keys, messages, prompt_images, turns};
 
 #[async_trait]
@@ -79,6 +80,14 @@ impl IAgentRepository for PostgresStore {
 
     async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
         self.read_with(move |db| async move { agents::list(&db, &filter, bounds).await }).await
+    }
+
+    async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
+        match self.read_with(move |db| async move { ownership::of(&db, agent).await }).await? {
+            Ownership::Mine(epoch) => Ok(Some(epoch)),
+            Ownership::Nobodys => self.write(ClaimCommand { agent }).await,
+            Ownership::Others => Ok(None),
+        }
     }
 
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
@@ -159,6 +168,13 @@ impl IAgentRepository for PostgresStore {
 
     async fn check(&self) -> StoreResult<()> {
         self.write(ProbeCommand).await
+    }
+}
+
+#[async_trait]
+impl INodes for PostgresStore {
+    async fn join(&self) -> StoreResult<()> {
+        self.write(JoinCommand).await
     }
 }
 
