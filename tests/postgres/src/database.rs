@@ -48,7 +48,6 @@ impl Database {
         format!("postgres://{ROLE}@{address}/{}", self.name)
     }
 
-    #[expect(clippy::unused_self, reason = "callers must not know that all databases have the same one")]
     pub fn password(&self) -> &'static str {
         PASSWORD
     }

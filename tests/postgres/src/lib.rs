@@ -7,7 +7,7 @@
 //! `PATH` and where Debian has them. A test that finds none fails and says so, as tests with a browser do. Tests that use
 //! this crate have `postgres::` in their path: `cargo xtask test` installs the programs, or leaves these tests out and
 //! shows NOT RUN.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test ends where its own tools fail")]
+#![expect(clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod account;
 mod database;

@@ -15,7 +15,7 @@ use crate::template::{self, succeed};
 use crate::{Database, account, keeper, programs};
 
 /// How long a test waits for a server. This is far longer than anything takes: it only ends a test that hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A pause between two looks.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(5);

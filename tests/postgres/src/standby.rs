@@ -17,6 +17,7 @@ pub enum Replication {
 impl Server {
     /// Starts a streaming standby of this server, and waits until it streams. With [`Replication::Synchronous`], each
     /// commit waits for it from then on, also when it is gone.
+    #[must_use]
     pub fn standby(&self, replication: Replication) -> Self {
         let folder = SweptFolder::new();
         let mut copy = self.instance.client("pg_basebackup");

@@ -1,5 +1,4 @@
 //! The private server itself.
-#![expect(clippy::print_stdout, reason = "a test speaks to itself")]
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
