@@ -23,6 +23,6 @@ pub mod testing;
 
 pub use postgres::{Password, PostgresConfig, PostgresLimits, PostgresOpenError, PostgresStore};
 pub use sqlite::{
-    Diagnosis, Fault, OpenError, SqliteStore, StoreConfig, StoreLimits, Synchronous, backup, doctor,
-    is_in_use,
+    DataFolder, Diagnosis, Fault, OpenError, SqliteStore, StoreConfig, StoreLimits, Synchronous, backup,
+    doctor, is_in_use,
 };
