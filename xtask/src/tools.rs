@@ -78,7 +78,8 @@ fn postgres() -> Result<PathBuf, Failure> {
         return Ok(folder);
     }
     system::install_postgres()?;
-    postgres_folder().ok_or_else(|| Failure::new("postgresql was installed, but not all of its programs are there"))
+    postgres_folder()
+        .ok_or_else(|| Failure::new("postgresql was installed, but not all of its programs are there"))
 }
 
 fn postgres_folder() -> Option<PathBuf> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::{programs, template};
+use crate::programs;
 
 /// Accounts that root can use: the one of Debian's package, or one that every system has.
 const UNPRIVILEGED: [&str; 2] = ["postgres", "nobody"];
@@ -56,6 +56,6 @@ pub(crate) fn give(folder: &Path) {
 /// Lets the account use everything in this folder.
 pub(crate) fn give_all(folder: &Path) {
     if let Some(Account { user, group }) = account() {
-        template::succeed(Command::new("chown").arg("-R").arg(format!("{user}:{group}")).arg(folder));
+        programs::succeed(Command::new("chown").arg("-R").arg(format!("{user}:{group}")).arg(folder));
     }
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 
-use crate::server::Instance;
-use crate::{PASSWORD, ROLE, Server};
+use crate::instance::Instance;
+use crate::{PASSWORD, ROLE};
 
 /// An empty database. It is removed when this is dropped, even if connections are still open.
 #[derive(Debug)]
@@ -39,12 +39,7 @@ impl Database {
         self.url_at(&self.instance.address())
     }
 
-    /// The url of this database on another server, for example a standby.
-    pub fn url_on(&self, server: &Server) -> String {
-        self.url_at(&server.address())
-    }
-
-    fn url_at(&self, address: &str) -> String {
+    pub(crate) fn url_at(&self, address: &str) -> String {
         format!("postgres://{ROLE}@{address}/{}", self.name)
     }
 

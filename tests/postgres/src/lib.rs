@@ -4,13 +4,14 @@
 //! * [`Server::start`]: a server of its own, for tests that kill it, start it again, or copy it to a standby.
 //!
 //! The programs are those in the folder that `TOKENRAIL_TEST_POSTGRES` names. If it is not set, they are looked for on
-//! `PATH` and where Debian has them. A test that finds none fails and says so, as tests with a browser do. Tests that use
-//! this crate have `postgres::` in their path: `cargo xtask test` installs the programs, or leaves these tests out and
-//! shows NOT RUN.
+//! `PATH` and where Debian has them. A test that finds none fails and says so, as tests with a browser do. Tests that
+//! use this crate have `postgres::` in their path: `cargo xtask test` installs the programs, or leaves these tests out
+//! and shows NOT RUN.
 #![expect(clippy::expect_used, reason = "a test ends where its own tools fail")]
 
 mod account;
 mod database;
+mod instance;
 mod keeper;
 mod programs;
 mod server;
@@ -23,8 +24,9 @@ mod with_postgres;
 use std::sync::OnceLock;
 
 pub use database::Database;
+pub use instance::Flush;
 pub use programs::VARIABLE;
-pub use server::{Flush, Server};
+pub use server::Server;
 pub use standby::Replication;
 
 /// The owner of all databases. It is no superuser, as in production.

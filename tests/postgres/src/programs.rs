@@ -1,7 +1,7 @@
 //! Where the programs of PostgreSQL are.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// Names the folder with the programs.
 pub const VARIABLE: &str = "TOKENRAIL_TEST_POSTGRES";
@@ -39,6 +39,15 @@ pub(crate) fn clean(mut command: Command) -> Command {
     }
     command.env("LC_ALL", "C");
     command
+}
+
+/// Runs the command to its end, which must be a success. Returns what it printed.
+pub(crate) fn succeed(command: &mut Command) -> String {
+    let output = command.stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    let (said, complained) = (&output.stdout, String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{complained}", output.status);
+    String::from_utf8_lossy(said).into_owned()
 }
 
 /// Whether all programs are there. Some folders have links to a few of them.

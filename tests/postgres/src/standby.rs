@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::server::{LOOK_EVERY, PATIENCE};
+use crate::instance::{LOOK_EVERY, PATIENCE};
+use crate::programs::succeed;
 use crate::sweeper::SweptFolder;
-use crate::template::succeed;
 use crate::{Flush, Server, account};
 
 /// Whether a commit of the primary waits for the standby.

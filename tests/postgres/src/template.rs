@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::programs::succeed;
 use crate::sweeper::SweptFolder;
 use crate::{PASSWORD, ROLE, account, programs};
 
@@ -72,12 +73,4 @@ fn make(unfinished: &Path) {
 /// Copies a folder with its owners.
 fn copy(from: &Path, to: &Path) {
     succeed(Command::new("cp").arg("-a").arg(from).arg(to));
-}
-
-pub(crate) fn succeed(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
-    let (said, complained) = (&output.stdout, String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{complained}", output.status);
-    String::from_utf8_lossy(said).into_owned()
 }

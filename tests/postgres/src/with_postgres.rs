@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use crate::server::{LOOK_EVERY, PATIENCE};
+use crate::instance::{LOOK_EVERY, PATIENCE};
 use crate::{Database, Flush, Replication, Server, database, programs};
 
 /// Asks as a program of a user does: by the url, with a password.
@@ -64,7 +64,7 @@ fn a_promoted_standby_has_what_was_committed() {
     told(&database.url(), &database, "INSERT INTO t VALUES (1)");
     primary.kill_9();
     standby.promote();
-    let url = database.url_on(&standby);
+    let url = standby.url_of(&database);
     assert_eq!(
         told(&url, &database, "INSERT INTO t VALUES (2) RETURNING (SELECT count(*) FROM t)"),
         "1\nINSERT 0 1"
