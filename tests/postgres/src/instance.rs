@@ -130,6 +130,18 @@ impl Instance {
         child.wait().expect("an end")
     }
 
+    /// Removes the shared memory that a postmaster leaves if it is killed and not started again. The system has only a
+    /// few thousand places for it.
+    fn remove_shared_memory(&self) {
+        // The lock file is gone after an orderly end. This line of it has the key and the id.
+        let said = fs::read_to_string(self.data().join("postmaster.pid")).unwrap_or_default();
+        let id = said.lines().nth(6).and_then(|line| line.split_whitespace().nth(1));
+        if let Some(id) = id {
+            let mut remove = Command::new("ipcrm");
+            let _ = remove.args(["-m", id]).stdin(Stdio::null()).stderr(Stdio::null()).status();
+        }
+    }
+
     /// Executes SQL as a superuser.
     pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
         succeed(self.psql(database).arg(sql)).trim_end().to_owned()
@@ -158,6 +170,7 @@ impl Drop for Instance {
             let _ = kill_process(Pid::from_child(&child), Signal::QUIT);
             let _ = child.wait();
         }
+        self.remove_shared_memory();
     }
 }
 
