@@ -21,7 +21,10 @@ mod sqlite;
 #[doc(hidden)]
 pub mod testing;
 
-pub use postgres::{Password, PostgresConfig, PostgresLimits, PostgresOpenError, PostgresStore};
+pub use postgres::{
+    Durability, Password, PostgresConfig, PostgresContent, PostgresDiagnosis, PostgresLimits,
+    PostgresOpenError, PostgresStore, Survives, postgres_doctor,
+};
 pub use sqlite::{
     DataFolder, Diagnosis, Fault, OpenError, SqliteStore, StoreConfig, StoreLimits, Synchronous, backup,
     doctor, is_in_use,

@@ -9,13 +9,31 @@ pub struct PostgresConfig {
     /// libpq that the driver knows, and `sslmode` and `sslrootcert`.
     pub url: String,
     pub password: Option<Password>,
+    pub durability: Durability,
     pub limits: PostgresLimits,
+}
+
+/// What a commit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The disk of the primary, and the standby if the server has a synchronous one.
+    #[default]
+    Auto,
+    /// The same. Without a synchronous standby, the store is not ready.
+    Replicated,
+    /// The disk of the primary.
+    Primary,
 }
 
 impl PostgresConfig {
     /// A store at `url` with the defaults.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), password: None, limits: PostgresLimits::default() }
+        Self {
+            url: url.into(),
+            password: None,
+            durability: Durability::default(),
+            limits: PostgresLimits::default(),
+        }
     }
 }
 

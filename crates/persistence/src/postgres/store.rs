@@ -16,13 +16,15 @@ use tokio::time::timeout;
 
 use crate::format::blocks::BlockLimits;
 use crate::postgres::command::ChangeCommand;
-use crate::postgres::config::PostgresConfig;
+use crate::postgres::config::{Durability, PostgresConfig};
 use crate::postgres::database::address::Address;
 use crate::postgres::database::link::{ChangeFailure, Connector, Link};
 use crate::postgres::database::pool::{Pool, closed};
+use crate::postgres::database::settings::STANDBY_EXPECTED;
 use crate::postgres::database::{schema, tls};
 use crate::postgres::error::{PostgresOpenError, QueryFailure, unavailable};
 use crate::postgres::known_agents::KnownAgents;
+use crate::postgres::statements::commands::ProbeCommand;
 use crate::postgres::statements::journal::FetchLimit;
 use crate::postgres::statements::{compaction, journal};
 use crate::postgres::writer::Writers;
@@ -51,6 +53,14 @@ struct Inner {
 #[error("the PostgreSQL server did not answer a read within {0:?}")]
 struct ReadTimedOut(Duration);
 
+/// See [`Durability::Replicated`].
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the PostgreSQL server has no synchronous standby, but storage.durability requires one; set \
+     synchronous_standby_names on the server"
+)]
+struct NotReplicated;
+
 impl PostgresStore {
     /// Connects to the database, and migrates its schema.
     ///
@@ -59,7 +69,8 @@ impl PostgresStore {
     pub async fn open(config: PostgresConfig) -> Result<Self, PostgresOpenError> {
         let address = Address::of(&config)?;
         let tls = tls::connector(&address.check)?;
-        let connector = Connector { address, tls, limits: config.limits, runtime: Handle::current() };
+        let PostgresConfig { durability, limits, .. } = config;
+        let connector = Connector { address, tls, durability, limits, runtime: Handle::current() };
         schema::migrate(&connector).await?;
         let connector = Arc::new(connector);
         let known = Arc::new(KnownAgents::new(connector.limits.known_agents.max(1)));
@@ -157,6 +168,19 @@ impl PostgresStore {
             journal::events_after(&db, key, after, limit, fetch).await
         })
         .await
+    }
+
+    /// Writes, and looks whether commits are as durable as they must be.
+    async fn is_ready(&self) -> Result<(), StoreError> {
+        self.write(ProbeCommand).await?;
+        if self.inner.connector.durability != Durability::Replicated {
+            return Ok(());
+        }
+        let expected = self.read_with(|db| async move {
+            let row = db.row(STANDBY_EXPECTED, &[]).await?;
+            Ok(row.is_some_and(|row| row.get(0)))
+        });
+        if expected.await? { Ok(()) } else { Err(unavailable(NotReplicated)) }
     }
 
     /// Packs the next batches of an ended turn: reads them, packs them on a thread that may block, and saves the

@@ -15,7 +15,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::postgres::config::PostgresLimits;
+use crate::postgres::config::{Durability, PostgresLimits};
 use crate::postgres::database::address::Address;
 use crate::postgres::database::settings::{BARRIER, Purpose, settings};
 use crate::postgres::error::{ErrorEffect, QueryFailure, effect_of, unavailable};
@@ -30,6 +30,7 @@ pub(crate) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub(crate) struct Connector {
     pub(crate) address: Address,
     pub(crate) tls: MakeRustlsConnect,
+    pub(crate) durability: Durability,
     pub(crate) limits: PostgresLimits,
     /// The tasks of connections run here, and not where a caller happens to be.
     pub(crate) runtime: Handle,
@@ -95,7 +96,7 @@ impl Connector {
         let connecting = async {
             let (client, connection) = self.address.driver.connect(self.tls.clone()).await?;
             let link = self.link(client, connection);
-            link.0.client.batch_execute(&settings(purpose, &self.limits)).await?;
+            link.0.client.batch_execute(&settings(purpose, self.durability, &self.limits)).await?;
             link.save(link.barrier()).await?;
             for sql in statements {
                 link.prepared(sql).await?;

@@ -68,6 +68,14 @@ pub(crate) async fn migrate(connector: &Connector) -> Result<(), PostgresOpenErr
     }
 }
 
+/// Checks what [`migrate`] checks, and changes nothing.
+pub(crate) async fn check(connector: &Connector) -> Result<(), PostgresOpenError> {
+    let address = &connector.address;
+    let link = connector.connect_only().await.map_err(|failure| refused(address, failure))?;
+    check_server(&link, address).await?;
+    missing(&link, address).await.map(drop)
+}
+
 async fn check_server(link: &Link, address: &Address) -> Result<(), PostgresOpenError> {
     let read = async {
         let row = link.row(SERVER, &[]).await?;
@@ -139,7 +147,7 @@ async fn apply(link: &Link, address: &Address) -> Result<(), PostgresOpenError> 
 }
 
 /// Why there is no connection, for people.
-fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpenError {
+pub(crate) fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpenError {
     match failure {
         ConnectFailure::Failed(error) if error.as_db_error().is_some() => open_error(address, error.into()),
         ConnectFailure::Failed(error) if wants_password(&error) => {
@@ -155,7 +163,7 @@ fn wants_password(error: &tokio_postgres::Error) -> bool {
 }
 
 /// The failure of a statement at the start, for people.
-fn open_error(address: &Address, failure: QueryFailure) -> PostgresOpenError {
+pub(crate) fn open_error(address: &Address, failure: QueryFailure) -> PostgresOpenError {
     let error = match failure {
         QueryFailure::Failed(error) => error,
         other => return PostgresOpenError::Server { source: Box::new(other.before_commit()) },

@@ -1,6 +1,6 @@
 //! The settings of a connection, whatever the defaults of the server and the role are.
 
-use crate::postgres::config::PostgresLimits;
+use crate::postgres::config::{Durability, PostgresLimits};
 
 /// What a connection is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,10 +11,8 @@ pub(crate) enum Purpose {
     Pool,
 }
 
-/// A commit waits for the disk, and for the standby if there is a synchronous one. A warning with a commit must arrive,
-/// because it says that the wait was cancelled.
+/// A warning with a commit must arrive, because it says that the wait for the standby was cancelled.
 const ALWAYS: &str = "
-    SET synchronous_commit = on;
     SET client_min_messages = warning;
     SET default_transaction_isolation = 'read committed';
     SET jit = off";
@@ -30,7 +28,12 @@ const WRITER: &str = "
     SET enable_mergejoin = off";
 
 /// The statements that set up a connection.
-pub(crate) fn settings(purpose: Purpose, limits: &PostgresLimits) -> String {
+pub(crate) fn settings(purpose: Purpose, durability: Durability, limits: &PostgresLimits) -> String {
+    // `on` waits for the disk, and for the standby if there is a synchronous one.
+    let commit = match durability {
+        Durability::Auto | Durability::Replicated => "on",
+        Durability::Primary => "local",
+    };
     let PostgresLimits { client_check_ms, idle_transaction_ms, lock_timeout_ms, read_timeout_ms, .. } =
         limits;
     let own = match purpose {
@@ -40,7 +43,8 @@ pub(crate) fn settings(purpose: Purpose, limits: &PostgresLimits) -> String {
         }
     };
     format!(
-        "{ALWAYS};
+        "SET synchronous_commit = {commit};
+        {ALWAYS};
         SET client_connection_check_interval = {client_check_ms};
         SET idle_in_transaction_session_timeout = {idle_transaction_ms};
         {own}"
@@ -50,3 +54,6 @@ pub(crate) fn settings(purpose: Purpose, limits: &PostgresLimits) -> String {
 /// Waits until everything that was visible before it is as durable as the commits of this connection: after a crash of the
 /// server, or a cancelled wait for the standby, rows are visible that no standby has. It writes to the log, and to no table.
 pub(crate) const BARRIER: &str = "SELECT pg_logical_emit_message(true, 'tokenrail', '')";
+
+/// Whether commits wait for a synchronous standby, if they wait for one at all.
+pub(crate) const STANDBY_EXPECTED: &str = "SELECT current_setting('synchronous_standby_names') <> ''";

@@ -20,8 +20,8 @@ use crate::postgres::statements::archive::{
     RewriteCommand,
 };
 use crate::postgres::statements::commands::{
-    CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, ProbeCommand,
-    PurgeCommand, StopTurnCommand,
+    CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, PurgeCommand,
+    StopTurnCommand,
 };
 use crate::postgres::statements::edit::EditCommand;
 use crate::postgres::statements::ownership::{self, ClaimCommand, JoinCommand, Ownership};
@@ -167,7 +167,7 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn check(&self) -> StoreResult<()> {
-        self.write(ProbeCommand).await
+        self.is_ready().await
     }
 }
 
