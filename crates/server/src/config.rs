@@ -20,7 +20,7 @@ pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 pub(crate) use public_url::PublicUrl;
 use source::Source;
-pub use storage::{Durability, PasswordSource, PostgresBlock, StorageConfig, SyncMode};
+pub(crate) use storage::{DurabilityMode, PasswordSource, PostgresBlock, StorageConfig, SyncMode};
 pub(crate) use target::TOKEN_VARIABLE;
 pub use target::{EnvToken, Given, Target};
 
@@ -52,7 +52,7 @@ pub struct Config {
     pub(crate) public_url: Option<PublicUrl>,
     /// With TLS, the server accepts no unencrypted connections at `listen`.
     pub(crate) tls: Option<TlsConfig>,
-    pub storage: StorageConfig,
+    pub(crate) storage: StorageConfig,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
     /// Built-in types by the names that they had in earlier versions.

@@ -1,17 +1,26 @@
 //! The store that the configuration chooses. Everything else uses it through its ports.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tokenrail_persistence::{OpenError, SqliteStore, StoreConfig, Synchronous};
+use tokenrail_persistence::{
+    DataFolder, Durability, OpenError, Password, PostgresConfig, PostgresOpenError, PostgresStore,
+    SqliteStore, StoreConfig, Synchronous,
+};
 use tokenrail_ports::{IAgentRepository, IArchive, IJournal, INodes};
 
-use crate::config::{Config, StorageConfig, SyncMode};
+use crate::config::{Config, DurabilityMode, PasswordSource, PostgresBlock, StorageConfig, SyncMode};
 
 /// An open store. Clones are the same store.
 #[derive(Clone)]
 pub(crate) enum Store {
+    /// It claims the data folder itself.
     Sqlite(SqliteStore),
+    Postgres {
+        store: PostgresStore,
+        _folder: Arc<DataFolder>,
+    },
 }
 
 /// Why a store could not be opened.
@@ -19,8 +28,12 @@ pub(crate) enum Store {
 pub enum OpenStoreError {
     #[error(transparent)]
     Sqlite(#[from] OpenError),
-    #[error("storage.url: this version cannot use PostgreSQL yet; remove it")]
-    Postgres,
+    #[error(transparent)]
+    Postgres(#[from] PostgresOpenError),
+    #[error("cannot read storage.password_file {}", .path.display())]
+    PasswordFile { path: PathBuf, source: io::Error },
+    #[error("storage.password_file {} is empty; write the password of the database into it", .path.display())]
+    NoPassword { path: PathBuf },
     #[error("cannot open the database")]
     Panic(#[source] io::Error),
 }
@@ -30,7 +43,7 @@ impl OpenStoreError {
     pub(crate) fn is_corrupt(&self) -> bool {
         match self {
             Self::Sqlite(error) => matches!(error, OpenError::Corrupt { .. }),
-            Self::Postgres | Self::Panic(_) => false,
+            Self::Postgres(_) | Self::PasswordFile { .. } | Self::NoPassword { .. } | Self::Panic(_) => false,
         }
     }
 }
@@ -40,36 +53,44 @@ impl Store {
     pub(crate) async fn open(config: &Config) -> Result<Self, OpenStoreError> {
         match &config.storage {
             StorageConfig::Sqlite { synchronous } => {
-                let config = sqlite(config, *synchronous);
-                let opened = tokio::task::spawn_blocking(move || SqliteStore::open(config)).await;
-                let store = opened.map_err(|error| OpenStoreError::Panic(io::Error::other(error)))??;
-                Ok(Self::Sqlite(store))
+                let config = sqlite_config(config, *synchronous);
+                Ok(Self::Sqlite(opened(move || SqliteStore::open(config)).await?))
             }
-            StorageConfig::Postgres(_) => Err(OpenStoreError::Postgres),
+            StorageConfig::Postgres(block) => {
+                let folder = config.data_dir.clone();
+                // First, because a second server must not even migrate the database.
+                let folder = opened(move || DataFolder::claim(&folder)).await?;
+                let store = PostgresStore::open(postgres_config(block)?).await?;
+                Ok(Self::Postgres { store, _folder: Arc::new(folder) })
+            }
         }
     }
 
     pub(crate) fn journal(&self) -> Arc<dyn IJournal> {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres { store, .. } => Arc::new(store.clone()),
         }
     }
 
     pub(crate) fn archive(&self) -> Arc<dyn IArchive> {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres { store, .. } => Arc::new(store.clone()),
         }
     }
 
     pub(crate) fn nodes(&self) -> Arc<dyn INodes> {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres { store, .. } => Arc::new(store.clone()),
         }
     }
 
     pub(crate) fn agents(&self) -> Arc<dyn IAgentRepository> {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres { store, .. } => Arc::new(store.clone()),
         }
     }
 
@@ -77,11 +98,48 @@ impl Store {
     pub(crate) async fn close(&self) {
         match self {
             Self::Sqlite(store) => store.close().await,
+            Self::Postgres { store, .. } => store.close().await,
         }
     }
 }
 
-fn sqlite(config: &Config, synchronous: SyncMode) -> StoreConfig {
+/// Opens it on a thread that may block.
+async fn opened<T: Send + 'static>(
+    open: impl FnOnce() -> Result<T, OpenError> + Send + 'static,
+) -> Result<T, OpenStoreError> {
+    let opened = tokio::task::spawn_blocking(open).await;
+    Ok(opened.map_err(|error| OpenStoreError::Panic(io::Error::other(error)))??)
+}
+
+/// The configuration of a store on PostgreSQL. Reads the password.
+pub(crate) fn postgres_config(block: &PostgresBlock) -> Result<PostgresConfig, OpenStoreError> {
+    let PostgresBlock { url, password, durability } = block;
+    let password = match password {
+        PasswordSource::None => None,
+        PasswordSource::Variable(password) => Some(Password::new(password.reveal())),
+        PasswordSource::File(path) => Some(password_of(path)?),
+    };
+    let durability = match durability {
+        DurabilityMode::Auto => Durability::Auto,
+        DurabilityMode::Replicated => Durability::Replicated,
+        DurabilityMode::Primary => Durability::Primary,
+    };
+    Ok(PostgresConfig { password, durability, ..PostgresConfig::new(url) })
+}
+
+fn password_of(path: &Path) -> Result<Password, OpenStoreError> {
+    let failed = |source| OpenStoreError::PasswordFile { path: path.to_owned(), source };
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    // Most editors and `echo` end a file with a newline.
+    let password = text.strip_suffix('\n').unwrap_or(&text);
+    let password = password.strip_suffix('\r').unwrap_or(password);
+    if password.is_empty() {
+        return Err(OpenStoreError::NoPassword { path: path.to_owned() });
+    }
+    Ok(Password::new(password))
+}
+
+fn sqlite_config(config: &Config, synchronous: SyncMode) -> StoreConfig {
     let mut store = StoreConfig::new(&config.data_dir);
     store.synchronous = match synchronous {
         SyncMode::Full => Synchronous::Full,

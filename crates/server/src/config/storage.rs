@@ -21,7 +21,7 @@ pub(super) const LIMITS_OF_SQLITE: [&str; 6] =
 
 /// Where the data is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StorageConfig {
+pub(crate) enum StorageConfig {
     /// In a database of SQLite in the data folder.
     Sqlite { synchronous: SyncMode },
     /// In a database of PostgreSQL. The output of running agents is still in the data folder.
@@ -31,7 +31,7 @@ pub enum StorageConfig {
 /// When a commit counts as durable in SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SyncMode {
+pub(crate) enum SyncMode {
     /// When the disk has it: survives a power cut.
     Full,
     /// When the operating system has it: survives a crash of the server, not a power cut.
@@ -40,19 +40,19 @@ pub enum SyncMode {
 
 /// A database of PostgreSQL.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PostgresBlock {
+pub(crate) struct PostgresBlock {
     /// Contains no password.
-    pub url: String,
-    pub password: PasswordSource,
-    pub durability: Durability,
+    pub(crate) url: String,
+    pub(crate) password: PasswordSource,
+    pub(crate) durability: DurabilityMode,
 }
 
 /// Where the password comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PasswordSource {
+pub(crate) enum PasswordSource {
     /// The database asks for none, or a client certificate takes its place.
     None,
-    /// A file. It is read whenever the server connects, so that a password can be replaced.
+    /// A file. It is read when the server starts.
     File(PathBuf),
     /// The environment of the server.
     Variable(DatabasePassword),
@@ -60,7 +60,7 @@ pub enum PasswordSource {
 
 /// A password. It must never be printed.
 #[derive(Clone, PartialEq, Eq)]
-pub struct DatabasePassword(String);
+pub(crate) struct DatabasePassword(String);
 
 impl DatabasePassword {
     pub(crate) fn reveal(&self) -> &str {
@@ -77,7 +77,7 @@ impl fmt::Debug for DatabasePassword {
 /// When a commit counts as durable in PostgreSQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Durability {
+pub(crate) enum DurabilityMode {
     /// As the database is set up: when a standby has it, if there is a synchronous one.
     #[default]
     Auto,
@@ -87,7 +87,7 @@ pub enum Durability {
     Primary,
 }
 
-impl Durability {
+impl DurabilityMode {
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -103,7 +103,7 @@ pub(super) struct StorageTable {
     pub(super) synchronous: Option<SyncMode>,
     pub(super) url: Option<String>,
     pub(super) password_file: Option<PathBuf>,
-    pub(super) durability: Option<Durability>,
+    pub(super) durability: Option<DurabilityMode>,
 }
 
 impl StorageTable {

@@ -26,7 +26,7 @@ fn without_a_url_the_data_is_in_the_data_folder() {
 fn the_password_of_the_database_is_in_a_file_or_in_a_variable() {
     let file = format!("url = \"{URL}\"\npassword_file = \"~/pg\"\ndurability = \"replicated\"");
     let StorageConfig::Postgres(block) = storage(&file, &[("PGPASSWORD", "s3cret")]) else { panic!("a url") };
-    assert_eq!((&*block.url, block.durability), (URL, Durability::Replicated));
+    assert_eq!((&*block.url, block.durability), (URL, DurabilityMode::Replicated));
     let PasswordSource::File(path) = block.password else { panic!("the file wins") };
     assert!(path.is_absolute() && path.ends_with("pg") && !path.starts_with("/~"), "{path:?}");
 
@@ -35,7 +35,7 @@ fn the_password_of_the_database_is_in_a_file_or_in_a_variable() {
     assert!(!format!("{config:?}").contains("s3cret"));
     let StorageConfig::Postgres(block) = config.storage else { panic!("a url") };
     assert!(matches!(block.password, PasswordSource::Variable(password) if password.reveal() == "s3cret"));
-    assert_eq!(block.durability, Durability::Auto);
+    assert_eq!(block.durability, DurabilityMode::Auto);
 }
 
 #[test]
