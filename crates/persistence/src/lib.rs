@@ -22,7 +22,7 @@ mod sqlite;
 pub mod testing;
 
 pub use postgres::{
-    Durability, Password, PostgresConfig, PostgresContent, PostgresDiagnosis, PostgresLimits,
+    DatabaseClaim, Durability, Password, PostgresConfig, PostgresContent, PostgresDiagnosis, PostgresLimits,
     PostgresOpenError, PostgresStore, Survives, postgres_doctor,
 };
 pub use sqlite::{

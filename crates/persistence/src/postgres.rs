@@ -10,9 +10,11 @@
 //! | [`command`] | what changes the database, except what agents say |
 //! | [`writer`] | the writers, which save what agents say: many agents in one statement |
 //! | [`known_agents`] | the keys of agents, which the writers and reads remember |
+//! | [`claim`] | the right to be the only server on the database |
 //! | [`doctor`] | what an operator should know about the server |
 //! | [`statements`] | the SQL: one file per subject, reads and changes |
 
+pub(crate) mod claim;
 pub(crate) mod command;
 pub(crate) mod config;
 pub(crate) mod database;
@@ -23,6 +25,7 @@ pub(crate) mod statements;
 pub(crate) mod store;
 pub(crate) mod writer;
 
+pub use self::claim::DatabaseClaim;
 pub use self::config::{Durability, Password, PostgresConfig, PostgresLimits};
 pub use self::doctor::{PostgresContent, PostgresDiagnosis, Survives, postgres_doctor};
 pub use self::error::PostgresOpenError;

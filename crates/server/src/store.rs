@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokenrail_persistence::{
-    DataFolder, Durability, OpenError, Password, PostgresConfig, PostgresOpenError, PostgresStore,
-    SqliteStore, StoreConfig, Synchronous,
+    DataFolder, DatabaseClaim, Durability, OpenError, Password, PostgresConfig, PostgresOpenError,
+    PostgresStore, SqliteStore, StoreConfig, Synchronous,
 };
 use tokenrail_ports::{IAgentRepository, IArchive, IJournal, INodes};
 
@@ -19,7 +19,7 @@ pub(crate) enum Store {
     Sqlite(SqliteStore),
     Postgres {
         store: PostgresStore,
-        _folder: Arc<DataFolder>,
+        _claims: Arc<(DataFolder, DatabaseClaim)>,
     },
 }
 
@@ -58,10 +58,12 @@ impl Store {
             }
             StorageConfig::Postgres(block) => {
                 let folder = config.data_dir.clone();
-                // First, because a second server must not even migrate the database.
                 let folder = opened(move || DataFolder::claim(&folder)).await?;
-                let store = PostgresStore::open(postgres_config(block)?).await?;
-                Ok(Self::Postgres { store, _folder: Arc::new(folder) })
+                let config = postgres_config(block)?;
+                // Before the store, because a second server must not even migrate the database.
+                let claim = DatabaseClaim::take(&config).await?;
+                let store = PostgresStore::open(config).await?;
+                Ok(Self::Postgres { store, _claims: Arc::new((folder, claim)) })
             }
         }
     }

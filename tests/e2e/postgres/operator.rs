@@ -77,6 +77,30 @@ fn a_server_says_why_it_cannot_use_the_database() {
 }
 
 #[test]
+fn one_server_at_a_time_uses_a_database() {
+    let postgres = Server::start(Flush::Off);
+    let database = postgres.database();
+    let mut first = TestServer::start_with(&config(&database));
+    let mut second = TestServer::start();
+    assert!(second.stop().success());
+    let folder = tempfile::tempdir().unwrap();
+    second.move_data_to(folder.path());
+    second.config = config(&database);
+    let serve = ["serve", "--log", "warn"];
+    let in_use = "another server uses the database";
+    let (code, said) = ran(&mut second.command(&serve));
+    assert!(code == Some(1) && said.contains(in_use), "{said}");
+    // The claim does not depend on one connection.
+    postgres.kill_9();
+    postgres.start_again();
+    postgres.wait_for("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1");
+    let (code, said) = ran(&mut second.command(&serve));
+    assert!(code == Some(1) && said.contains(in_use), "{said}");
+    first.kill_9();
+    second.start_again();
+}
+
+#[test]
 fn a_data_folder_stays_with_its_kind_of_database() {
     let database = database();
     let mut server = stopped(&config(&database));

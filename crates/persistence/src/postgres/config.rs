@@ -88,6 +88,8 @@ pub struct PostgresLimits {
     pub tcp_user_timeout_ms: u64,
     /// After how long without traffic the operating system checks the other end of a connection.
     pub keepalive_idle_ms: u64,
+    /// How long a start waits for the claim of a server that has just ended.
+    pub claim_wait_ms: u64,
     /// How long a start waits for another one that migrates the database.
     pub migration_wait_ms: u64,
     /// Bytes of batches or rows that a read fetches at once, about.
@@ -117,6 +119,7 @@ impl Default for PostgresLimits {
             client_check_ms: 2000,
             tcp_user_timeout_ms: 10_000,
             keepalive_idle_ms: 10_000,
+            claim_wait_ms: 15_000,
             migration_wait_ms: 60_000,
             fetch_bytes: 4 << 20,
             fetch_rows: 4096,

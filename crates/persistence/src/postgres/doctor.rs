@@ -66,7 +66,7 @@ pub async fn postgres_doctor(config: PostgresConfig) -> Result<PostgresDiagnosis
     schema::check(&connector).await?;
     let failed = |failure| schema::open_error(&connector.address, failure);
     // This writes: the barrier.
-    let link = connector.connect(Purpose::Pool).await;
+    let link = connector.connect(Purpose::Pool, &[]).await;
     let link = link.map_err(|failure| schema::refused(&connector.address, failure))?;
     let hosts = connector.address.hosts.clone();
     diagnose(&link, hosts, connector.durability).await.map_err(failed)

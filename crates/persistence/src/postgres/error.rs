@@ -46,6 +46,10 @@ pub enum PostgresOpenError {
          supports schemas up to {known}; install the newer version"
     )]
     NewerSchema { required: i32, known: i32 },
+    #[error(
+        "another server uses the database {database:?}; stop it, or create another database for this server"
+    )]
+    InUse { database: String },
     #[error("another server is migrating the database, and takes long; try again later")]
     Migrating,
     #[error("the disk of the PostgreSQL server is full")]
