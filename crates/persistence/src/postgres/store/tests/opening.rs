@@ -52,7 +52,7 @@ async fn a_replica_is_refused() {
     let database = primary.database();
     drop(PostgresStore::open(config(&database)).await.unwrap());
     let standby = primary.standby(Replication::Asynchronous);
-    let replica = PostgresConfig { url: database.url_on(&standby), ..config(&database) };
+    let replica = PostgresConfig { url: standby.url_of(&database), ..config(&database) };
     let error = refused(replica.clone()).await;
     assert!(matches!(error, PostgresOpenError::ReadOnly), "{error:?}");
     standby.promote();
