@@ -38,6 +38,7 @@ mod model_server;
 mod needs;
 mod own_program;
 mod packed;
+mod postgres;
 mod promises;
 mod proxy;
 mod questions;

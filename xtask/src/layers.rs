@@ -21,17 +21,17 @@ const MAY_USE: [(&str, &[&str]); 9] = [
     ("server", &["domain", "ports", "parser", "runner", "persistence", "application", "presentation", "web"]),
 ];
 
-/// The crate that all tests may use in addition: the fakes and the contract suites.
-const TESTS_MAY_USE: &str = "ports";
+/// The crates that all tests may use in addition: the fakes and the contract suites, and a private PostgreSQL.
+const TESTS_MAY_USE: [&str; 2] = ["ports", "test-postgres"];
 
 /// Third-party crates that must not be dependencies of a crate, so that its code cannot even name them. Its tests may
 /// use them.
 const STAYS_OUT: [(&str, &[&str]); 5] = [
-    ("domain", &["tokio", "actix-web", "rusqlite", "reqwest", "async-trait", "tracing"]),
-    ("ports", &["actix-web", "rusqlite", "reqwest"]),
-    ("application", &["actix-web", "rusqlite", "reqwest"]),
-    ("presentation", &["rusqlite", "reqwest"]),
-    ("web", &["tokio", "rusqlite", "reqwest"]),
+    ("domain", &["tokio", "actix-web", "rusqlite", "tokio-postgres", "reqwest", "async-trait", "tracing"]),
+    ("ports", &["actix-web", "rusqlite", "tokio-postgres", "reqwest"]),
+    ("application", &["actix-web", "rusqlite", "tokio-postgres", "reqwest"]),
+    ("presentation", &["rusqlite", "tokio-postgres", "reqwest"]),
+    ("web", &["tokio", "rusqlite", "tokio-postgres", "reqwest"]),
 ];
 
 /// Crates whose code must not name an agent program. After the parsers, no code depends on which program printed a
@@ -39,9 +39,9 @@ const STAYS_OUT: [(&str, &[&str]); 5] = [
 const NAME_NO_AGENT: [&str; 5] = ["domain", "ports", "persistence", "application", "presentation"];
 const AGENTS: [&str; 4] = ["claude", "codex", "gemini", "opencode"];
 
-/// Code that every store shares, and the word that it must not contain.
+/// Code that every store shares, and the words that it must not contain.
 const NAMES_NO_DATABASE: [&str; 2] = ["crates/persistence/src/format", "crates/ports/src/rules"];
-const DATABASE: &str = "sqlite";
+const DATABASES: [&str; 2] = ["sqlite", "postgres"];
 
 pub(crate) fn run() -> Result<(), Failure> {
     let sources = workspace::sources()?;
@@ -74,7 +74,7 @@ fn check_crate(name: &str, manifest: &str, faults: &mut Vec<String>) {
     for Dependency { section, package } in dependencies(manifest) {
         let in_tests = section == "dev-dependencies";
         let fault = match package.strip_prefix(PREFIX) {
-            Some(used) => !(allowed.contains(&used) || in_tests && used == TESTS_MAY_USE),
+            Some(used) => !(allowed.contains(&used) || in_tests && TESTS_MAY_USE.contains(&used)),
             None => !in_tests && out.contains(&package),
         };
         if fault {
@@ -117,7 +117,7 @@ fn check_shared_by_stores(source: &Source, faults: &mut Vec<String>) {
     }
     for (number, line) in source.lines() {
         let code = line.split("//").next().unwrap_or_default().to_lowercase();
-        if code.contains(DATABASE) {
+        if DATABASES.iter().any(|database| code.contains(database)) {
             faults.push(format!("{}:{number} names a database: every store shares this code", source.path));
         }
     }
@@ -205,6 +205,12 @@ mod tests {
     #[test]
     fn tests_may_use_the_fakes_and_no_more() {
         check("presentation", "[dev-dependencies]\ntokenrail-ports = { features = [\"testing\"] }", &[]);
+        check("persistence", "[dev-dependencies]\ntokenrail-test-postgres.workspace = true", &[]);
+        check(
+            "persistence",
+            "[dependencies]\ntokenrail-test-postgres.workspace = true",
+            &["persistence must not use test-postgres: see docs/explanation/architecture.md"],
+        );
         check(
             "presentation",
             "[dev-dependencies]\ntokenrail-persistence.workspace = true",
@@ -218,6 +224,11 @@ mod tests {
             "application",
             "[dependencies]\nrusqlite.workspace = true\ntokio.workspace = true",
             &["application must not use rusqlite: see docs/explanation/architecture.md"],
+        );
+        check(
+            "presentation",
+            "[dependencies]\ntokio-postgres.workspace = true",
+            &["presentation must not use tokio-postgres: see docs/explanation/architecture.md"],
         );
         check("domain", "[dev-dependencies]\ntokio.workspace = true", &[]);
         check("domain", "[features]\ntokio = []\n# tokio = 1", &[]);
@@ -246,6 +257,8 @@ mod tests {
         assert_eq!(named(rows, "// SQLite has no such thing."), [""; 0]);
         let root = "crates/persistence/src/format.rs";
         assert_eq!(named(root, "use crate::sqlite::error;"), [fault("crates/persistence/src/format.rs:1")]);
+        let rules = "crates/ports/src/rules/append.rs";
+        assert_eq!(named(rules, "use tokio_postgres::Row;"), [fault("crates/ports/src/rules/append.rs:1")]);
         assert_eq!(named("crates/persistence/src/sqlite/store.rs", "use rusqlite::Row;"), [""; 0]);
     }
 

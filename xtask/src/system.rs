@@ -1,10 +1,13 @@
 //! Programs of the system: found on `PATH`, or installed from the system's packages.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::{Failure, process};
+
+/// Where Debian's PostgreSQL looks for settings of new servers, beside its own file.
+const CLUSTER_SETTINGS: &str = "/etc/postgresql-common/createcluster.d";
 
 const FETCH_LIMIT: Duration = Duration::from_mins(5);
 
@@ -31,6 +34,21 @@ pub(crate) fn install(package: &str) -> Result<(), Failure> {
     let installed =
         apt(&["update"]).and_then(|()| apt(&["install", "--yes", "--no-install-recommends", package]));
     installed.map_err(|failure| Failure::new(format!("{missing} ({failure})")))
+}
+
+/// Installs PostgreSQL without the database server that Debian's package otherwise sets up and starts.
+pub(crate) fn install_postgres() -> Result<(), Failure> {
+    // Only root installs anything, and the setting is only for now: whoever installs it again may want the server.
+    let setting = Path::new(CLUSTER_SETTINGS).join("tokenrail-tests.conf");
+    let is_set = is_root() && {
+        let made = std::fs::create_dir_all(CLUSTER_SETTINGS);
+        made.and_then(|()| std::fs::write(&setting, "create_main_cluster = false\n")).is_ok()
+    };
+    let installed = install("postgresql");
+    if is_set && let Err(error) = std::fs::remove_file(&setting) {
+        return Err(Failure::new(format!("cannot remove {}: {error}", setting.display())));
+    }
+    installed
 }
 
 pub(crate) fn is_root() -> bool {

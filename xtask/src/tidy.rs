@@ -157,13 +157,18 @@ fn leads_into(line: &str, folder: &str) -> bool {
     })
 }
 
-/// Migrations are `0001_name.sql`, `0002_…`. Two databases would apply a gap or a duplicate differently.
+/// The migrations of a database are `0001_name.sql`, `0002_…`. Two databases would apply a gap or a duplicate
+/// differently. Each kind of database has a folder of its own.
 fn check_migrations(sources: &[Source], faults: &mut Vec<String>) {
     let in_migrations = |source: &&Source| {
         source.has_extension("sql") && source.path.split('/').any(|folder| folder == "migrations")
     };
-    for (index, source) in sources.iter().filter(in_migrations).enumerate() {
-        let expected = format!("{:04}_", index + 1);
+    let mut last = ("", 0);
+    for source in sources.iter().filter(in_migrations) {
+        let folder = source.path.strip_suffix(source.name()).unwrap_or_default();
+        let number = if last.0 == folder { last.1 + 1 } else { 1 };
+        last = (folder, number);
+        let expected = format!("{number:04}_");
         if !source.name().starts_with(&expected) {
             faults.push(format!(
                 "{}: the name of the next migration must begin with {expected} and end with .sql",

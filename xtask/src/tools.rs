@@ -1,6 +1,6 @@
-//! Third-party programs that tests use: a browser, a tracer, testers of HTTP interfaces and of sockets.
+//! Third-party programs that tests use: a browser, a database, a tracer, testers of HTTP interfaces and of sockets.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{Failure, python, system, workspace};
 
@@ -8,7 +8,11 @@ use crate::{Failure, python, system, workspace};
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const KOSOKU: &str = "kosoku==0.1.0";
 
+/// The programs of PostgreSQL that tests run.
+const POSTGRES: [&str; 4] = ["postgres", "initdb", "psql", "pg_basebackup"];
+
 /// A program that tests need. They receive its path in `variable`, and those that need it have `tests` in their path.
+/// Of PostgreSQL, which is several programs, they receive the folder.
 pub(crate) struct Tool {
     /// Its row in the table.
     pub(crate) what: &'static str,
@@ -27,7 +31,7 @@ pub(crate) const CHROMIUM: Tool =
 pub(crate) const NGINX: Tool =
     Tool { what: "nginx", tests: "behind_nginx", variable: "TOKENRAIL_TEST_NGINX", ready: nginx };
 
-pub(crate) const TOOLS: [Tool; 5] = [
+pub(crate) const TOOLS: [Tool; 6] = [
     CHROMIUM,
     Tool {
         what: "schemathesis",
@@ -43,6 +47,7 @@ pub(crate) const TOOLS: [Tool; 5] = [
         ready: slowhttptest,
     },
     Tool { what: "strace", tests: STRACE_TESTS, variable: "TOKENRAIL_TEST_STRACE", ready: strace },
+    Tool { what: "postgres", tests: "postgres::", variable: "TOKENRAIL_TEST_POSTGRES", ready: postgres },
 ];
 
 impl Tool {
@@ -65,6 +70,32 @@ fn nginx() -> Result<PathBuf, Failure> {
     let usual = PathBuf::from("/usr/sbin/nginx");
     // Its folder is often not on the path of users.
     if usual.is_file() { Ok(usual) } else { system::program("nginx-light", &["nginx"]) }
+}
+
+/// The folder of the newest version.
+fn postgres() -> Result<PathBuf, Failure> {
+    if let Some(folder) = postgres_folder() {
+        return Ok(folder);
+    }
+    system::install_postgres()?;
+    postgres_folder()
+        .ok_or_else(|| Failure::new("postgresql was installed, but not all of its programs are there"))
+}
+
+fn postgres_folder() -> Option<PathBuf> {
+    // A folder on the path may have only links to a few of the programs.
+    let is_complete = |folder: &PathBuf| POSTGRES.iter().all(|name| folder.join(name).is_file());
+    let named = system::found(&["initdb"]).and_then(|initdb| initdb.parent().map(Path::to_path_buf));
+    if let Some(folder) = named.filter(is_complete) {
+        return Some(folder);
+    }
+    // Debian has a folder for each major version, and none of them is on the path.
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok()?.flatten();
+    let folders = versions.filter_map(|version| {
+        let number: u32 = version.file_name().to_str()?.parse().ok()?;
+        Some((number, version.path().join("bin"))).filter(|(_, folder)| is_complete(folder))
+    });
+    folders.max().map(|(_, folder)| folder)
 }
 
 fn slowhttptest() -> Result<PathBuf, Failure> {

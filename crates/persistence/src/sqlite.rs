@@ -24,7 +24,7 @@ pub(crate) mod wipe;
 pub(crate) mod writer;
 
 pub use self::config::{StoreConfig, StoreLimits, Synchronous};
-pub use self::database::folder::is_in_use;
+pub use self::database::folder::{DataFolder, is_in_use};
 pub use self::error::OpenError;
 pub use self::maintenance::backup::backup;
 pub use self::maintenance::doctor::{Diagnosis, Fault, doctor};

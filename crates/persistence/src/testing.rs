@@ -14,7 +14,8 @@ pub fn unpack(codec: i64, payload: Vec<u8>) -> Option<Vec<Event>> {
 pub fn pack(codec: i64, events: &[Event]) -> Vec<u8> {
     match Codec::from_number(codec) {
         Some(Codec::Tight) => packing::pack_tight(events).unwrap_or_default(),
-        _ => packing::pack(events),
+        Some(Codec::Quick) => packing::tighten(&packing::pack(events)).unwrap_or_default(),
+        Some(Codec::Packed) | None => packing::pack(events),
     }
 }
 

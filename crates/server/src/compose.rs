@@ -1,4 +1,4 @@
-//! Every port and the adapter behind it: the only place where adapters are chosen.
+//! Every port and the adapter behind it: with `store.rs`, the only place where adapters are chosen.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,7 +10,6 @@ use tokenrail_application::{
     AdmissionLimits, AgentType, AgentTypes, CommandLimits, Limits, ListingLimits, MakeParser, Outside,
     ReadingLimits, RunLimits, SavingLimits,
 };
-use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     AllowedFolders, ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings,
@@ -20,31 +19,15 @@ use tokenrail_runner::{
 };
 
 use crate::clock::{SystemClock, SystemRandom};
-use crate::config::{self, AgentConfig, Config, LimitsConfig, RunnerConfig, SyncMode};
+use crate::config::{self, AgentConfig, Config, LimitsConfig, RunnerConfig};
+use crate::store::Store;
 
 /// A real session of Claude Code 2.1.330, recorded against a scripted model.
 const DEMO_OUTPUT: &[u8] = include_bytes!("../demo/session.jsonl");
 const DEMO_TIMES: &str = include_str!("../demo/session.times");
 
-/// The configuration of the store.
-pub(crate) fn store_config(config: &Config) -> StoreConfig {
-    let mut store = StoreConfig::new(&config.data_dir);
-    store.synchronous = match config.synchronous {
-        SyncMode::Full => Synchronous::Full,
-        SyncMode::Normal => Synchronous::Normal,
-    };
-    store.limits.flood_bytes = config.limits.flood_bytes;
-    store.limits.flood_rest = config.limits.flood_rest;
-    store.limits.flood_wait_ms = config.limits.flood_wait_ms;
-    store.limits.wal_bytes = config.limits.wal_bytes;
-    store.limits.start_check_bytes = config.limits.start_check_bytes;
-    store.limits.wipe_bytes = config.limits.wipe_bytes;
-    store
-}
-
 /// Chooses an adapter for every port.
-pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, ComposeError> {
-    let store = Arc::new(store.clone());
+pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, ComposeError> {
     let means = Means {
         watcher: watcher(config).map_err(ComposeError::Watcher)?,
         supervisor: supervisor(config).map_err(ComposeError::Program)?,
@@ -58,10 +41,10 @@ pub(crate) fn outside(config: &Config, store: &SqliteStore) -> Result<Outside, C
     };
     let types = AgentTypes { listed: types(&config.agents)?, former: types(&config.former_agents)? };
     Ok(Outside {
-        journal: store.clone(),
-        archive: store.clone(),
-        nodes: store.clone(),
-        agents: store,
+        journal: store.journal(),
+        archive: store.archive(),
+        nodes: store.nodes(),
+        agents: store.agents(),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         runs: Arc::new(RunFolders::new(runs_folder(config), in_ms(config.limits.kill_grace_s))),

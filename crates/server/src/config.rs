@@ -7,13 +7,12 @@ mod problem;
 mod public_url;
 mod shown;
 mod source;
+mod storage;
 mod target;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-
-use serde::Deserialize;
 
 pub(crate) use agents::{AgentConfig, ProcessBlock, ProxyBlock, RecordingSource, ReplayBlock, RunnerConfig};
 pub(crate) use layers::{user_file, usual_files};
@@ -21,6 +20,7 @@ pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
 pub(crate) use public_url::PublicUrl;
 use source::Source;
+pub(crate) use storage::{DurabilityMode, PasswordSource, PostgresBlock, StorageConfig, SyncMode};
 pub(crate) use target::TOKEN_VARIABLE;
 pub use target::{EnvToken, Given, Target};
 
@@ -52,7 +52,7 @@ pub struct Config {
     pub(crate) public_url: Option<PublicUrl>,
     /// With TLS, the server accepts no unencrypted connections at `listen`.
     pub(crate) tls: Option<TlsConfig>,
-    pub synchronous: SyncMode,
+    pub(crate) storage: StorageConfig,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
     /// Built-in types by the names that they had in earlier versions.
@@ -67,16 +67,6 @@ pub struct Config {
     pub file: Option<PathBuf>,
     /// The flags that another command needs to reach the same server, as a shell reads them. Each begins with a space.
     pub(crate) repeat: String,
-}
-
-/// When a commit counts as durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SyncMode {
-    /// When the disk has it: survives a power cut.
-    Full,
-    /// When the operating system has it: survives a crash of the server, not a power cut.
-    Normal,
 }
 
 /// The command-line flags. They override all other layers.
@@ -143,6 +133,8 @@ impl Config {
             let message = format!("server.default_agent: unknown agent type {what} (available: {known})");
             return Err(source.wrong(&["server", "default_agent"], message));
         }
+        let storage = tables.storage.check(&source, home.as_deref())?;
+        storage::keep_password(&storage, &agents, &source)?;
         Ok(Self {
             listen,
             target: Target::of(flags, listen)?,
@@ -153,7 +145,7 @@ impl Config {
             default_agent: Some(default_agent),
             public_url,
             tls,
-            synchronous: tables.storage.synchronous.unwrap_or(SyncMode::Full),
+            storage,
             limits: tables.limits,
             agents,
             former_agents,

@@ -10,7 +10,6 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, Next, Refusal};
-use tokenrail_persistence::{OpenError, SqliteStore};
 use tokenrail_ports::is_disk_full;
 use tokenrail_presentation::{
     Api, Forwarded, ListenLimits, MissingPage, PresentationConfig, SocketLimits, page,
@@ -23,6 +22,7 @@ use crate::address::{self, Scheme};
 use crate::clock::SystemRandom;
 use crate::compose::{self, ComposeError};
 use crate::config::{Config, LimitsConfig};
+use crate::store::{OpenStoreError, Store};
 use crate::tls::{self, TlsError, TlsFront};
 use crate::token::{self, TokenError};
 
@@ -35,7 +35,7 @@ pub struct Server {
     token: Option<String>,
     api: Api,
     service: AgentService,
-    store: SqliteStore,
+    store: Store,
     http: ServerHandle,
     serving: JoinHandle<io::Result<()>>,
     /// Accepts connections as long as it is there.
@@ -46,7 +46,7 @@ pub struct Server {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(transparent)]
-    Store(#[from] OpenError),
+    Store(#[from] OpenStoreError),
     #[error("other users can write to the data folder {}; run: chmod 700 {}", .0.display(), .0.display())]
     OthersMayWrite(PathBuf),
     #[error("cannot check the data folder")]
@@ -63,8 +63,6 @@ pub enum StartError {
     Recover(#[source] Refusal),
     #[error("cannot get random bytes from the kernel")]
     Random(#[source] io::Error),
-    #[error("cannot open the database")]
-    Panic(#[source] io::Error),
     #[error(transparent)]
     Tls(#[from] TlsError),
     #[error("cannot write the address file to the data folder")]
@@ -77,11 +75,7 @@ impl Server {
     /// # Errors
     /// [`StartError`]. No server runs in that case.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let store_config = compose::store_config(&config);
-        let store = Handle::current()
-            .spawn_blocking(move || SqliteStore::open(store_config))
-            .await
-            .map_err(|error| StartError::Panic(io::Error::other(error)))??;
+        let store = Store::open(&config).await?;
         check_private(&config.data_dir)?;
         let token = if config.insecure_no_auth { None } else { Some(token::read_or_make(&config.data_dir)?) };
         let wanted = config.listen;

@@ -81,6 +81,7 @@ fn sql_is_in_persistence_and_migrations_only() {
 #[test]
 fn migrations_are_numbered_without_a_hole() {
     check(&[("migrations/0001_a.sql", ""), ("migrations/0002_b.sql", "")], &[]);
+    check(&[("migrations/0001_a.sql", ""), ("migrations/postgres/0001_a.sql", "")], &[]);
     check(
         &[("migrations/0001_a.sql", ""), ("migrations/0003_b.sql", "")],
         &["migrations/0003_b.sql: the name of the next migration must begin with 0002_ and end with .sql"],

@@ -7,6 +7,7 @@
 //! | --- | --- |
 //! | 1, packed | the streams uncompressed: written with every append, at about the speed of a copy |
 //! | 2, tight | the uncompressed length, then one zstd frame of the streams, without what repeats in raw lines: UUIDs and texts |
+//! | 3, quick | the uncompressed length, then one zstd frame of the payload of codec 1: written with every append where the network and the log cost more than the processor |
 //!
 //! The first sequence number and the turn are columns of the row and not part of the payload.
 
@@ -30,16 +31,23 @@ const UNPACKED_BYTES_MAX: usize = 1 << 30;
 /// Compresses repetitive English well, and is fast enough to stay far behind the disk.
 const ZSTD_LEVEL: i32 = 12;
 
+/// For [`pack_quick`]: it runs on the way of every token.
+const QUICK_ZSTD_LEVEL: i32 = 1;
+
+/// A shorter payload is not compressed by [`pack_quick`]: it would hardly become shorter.
+const QUICK_BYTES_MIN: usize = 1 << 10;
+
 /// The encoding of a payload; the value of the column `codec`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Codec {
     Packed = 1,
     Tight = 2,
+    Quick = 3,
 }
 
 impl Codec {
     pub(crate) fn from_number(number: i64) -> Option<Self> {
-        [Self::Packed, Self::Tight].into_iter().find(|codec| *codec as i64 == number)
+        [Self::Packed, Self::Tight, Self::Quick].into_iter().find(|codec| *codec as i64 == number)
     }
 }
 
@@ -60,6 +68,15 @@ pub(crate) fn pack(events: &[Event]) -> Vec<u8> {
     streams_of(events, TextSearch::Off).join()
 }
 
+/// Packs a batch with codec 3, or with codec 1 if it is short.
+pub(crate) fn pack_quick(events: &[Event]) -> std::io::Result<(Codec, Vec<u8>)> {
+    let packed = pack(events);
+    if packed.len() < QUICK_BYTES_MIN {
+        return Ok((Codec::Packed, packed));
+    }
+    Ok((Codec::Quick, compressed(&packed, QUICK_ZSTD_LEVEL)?))
+}
+
 /// Packs a batch with codec 2.
 pub(crate) fn pack_tight(events: &[Event]) -> std::io::Result<Vec<u8>> {
     let mut streams = streams_of(events, TextSearch::On);
@@ -69,9 +86,13 @@ pub(crate) fn pack_tight(events: &[Event]) -> std::io::Result<Vec<u8>> {
 
 /// The uncompressed length, then the streams compressed.
 pub(crate) fn tighten(joined: &[u8]) -> std::io::Result<Vec<u8>> {
+    compressed(joined, ZSTD_LEVEL)
+}
+
+fn compressed(joined: &[u8], level: i32) -> std::io::Result<Vec<u8>> {
     let mut payload = Vec::with_capacity(joined.len() / 8);
     put_varint(&mut payload, joined.len() as u64);
-    payload.extend(zstd::bulk::compress(joined, ZSTD_LEVEL)?);
+    payload.extend(zstd::bulk::compress(joined, level)?);
     Ok(payload)
 }
 
@@ -84,6 +105,7 @@ pub(crate) fn unpack(
 ) -> Result<UnpackedEvents, MalformedBatch> {
     let mut streams = match codec {
         Codec::Packed => StreamReaders::split(Bytes::from(payload))?,
+        Codec::Quick => StreamReaders::split(inflate(&payload)?)?,
         Codec::Tight => {
             let mut streams = StreamReaders::split(inflate(&payload)?)?;
             streams.raw = StreamReader::new(Bytes::from(uuid_text::put_back(

@@ -6,7 +6,7 @@ mod content;
 mod metadata;
 
 use bytes::Bytes;
-use tokenrail_domain::{AgentId, Event, EventBody, Sequence, TurnNumber, event_id};
+use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Timestamp, TurnNumber, event_id};
 use tokenrail_ports::StoreError;
 
 use self::metadata::RowMetadata;
@@ -23,6 +23,8 @@ pub(crate) struct MessageRow {
     pub(crate) content: String,
     pub(crate) raw: Option<Bytes>,
     pub(crate) metadata: String,
+    /// The time of the event, and the same as text.
+    pub(crate) at: Timestamp,
     pub(crate) created_at: String,
     pub(crate) checksum: u32,
 }
@@ -66,6 +68,7 @@ fn row_of(agent: AgentId, event: &Event) -> Result<MessageRow, StoreError> {
         content,
         raw: event.raw.clone(),
         metadata,
+        at: event.at,
         created_at,
         checksum: checksum.sum(),
     })
@@ -141,6 +144,16 @@ pub(crate) fn closed_message(metadata: &str) -> Result<Option<(TurnNumber, u32)>
         serde_json::from_str(metadata).map_err(|error| StoreError::Corrupt(error.to_string()))?;
     Ok(metadata.closed().map(|message| (TurnNumber(metadata.turn), message)))
 }
+
+/// Why the agent's message stopped, if the row says so. Metadata that cannot be read says nothing.
+pub(crate) fn stop_reason(metadata: &str) -> Option<String> {
+    let metadata: RowMetadata = serde_json::from_str(metadata).ok()?;
+    let reason = metadata.stop_reason()?;
+    Some(reason.chars().take(STOP_REASON_CHARS).collect())
+}
+
+/// How much of such a reason lists show.
+const STOP_REASON_CHARS: usize = 64;
 
 /// The values of the columns `type` and `role`.
 fn kind_and_role(body: &EventBody) -> (&'static str, Option<&'static str>) {

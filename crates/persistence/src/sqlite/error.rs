@@ -14,6 +14,10 @@ pub enum OpenError {
         "the data folder {folder:?} is in use by another server; stop it, or choose another folder with --data-dir"
     )]
     Locked { folder: PathBuf },
+    #[error(
+        "the data of the folder {folder:?} is in {used}; {advice}, or choose another folder with --data-dir"
+    )]
+    OtherDatabase { folder: PathBuf, used: &'static str, advice: &'static str },
     /// If a new folder is to be created.
     #[error("the folder {folder:?} is not empty; choose an empty folder or one that does not exist yet")]
     NotEmpty { folder: PathBuf },

@@ -106,7 +106,7 @@ codes! {
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
-        "The database works, but it is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`. The request had no effect. `Retry-After` says how long to wait.";
+        "The database works, but it is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`. The request had no effect. From `/readyz`, also: the database cannot be written. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"

@@ -6,10 +6,10 @@ use clap::Args;
 use serde_json::json;
 use tokenrail_persistence::OpenError;
 
-use super::doctor::violation;
+use super::doctor::database::violation;
 use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
-use crate::config::Config;
+use crate::config::{Config, PostgresBlock, StorageConfig};
 
 #[derive(Debug, Args)]
 pub(crate) struct BackupArgs {
@@ -19,6 +19,15 @@ pub(crate) struct BackupArgs {
 }
 
 pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Screen) -> Result<Exit, Failure> {
+    if let StorageConfig::Postgres(PostgresBlock { url, .. }) = &config.storage {
+        return Err(Failure::new(
+            Exit::Failed,
+            format!(
+                "the data is in PostgreSQL, which has its own backups; for example, run: pg_dump --format=custom \
+                 --file=tokenrail.dump '{url}'"
+            ),
+        ));
+    }
     let (from, to) = (config.data_dir.clone(), args.folder.clone());
     screen.remark(&format!("copying {} ...", from.display()));
     let copied = tokio::task::spawn_blocking(move || tokenrail_persistence::backup(&from, &to)).await?;

@@ -1,5 +1,6 @@
 //! `tokenrail doctor`: checks programs, folders, database and permissions.
 
+pub(super) mod database;
 mod outside;
 mod surroundings;
 
@@ -8,7 +9,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use rustix::process::geteuid;
-use tokenrail_persistence::{Fault, OpenError, is_in_use};
+use tokenrail_persistence::is_in_use;
 use tokenrail_ports::Abilities;
 use tokenrail_runner::{RunWatcher, SupervisorProgram};
 
@@ -37,7 +38,8 @@ enum Verdict {
 pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit, Failure> {
     let folder = folder(&config.data_dir);
     let is_usable = folder.verdict != Verdict::Bad;
-    let mut findings = vec![file(config), folder, token(config), database(config).await];
+    let mut findings = vec![file(config), folder, token(config)];
+    findings.extend(database::findings(config).await);
     if config.target == Target::DataFolder && !is_in_use(&config.data_dir) {
         findings.push(surroundings::address(config));
     }
@@ -140,35 +142,6 @@ fn token(config: &Config) -> Finding {
             finding("token", Verdict::Remark, "does not exist yet; the first start of the server creates it")
         }
         Err(error) => finding("token", Verdict::Bad, error.to_string()),
-    }
-}
-
-async fn database(config: &Config) -> Finding {
-    let name = "database";
-    let folder = config.data_dir.clone();
-    match tokio::task::spawn_blocking(move || tokenrail_persistence::doctor(&folder)).await {
-        Ok(Ok(report)) if report.faults.is_empty() => {
-            finding(name, Verdict::Good, format!("agents: {}, events: {}", report.agents, report.events))
-        }
-        Ok(Ok(report)) => {
-            let faults: Vec<_> = report.faults.iter().map(violation).collect();
-            finding(name, Verdict::Bad, format!("corrupt ({}); restore a backup", faults.join("; ")))
-        }
-        Ok(Err(OpenError::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {
-            finding(name, Verdict::Remark, "does not exist yet; the first start of the server creates it")
-        }
-        Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Remark, error.to_string()),
-        Ok(Err(error)) => finding(name, Verdict::Bad, error.to_string()),
-        Err(error) => finding(name, Verdict::Bad, error.to_string()),
-    }
-}
-
-/// A fault of the database, in words.
-pub(super) fn violation(fault: &Fault) -> String {
-    let Fault { rule, agent, detail } = fault;
-    match agent {
-        Some(agent) => format!("the data of agent {agent} breaks the rule \"{rule}\": {detail}"),
-        None => format!("the database breaks the rule \"{rule}\": {detail}"),
     }
 }
 

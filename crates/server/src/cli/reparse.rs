@@ -8,7 +8,6 @@ use clap::Args;
 use serde_json::json;
 use tokenrail_application::{AgentFilter, AgentService, Finding, Refusal, Reparsed};
 use tokenrail_domain::{AgentId, Event};
-use tokenrail_persistence::SqliteStore;
 use tokenrail_presentation::event_json;
 use tokio::runtime::Handle;
 
@@ -17,6 +16,7 @@ use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
 use crate::compose;
 use crate::config::Config;
+use crate::store::Store;
 
 /// How long the tasks of the service may take to end.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -51,8 +51,7 @@ pub(crate) async fn reparse(
     args: ReparseArgs,
     screen: &mut Screen,
 ) -> Result<Exit, Failure> {
-    let store_config = compose::store_config(config);
-    let store = tokio::task::spawn_blocking(move || SqliteStore::open(store_config)).await??;
+    let store = Store::open(config).await?;
     let outside = compose::outside(config, &store)?;
     let service = AgentService::new(outside, compose::limits(&config.limits), Handle::current());
     let done = reparse_agents(&service, &args, screen).await;

@@ -4,7 +4,7 @@ use std::io;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use tokenrail_persistence::{OpenError, is_in_use};
+use tokenrail_persistence::is_in_use;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -130,7 +130,7 @@ fn survive_file_size_limit() -> std::io::Result<Signal> {
 
 fn start_failure(error: StartError) -> Failure {
     let exit = match &error {
-        StartError::Store(OpenError::Corrupt { .. }) => Exit::Damaged,
+        StartError::Store(error) if error.is_corrupt() => Exit::Damaged,
         _ => Exit::Failed,
     };
     Failure::new(exit, error)

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::SyncMode;
 use super::agents::AgentTable;
 use super::limits::LimitsConfig;
 use super::problem::{ConfigError, explain, nearest, unknown_variable};
 use super::source::{Source, in_file};
+use super::storage::StorageTable;
 
 /// All tables of a configuration file.
 #[derive(Debug, Default, Deserialize)]
@@ -69,12 +69,6 @@ fn is_origin(origin: &str) -> bool {
     };
     let strange = |c: char| matches!(c, '/' | '@' | ' ' | '*' | '?' | '#') || c.is_ascii_uppercase();
     !host.is_empty() && !host.contains(strange) && !host.ends_with(default_port)
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct StorageTable {
-    pub(super) synchronous: Option<SyncMode>,
 }
 
 /// Variables that are not settings: flags read them, or the supervisor sets them for agents.

@@ -6,8 +6,10 @@ use tokenrail_runner::{ModelSettings, Protocol, Unanswered};
 use toml::{Table, Value};
 
 use super::agents::ConverseBlock;
+use super::storage::LIMITS_OF_SQLITE;
 use super::{
-    AgentConfig, Config, ProcessBlock, ProxyBlock, RecordingSource, ReplayBlock, RunnerConfig, SyncMode,
+    AgentConfig, Config, PasswordSource, PostgresBlock, ProcessBlock, ProxyBlock, RecordingSource,
+    ReplayBlock, RunnerConfig, StorageConfig, SyncMode,
 };
 
 /// What stands in place of a value that may be a secret.
@@ -27,14 +29,15 @@ impl Config {
             ("default_agent", self.default_agent.clone().map(Value::from)),
         ]);
         let mut table = Table::from_iter([("server".to_owned(), Value::Table(server))]);
-        let synchronous = match self.synchronous {
-            SyncMode::Full => "full",
-            SyncMode::Normal => "normal",
-        };
-        let storage = Table::from_iter([("synchronous".to_owned(), synchronous.into())]);
-        table.insert("storage".to_owned(), Value::Table(storage));
+        table.insert("storage".to_owned(), Value::Table(of_storage(&self.storage)));
         // The limits are numbers, so their text is always valid.
-        table.extend(self.limits.to_toml().parse::<Table>().unwrap_or_default());
+        let mut limits = self.limits.to_toml().parse::<Table>().unwrap_or_default();
+        if let (StorageConfig::Postgres(_), Some(Value::Table(limits))) =
+            (&self.storage, limits.get_mut("limits"))
+        {
+            limits.retain(|limit, _| !LIMITS_OF_SQLITE.contains(&limit));
+        }
+        table.extend(limits);
         let agents = self.agents.iter().map(|(name, agent)| (name.clone(), Value::Table(of_agent(agent))));
         table.insert("agents".to_owned(), Value::Table(agents.collect()));
         table
@@ -48,6 +51,31 @@ fn list<T: AsRef<str>>(texts: &[T]) -> Value {
 /// The entries that have a value.
 fn table<const N: usize>(entries: [(&str, Option<Value>); N]) -> Table {
     entries.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
+}
+
+fn of_storage(storage: &StorageConfig) -> Table {
+    match storage {
+        StorageConfig::Sqlite { synchronous } => {
+            let synchronous = match synchronous {
+                SyncMode::Full => "full",
+                SyncMode::Normal => "normal",
+            };
+            table([("synchronous", Some(synchronous.into()))])
+        }
+        // The URL was refused if it contained a password.
+        StorageConfig::Postgres(PostgresBlock { url, password, durability }) => {
+            let file = match password {
+                PasswordSource::File(path) => Some(path.display().to_string().into()),
+                PasswordSource::None | PasswordSource::Variable(_) => None,
+            };
+            let durability = durability.as_str().into();
+            table([
+                ("url", Some(url.clone().into())),
+                ("password_file", file),
+                ("durability", Some(durability)),
+            ])
+        }
+    }
 }
 
 fn of_agent(agent: &AgentConfig) -> Table {

@@ -27,6 +27,16 @@ impl Source<'_> {
             None => ConfigError::Setting(message),
         }
     }
+
+    /// Whether the file or the environment has this setting.
+    pub(super) fn is_set(&self, section: &str, key: &str) -> bool {
+        let variable = format!("TOKENRAIL_{section}_{key}");
+        let in_file = || {
+            let (_, text) = self.file.as_ref()?;
+            text.parse::<toml::Table>().ok()?.get(section)?.get(key).cloned()
+        };
+        self.env.keys().any(|set| set.eq_ignore_ascii_case(&variable)) || in_file().is_some()
+    }
 }
 
 /// An error of the TOML parser, with its line.

@@ -1,4 +1,5 @@
 mod built_in_types;
+mod storage;
 use super::*;
 
 fn load(file: Option<&str>, env: &[(&str, &str)]) -> Result<Config, ConfigError> {
@@ -74,7 +75,6 @@ fn a_wrong_key_is_told_with_its_line_and_the_right_one() {
     check_wrong("[server]\nlisen = \"x\"\n", "did you mean `listen`?");
     check_wrong("[limits]\nrunning_agent = 3\n", "did you mean `running_agents`?");
     check_wrong("[limits]\nrunning_agents = \"many\"\n", "tokenrail.toml:2: invalid type");
-    check_wrong("[storage]\nsynchronous = \"ful\"\n", "did you mean `full`?");
     check_wrong("[server\n", "tokenrail.toml:1:");
     assert!(load(Some("[limits]\ncancel_grace_s = 0\n"), &[]).is_ok());
     check_wrong("[limits]\nkill_grace_s = 0\n", "limits.kill_grace_s: 0 is too small; it must be at least 1");

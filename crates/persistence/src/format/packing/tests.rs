@@ -7,7 +7,9 @@ use super::*;
 fn both_ways(events: &[Event]) {
     let first = events.first().map_or(Sequence(1), |event| event.sequence);
     let turn = events.first().map_or(TurnNumber(1), |event| event.turn);
-    for (codec, payload) in [(Codec::Packed, pack(events)), (Codec::Tight, pack_tight(events).unwrap())] {
+    let quick = (Codec::Quick, compressed(&pack(events), QUICK_ZSTD_LEVEL).unwrap());
+    let tight = (Codec::Tight, pack_tight(events).unwrap());
+    for (codec, payload) in [(Codec::Packed, pack(events)), tight, quick, pack_quick(events).unwrap()] {
         let back: Result<Vec<Event>, MalformedBatch> = unpack(codec, first, turn, payload).unwrap().collect();
         assert_eq!(back.as_deref(), Ok(events), "{codec:?}");
     }
@@ -131,7 +133,8 @@ fn a_length_that_the_compressed_streams_do_not_have_is_refused() {
 fn a_codec_is_known_by_its_number() {
     assert_eq!(Codec::from_number(1), Some(Codec::Packed));
     assert_eq!(Codec::from_number(2), Some(Codec::Tight));
-    assert_eq!(Codec::from_number(3), None);
+    assert_eq!(Codec::from_number(3), Some(Codec::Quick));
+    assert_eq!(Codec::from_number(4), None);
 }
 
 #[test]

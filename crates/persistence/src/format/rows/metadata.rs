@@ -177,6 +177,11 @@ impl RowMetadata {
         self.message
     }
 
+    /// Why a message stopped, as the agent reported it. Other events have no such reason.
+    pub(super) fn stop_reason(&self) -> Option<&str> {
+        self.stop_reason.as_deref().filter(|_| self.event_type == MESSAGE_DELTA)
+    }
+
     pub(super) fn into_body(
         self,
         kind: &str,

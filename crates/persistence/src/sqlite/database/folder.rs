@@ -1,8 +1,8 @@
 //! The data folder: private, and used by one server at a time.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,37 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 /// The content of the lock file of a folder that has a database.
 const MARK: &[u8] = b"tokenrail.db\n";
+/// The content of the lock file of a folder whose database is elsewhere.
+const MARK_ELSEWHERE: &[u8] = b"postgres\n";
+
+/// The right to use a data folder whose database is elsewhere, until it is dropped. The output of running agents and
+/// the token are still in the folder.
+///
+/// A folder stays with one kind of database. The server ends the runs in the folder that its database does not know, so
+/// a server with the wrong database would end all of them.
+pub struct DataFolder {
+    _folder: Folder,
+}
+
+impl DataFolder {
+    /// Creates the folder if it does not exist.
+    ///
+    /// # Errors
+    /// [`OpenError::Locked`] if another server uses it; [`OpenError::OtherDatabase`] if its data is in SQLite.
+    pub fn claim(path: &Path) -> Result<Self, OpenError> {
+        let folder = Folder::claim(path)?;
+        let has_database = std::fs::metadata(database_path(path)).is_ok_and(|file| 0 < file.len());
+        if has_database || folder.mark()? == MARK {
+            return Err(OpenError::OtherDatabase {
+                folder: path.to_owned(),
+                used: "SQLite",
+                advice: "remove storage.url from the configuration",
+            });
+        }
+        folder.mark_with(MARK_ELSEWHERE)?;
+        Ok(Self { _folder: folder })
+    }
+}
 
 /// The right to use a data folder, until it is dropped.
 pub(crate) struct Folder {
@@ -51,8 +82,16 @@ impl Folder {
     /// lost.
     pub(crate) fn database(&self) -> Result<PathBuf, OpenError> {
         let path = database_path(&self.path);
+        let mark = self.mark()?;
+        if mark == MARK_ELSEWHERE {
+            return Err(OpenError::OtherDatabase {
+                folder: self.path.clone(),
+                used: "PostgreSQL",
+                advice: "set storage.url in the configuration",
+            });
+        }
         let is_empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0);
-        if is_empty && self.was_used()? {
+        if is_empty && !mark.is_empty() {
             let problem = "the file is empty, but it contained data before; restore a backup, or delete the file \
                            to start with an empty database";
             return Err(OpenError::Corrupt { path, problem: problem.to_owned() });
@@ -76,17 +115,25 @@ impl Folder {
 
     /// Records that the folder has a database.
     pub(crate) fn mark_as_used(&self) -> Result<(), OpenError> {
-        if self.was_used()? {
+        self.mark_with(MARK)
+    }
+
+    fn mark_with(&self, mark: &[u8]) -> Result<(), OpenError> {
+        if !self.mark()?.is_empty() {
             return Ok(());
         }
         let failed = |error| OpenError::io(&self.path.join(LOCK), error);
-        (&self.lock).write_all(MARK).map_err(failed)?;
+        self.lock.write_all_at(mark, 0).map_err(failed)?;
         self.lock.sync_all().map_err(failed)
     }
 
-    fn was_used(&self) -> Result<bool, OpenError> {
-        let lock = self.lock.metadata().map_err(|error| OpenError::io(&self.path.join(LOCK), error))?;
-        Ok(0 < lock.len())
+    /// The content of the lock file. Empty if the folder was never used.
+    fn mark(&self) -> Result<Vec<u8>, OpenError> {
+        // Longer than all marks, so that none is taken for another one.
+        let mut content = vec![0; 64];
+        let read = self.lock.read_at(&mut content, 0);
+        content.truncate(read.map_err(|error| OpenError::io(&self.path.join(LOCK), error))?);
+        Ok(content)
     }
 }
 
@@ -120,4 +167,44 @@ fn private_file(path: &Path) -> io::Result<File> {
 pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
     let disk = statvfs(path)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_stays_with_its_kind_of_database() {
+        let (sqlite, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Folder::claim(sqlite.path()).unwrap().mark_as_used().unwrap();
+        for _ in 0..2 {
+            drop(DataFolder::claim(elsewhere.path()).unwrap());
+        }
+        let told = |error: OpenError| {
+            assert!(matches!(error, OpenError::OtherDatabase { .. }));
+            error.to_string()
+        };
+        assert!(told(DataFolder::claim(sqlite.path()).err().unwrap()).contains("remove storage.url"));
+        let wrong = Folder::claim(elsewhere.path()).unwrap().database().unwrap_err();
+        assert!(told(wrong).contains("set storage.url"));
+        assert!(!database_path(elsewhere.path()).exists());
+        Folder::claim(sqlite.path()).unwrap().database().unwrap();
+    }
+
+    #[test]
+    fn a_folder_of_an_earlier_version_is_recognised_by_its_database() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(database_path(folder.path()), "anything").unwrap();
+        assert!(matches!(DataFolder::claim(folder.path()), Err(OpenError::OtherDatabase { .. })));
+    }
+
+    #[test]
+    fn one_server_at_a_time_uses_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let used = DataFolder::claim(folder.path()).unwrap();
+        assert!(is_in_use(folder.path()));
+        assert!(matches!(DataFolder::claim(folder.path()), Err(OpenError::Locked { .. })));
+        drop(used);
+        assert!(!is_in_use(folder.path()));
+    }
 }

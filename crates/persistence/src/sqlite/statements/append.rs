@@ -5,6 +5,7 @@ use tokenrail_domain::{AgentId, CommitId, Event, Sequence, StopReason, Turn, Tur
 use tokenrail_ports::rules::{self, AppendDecision, JournalState, NewEvents, TurnPhase};
 use tokenrail_ports::{Append, StoreError, TurnStep};
 
+use crate::format::images;
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
 use crate::sqlite::command::{WriteCommand, WriteFailure};
@@ -13,7 +14,7 @@ use crate::sqlite::statements::columns::{epoch_of, status_of, turn_of};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
 use crate::sqlite::statements::latest_result::LatestResult;
 use crate::sqlite::statements::message_row::add_message;
-use crate::sqlite::statements::{prompt_images, turn_ends};
+use crate::sqlite::statements::turn_ends;
 
 pub(crate) const PLACE: &str = "
     SELECT agents.key, agents.status, heads.head, heads.turn, heads.running, heads.epoch
@@ -245,7 +246,7 @@ fn start(db: &Connection, agent: i64, append: &Append, turn: &Turn, first: &Even
         ":number": turn.number.0,
         ":run": turn.run.0,
         ":prompt": turn.prompt,
-        ":images": prompt_images::listed(&turn.images),
+        ":images": images::listed(&turn.images),
         ":stop": turn.stop.map(StopReason::as_str),
         ":asked_at": turn.asked_at.0,
         ":first_sequence": first.sequence.0 as i64,

@@ -9,6 +9,7 @@ use tokenrail_domain::{Agent, AgentId, CommitId, Event, Sequence, StopReason, Tu
 use tokenrail_ports::rules::{are_consecutive, may_finish_import};
 use tokenrail_ports::{NewTurn, StoreError};
 
+use crate::format::images;
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
 use crate::sqlite::command::{WriteCommand, WriteFailure};
@@ -121,7 +122,7 @@ impl WriteCommand for ImportTurnsCommand {
                 ":first_sequence": turn.first_sequence.map(|first| first.0 as i64),
                 ":last_sequence": turn.last_sequence.map(|last| last.0 as i64),
                 ":spool_offset": turn.spool_offset as i64,
-                ":images": prompt_images::listed_of_import(new),
+                ":images": images::listed_of_import(new),
                 ":base_commit": turn.base.as_ref().map(CommitId::as_str),
             });
             added.map_err(|error| undone(error, head))?;

@@ -4,6 +4,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
 use tokenrail_ports::{Created, Enqueued, Idempotency, NewTurn, StoreError, rules};
 
+use crate::format::images;
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::statements::append::{UNARCHIVE, wait_again};
@@ -294,7 +295,7 @@ fn add_turn(db: &Connection, agent: i64, turn: &Turn, number: TurnNumber) -> rus
         ":number": number.0,
         ":run": turn.run.0,
         ":prompt": turn.prompt,
-        ":images": prompt_images::listed(&turn.images),
+        ":images": images::listed(&turn.images),
         ":asked_at": turn.asked_at.0,
     })?;
     Ok(())

@@ -2,10 +2,12 @@
 //! transaction grows with the turn.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Event, Sequence, TurnNumber};
+use tokenrail_domain::{Event, TurnNumber};
 use tokenrail_ports::StoreError;
 
-use crate::format::packing::{self, Codec};
+use crate::format::batch_run::StoredBatch;
+use crate::format::blocks::{BlockLimits, TightBlock, tight_blocks};
+use crate::format::packing::Codec;
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::config::StoreLimits;
 use crate::sqlite::error::store_error;
@@ -39,12 +41,6 @@ pub(crate) struct CompactCommand {
     batches: usize,
     /// Empty if nothing is left to pack: then the turn is marked as done.
     blocks: Vec<TightBlock>,
-}
-
-struct TightBlock {
-    first: Sequence,
-    last: Sequence,
-    payload: Vec<u8>,
 }
 
 /// The events of the next blocks. They are read first and packed after the read, because a reader keeps the log from
@@ -93,9 +89,9 @@ impl TurnPart {
         {
             self.command.batches += 1;
             bytes += row.get_ref(4).and_then(|payload| Ok(payload.as_blob()?.len())).map_err(store_error)?;
-            let batch = journal::range_of(row, self.command.agent)?;
-            for event in journal::open(row, batch)? {
-                self.events.push(event.map_err(|error| batch.corrupt(error))?);
+            let StoredBatch { range, codec, payload, checksum } = journal::batch_of(row, self.command.agent)?;
+            for event in range.open(codec, payload, checksum)? {
+                self.events.push(event.map_err(|error| range.corrupt(error))?);
             }
         }
         Ok(())
@@ -104,35 +100,10 @@ impl TurnPart {
     /// Packs the events, which takes long.
     pub(crate) fn pack(self, limits: &StoreLimits) -> Result<CompactCommand, StoreError> {
         let Self { mut command, events } = self;
-        for events in blocks(&events, limits) {
-            command.blocks.extend(TightBlock::of(events)?);
-        }
+        let limits = BlockLimits { bytes: limits.block_bytes, events: limits.block_events };
+        command.blocks = tight_blocks(&events, limits)?;
         Ok(command)
     }
-}
-
-impl TightBlock {
-    fn of(events: &[Event]) -> Result<Option<Self>, StoreError> {
-        let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(None) };
-        let payload =
-            packing::pack_tight(events).map_err(|error| StoreError::Unavailable(Box::new(error)))?;
-        Ok(Some(Self { first: first.sequence, last: last.sequence, payload }))
-    }
-}
-
-/// Splits the events into blocks within the limits; a batch that is too large becomes several blocks.
-fn blocks<'a>(events: &'a [Event], limits: &StoreLimits) -> Vec<&'a [Event]> {
-    let (mut blocks, mut start, mut bytes) = (Vec::new(), 0, 0);
-    for (at, event) in events.iter().enumerate() {
-        let more = event.raw.as_ref().map_or(0, bytes::Bytes::len);
-        if start < at && (limits.block_bytes < bytes + more || limits.block_events <= at - start) {
-            blocks.push(&events[start..at]);
-            (start, bytes) = (at, 0);
-        }
-        bytes += more;
-    }
-    blocks.push(&events[start..]);
-    blocks
 }
 
 impl WriteCommand for CompactCommand {

@@ -6,7 +6,8 @@ use tokenrail_ports::rules::{EventPage, Flow};
 use tokenrail_ports::{PageLimit, StoreError};
 
 use crate::format::batch::BatchRange;
-use crate::format::packing::{Codec, UnpackedEvents};
+use crate::format::batch_run::{BatchRun, StoredBatch};
+use crate::format::packing::Codec;
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{sequence_of, turn_of};
 
@@ -88,12 +89,11 @@ pub(crate) fn events_after(
     limit: PageLimit,
 ) -> Result<Vec<Event>, StoreError> {
     let mut page = EventPage::new(limit);
-    for_each_between(db, agent, (Sequence(after.0.saturating_add(1)), LAST), |event| page.offer(event))?;
+    for_each_between(db, agent, (Sequence(after.0.saturating_add(1)), Sequence(u64::MAX)), |event| {
+        page.offer(event)
+    })?;
     Ok(page.events)
 }
-
-/// The highest number that SQLite can store.
-const LAST: Sequence = Sequence(i64::MAX as u64);
 
 /// Passes the events `range.0 ..= range.1` in order to `take`, until it has enough.
 pub(crate) fn for_each_between(
@@ -102,46 +102,25 @@ pub(crate) fn for_each_between(
     range: (Sequence, Sequence),
     mut take: impl FnMut(Event) -> Flow,
 ) -> Result<(), StoreError> {
-    let (from, to) = (range.0.min(LAST), range.1.min(LAST));
+    let mut run = BatchRun::new(range);
+    let (from, to) = run.range();
     let mut statement = db.prepare_cached(BATCHES).map_err(store_error)?;
-    let mut rows = statement
-        .query(named_params! { ":agent": agent, ":from": from.0 as i64, ":to": to.0 as i64 })
-        .map_err(store_error)?;
-    let mut next = None;
+    let mut rows =
+        statement.query(named_params! { ":agent": agent, ":from": from, ":to": to }).map_err(store_error)?;
     while let Some(row) = rows.next().map_err(store_error)? {
-        let batch = range_of(row, agent)?;
-        let follows = next.map_or(batch.first <= from, |next| batch.first == next);
-        if !follows {
-            let first = batch.first;
-            return Err(StoreError::Corrupt(format!("batch {first}: the events before it are missing")));
-        }
-        next = Some(batch.last.next());
-        for event in open(row, batch)? {
-            let event = event.map_err(|error| batch.corrupt(error))?;
-            if to < event.sequence {
-                return Ok(());
-            }
-            if from <= event.sequence && take(event) == Flow::Enough {
-                return Ok(());
-            }
+        if run.open(batch_of(row, agent)?, &mut take)? == Flow::Enough {
+            break;
         }
     }
     Ok(())
 }
 
-/// The range of a row of `first_seq, last_seq, turn, codec, payload, checksum`.
-pub(crate) fn range_of(row: &Row<'_>, agent: i64) -> Result<BatchRange, StoreError> {
-    let read = || -> rusqlite::Result<BatchRange> {
+/// A row of `first_seq, last_seq, turn, codec, payload, checksum`.
+pub(crate) fn batch_of(row: &Row<'_>, agent: i64) -> Result<StoredBatch, StoreError> {
+    let read = || -> rusqlite::Result<StoredBatch> {
         let (first, last) = (sequence_of(row, 0)?, sequence_of(row, 1)?);
-        Ok(BatchRange { agent, first, last, turn: turn_of(row, 2)? })
+        let range = BatchRange { agent, first, last, turn: turn_of(row, 2)? };
+        Ok(StoredBatch { range, codec: row.get(3)?, payload: row.get(4)?, checksum: row.get(5)? })
     };
     read().map_err(store_error)
-}
-
-/// Opens the same row, whose range is `batch`.
-pub(crate) fn open(row: &Row<'_>, batch: BatchRange) -> Result<UnpackedEvents, StoreError> {
-    let codec = row.get(3).map_err(store_error)?;
-    let payload = row.get(4).map_err(store_error)?;
-    let checksum = row.get(5).map_err(store_error)?;
-    batch.open(codec, payload, checksum)
 }

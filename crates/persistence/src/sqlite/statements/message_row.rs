@@ -36,8 +36,19 @@ impl ToSql for RawColumn<'_> {
 }
 
 pub(crate) fn add_message(db: &Connection, agent: &str, row: &MessageRow) -> rusqlite::Result<()> {
-    let MessageRow { id, sequence, first_sequence, kind, role, content, raw, metadata, created_at, checksum } =
-        row;
+    let MessageRow {
+        id,
+        sequence,
+        first_sequence,
+        kind,
+        role,
+        content,
+        raw,
+        metadata,
+        at: _,
+        created_at,
+        checksum,
+    } = row;
     db.prepare_cached(ADD_MESSAGE)?.execute(named_params! {
         ":id": id,
         ":agent_id": agent,

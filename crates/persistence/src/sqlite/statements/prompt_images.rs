@@ -1,12 +1,10 @@
 //! The table `prompt_images`.
 
-use std::collections::BTreeSet;
-
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
-use tokenrail_domain::{AgentId, ImageFile, ImageType, PromptImage, TurnNumber};
-use tokenrail_ports::{NewTurn, StoreError};
+use tokenrail_domain::{AgentId, ImageFile, PromptImage, TurnNumber};
+use tokenrail_ports::StoreError;
 
-use crate::format::checksum::Checksum;
+use crate::format::images::{self, ImagePlace};
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::unknown_word;
 
@@ -36,7 +34,7 @@ pub(crate) fn add<'a>(
             ":position": position,
             ":media_type": media_type,
             ":data": &image.data()[..],
-            ":checksum": checksum_of(turn, position, media_type, image.data()).sum(),
+            ":checksum": ImagePlace { turn, position }.checksum(media_type, image.data()).sum(),
         })?;
     }
     Ok(())
@@ -56,51 +54,11 @@ pub(crate) fn one(
         .optional()
         .map_err(store_error)?;
     let Some((media_type, data, checksum)) = found else { return Ok(None) };
-    let what = || format!("image {position} of turn {turn}");
-    checksum_of(turn, position, &media_type, &data).check(Some(checksum), what)?;
-    match ImageFile::new(data.into()) {
-        Some(image) if image.media_type().as_str() == media_type => Ok(Some(image)),
-        _ => Err(StoreError::Corrupt(format!("{}: not an image of the type {media_type}", what()))),
-    }
+    ImagePlace { turn, position }.open(&media_type, data, checksum).map(Some)
 }
-
-fn checksum_of(turn: TurnNumber, position: u32, media_type: &str, data: &[u8]) -> Checksum {
-    let numbers = Checksum::new().number(turn.0.into()).number(position.into());
-    numbers.bytes(media_type.as_bytes()).bytes(data)
-}
-
-/// Marks an image that had been lost before its agent was imported, so that a later loss is noticed.
-const LOST: &str = " lost";
 
 /// The column `images` of `turns`.
-pub(crate) fn listed(images: &[PromptImage]) -> Option<String> {
-    joined(images.iter().map(in_list))
-}
-
-/// The same for an imported turn, of which images may be lost.
-pub(crate) fn listed_of_import(turn: &NewTurn) -> Option<String> {
-    let lost: BTreeSet<u32> = turn.lost_images().collect();
-    joined((0..).zip(&turn.turn().images).map(|(position, image)| {
-        let mark = if lost.contains(&position) { LOST } else { "" };
-        in_list(image) + mark
-    }))
-}
-
-fn in_list(PromptImage { media_type, bytes }: &PromptImage) -> String {
-    format!("{} {bytes}", media_type.as_str())
-}
-
-fn joined(images: impl Iterator<Item = String>) -> Option<String> {
-    let all: Vec<String> = images.collect();
-    (!all.is_empty()).then(|| all.join(","))
-}
-
-/// The inverse of [`listed`], and of [`listed_of_import`].
 pub(crate) fn summaries(row: &Row<'_>, at: usize) -> rusqlite::Result<Vec<PromptImage>> {
     let Some(text) = row.get_ref(at)?.as_str_or_null()? else { return Ok(Vec::new()) };
-    let summary = |part: &str| {
-        let (media_type, bytes) = part.strip_suffix(LOST).unwrap_or(part).split_once(' ')?;
-        Some(PromptImage { media_type: ImageType::from_name(media_type)?, bytes: bytes.parse().ok()? })
-    };
-    text.split(',').map(|part| summary(part).ok_or_else(|| unknown_word(at, part))).collect()
+    images::summaries(text).map_err(|part| unknown_word(at, part))
 }

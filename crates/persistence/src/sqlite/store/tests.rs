@@ -1,8 +1,9 @@
 mod compaction;
 mod damage;
 mod faults;
-mod same_as_memory;
 mod wiping;
+
+use std::future::{Ready, ready};
 
 use tempfile::TempDir;
 use tokenrail_domain::{Agent, Event, Sequence};
@@ -21,7 +22,11 @@ fn config(folder: &TempDir) -> StoreConfig {
     StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder.path()) }
 }
 
-tokenrail_ports::store_contract!(fresh);
+fn opened() -> Ready<(SqliteStore, TempDir)> {
+    ready(fresh())
+}
+
+tokenrail_ports::store_contract!(opened);
 
 /// Launches the `n`th sample agent and starts its first turn.
 async fn running(store: &SqliteStore, n: u8) -> (Agent, Scribe) {
@@ -44,6 +49,15 @@ async fn everything(store: &SqliteStore, agent: &Agent) -> Vec<Event> {
 
 fn is_sound(folder: &TempDir) {
     assert_eq!(crate::doctor(folder.path()).unwrap().faults, []);
+}
+
+#[test]
+fn both_stores_do_the_same_with_any_commands() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (store, folder) = fresh();
+    crate::same_as_memory::check(&runtime, &store, 96);
+    drop(store);
+    is_sound(&folder);
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
+use std::future::{Ready, ready};
 use std::sync::Arc;
 
 use super::{AppendFault, MemoryStore};
 use crate::testing::samples::{Scribe, launch};
 use crate::{IAgentRepository, IJournal, StoreError};
 
-fn fresh() -> (MemoryStore, ()) {
-    (MemoryStore::new(7), ())
+fn fresh() -> Ready<(MemoryStore, ())> {
+    ready((MemoryStore::new(7), ()))
 }
 
 crate::store_contract!(fresh);

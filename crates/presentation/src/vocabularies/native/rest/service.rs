@@ -66,8 +66,15 @@ pub(crate) async fn health() -> HttpResponse {
 /// Check whether the server can save events
 #[utoipa::path(get, path = "/readyz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
 pub(crate) async fn ready(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
-    api.service().check().await?;
-    Ok(HttpResponse::Ok().json(ServiceStatusDto { status: "ready" }))
+    match api.service().check().await.map_err(Problem::from) {
+        Ok(()) => Ok(HttpResponse::Ok().json(ServiceStatusDto { status: "ready" })),
+        // Whatever is wrong with the database, the server itself may become ready again.
+        Err(problem) if problem.code == Code::StoreFailed => {
+            let detail = "the database cannot be written; the cause is in the log of the server";
+            Err(Problem::new(Code::StoreBusy, detail))
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 /// Read the metrics of the server in the OpenMetrics format

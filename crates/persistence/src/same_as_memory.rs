@@ -1,15 +1,16 @@
-//! The memory store and this one behave the same for any commands in any order.
+//! The memory store and a real one behave the same for any commands in any order.
 
 use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use tokenrail_domain::{AgentEdit, AgentId, NewName, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome};
+use tokenrail_domain::{
+    Agent, AgentEdit, AgentId, Event, NewName, Sequence, StopReason, Timestamp, Turn, TurnNumber, TurnOutcome,
+};
 use tokenrail_ports::testing::MemoryStore;
-use tokenrail_ports::testing::samples::{notice, queued_turn};
-use tokenrail_ports::{StoreError, TurnLimit, TurnStep};
-
-use super::*;
+use tokenrail_ports::testing::samples::{Scribe, WHOLE, launch, notice, queued_turn};
+use tokenrail_ports::{Append, IAgentRepository, IJournal, StoreError, TurnLimit, TurnStep};
+use tokio::runtime::Runtime;
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -121,7 +122,12 @@ async fn saved_of<S: IJournal + IAgentRepository>(
     (agent, open, turns, store.read(id, Sequence::START, WHOLE).await.unwrap())
 }
 
-async fn both_do(store: &SqliteStore, agent: &Agent, turn: &Turn, steps: &[Step]) -> usize {
+async fn both_do<S: IJournal + IAgentRepository>(
+    store: &S,
+    agent: &Agent,
+    turn: &Turn,
+    steps: &[Step],
+) -> usize {
     let memory = MemoryStore::new(1);
     memory.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
@@ -144,11 +150,9 @@ async fn both_do(store: &SqliteStore, agent: &Agent, turn: &Turn, steps: &[Step]
     memory.saved(agent.id).len()
 }
 
-#[test]
-fn both_stores_do_the_same_with_any_commands() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let (store, folder) = fresh();
-    let config = Config { cases: 96, failure_persistence: None, ..Config::default() };
+/// Runs this many random stories on `store` and on a new store in memory.
+pub(crate) fn check<S: IJournal + IAgentRepository>(runtime: &Runtime, store: &S, cases: u32) {
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let (launched, events) = (Cell::new(0_i64), Cell::new(0));
     let steps = prop::collection::vec(step(), 1..24);
@@ -160,11 +164,9 @@ fn both_stores_do_the_same_with_any_commands() {
         random[2..].copy_from_slice(&launched.get().to_be_bytes());
         let id = AgentId::new(Timestamp(launched.get()), random);
         let (agent, turn) = (Agent { id, ..agent }, Turn { agent: id, ..turn });
-        events.set(events.get() + runtime.block_on(both_do(&store, &agent, &turn, &steps)));
+        events.set(events.get() + runtime.block_on(both_do(store, &agent, &turn, &steps)));
         Ok(())
     });
     found.unwrap();
     assert!(launched.get() < events.get() as i64, "some of it was taken");
-    drop(store);
-    is_sound(&folder);
 }

@@ -1,0 +1,180 @@
+//! What errors of the server and of the connection mean to a caller.
+
+use std::sync::Arc;
+
+use tokenrail_ports::StoreError;
+use tokio_postgres::Error;
+use tokio_postgres::error::{DbError, Severity, SqlState};
+
+/// Why the store could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresOpenError {
+    #[error("the address of the database is malformed: {problem}; write postgres://USER@HOST/DATABASE")]
+    BadUrl { problem: String },
+    #[error(
+        "the address of the database contains a password, which other programs could see; remove it, and set \
+         storage.password_file or the environment variable PGPASSWORD"
+    )]
+    PasswordInUrl,
+    #[error("cannot use TLS for the database: {problem}")]
+    Tls { problem: String },
+    #[error("no PostgreSQL server answers at {hosts}; start it, or correct the address")]
+    Unreachable { hosts: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error(
+        "the PostgreSQL server does not let {user:?} in; check the user, the password \
+         (storage.password_file or PGPASSWORD) and the server's pg_hba.conf"
+    )]
+    Refused { user: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("there is no database {database:?} on the PostgreSQL server; create it with CREATE DATABASE")]
+    NoDatabase { database: String },
+    #[error("PostgreSQL {found} is too old; version 15 or newer is required")]
+    ServerTooOld { found: String },
+    #[error(
+        "the PostgreSQL server takes no writes: it is a replica, or set to read-only; give the address of the \
+         primary, or all addresses and target_session_attrs=read-write"
+    )]
+    ReadOnly,
+    #[error(
+        "the user {user:?} may not use the tables of Tokenrail, or not create them; make it the owner of the \
+         database {database:?}"
+    )]
+    NotAllowed { user: String, database: String, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error("the database {database:?} is in use by another program; create an empty one for Tokenrail")]
+    Foreign { database: String },
+    #[error(
+        "the database was written by a newer version: it requires schema {required}, but this program \
+         supports schemas up to {known}; install the newer version"
+    )]
+    NewerSchema { required: i32, known: i32 },
+    #[error(
+        "another server uses the database {database:?}; stop it, or create another database for this server"
+    )]
+    InUse { database: String },
+    #[error("another server is migrating the database, and takes long; try again later")]
+    Migrating,
+    #[error("the disk of the PostgreSQL server is full")]
+    Full,
+    #[error("the PostgreSQL server cannot be used now; try again, or read its log")]
+    Server { source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+/// Why a read or a change had no effect.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum QueryFailure {
+    /// The store refuses, or cannot read what it got.
+    #[error("refused")]
+    Refused(#[from] StoreError),
+    #[error("the server or the connection failed")]
+    Failed(#[from] Error),
+    /// If this command is run again, it sees what the other one did.
+    #[error("another command was faster")]
+    Again,
+}
+
+impl QueryFailure {
+    /// The error for a caller, if nothing of the transaction can have been saved.
+    pub(crate) fn before_commit(self) -> StoreError {
+        match self {
+            Self::Refused(error) => error,
+            Self::Failed(error) => not_saved(&Arc::new(error)),
+            Self::Again => StoreError::Busy,
+        }
+    }
+
+    /// This error instead, if a unique key is there already.
+    pub(crate) fn if_taken(self, taken: impl FnOnce() -> Self) -> Self {
+        match self {
+            Self::Failed(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => taken(),
+            other => other,
+        }
+    }
+
+    /// Whether the same change may succeed if it is run again at once.
+    pub(crate) fn is_worth_another_try(&self) -> bool {
+        match self {
+            Self::Refused(_) => false,
+            Self::Failed(error) => is_deadlock(error),
+            Self::Again => true,
+        }
+    }
+}
+
+/// What an error of a statement says about its effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ErrorEffect {
+    /// The server has refused it. Nothing of its transaction is saved.
+    NotSaved,
+    /// The connection broke after the statement was sent, or the server is going down.
+    Unknown,
+}
+
+/// Whether the statement that ended with this error may have been saved, if it was sent and committed by itself.
+pub(crate) fn effect_of(error: &Error) -> ErrorEffect {
+    match error.as_db_error() {
+        Some(error) if !is_fatal(error) => ErrorEffect::NotSaved,
+        _ => ErrorEffect::Unknown,
+    }
+}
+
+fn is_fatal(error: &DbError) -> bool {
+    match error.parsed_severity() {
+        Some(severity) => matches!(severity, Severity::Fatal | Severity::Panic),
+        None => matches!(error.severity(), "FATAL" | "PANIC"),
+    }
+}
+
+/// Whether the same statement may succeed if it is sent again at once: the server chose it to break a deadlock.
+pub(crate) fn is_deadlock(error: &Error) -> bool {
+    matches!(error.code(), Some(&(SqlState::T_R_DEADLOCK_DETECTED | SqlState::T_R_SERIALIZATION_FAILURE)))
+}
+
+/// Whether the error concerns the server and not the rows of the statement.
+pub(crate) fn is_of_the_server(error: &Error) -> bool {
+    meaning_of(error.code()) != Meaning::Other
+}
+
+/// The error for callers, if nothing was saved.
+pub(crate) fn not_saved(error: &Arc<Error>) -> StoreError {
+    match meaning_of(error.code()) {
+        Meaning::Full => StoreError::Full,
+        Meaning::Busy => StoreError::Busy,
+        Meaning::Corrupt => StoreError::Corrupt(described(error)),
+        Meaning::Elsewhere | Meaning::Other => StoreError::Unavailable(Box::new(Arc::clone(error))),
+    }
+}
+
+/// What a refusal of the server means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meaning {
+    Full,
+    Busy,
+    Corrupt,
+    /// The server takes no writes: another one is the primary now.
+    Elsewhere,
+    Other,
+}
+
+fn meaning_of(code: Option<&SqlState>) -> Meaning {
+    match code {
+        Some(&SqlState::DISK_FULL) => Meaning::Full,
+        Some(
+            &(SqlState::LOCK_NOT_AVAILABLE
+            | SqlState::T_R_DEADLOCK_DETECTED
+            | SqlState::T_R_SERIALIZATION_FAILURE
+            | SqlState::TOO_MANY_CONNECTIONS),
+        ) => Meaning::Busy,
+        Some(&(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED)) => Meaning::Corrupt,
+        Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Meaning::Elsewhere,
+        _ => Meaning::Other,
+    }
+}
+
+/// The error with what the server said: the driver's own text does not contain it.
+pub(crate) fn described(error: &Error) -> String {
+    error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Nothing was saved, because there is no connection.
+pub(crate) fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Unavailable(Box::new(error))
+}

@@ -1,0 +1,130 @@
+//! Rewrites the batches of ended turns as tight blocks. One call writes one block, so that neither memory nor the
+//! transaction grows with the turn.
+
+use tokenrail_domain::{Event, TurnNumber};
+use tokenrail_ports::StoreError;
+
+use crate::format::batch::BatchRange;
+use crate::format::batch_run::StoredBatch;
+use crate::format::blocks::{BlockLimits, TightBlock, tight_blocks};
+use crate::format::packing::Codec;
+use crate::postgres::command::ChangeCommand;
+use crate::postgres::database::link::Link;
+use crate::postgres::error::QueryFailure;
+use crate::postgres::statements::columns::{column, int, turn_of};
+use crate::postgres::statements::journal::{self, FetchLimit, add_batch};
+
+const NEXT_TURN: &str = "
+    SELECT agent, number, first_sequence, last_sequence
+    FROM turns
+    WHERE state = 'ended' AND NOT compacted
+    LIMIT 1";
+
+/// At most `$4` batches that are not tight yet, and no further one after `$5` bytes.
+const LOOSE_BATCHES: &str = "
+    SELECT first_seq, last_seq, turn, codec, checksum, payload
+    FROM (
+        SELECT first_seq, last_seq, turn, codec, checksum, payload,
+            sum(octet_length(payload)) OVER (ORDER BY first_seq) - octet_length(payload) AS bytes_before
+        FROM journal
+        WHERE agent = $1 AND $2 <= first_seq AND first_seq <= $3 AND codec <> 2
+        ORDER BY first_seq
+        LIMIT $4
+    ) AS batches
+    WHERE bytes_before < $5
+    ORDER BY first_seq";
+
+/// Exactly the batches that were read: one that was rewritten meanwhile has another checksum.
+const REMOVE: &str = "
+    DELETE FROM journal
+    WHERE agent = $1 AND (first_seq, checksum) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))";
+
+const MARK: &str = "UPDATE turns SET compacted = true WHERE agent = $1 AND number = $2";
+
+/// The change of one turn.
+pub(crate) struct CompactCommand {
+    agent: i64,
+    turn: TurnNumber,
+    /// The first numbers and the checksums of the batches that were read.
+    batches: (Vec<i64>, Vec<i64>),
+    /// Empty if nothing is left to pack: then the turn is marked as done.
+    blocks: Vec<TightBlock>,
+}
+
+/// The events of the next blocks.
+pub(crate) struct TurnPart {
+    command: CompactCommand,
+    events: Vec<Event>,
+}
+
+/// Reads the events of the next blocks; `None` if no turn is left. `limits` is the size of one block.
+pub(crate) async fn read(db: &Link, limits: BlockLimits) -> Result<Option<TurnPart>, QueryFailure> {
+    let Some(row) = db.row(NEXT_TURN, &[]).await? else { return Ok(None) };
+    let (agent, turn) = (column(&row, 0)?, turn_of(&row, 1)?);
+    let command = CompactCommand { agent, turn, batches: (Vec::new(), Vec::new()), blocks: Vec::new() };
+    let mut part = TurnPart { command, events: Vec::new() };
+    let range = column::<Option<i64>>(&row, 2)?.zip(column::<Option<i64>>(&row, 3)?);
+    // A turn that was dropped from the queue has no events.
+    if let Some(range) = range {
+        part.collect(db, range, limits).await?;
+    }
+    Ok(Some(part))
+}
+
+impl TurnPart {
+    async fn collect(
+        &mut self,
+        db: &Link,
+        (first, last): (i64, i64),
+        limits: BlockLimits,
+    ) -> Result<(), QueryFailure> {
+        let agent = self.command.agent;
+        let (rows, bytes) = FetchLimit { rows: limits.events, bytes: limits.bytes }.as_numbers();
+        for row in db.rows(LOOSE_BATCHES, &[&agent, &first, &last, &rows, &bytes]).await? {
+            if limits.events <= self.events.len() {
+                break;
+            }
+            self.command.batches.0.push(column(&row, 0)?);
+            self.command.batches.1.push(column(&row, 4)?);
+            let StoredBatch { range, codec, payload, checksum } = journal::batch_of(&row, agent)?;
+            for event in range.open(codec, payload, checksum)? {
+                self.events.push(event.map_err(|error| range.corrupt(error))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Packs the events, which takes long.
+    pub(crate) fn pack(self, limits: BlockLimits) -> Result<CompactCommand, StoreError> {
+        let Self { mut command, events } = self;
+        command.blocks = tight_blocks(&events, limits)?;
+        Ok(command)
+    }
+}
+
+impl ChangeCommand for CompactCommand {
+    type Answer = ();
+
+    async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
+        let agent = self.agent;
+        if self.blocks.is_empty() {
+            db.run(MARK, &[&agent, &int(self.turn.0)]).await?;
+            return Ok(());
+        }
+        let (first, checksums) = &self.batches;
+        let removed = db.run(REMOVE, &[&agent, first, checksums]).await?;
+        if removed == 0 {
+            // The agent was purged meanwhile, or another call was faster.
+            return Ok(());
+        }
+        if removed != first.len() as u64 {
+            // They were rewritten meanwhile. The next call reads them anew.
+            return Err(QueryFailure::Again);
+        }
+        for block in &self.blocks {
+            let range = BatchRange { agent, first: block.first, last: block.last, turn: self.turn };
+            add_batch(db, range, Codec::Tight, &block.payload).await?;
+        }
+        Ok(())
+    }
+}

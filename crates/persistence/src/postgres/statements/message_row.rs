@@ -1,0 +1,133 @@
+//! A row of `agent_messages`, written and read.
+
+use bytes::Bytes;
+use tokenrail_domain::{AgentId, Event};
+use tokenrail_ports::StoreError;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::format::iso;
+use crate::format::rows::{MessageRow, StoredRow};
+use crate::postgres::database::link::Link;
+use crate::postgres::error::QueryFailure;
+use crate::postgres::statements::columns::{
+    checksum_of, column, maybe_sequence, sequence_of, text_of, time_of,
+};
+
+/// `$1` to `$11` are arrays: see [`MessageColumns`].
+pub(super) const ADD_MESSAGES: &str = "
+    INSERT INTO agent_messages
+        (agent, sequence_number, id, first_sequence, type, role, content, raw, metadata, created_at, checksum)
+    SELECT *
+    FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], $7::bytea[],
+        $8::bytea[], $9::bytea[], $10::bigint[], $11::bigint[])";
+
+/// The columns that [`event_of`] reads, in its order.
+pub(crate) const COLUMNS: &str =
+    "sequence_number, first_sequence, content, raw, metadata, created_at, type, checksum";
+
+/// Rows of several agents, column by column, as statements take them.
+#[derive(Default)]
+pub(crate) struct MessageColumns<'a> {
+    pub(crate) agents: Vec<i64>,
+    pub(crate) sequences: Vec<i64>,
+    pub(crate) ids: Vec<Uuid>,
+    pub(crate) first_sequences: Vec<Option<i64>>,
+    pub(crate) types: Vec<&'a str>,
+    pub(crate) roles: Vec<Option<&'a str>>,
+    pub(crate) contents: Vec<&'a [u8]>,
+    pub(crate) raws: Vec<Option<&'a [u8]>>,
+    pub(crate) metadata: Vec<&'a [u8]>,
+    pub(crate) created_at: Vec<i64>,
+    pub(crate) checksums: Vec<i64>,
+}
+
+impl<'a> MessageColumns<'a> {
+    /// Adds the rows of one agent.
+    pub(crate) fn add(&mut self, agent: i64, rows: &'a [MessageRow]) -> Result<(), StoreError> {
+        for row in rows {
+            let MessageRow {
+                id,
+                sequence,
+                first_sequence,
+                kind,
+                role,
+                content,
+                raw,
+                metadata,
+                at,
+                created_at: _,
+                checksum,
+            } = row;
+            let id = Uuid::try_parse(id).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            self.agents.push(agent);
+            self.sequences.push(sequence.0 as i64);
+            self.ids.push(id);
+            self.first_sequences.push(first_sequence.map(|first| first.0 as i64));
+            self.types.push(kind);
+            self.roles.push(*role);
+            self.contents.push(content.as_bytes());
+            self.raws.push(raw.as_deref());
+            self.metadata.push(metadata.as_bytes());
+            self.created_at.push(at.0);
+            self.checksums.push(i64::from(*checksum));
+        }
+        Ok(())
+    }
+}
+
+/// Adds rows of one agent.
+pub(crate) async fn add_messages(db: &Link, agent: i64, rows: &[MessageRow]) -> Result<(), QueryFailure> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut columns = MessageColumns::default();
+    columns.add(agent, rows)?;
+    let MessageColumns {
+        agents,
+        sequences,
+        ids,
+        first_sequences,
+        types,
+        roles,
+        contents,
+        raws,
+        metadata,
+        created_at,
+        checksums,
+    } = &columns;
+    db.run(
+        ADD_MESSAGES,
+        &[
+            agents,
+            sequences,
+            ids,
+            first_sequences,
+            types,
+            roles,
+            contents,
+            raws,
+            metadata,
+            created_at,
+            checksums,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// The event of a row of [`COLUMNS`].
+pub(crate) fn event_of(row: &Row, agent: AgentId) -> Result<Event, StoreError> {
+    let stored = StoredRow {
+        agent: agent.to_string(),
+        sequence: sequence_of(row, 0)?,
+        first_sequence: maybe_sequence(row, 1)?,
+        kind: column(row, 6)?,
+        content: text_of(row, 2)?,
+        raw: column::<Option<&[u8]>>(row, 3)?.map(Bytes::copy_from_slice),
+        metadata: text_of(row, 4)?,
+        created_at: iso::format(time_of(row, 5)?),
+        checksum: Some(checksum_of(row, 7)?),
+    };
+    stored.into_event()
+}

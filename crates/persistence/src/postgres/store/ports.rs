@@ -1,0 +1,206 @@
+//! What the store does for the ports: one line each.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokenrail_domain::{
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
+    Turn, TurnNumber,
+};
+use tokenrail_ports::{
+    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, INodes,
+    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter,
+    TurnLimit, TurnRange,
+};
+
+use super::PostgresStore;
+use crate::postgres::statements::append::PreparedAppend;
+use crate::postgres::statements::archive::{
+    BeginImportCommand, DiscardImportCommand, FinishImportCommand, ImportEventsCommand, ImportTurnsCommand,
+    RewriteCommand,
+};
+use crate::postgres::statements::commands::{
+    CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, PurgeCommand,
+    StopTurnCommand,
+};
+use crate::postgres::statements::edit::EditCommand;
+use crate::postgres::statements::ownership::{self, ClaimCommand, JoinCommand, Ownership};
+use crate::postgres::statements::{agents, journal, keys, messages, prompt_images, turns};
+
+#[async_trait]
+impl IJournal for PostgresStore {
+    async fn append(&self, append: Append) -> StoreResult<()> {
+        self.inner.writers.append(PreparedAppend::new(append)?).await
+    }
+
+    async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
+        self.events_after(agent, after, limit).await
+    }
+
+    async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {
+        let fetch = self.fetch();
+        self.view_with(move |db| async move { messages::page(&db, agent, after, limit, fetch).await }).await
+    }
+
+    async fn compact_next(&self) -> StoreResult<bool> {
+        self.compact().await
+    }
+}
+
+#[async_trait]
+impl IAgentRepository for PostgresStore {
+    async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
+        self.write(CreateCommand { agent, turn, key }).await
+    }
+
+    async fn create_idle(&self, agent: Agent) -> StoreResult<()> {
+        self.write(CreateIdleCommand { agent }).await
+    }
+
+    async fn newest_key(&self) -> StoreResult<Option<Timestamp>> {
+        self.read_with(|db| async move { keys::newest(&db).await }).await
+    }
+
+    async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>> {
+        self.read_with(move |db| async move { keys::recall(&db, &key).await }).await
+    }
+
+    async fn enqueue(
+        &self,
+        turn: NewTurn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+    ) -> StoreResult<Enqueued> {
+        self.write(EnqueueCommand { turn, queue_max, key }).await
+    }
+
+    async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
+        self.read_with(move |db| async move { agents::get(&db, id).await }).await
+    }
+
+    async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
+        self.read_with(move |db| async move { agents::list(&db, &filter, bounds).await }).await
+    }
+
+    async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
+        match self.read_with(move |db| async move { ownership::of(&db, agent).await }).await? {
+            Ownership::Mine(epoch) => Ok(Some(epoch)),
+            Ownership::Nobodys => self.write(ClaimCommand { agent }).await,
+            Ownership::Others => Ok(None),
+        }
+    }
+
+    async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
+        self.read_with(move |db| async move { turns::open(&db, agent).await }).await
+    }
+
+    async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
+        self.read_with(move |db| async move { turns::last(&db, journal::agent_key(&db, agent).await?).await })
+            .await
+    }
+
+    async fn turns(&self, agent: AgentId, after: TurnNumber, limit: TurnLimit) -> StoreResult<Vec<Turn>> {
+        self.read_with(move |db| async move { turns::after(&db, agent, after, limit).await }).await
+    }
+
+    async fn list_turns(
+        &self,
+        agent: AgentId,
+        range: TurnRange,
+        bounds: ListBounds,
+    ) -> StoreResult<ListPage<ListedTurn>> {
+        self.read_with(move |db| async move { turns::list(&db, agent, &range, bounds).await }).await
+    }
+
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
+        self.read_with(move |db| async move { turns::all(&db, &filter, bounds).await }).await
+    }
+
+    async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>> {
+        self.read_with(move |db| async move { turns::at(&db, agent, sequence).await }).await
+    }
+
+    async fn prompt_image(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        position: u32,
+    ) -> StoreResult<Option<ImageFile>> {
+        self.read_with(move |db| async move { prompt_images::one(&db, agent, turn, position).await }).await
+    }
+
+    async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
+        self.read_with(move |db| async move { agents::by_chat(&db, &chat).await }).await
+    }
+
+    async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>> {
+        self.read_with(move |db| async move { agents::with_open_turns(&db, field_bytes).await }).await
+    }
+
+    async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32> {
+        self.write(CancelCommand { agent, at }).await
+    }
+
+    async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
+        self.write(EditCommand { agent, edit }).await
+    }
+
+    async fn stop_turn(
+        &self,
+        agent: AgentId,
+        turn: TurnNumber,
+        reason: StopReason,
+    ) -> StoreResult<Option<StopReason>> {
+        self.write(StopTurnCommand { agent, turn, reason }).await
+    }
+
+    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
+        self.write(DeleteCommand { agent, at, purge }).await
+    }
+
+    async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {
+        self.read_with(|db| async move { agents::to_purge(&db).await }).await
+    }
+
+    async fn purge(&self, agent: AgentId, at: Timestamp) -> StoreResult<bool> {
+        self.write(PurgeCommand { agent, at }).await
+    }
+
+    async fn check(&self) -> StoreResult<()> {
+        self.is_ready().await
+    }
+}
+
+#[async_trait]
+impl INodes for PostgresStore {
+    async fn join(&self) -> StoreResult<()> {
+        self.write(JoinCommand).await
+    }
+}
+
+#[async_trait]
+impl IArchive for PostgresStore {
+    async fn begin_import(&self, agent: Agent) -> StoreResult<()> {
+        self.write(BeginImportCommand(agent)).await
+    }
+
+    async fn import_turns(&self, agent: AgentId, turns: Vec<NewTurn>) -> StoreResult<()> {
+        self.write(ImportTurnsCommand { agent, turns }).await
+    }
+
+    async fn import_events(&self, agent: AgentId, events: Arc<[Event]>) -> StoreResult<()> {
+        self.write(ImportEventsCommand::new(agent, events, self.fetch())?).await
+    }
+
+    async fn finish_import(&self, agent: Agent) -> StoreResult<()> {
+        self.write(FinishImportCommand(agent)).await
+    }
+
+    async fn discard_import(&self, agent: AgentId) -> StoreResult<()> {
+        self.write(DiscardImportCommand(agent)).await
+    }
+
+    async fn rewrite(&self, agent: AgentId, events: Arc<[Event]>) -> StoreResult<()> {
+        self.write(RewriteCommand::new(agent, events, self.fetch())?).await
+    }
+}

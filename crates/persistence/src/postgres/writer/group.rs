@@ -1,0 +1,224 @@
+//! Saves the appends of a group, and finds out what became of them.
+//!
+//! If the outcome of a statement is unknown, the connection is closed, and the very same appends are sent again on a new
+//! one. The old statement may still run, or run later: it moves nothing, because it no longer follows the head. No cancel
+//! request is sent.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_domain::AgentId;
+use tokenrail_ports::StoreError;
+use tokio::time::timeout;
+
+use super::WaitingAppend;
+use crate::postgres::config::PostgresLimits;
+use crate::postgres::database::link::{ChangeFailure, ConnectFailure, Connector, Link, UnknownCause};
+use crate::postgres::database::settings::Purpose;
+use crate::postgres::error::{QueryFailure, is_of_the_server, not_saved};
+use crate::postgres::known_agents::KnownAgents;
+use crate::postgres::statements::append::{self, Appended, PreparedAppend, move_heads, save_alone};
+use crate::postgres::statements::journal::{FetchLimit, agent_keys};
+
+/// How often the same appends are sent before their callers are told that the outcome is unknown. They send them again.
+const TRIES: u32 = 2;
+
+/// Saves one group after the other.
+pub(super) struct GroupWriter {
+    connector: Arc<Connector>,
+    known: Arc<KnownAgents>,
+    /// `None` after an outcome was unknown: the next statement opens a new connection.
+    link: Option<Link>,
+    /// Why no connection could be opened for this group. Its other appends need not try.
+    down: Option<Arc<ConnectFailure>>,
+}
+
+/// What a try of several appends came to.
+enum Together {
+    /// Those that were not saved by it must be looked at alone.
+    Saved(HashSet<AgentId>),
+    /// Nothing is saved, because of one of them.
+    Spoilt,
+    /// Nothing is saved, for a reason that concerns all of them.
+    NotSaved(Arc<tokio_postgres::Error>),
+    Again,
+    Unknown(UnknownCause),
+}
+
+impl GroupWriter {
+    pub(super) fn new(connector: Arc<Connector>, known: Arc<KnownAgents>) -> Self {
+        Self { connector, known, link: None, down: None }
+    }
+
+    pub(super) fn limits(&self) -> &PostgresLimits {
+        &self.connector.limits
+    }
+
+    /// Saves the appends, each of another agent, and answers their callers.
+    pub(super) async fn save(&mut self, group: Vec<WaitingAppend>) {
+        self.down = None;
+        let (together, mut alone): (Vec<_>, Vec<_>) =
+            group.into_iter().partition(|waiting| waiting.prepared.goes_with_others());
+        if !together.is_empty() {
+            alone.extend(self.save_together(together).await);
+        }
+        for waiting in alone {
+            let answer = self.save_one(&waiting.prepared).await;
+            waiting.answer(answer);
+        }
+    }
+
+    /// Saves appends in one statement, and answers their callers. Returns those that must go alone.
+    async fn save_together(&mut self, waiting: Vec<WaitingAppend>) -> Vec<WaitingAppend> {
+        let mut unknown = None;
+        for _ in 0..TRIES {
+            let tried = match self.link().await {
+                Ok(link) => self.try_together(&link, &waiting).await,
+                Err(error) => {
+                    answer_all(waiting, || unreachable(&error, unknown.is_some()));
+                    return Vec::new();
+                }
+            };
+            match tried {
+                Together::Saved(saved) => {
+                    let (done, others): (Vec<_>, Vec<_>) =
+                        waiting.into_iter().partition(|waiting| saved.contains(&waiting.prepared.agent()));
+                    done.into_iter().for_each(|waiting| waiting.answer(Ok(())));
+                    return others;
+                }
+                Together::Spoilt => return waiting,
+                Together::NotSaved(error) => {
+                    answer_all(waiting, || not_saved(&error));
+                    return Vec::new();
+                }
+                Together::Again => {}
+                Together::Unknown(cause) => {
+                    self.link = None;
+                    unknown = Some(Arc::new(cause));
+                }
+            }
+        }
+        match unknown {
+            Some(cause) => answer_all(waiting, || StoreError::OutcomeUnknown(Box::new(Arc::clone(&cause)))),
+            None => answer_all(waiting, || StoreError::Busy),
+        }
+        Vec::new()
+    }
+
+    async fn try_together(&self, link: &Link, waiting: &[WaitingAppend]) -> Together {
+        let wait = Duration::from_millis(self.limits().answer_timeout_ms);
+        let keys = match timeout(wait, self.keys_of(link, waiting)).await {
+            Ok(Ok(keys)) => keys,
+            Ok(Err(QueryFailure::Failed(error))) if is_of_the_server(&error) => {
+                return Together::NotSaved(Arc::new(error));
+            }
+            Ok(Err(QueryFailure::Failed(error))) => return Together::Unknown(UnknownCause::Broken(error)),
+            Ok(Err(QueryFailure::Refused(_) | QueryFailure::Again)) => return Together::Spoilt,
+            Err(_) => return Together::Unknown(UnknownCause::TimedOut(wait)),
+        };
+        let appends: Vec<(i64, &PreparedAppend)> =
+            keys.iter().filter_map(|(key, at)| Some((*key, &waiting.get(*at)?.prepared))).collect();
+        if appends.is_empty() {
+            return Together::Saved(HashSet::new());
+        }
+        match link.save(move_heads(link, &appends)).await {
+            Ok(moved) => {
+                let moved: HashSet<i64> = moved.into_iter().collect();
+                let (saved, others): (Vec<_>, Vec<_>) =
+                    appends.into_iter().partition(|(key, _)| moved.contains(key));
+                others.into_iter().for_each(|(_, prepared)| self.known.forget(prepared.agent()));
+                Together::Saved(saved.into_iter().map(|(_, prepared)| prepared.agent()).collect())
+            }
+            Err(ChangeFailure::Unknown(cause)) => Together::Unknown(cause),
+            Err(ChangeFailure::NotSaved(failure)) if failure.is_worth_another_try() => Together::Again,
+            Err(ChangeFailure::NotSaved(QueryFailure::Failed(error))) if is_of_the_server(&error) => {
+                Together::NotSaved(Arc::new(error))
+            }
+            Err(ChangeFailure::NotSaved(_)) => Together::Spoilt,
+        }
+    }
+
+    /// The keys of the agents, in order, with the places of their appends. Unknown agents are left out.
+    async fn keys_of(
+        &self,
+        link: &Link,
+        waiting: &[WaitingAppend],
+    ) -> Result<Vec<(i64, usize)>, QueryFailure> {
+        let agents = || waiting.iter().map(|waiting| waiting.prepared.agent());
+        let new: Vec<AgentId> = agents().filter(|id| self.known.get(*id).is_none()).collect();
+        if !new.is_empty() {
+            for (id, key) in agent_keys(link, &new).await? {
+                self.known.add(id, key);
+            }
+        }
+        let mut keys: Vec<(i64, usize)> =
+            (0..).zip(agents()).filter_map(|(at, id)| Some((self.known.get(id)?, at))).collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
+    /// Saves one append in a transaction of its own.
+    async fn save_one(&mut self, prepared: &PreparedAppend) -> Result<(), StoreError> {
+        let limits = self.limits();
+        let fetch = FetchLimit { rows: limits.fetch_rows, bytes: limits.fetch_bytes };
+        let mut unknown = None;
+        for _ in 0..TRIES {
+            let link = self.link().await.map_err(|error| unreachable(&error, unknown.is_some()))?;
+            let changed = match save_alone(&link, prepared, fetch).await {
+                // An earlier try may have been visible before it was durable.
+                Ok(Appended::Before) => link.save(link.barrier()).await,
+                Ok(Appended::Now) => Ok(()),
+                Err(failure) => Err(failure),
+            };
+            match changed {
+                Ok(()) => return Ok(()),
+                Err(ChangeFailure::NotSaved(failure)) if failure.is_worth_another_try() => {}
+                Err(ChangeFailure::NotSaved(failure)) => {
+                    let error = failure.before_commit();
+                    // What an earlier try did is still unknown.
+                    let stays_unknown = unknown.is_some() && error.is_transient();
+                    return Err(if stays_unknown {
+                        StoreError::OutcomeUnknown(Box::new(error))
+                    } else {
+                        error
+                    });
+                }
+                Err(ChangeFailure::Unknown(cause)) => {
+                    self.link = None;
+                    unknown = Some(cause);
+                }
+            }
+        }
+        Err(unknown.map_or(StoreError::Busy, |cause| StoreError::OutcomeUnknown(Box::new(cause))))
+    }
+
+    /// The connection, opened if there is none.
+    async fn link(&mut self) -> Result<Link, Arc<ConnectFailure>> {
+        if let Some(link) = self.link.as_ref().filter(|link| link.is_usable()) {
+            return Ok(link.clone());
+        }
+        if let Some(failure) = &self.down {
+            return Err(Arc::clone(failure));
+        }
+        match self.connector.connect(Purpose::Writer, &append::statements()).await {
+            Ok(link) => Ok(self.link.insert(link).clone()),
+            Err(failure) => Err(Arc::clone(self.down.insert(Arc::new(failure)))),
+        }
+    }
+}
+
+fn answer_all(waiting: Vec<WaitingAppend>, error: impl Fn() -> StoreError) {
+    for waiting in waiting {
+        waiting.answer(Err(error()));
+    }
+}
+
+/// The error if there is no connection: after a try whose outcome is unknown, it stays unknown.
+fn unreachable(failure: &Arc<ConnectFailure>, after_a_try: bool) -> StoreError {
+    if after_a_try {
+        StoreError::OutcomeUnknown(Box::new(Arc::clone(failure)))
+    } else {
+        StoreError::Unavailable(Box::new(Arc::clone(failure)))
+    }
+}

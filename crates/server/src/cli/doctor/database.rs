@@ -1,0 +1,101 @@
+//! The database of the configuration.
+
+use std::io::ErrorKind;
+
+use tokenrail_persistence::{
+    Fault, OpenError, PostgresContent, PostgresDiagnosis, Survives, postgres_doctor,
+};
+
+use super::outside::with_cause;
+use super::{Finding, Verdict, finding};
+use crate::config::{Config, DurabilityMode, PostgresBlock, StorageConfig};
+use crate::store::{self, OpenStoreError};
+
+pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+    match &config.storage {
+        StorageConfig::Sqlite { .. } => vec![sqlite(config).await],
+        StorageConfig::Postgres(block) => postgres(block).await,
+    }
+}
+
+/// The server of the database, what its data survives, and settings with which it loses data.
+async fn postgres(block: &PostgresBlock) -> Vec<Finding> {
+    let found = match store::postgres_config(block) {
+        Ok(config) => postgres_doctor(config).await.map_err(OpenStoreError::from),
+        Err(error) => Err(error),
+    };
+    let PostgresDiagnosis { hosts, version, fsync, full_page_writes, checksums, survives, content } =
+        match found {
+            Ok(diagnosis) => diagnosis,
+            Err(error) => return vec![finding("database", Verdict::Bad, with_cause(&error))],
+        };
+    let content = match content {
+        Some(PostgresContent { agents, events }) => format!("agents: {agents}, events: {events}"),
+        None => "empty; the first start of the server creates the tables".to_owned(),
+    };
+    let mut findings =
+        vec![finding("database", Verdict::Good, format!("PostgreSQL {version} at {hosts}; {content}"))];
+    findings.push(durability(block.durability, survives));
+    let problems = [
+        (fsync, Verdict::Bad, "fsync is off: a power loss can destroy the whole database"),
+        (full_page_writes, Verdict::Bad, "full_page_writes is off: a power loss can destroy pages"),
+        (
+            checksums,
+            Verdict::Remark,
+            "data checksums are off: damage by the disk is not noticed; run pg_checksums",
+        ),
+    ];
+    let problems = problems.into_iter().filter(|(is_on, ..)| !is_on);
+    findings.extend(problems.map(|(_, verdict, text)| finding("database settings", verdict, text)));
+    findings
+}
+
+fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
+    let (verdict, text) = match (wanted, survives) {
+        (_, Survives::OneMachine) => {
+            (Verdict::Good, "survives the loss of one machine: a synchronous standby confirms each commit")
+        }
+        (DurabilityMode::Primary, Survives::NoMachine) => (
+            Verdict::Remark,
+            "survives the loss of no machine: with storage.durability = \"primary\", commits do not wait for a standby",
+        ),
+        (DurabilityMode::Auto, Survives::NoMachine) => {
+            (Verdict::Remark, "survives the loss of no machine: the database has no synchronous standby")
+        }
+        (DurabilityMode::Replicated, Survives::NoMachine) => (
+            Verdict::Bad,
+            "survives the loss of no machine, but storage.durability = \"replicated\" requires a synchronous standby; \
+             set synchronous_standby_names on the database server",
+        ),
+    };
+    finding("durability", verdict, text)
+}
+
+async fn sqlite(config: &Config) -> Finding {
+    let name = "database";
+    let folder = config.data_dir.clone();
+    match tokio::task::spawn_blocking(move || tokenrail_persistence::doctor(&folder)).await {
+        Ok(Ok(report)) if report.faults.is_empty() => {
+            finding(name, Verdict::Good, format!("agents: {}, events: {}", report.agents, report.events))
+        }
+        Ok(Ok(report)) => {
+            let faults: Vec<_> = report.faults.iter().map(violation).collect();
+            finding(name, Verdict::Bad, format!("corrupt ({}); restore a backup", faults.join("; ")))
+        }
+        Ok(Err(OpenError::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {
+            finding(name, Verdict::Remark, "does not exist yet; the first start of the server creates it")
+        }
+        Ok(Err(error @ OpenError::OlderSchema { .. })) => finding(name, Verdict::Remark, error.to_string()),
+        Ok(Err(error)) => finding(name, Verdict::Bad, error.to_string()),
+        Err(error) => finding(name, Verdict::Bad, error.to_string()),
+    }
+}
+
+/// A fault of the database, in words.
+pub(crate) fn violation(fault: &Fault) -> String {
+    let Fault { rule, agent, detail } = fault;
+    match agent {
+        Some(agent) => format!("the data of agent {agent} breaks the rule \"{rule}\": {detail}"),
+        None => format!("the database breaks the rule \"{rule}\": {detail}"),
+    }
+}

@@ -1,0 +1,141 @@
+//! What an operator is told.
+
+use std::process::Command;
+
+use serde_json::json;
+use tokenrail_test_postgres::{Database, Flush, Replication, Server, database};
+
+use super::config;
+use crate::harness::{TestServer, fake_config, program};
+
+/// A server that has run once, and does not now.
+fn stopped(config: &str) -> TestServer {
+    let mut server = TestServer::start_with(config);
+    assert!(server.stop().success());
+    server
+}
+
+/// The exit code and all output.
+fn ran(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+fn doctor(database: &Database) -> (Option<i32>, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tokenrail.toml");
+    std::fs::write(&file, format!("[server]\ndefault_agent = \"fake\"\n{}", config(database))).unwrap();
+    let mut command = Command::new(program());
+    command.args(["doctor", "--listen", "127.0.0.1:0", "--config"]).arg(&file);
+    ran(command.arg("--data-dir").arg(folder.path().join("data")).env("HOME", folder.path()))
+}
+
+#[test]
+fn a_backup_is_the_business_of_pg_dump() {
+    let database = database();
+    let server = stopped(&config(&database));
+    let (code, said) = ran(&mut server.command(&["backup", "copy"]));
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains(&format!("pg_dump --format=custom --file=tokenrail.dump '{}'", database.url())),
+        "{said}"
+    );
+    assert!(!server.folder.path().join("copy").exists());
+}
+
+#[tokio::test]
+async fn stored_lines_can_be_parsed_again() {
+    let database = database();
+    let mut server = TestServer::start_with(&config(&database));
+    server.launch_to_completion(&json!({ "deltas": 5 })).await;
+    assert!(server.stop().success());
+    let (code, said) = ran(&mut server.command(&["reparse", "--all"]));
+    assert!(code == Some(0) && said.contains("1 agent: no changes"), "{said}");
+}
+
+#[test]
+fn a_server_says_why_it_cannot_use_the_database() {
+    let postgres = Server::start(Flush::Off);
+    let database = postgres.database();
+    let mut server = stopped(&config(&database));
+    let serve = ["serve", "--log", "warn"];
+    std::fs::write(database.password_file(), "wrong\n").unwrap();
+    let (code, said) = ran(&mut server.command(&serve));
+    assert!(code == Some(1) && said.contains("does not let \"tokenrail\" in"), "{said}");
+    std::fs::remove_file(database.password_file()).unwrap();
+    let (code, said) = ran(&mut server.command(&serve));
+    assert!(code == Some(1) && said.contains("storage.password_file"), "{said}");
+    std::fs::write(database.password_file(), database.password()).unwrap();
+    server.start_again();
+    assert!(server.stop().success());
+    postgres.stop();
+    let (code, said) = ran(&mut server.command(&serve));
+    let port = postgres.address().rsplit_once(':').unwrap().1.to_owned();
+    assert!(code == Some(1) && said.contains("127.0.0.1") && said.contains(&port), "{said}");
+    assert!(!said.contains(database.password()), "{said}");
+}
+
+#[test]
+fn one_server_at_a_time_uses_a_database() {
+    let postgres = Server::start(Flush::Off);
+    let database = postgres.database();
+    let mut first = TestServer::start_with(&config(&database));
+    let mut second = TestServer::start();
+    assert!(second.stop().success());
+    let folder = tempfile::tempdir().unwrap();
+    second.move_data_to(folder.path());
+    second.config = config(&database);
+    let serve = ["serve", "--log", "warn"];
+    let in_use = "another server uses the database";
+    let (code, said) = ran(&mut second.command(&serve));
+    assert!(code == Some(1) && said.contains(in_use), "{said}");
+    // The claim does not depend on one connection.
+    postgres.kill_9();
+    postgres.start_again();
+    postgres.wait_for("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1");
+    let (code, said) = ran(&mut second.command(&serve));
+    assert!(code == Some(1) && said.contains(in_use), "{said}");
+    first.kill_9();
+    second.start_again();
+}
+
+#[test]
+fn a_data_folder_stays_with_its_kind_of_database() {
+    let database = database();
+    let mut server = stopped(&config(&database));
+    let serve = ["serve", "--log", "warn"];
+    server.config = fake_config();
+    let (code, said) = ran(&mut server.command(&serve));
+    assert!(code == Some(1) && said.contains("is in PostgreSQL; set storage.url"), "{said}");
+    let mut server = stopped(&fake_config());
+    server.config = config(&database);
+    let (code, said) = ran(&mut server.command(&serve));
+    assert!(code == Some(1) && said.contains("is in SQLite; remove storage.url"), "{said}");
+}
+
+#[test]
+fn doctor_says_what_the_database_survives() {
+    let postgres = Server::start(Flush::On);
+    let database = postgres.database();
+    drop(stopped(&config(&database)));
+    let (code, said) = doctor(&database);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("ok      database: PostgreSQL 1"), "{said}");
+    assert!(said.contains("survives the loss of no machine"), "{said}");
+    let standby = postgres.standby(Replication::Synchronous);
+    let (code, said) = doctor(&database);
+    assert!(code == Some(0) && said.contains("survives the loss of one machine"), "{said}");
+    drop(standby);
+    postgres.stop();
+    let (code, said) = doctor(&database);
+    assert!(code == Some(1) && said.contains("error   database: "), "{said}");
+    assert!(!said.contains(database.password()), "{said}");
+}
+
+#[test]
+fn doctor_warns_of_a_database_that_loses_commits() {
+    let database = database();
+    let (code, said) = doctor(&database);
+    assert!(code == Some(1) && said.contains("fsync is off"), "{said}");
+}

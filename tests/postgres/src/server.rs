@@ -1,0 +1,102 @@
+//! What a test can do to a server.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rustix::process::Signal;
+
+use crate::instance::{Flush, Instance, LOOK_EVERY, PATIENCE};
+use crate::sweeper::SweptFolder;
+use crate::{Database, template};
+
+/// A server. It ends when this and all its [`Database`]s are dropped.
+#[derive(Debug)]
+pub struct Server {
+    pub(crate) instance: Arc<Instance>,
+}
+
+impl Server {
+    /// Starts an empty server on a free port of 127.0.0.1.
+    pub fn start(flush: Flush) -> Self {
+        let folder = SweptFolder::new();
+        template::copy_to(&folder.path().join("data"));
+        Self::start_in(folder, flush)
+    }
+
+    /// Starts a server whose data is in `data` of this folder.
+    pub(crate) fn start_in(folder: SweptFolder, flush: Flush) -> Self {
+        Self { instance: Arc::new(Instance::start(folder, flush)) }
+    }
+
+    /// Makes an empty database, owned by [`ROLE`](crate::ROLE).
+    pub fn database(&self) -> Database {
+        let number = self.instance.databases.fetch_add(1, Ordering::Relaxed) + 1;
+        Database::new(Arc::clone(&self.instance), format!("test_{number}"))
+    }
+
+    /// The address for clients: `127.0.0.1` and the port, which stays when it is started again.
+    pub fn address(&self) -> String {
+        self.instance.address()
+    }
+
+    /// The url on this server of a database that was made on another one, for example on its primary.
+    pub fn url_of(&self, database: &Database) -> String {
+        database.url_at(&self.address())
+    }
+
+    /// Executes SQL as a superuser, in the database `postgres`. Returns the rows, with `|` between values.
+    pub fn sql(&self, sql: &str) -> String {
+        self.instance.sql("postgres", sql)
+    }
+
+    /// The pid of the postmaster.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn pid(&self) -> u32 {
+        self.instance.process().as_ref().expect("it runs").id()
+    }
+
+    /// The folder of its data, log and socket.
+    pub fn folder(&self) -> &Path {
+        self.instance.folder.path()
+    }
+
+    /// Kills the postmaster with SIGKILL, and waits for its end. Its children notice and end soon after.
+    pub fn kill_9(&self) {
+        self.instance.end(Signal::KILL);
+    }
+
+    /// Stops without a checkpoint, as `pg_ctl stop -m immediate` does: the next start recovers.
+    pub fn stop_immediately(&self) {
+        self.instance.end(Signal::QUIT);
+    }
+
+    /// Stops in order, as `pg_ctl stop -m fast` does: it ends all connections.
+    pub fn stop(&self) {
+        assert!(self.instance.end(Signal::INT).success(), "it stops in order");
+    }
+
+    /// Starts it again with its data and port, and waits until it takes connections.
+    pub fn start_again(&self) {
+        assert!(self.instance.process().is_none(), "it runs already");
+        let started = Instant::now();
+        // Children of a postmaster that was killed hold its shared memory until they have noticed.
+        while let Err(log) = self.instance.begin() {
+            assert!(started.elapsed() < PATIENCE, "PostgreSQL does not start again:\n{log}");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Kills all connections of clients to this database, as an administrator can. Returns their number.
+    pub fn end_connections(&self, database: &Database) -> u64 {
+        let found = format!(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = '{}'",
+            database.name()
+        );
+        self.sql(&found).parse().expect("a number")
+    }
+}

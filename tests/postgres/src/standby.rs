@@ -1,0 +1,62 @@
+//! Streaming replication.
+
+use std::time::Instant;
+
+use crate::instance::{LOOK_EVERY, PATIENCE};
+use crate::programs::succeed;
+use crate::sweeper::SweptFolder;
+use crate::{Flush, Server, account};
+
+/// Whether a commit of the primary waits for the standby.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replication {
+    Asynchronous,
+    Synchronous,
+}
+
+impl Server {
+    /// Starts a streaming standby of this server, and waits until it streams. With [`Replication::Synchronous`], each
+    /// commit waits for it from then on, also when it is gone.
+    #[must_use]
+    pub fn standby(&self, replication: Replication) -> Self {
+        let folder = SweptFolder::new();
+        let mut copy = self.instance.client("pg_basebackup");
+        // The standby would keep them.
+        copy.env_remove("PGOPTIONS");
+        copy.args(["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync", "-D"]);
+        succeed(copy.arg(folder.path().join("data")));
+        account::give_all(folder.path());
+        let standby = Self::start_in(folder, Flush::Off);
+        self.wait_for("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1");
+        if replication == Replication::Synchronous {
+            self.set_synchronous("ANY 1 (*)");
+            self.wait_for("SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'quorum'", "1");
+        }
+        standby
+    }
+
+    /// Sets `synchronous_standby_names`. Commits that wait go on if the new value lets them.
+    pub fn set_synchronous(&self, names: &str) {
+        self.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
+        self.sql("SELECT pg_reload_conf()");
+        self.wait_for("SHOW synchronous_standby_names", names);
+    }
+
+    /// Makes this standby a primary, and waits until it takes writes.
+    pub fn promote(&self) {
+        assert_eq!(self.sql("SELECT pg_promote()"), "t");
+    }
+
+    /// Waits until this query returns this value.
+    pub fn wait_for(&self, query: &str, value: &str) {
+        let started = Instant::now();
+        loop {
+            let found = self.sql(query);
+            if found == value {
+                return;
+            }
+            assert!(started.elapsed() < PATIENCE, "{query} stays {found}, and does not become {value}");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+}
