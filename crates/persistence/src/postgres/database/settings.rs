@@ -47,6 +47,7 @@ pub(crate) fn settings(purpose: Purpose, limits: &PostgresLimits) -> String {
     )
 }
 
-/// Waits until everything that was visible before it is as durable as the commits of this connection: after a crash of the
-/// server, or a cancelled wait for the standby, rows are visible that no standby has. It writes to the log, and to no table.
+/// Waits until everything that was visible before it is as durable as the commits of this connection: after a crash of
+/// the server, or a cancelled wait for the standby, rows are visible that no standby has. It writes to the log, and to
+/// no table.
 pub(crate) const BARRIER: &str = "SELECT pg_logical_emit_message(true, 'tokenrail', '')";
