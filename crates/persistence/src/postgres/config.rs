@@ -5,8 +5,8 @@ use std::fmt;
 /// Where the database is and what bounds its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostgresConfig {
-    /// `postgres://USER@HOST[:PORT][,HOST…]/DATABASE[?PARAMETER=VALUE&…]`, without a password. The parameters are those of
-    /// libpq that the driver knows, and `sslmode` and `sslrootcert`.
+    /// `postgres://USER@HOST[:PORT][,HOST…]/DATABASE[?PARAMETER=VALUE&…]`, without a password. The parameters are
+    /// those of libpq that the driver knows, and `sslmode` and `sslrootcert`.
     pub url: String,
     pub password: Option<Password>,
     pub durability: Durability,

@@ -17,8 +17,8 @@
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
 //! | [`columns`] | columns as domain values |
 //!
-//! **Open turns.** `state <> 'ended'` is the condition of a partial index. PostgreSQL uses that index only if it can see
-//! that a statement implies it, so statements say `state <> 'ended' AND state = 'queued'`.
+//! **Open turns.** `state <> 'ended'` is the condition of a partial index. PostgreSQL uses that index only if it can
+//! see that a statement implies it, so statements say `state <> 'ended' AND state = 'queued'`.
 
 pub(crate) mod agents;
 pub(crate) mod append;

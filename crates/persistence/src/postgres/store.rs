@@ -34,8 +34,8 @@ const COMMAND_TRIES: u32 = 3;
 
 /// The store on PostgreSQL. Clones are the same store.
 ///
-/// Writes of agents' output go through a bounded queue to a few writers. A bounded number of reads and commands runs at the
-/// same time, each on a connection of a pool. All of it runs on the runtime on which the store was opened.
+/// Writes of agents' output go through a bounded queue to a few writers. A bounded number of reads and commands runs
+/// at the same time, each on a connection of a pool. All of it runs on the runtime on which the store was opened.
 #[derive(Clone)]
 pub struct PostgresStore {
     inner: Arc<Inner>,

@@ -1,7 +1,7 @@
 //! The writers: each saves the appends of its agents on a connection of its own.
 //!
-//! What waits when a statement returns goes with the next one: a single token is saved at once, and the more there is to
-//! save, the larger the groups. A caller gets `Ok` only when its append is known to be saved.
+//! What waits when a statement returns goes with the next one: a single token is saved at once, and the more there is
+//! to save, the larger the groups. A caller gets `Ok` only when its append is known to be saved.
 
 mod group;
 mod queue;

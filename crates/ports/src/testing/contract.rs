@@ -17,8 +17,8 @@ use tokenrail_domain::{Agent, AgentId, Event, Sequence, Turn};
 use super::samples::{Scribe, WHOLE, launch};
 use crate::{Append, IAgentRepository, IJournal};
 
-/// Defines one test for each promise. `$fresh` is a function that returns a future of an empty store, and a guard that must
-/// live as long as the store.
+/// Defines one test for each promise. `$fresh` is a function that returns a future of an empty store, and a guard that
+/// must live as long as the store.
 #[macro_export]
 macro_rules! store_contract {
     ($fresh:path) => {

@@ -141,8 +141,7 @@ where
         match message {
             Ok(AsyncMessage::Notice(notice)) if notice.parsed_severity() == Some(Severity::Warning) => {
                 warnings.fetch_add(1, Ordering::Release);
-                let (code, text) = (notice.code().code(), notice.message());
-                tracing::warn!(code, text, "the PostgreSQL server warned");
+                tracing::warn!(code = notice.code().code(), "the PostgreSQL server sent a warning");
             }
             Ok(_) => {}
             Err(error) => {
@@ -184,8 +183,8 @@ impl Link {
         self.0.client.query_raw(&self.prepared(sql).await?, values.iter().copied()).await
     }
 
-    /// A statement that is prepared is sent when the future of its call is polled first. So several can be sent at once,
-    /// and the server runs them in that order.
+    /// A statement that is prepared is sent when the future of its call is polled first. So several can be sent at
+    /// once, and the server runs them in that order.
     async fn prepared(&self, sql: &str) -> Result<Statement, Error> {
         let known = self.statements().get(sql).cloned();
         if let Some(statement) = known {
@@ -246,8 +245,8 @@ impl Link {
         self.change_after(ready(Ok(())), async |()| work.await).await
     }
 
-    /// Like [`Link::change`]. `reads` is sent together with BEGIN. It must change nothing: if BEGIN fails, it is not in a
-    /// transaction.
+    /// Like [`Link::change`]. `reads` is sent together with BEGIN. It must change nothing: if BEGIN fails, it is not
+    /// in a transaction.
     pub(crate) async fn change_after<R, T>(
         &self,
         reads: impl Future<Output = Result<R, QueryFailure>>,

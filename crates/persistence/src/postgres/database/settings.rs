@@ -51,8 +51,9 @@ pub(crate) fn settings(purpose: Purpose, durability: Durability, limits: &Postgr
     )
 }
 
-/// Waits until everything that was visible before it is as durable as the commits of this connection: after a crash of the
-/// server, or a cancelled wait for the standby, rows are visible that no standby has. It writes to the log, and to no table.
+/// Waits until everything that was visible before it is as durable as the commits of this connection: after a crash of
+/// the server, or a cancelled wait for the standby, rows are visible that no standby has. It writes to the log, and to
+/// no table.
 pub(crate) const BARRIER: &str = "SELECT pg_logical_emit_message(true, 'tokenrail', '')";
 
 /// Whether commits wait for a synchronous standby, if they wait for one at all.

@@ -9,8 +9,8 @@ use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{column, epoch_of, int, parsed, sequence_of, status_of, turn_of};
 
-/// Locks the row. What the other tables say is read afterwards, by another statement: this one would show what they said
-/// before it waited.
+/// Locks the row. What the other tables say is read afterwards, by another statement: this one would show what they
+/// said before it waited.
 const LOCK: &str = "
     SELECT agent
     FROM heads

@@ -21,8 +21,8 @@ impl<'a> From<&'a TurnResult> for LatestResult<'a> {
 }
 
 impl LatestResult<'_> {
-    /// Runs a statement whose `$1` to `$7` are these columns: usage, cost, and of the error its class, code, text, pause
-    /// and whether it can be recovered from. Its own values follow.
+    /// Runs a statement whose `$1` to `$7` are these columns: usage, cost, and of the error its class, code, text,
+    /// pause and whether it can be recovered from. Its own values follow.
     pub(crate) async fn save(
         &self,
         db: &Link,

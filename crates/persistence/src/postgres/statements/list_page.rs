@@ -10,8 +10,8 @@ use tokio_postgres::types::ToSql;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 
-/// Reads a page of at most `limit` items. `$1` of the statement is the length of a field, in bytes, beyond which it is cut;
-/// `row` receives it too. Rows are taken one by one, and no further one when the page is full.
+/// Reads a page of at most `limit` items. `$1` of the statement is the length of a field, in bytes, beyond which it is
+/// cut; `row` receives it too. Rows are taken one by one, and no further one when the page is full.
 pub(crate) async fn list_page<T>(
     db: &Link,
     sql: &str,

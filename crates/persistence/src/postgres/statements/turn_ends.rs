@@ -7,8 +7,8 @@ use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{column, text_of};
 
-/// What may say why the last message of an ended turn stopped: the latest first. `$2` is the number of the turn; NULL for
-/// all turns of the agent.
+/// What may say why the last message of an ended turn stopped: the latest first. `$2` is the number of the turn; NULL
+/// for all turns of the agent.
 const SAID: &str = "
     SELECT turns.number, agent_messages.metadata
     FROM turns

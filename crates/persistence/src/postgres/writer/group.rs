@@ -1,8 +1,8 @@
 //! Saves the appends of a group, and finds out what became of them.
 //!
-//! If the outcome of a statement is unknown, the connection is closed, and the very same appends are sent again on a new
-//! one. The old statement may still run, or run later: it moves nothing, because it no longer follows the head. No cancel
-//! request is sent.
+//! If the outcome of a statement is unknown, the connection is closed, and the very same appends are sent again on a
+//! new one. The old statement may still run, or run later: it moves nothing, because it no longer follows the head. No
+//! cancel request is sent.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -84,7 +84,9 @@ impl GroupWriter {
                 Together::Saved(saved) => {
                     let (done, others): (Vec<_>, Vec<_>) =
                         waiting.into_iter().partition(|waiting| saved.contains(&waiting.prepared.agent()));
-                    done.into_iter().for_each(|waiting| waiting.answer(Ok(())));
+                    for waiting in done {
+                        waiting.answer(Ok(()));
+                    }
                     return others;
                 }
                 Together::Spoilt => return waiting,
@@ -127,7 +129,9 @@ impl GroupWriter {
                 let moved: HashSet<i64> = moved.into_iter().collect();
                 let (saved, others): (Vec<_>, Vec<_>) =
                     appends.into_iter().partition(|(key, _)| moved.contains(key));
-                others.into_iter().for_each(|(_, prepared)| self.known.forget(prepared.agent()));
+                for (_, prepared) in others {
+                    self.known.forget(prepared.agent());
+                }
                 Together::Saved(saved.into_iter().map(|(_, prepared)| prepared.agent()).collect())
             }
             Err(ChangeFailure::Unknown(cause)) => Together::Unknown(cause),

@@ -58,8 +58,8 @@ const HOLES: &str = "
     ) AS batches
     WHERE first_seq <> before + 1";
 
-/// Runs some agents, and `disturb` again and again until they are done. It returns what it has disturbed. Every event must
-/// be there once.
+/// Runs some agents, and `disturb` again and again until they are done. It returns what it has disturbed. Every event
+/// must be there once.
 async fn disturbed(server: &Server, disturb: impl Fn(&Database) -> u64) {
     let database = server.database();
     let store = PostgresStore::open(impatient(&database)).await.unwrap();
