@@ -1,7 +1,7 @@
 //! The right to be the only server on a database.
 //!
-//! A second server would end the agents of the first one: it does not have their processes. The claim is an advisory lock
-//! of a connection that does nothing else. It refuses a second start; it does not fence a server that has lost it.
+//! A second server would end the agents of the first one: it does not have their processes. The claim is an advisory
+//! lock of a connection that does nothing else. It refuses a second start; it does not fence a server that has lost it.
 
 use std::time::Duration;
 
