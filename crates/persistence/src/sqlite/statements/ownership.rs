@@ -5,6 +5,7 @@ use tokenrail_domain::AgentId;
 use tokenrail_ports::{Epoch, StoreError};
 
 use crate::sqlite::command::{WriteCommand, WriteFailure};
+use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::epoch_of;
 
@@ -34,5 +35,10 @@ impl WriteCommand for JoinCommand {
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
         db.execute(JOIN, [])?;
         Ok(())
+    }
+
+    /// A start writes little, and the server then serves what there is.
+    fn reserve_use(&self) -> ReserveUse {
+        ReserveUse::Ends
     }
 }

@@ -9,8 +9,8 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, INodes,
-    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter,
-    TurnLimit, TurnRange,
+    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult,
+    TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::SqliteStore;
@@ -170,7 +170,17 @@ impl IAgentRepository for SqliteStore {
 #[async_trait]
 impl INodes for SqliteStore {
     async fn join(&self) -> StoreResult<()> {
-        self.write(JoinCommand).await
+        match self.write(JoinCommand).await {
+            // The previous process is gone, because this one has the lock of the folder. So nothing that it sent can
+            // arrive, even if the epochs stay as they are. And a server starts on a full disk.
+            Err(StoreError::Full) => {
+                tracing::warn!(
+                    "cannot record this start in the database, because the disk is full; nothing is lost"
+                );
+                Ok(())
+            }
+            joined => joined,
+        }
     }
 }
 
