@@ -17,7 +17,8 @@ const APPLICATION: &str = "tokenrail";
 
 /// Where the server is, and how its identity is checked.
 pub(crate) struct Address {
-    pub(crate) driver: Config,
+    /// One for each host, in the order in which they are tried.
+    pub(crate) drivers: Vec<Config>,
     pub(crate) check: ServerCheck,
     pub(crate) user: String,
     pub(crate) database: String,
@@ -32,27 +33,24 @@ impl Address {
             return Err(bad("it does not begin with postgres://"));
         }
         let (url, tls) = split_tls(&config.url)?;
-        // The driver's error may quote the address, which may contain a password.
-        let mut driver: Config = url.parse().map_err(|_| bad("the driver cannot read it"))?;
-        if driver.get_password().is_some() {
-            return Err(PostgresOpenError::PasswordInUrl);
+        let mut drivers = Vec::new();
+        for url in each_host(&url) {
+            // The driver's error may quote the address, which may contain a password.
+            let mut driver: Config = url.parse().map_err(|_| bad("the driver cannot read it"))?;
+            if driver.get_password().is_some() {
+                return Err(PostgresOpenError::PasswordInUrl);
+            }
+            if driver.get_hosts().is_empty() && driver.get_hostaddrs().is_empty() {
+                return Err(bad("the host is missing"));
+            }
+            set_up(&mut driver, config, tls.mode);
+            drivers.push(driver);
         }
-        let user = driver.get_user().ok_or_else(|| bad("the user is missing"))?.to_owned();
-        let database = driver.get_dbname().unwrap_or(&user).to_owned();
-        if driver.get_hosts().is_empty() && driver.get_hostaddrs().is_empty() {
-            return Err(bad("the host is missing"));
-        }
-        if let Some(password) = &config.password {
-            driver.password(password.as_str());
-        }
-        driver.ssl_mode(tls.mode).application_name(APPLICATION);
-        let limits = &config.limits;
-        driver.connect_timeout(Duration::from_millis(limits.connect_timeout_ms));
-        driver.tcp_user_timeout(Duration::from_millis(limits.tcp_user_timeout_ms));
-        driver.keepalives(true).keepalives_idle(Duration::from_millis(limits.keepalive_idle_ms));
-        driver.keepalives_interval(KEEPALIVE_INTERVAL).keepalives_retries(KEEPALIVE_TRIES);
-        let hosts = hosts_of(&driver);
-        Ok(Self { driver, check: tls.check, user, database, hosts })
+        let first = drivers.first().ok_or_else(|| bad("the host is missing"))?;
+        let user = first.get_user().ok_or_else(|| bad("the user is missing"))?.to_owned();
+        let database = first.get_dbname().unwrap_or(&user).to_owned();
+        let hosts = drivers.iter().map(host_of).collect::<Vec<_>>().join(", ");
+        Ok(Self { drivers, check: tls.check, user, database, hosts })
     }
 }
 
@@ -60,7 +58,30 @@ impl Address {
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(2);
 const KEEPALIVE_TRIES: u32 = 3;
 
-fn hosts_of(driver: &Config) -> String {
+fn set_up(driver: &mut Config, config: &PostgresConfig, mode: SslMode) {
+    if let Some(password) = &config.password {
+        driver.password(password.as_str());
+    }
+    driver.ssl_mode(mode).application_name(APPLICATION);
+    let limits = &config.limits;
+    driver.connect_timeout(Duration::from_millis(limits.connect_timeout_ms));
+    driver.tcp_user_timeout(Duration::from_millis(limits.tcp_user_timeout_ms));
+    driver.keepalives(true).keepalives_idle(Duration::from_millis(limits.keepalive_idle_ms));
+    driver.keepalives_interval(KEEPALIVE_INTERVAL).keepalives_retries(KEEPALIVE_TRIES);
+}
+
+/// The url of each host. The driver would try them one after the other too, but wait for the answer of the first one
+/// that accepts a connection, even if that one is stopped.
+fn each_host(url: &str) -> Vec<String> {
+    let whole = || vec![url.to_owned()];
+    let Some((scheme, rest)) = url.split_once("://") else { return whole() };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    let Some((user, hosts)) = authority.rsplit_once('@') else { return whole() };
+    hosts.split(',').map(|host| format!("{scheme}://{user}@{host}{tail}")).collect()
+}
+
+fn host_of(driver: &Config) -> String {
     let named = driver.get_hosts().iter().map(|host| match host {
         Host::Tcp(name) => name.clone(),
         Host::Unix(folder) => folder.display().to_string(),
@@ -71,7 +92,7 @@ fn hosts_of(driver: &Config) -> String {
     if ports.is_empty() {
         return hosts.join(", ");
     }
-    format!("{} (port {})", hosts.join(", "), ports.join(", "))
+    format!("{}:{}", hosts.join(", "), ports.join(", "))
 }
 
 struct TlsChoice {

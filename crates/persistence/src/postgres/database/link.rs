@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Error, Row, RowStream, Socket, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, RowStream, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::postgres::config::{Durability, PostgresLimits};
@@ -46,6 +46,17 @@ pub(crate) enum ConnectFailure {
     /// The connection is there, but it is not known whether what it shows is durable.
     #[error("the first write on a new connection failed")]
     NoBarrier(#[from] ChangeFailure),
+}
+
+impl ConnectFailure {
+    /// Whether a server has answered.
+    fn is_answer(&self) -> bool {
+        match self {
+            Self::Failed(error) => error.as_db_error().is_some(),
+            Self::NoBarrier(_) => true,
+            Self::TimedOut(_) => false,
+        }
+    }
 }
 
 /// Why a change is not known to be saved.
@@ -92,26 +103,44 @@ impl Connector {
         purpose: Purpose,
         statements: &[&str],
     ) -> Result<Link, ConnectFailure> {
-        let wait = Duration::from_millis(self.limits.connect_timeout_ms);
-        let connecting = async {
-            let (client, connection) = self.address.driver.connect(self.tls.clone()).await?;
-            let link = self.link(client, connection);
-            link.0.client.batch_execute(&settings(purpose, self.durability, &self.limits)).await?;
-            link.save(link.barrier()).await?;
-            for sql in statements {
-                link.prepared(sql).await?;
-            }
-            Ok(link)
-        };
-        timeout(wait, connecting).await.unwrap_or(Err(ConnectFailure::TimedOut(wait)))
+        self.any_host(Some((purpose, statements))).await
     }
 
     /// Opens a connection without setting it up.
     pub(crate) async fn connect_only(&self) -> Result<Link, ConnectFailure> {
+        self.any_host(None).await
+    }
+
+    /// Tries the hosts in their order, each for `connect_timeout_ms`. If all fail, the last answer of a server says more
+    /// than that another one did not answer.
+    async fn any_host(&self, set_up: Option<(Purpose, &[&str])>) -> Result<Link, ConnectFailure> {
         let wait = Duration::from_millis(self.limits.connect_timeout_ms);
-        let connected = timeout(wait, self.address.driver.connect(self.tls.clone())).await;
-        let (client, connection) = connected.map_err(|_| ConnectFailure::TimedOut(wait))??;
-        Ok(self.link(client, connection))
+        let mut failure = ConnectFailure::TimedOut(wait);
+        for driver in &self.address.drivers {
+            match timeout(wait, self.open(driver, set_up)).await {
+                Ok(Ok(link)) => return Ok(link),
+                Ok(Err(new)) if new.is_answer() || !failure.is_answer() => failure = new,
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+        Err(failure)
+    }
+
+    async fn open(
+        &self,
+        driver: &Config,
+        set_up: Option<(Purpose, &[&str])>,
+    ) -> Result<Link, ConnectFailure> {
+        let (client, connection) = driver.connect(self.tls.clone()).await?;
+        let link = self.link(client, connection);
+        if let Some((purpose, statements)) = set_up {
+            link.batch(&settings(purpose, self.durability, &self.limits)).await?;
+            link.save(link.barrier()).await?;
+            for sql in statements {
+                link.prepared(sql).await?;
+            }
+        }
+        Ok(link)
     }
 
     fn link<S>(&self, client: Client, connection: tokio_postgres::Connection<Socket, S>) -> Link

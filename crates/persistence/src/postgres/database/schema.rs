@@ -5,6 +5,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::postgres::database::address::Address;
 use crate::postgres::database::link::{ChangeFailure, ConnectFailure, Connector, Link};
+use crate::postgres::database::tls;
 use crate::postgres::error::{PostgresOpenError, QueryFailure};
 
 /// The first version with `client_connection_check_interval` on all systems, and the oldest that is tested.
@@ -153,7 +154,18 @@ pub(crate) fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpe
         ConnectFailure::Failed(error) if wants_password(&error) => {
             PostgresOpenError::Refused { user: address.user.clone(), source: Box::new(error) }
         }
-        failure => PostgresOpenError::Unreachable { hosts: address.hosts.clone(), source: Box::new(failure) },
+        failure => {
+            let problem = match &failure {
+                ConnectFailure::Failed(error) => tls::problem_of(error),
+                ConnectFailure::TimedOut(_) | ConnectFailure::NoBarrier(_) => None,
+            };
+            match problem {
+                Some(problem) => PostgresOpenError::Tls { problem },
+                None => {
+                    PostgresOpenError::Unreachable { hosts: address.hosts.clone(), source: Box::new(failure) }
+                }
+            }
+        }
     }
 }
 

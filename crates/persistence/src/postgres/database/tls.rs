@@ -1,5 +1,7 @@
 //! TLS to the server.
 
+use std::error::Error as _;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,6 +71,16 @@ fn trusted(file: Option<&Path>) -> Result<RootCertStore, PostgresOpenError> {
 
 fn failed(error: &dyn std::error::Error) -> PostgresOpenError {
     PostgresOpenError::Tls { problem: error.to_string() }
+}
+
+/// What is wrong with TLS, if that is why there is no connection.
+pub(crate) fn problem_of(error: &tokio_postgres::Error) -> Option<String> {
+    let cause = error.source()?;
+    if error.to_string() == "error performing TLS handshake" {
+        return Some(cause.to_string());
+    }
+    let refused = cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref::<rustls::Error>()?;
+    Some(refused.to_string())
 }
 
 /// Accepts every certificate, but only from a server that has its key.

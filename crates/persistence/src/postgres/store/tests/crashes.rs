@@ -1,28 +1,10 @@
 //! The server dies, or ends a connection, while agents are saying something.
 
-use std::task::Poll;
-
 use tokenrail_domain::{StopReason, TurnNumber, TurnOutcome};
-use tokenrail_ports::Append;
 use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
 use tokenrail_test_postgres::{Flush, Server};
 
 use super::*;
-
-/// Short waits, so that a test that needs one does not take long.
-fn impatient(database: &Database) -> PostgresConfig {
-    let mut config = config(database);
-    (config.limits.connect_timeout_ms, config.limits.answer_timeout_ms) = (500, 500);
-    config
-}
-
-/// Appends as a task does: the same again, until it is known what became of it.
-async fn save_at_last(store: &PostgresStore, append: &Append) {
-    while let Err(error) = store.append(append.clone()).await {
-        assert!(error.is_transient(), "{error:?}");
-        tokio::task::yield_now().await;
-    }
-}
 
 /// Some turns of one agent, with every kind of append.
 async fn live(store: PostgresStore, n: u8, turns: u32) -> (Agent, Vec<Event>) {
@@ -116,37 +98,6 @@ async fn nothing_is_lost_or_doubled_while_the_server_is_killed_and_started_again
     .await;
 }
 
-/// A commit whose wait for the standby was cancelled is answered as a success, with a warning.
-#[tokio::test(flavor = "multi_thread")]
-async fn an_append_that_no_standby_has_is_not_acknowledged() {
-    let server = Server::start(Flush::Off);
-    let database = server.database();
-    let store = PostgresStore::open(impatient(&database)).await.unwrap();
-    let (agent, mut scribe) = running(&store, 1).await;
-    let standbys = |names: &str| {
-        server.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
-        server.sql("SELECT pg_reload_conf()");
-        while server.sql("SHOW synchronous_standby_names") != names {}
-    };
-    standbys("nobody");
-    let append = scribe.say(vec![notice("n")]);
-    let mut saving = Box::pin(store.append(append.clone()));
-    let answer = loop {
-        if let Poll::Ready(answer) = futures_util::poll!(&mut saving) {
-            break answer;
-        }
-        server.sql("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
-    };
-    assert!(matches!(answer, Err(StoreError::OutcomeUnknown(_))), "{answer:?}");
-    assert_eq!(database.sql("SELECT head FROM heads"), "2", "it is there, but no standby has it");
-    assert!(store.append(append.clone()).await.is_err(), "it cannot become durable");
-    assert!(store.check().await.is_err());
-
-    standbys("");
-    save_at_last(&store, &append).await;
-    assert_eq!(everything(&store, &agent).await.len(), 2);
-}
-
 /// A statement that got no answer in time may still run, later than the one that was sent in its place.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_runs_late_changes_nothing() {
@@ -167,7 +118,7 @@ async fn a_statement_that_runs_late_changes_nothing() {
     blocker.batch("COMMIT").await.unwrap();
     save_at_last(&store, &append).await;
     store.append(scribe.say(vec![notice("next")])).await.unwrap();
-    while database.sql(waiting) != "0" {}
+    until("the end of the old statement", || database.sql(waiting) == "0");
     assert_eq!(everything(&store, &agent).await.len(), 3);
     assert_eq!(database.sql("SELECT count(*), sum(last_seq - first_seq + 1) FROM journal"), "3|3");
 }
@@ -202,11 +153,11 @@ async fn no_connection_is_left_of_a_store_that_is_dropped_or_closed() {
     running(&store, 1).await;
     assert_ne!(connections(), "0");
     drop(store);
-    while connections() != "0" {}
+    until("the end of the connections", || connections() == "0");
     let store = PostgresStore::open(config(&database)).await.unwrap();
     running(&store, 2).await;
     store.close().await;
-    while connections() != "0" {}
+    until("the end of the connections", || connections() == "0");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,6 +94,65 @@ async fn a_newer_schema_is_used_if_it_is_compatible_and_refused_if_not() {
 }
 
 #[tokio::test]
+async fn a_host_that_is_down_is_passed_over() {
+    let (down, up) = (Server::start(Flush::Off), Server::start(Flush::Off));
+    let database = up.database();
+    down.stop();
+    let url = database.url().replace('@', &format!("@{},", down.address()));
+    let both = PostgresConfig { url, ..config(&database) };
+    PostgresStore::open(both).await.unwrap().check().await.unwrap();
+}
+
+fn fixture(name: &str) -> String {
+    format!("{}/../../tests/fixtures/tls/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Gives the server the certificate `first`, which is valid for 127.0.0.1.
+fn encrypt(server: &Server) {
+    for (name, file) in [("first.pem", "server.crt"), ("first.key", "server.key")] {
+        let text = std::fs::read_to_string(fixture(name)).unwrap();
+        let lines = format!("SELECT unnest(string_to_array('{}', E'\\n'))", text.trim_end());
+        server.sql(&format!("COPY ({lines}) TO PROGRAM 'umask 077; cat > {file}'"));
+    }
+    server.sql("ALTER SYSTEM SET ssl = on");
+    server.sql("SELECT pg_reload_conf()");
+    until("TLS", || server.sql("SHOW ssl") == "on");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_is_known_by_its_certificate_if_that_is_asked_for() {
+    let server = Server::start(Flush::Off);
+    encrypt(&server);
+    let database = server.database();
+    let with = |query: String| PostgresConfig { url: database.url() + &query, ..config(&database) };
+    let root = |file: &str| format!("?sslmode=verify-full&sslrootcert={}", fixture(file));
+    let encrypted =
+        "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'tokenrail'";
+    for (query, is_encrypted) in [
+        (String::new(), "t"),
+        ("?sslmode=require".to_owned(), "t"),
+        (root("ca.pem"), "t"),
+        ("?sslmode=disable".to_owned(), "f"),
+    ] {
+        let store = PostgresStore::open(with(query)).await.unwrap();
+        store.check().await.unwrap();
+        assert_eq!(database.sql(encrypted), is_encrypted);
+        store.close().await;
+        drop(store);
+        until("the end of the connections", || database.sql(encrypted).is_empty());
+    }
+    let error = refused(with(root("expired.pem"))).await;
+    assert!(error.to_string().contains("certificate"), "{error:?}");
+    let error = refused(with(root("missing.pem"))).await;
+    assert!(matches!(&error, PostgresOpenError::Tls { .. }), "{error:?}");
+    server.sql("ALTER SYSTEM SET ssl = off");
+    server.sql("SELECT pg_reload_conf()");
+    until("no TLS", || server.sql("SHOW ssl") == "off");
+    let error = refused(with("?sslmode=require".to_owned())).await;
+    assert!(matches!(&error, PostgresOpenError::Tls { .. }), "{error:?}");
+}
+
+#[tokio::test]
 async fn people_can_read_what_agents_said() {
     let (store, database) = fresh().await;
     let (agent, _) = running(&store, 1).await;

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{Timestamp, TurnOutcome};
 use tokenrail_ports::testing::samples::{notice, text_delta};
-use tokenrail_ports::{Append, Created, Idempotency, KeyLife};
+use tokenrail_ports::{Created, Idempotency, KeyLife};
 
 use super::*;
 
@@ -113,6 +113,17 @@ async fn two_stores_on_one_database_agree() {
     assert!(matches!(late, Err(StoreError::UnknownAgent(_))), "{late:?}");
 }
 
+fn key(key: String) -> Idempotency {
+    Idempotency {
+        scope: "launch".into(),
+        key,
+        body: "body".into(),
+        used_at: Timestamp(1),
+        forget_before: Timestamp(0),
+        life: KeyLife::UntilForgotten,
+    }
+}
+
 /// Two stores create an agent each at the same time, twenty times. `with` makes the `n`th agent and its key.
 async fn created_in_pairs(with: impl Fn(u8) -> (Agent, Option<Idempotency>)) -> Vec<[Created; 2]> {
     let (one, database) = fresh().await;
@@ -131,22 +142,35 @@ async fn created_in_pairs(with: impl Fn(u8) -> (Agent, Option<Idempotency>)) -> 
 
 #[tokio::test]
 async fn a_key_that_two_stores_use_at_once_launches_one_agent() {
-    let pairs = created_in_pairs(|n| {
-        let key = Idempotency {
-            scope: "launch".into(),
-            key: format!("key {}", n / 2),
-            body: "body".into(),
-            used_at: Timestamp(1),
-            forget_before: Timestamp(0),
-            life: KeyLife::UntilForgotten,
-        };
-        (launch(n).0, Some(key))
-    });
+    let pairs = created_in_pairs(|n| (launch(n).0, Some(key(format!("key {}", n / 2)))));
     for (n, pair) in (0..).step_by(2).zip(pairs.await) {
         let [first, second] = [n, n + 1].map(|n| launch(n).0.id);
         let either = [[Created::New, Created::Again(first)], [Created::Again(second), Created::New]];
         assert!(either.contains(&pair), "{pair:?}");
     }
+}
+
+/// Such a key lasts as long as its turn is the newest. Here it has expired each time.
+#[tokio::test]
+async fn an_expired_key_that_two_stores_use_at_once_launches_one_agent() {
+    let (one, database) = fresh().await;
+    let other = PostgresStore::open(config(&database)).await.unwrap();
+    let create = async |store: &PostgresStore, n: u8| {
+        let key = Idempotency { life: KeyLife::WhileNewest, ..key("k".into()) };
+        let (agent, turn) = launch(n);
+        store.create(agent, turn.into(), Some(key)).await.unwrap()
+    };
+    for n in (0..40).step_by(2) {
+        let both = tokio::join!(create(&one, n), create(&other, n + 1));
+        let [first, second] = [n, n + 1].map(|n| launch(n).0.id);
+        let created = match both {
+            (Created::New, Created::Again(again)) if again == first => first,
+            (Created::Again(again), Created::New) if again == second => second,
+            both => panic!("{both:?}"),
+        };
+        one.delete(created, Timestamp(1), false).await.unwrap();
+    }
+    assert_eq!(database.sql("SELECT count(*) FROM agents"), "20");
 }
 
 #[tokio::test]
