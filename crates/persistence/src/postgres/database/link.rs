@@ -111,8 +111,8 @@ impl Connector {
         self.any_host(None).await
     }
 
-    /// Tries the hosts in their order, each for `connect_timeout_ms`. If all fail, the last answer of a server says more
-    /// than that another one did not answer.
+    /// Tries the hosts in their order, each for `connect_timeout_ms`. If all fail, the last answer of a server says
+    /// more than that another one did not answer.
     async fn any_host(&self, set_up: Option<(Purpose, &[&str])>) -> Result<Link, ConnectFailure> {
         let wait = Duration::from_millis(self.limits.connect_timeout_ms);
         let mut failure = ConnectFailure::TimedOut(wait);
