@@ -78,11 +78,19 @@ pub(crate) fn watched(
     }
 }
 
+/// What [`yielding`] runs in a session of its own. A kernel without groups of sessions has no such file.
+const YIELD: &str = "{ echo 19 > /proc/self/autogroup; } 2> /dev/null || true
+    exec setpriv --pdeathsig TERM nice -n 19 \"$@\" 2>&1";
+
 /// The same command at the lowest priority: it gets the processor time that others leave. It prints everything on
 /// standard output.
+///
+/// Linux shares the processors among sessions, and a process yields only to others of its own session. The agents of the
+/// tests have sessions of their own, so this command has one too, which yields as a whole. An interrupt of this program
+/// no longer reaches it, so it is ended together with this program.
 pub(crate) fn yielding(command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    run_by(shell.args(["-c", "exec nice -n 19 \"$@\" 2>&1", "sh"]), command);
+    let mut shell = Command::new("setsid");
+    run_by(shell.args(["sh", "-c", YIELD, "sh"]), command);
     shell
 }
 
@@ -193,6 +201,17 @@ mod tests {
         command.current_dir("/").env("SAID", "it").env_remove("HOME");
         let printed = output("yielding", &mut yielding(&command)).unwrap();
         assert_eq!(printed, "19\n/\nit\n");
+    }
+
+    #[test]
+    fn what_yields_does_so_to_other_sessions_too() {
+        // The second line is empty if the kernel has no groups of sessions.
+        let command = shell("ps -o sid= -p $$; cat /proc/self/autogroup 2> /dev/null");
+        let session = |printed: &str| printed.lines().next().unwrap_or_default().trim().to_owned();
+        let ours = output("the session", &mut shell("ps -o sid= -p $$")).unwrap();
+        let printed = output("yielding", &mut yielding(&command)).unwrap();
+        assert_ne!(session(&printed), session(&ours));
+        assert!(printed.lines().nth(1).is_none_or(|group| group.ends_with(" nice 19")), "{printed}");
     }
 
     #[test]
