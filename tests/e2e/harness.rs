@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How long a test waits for anything. This is far longer than anything takes: it only ends a test that hangs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that runs, or was killed and can be restarted with the same folder and port.
 pub(crate) struct TestServer {

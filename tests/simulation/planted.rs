@@ -19,7 +19,7 @@ struct Ground {
 }
 
 const SIMULATION: Ground =
-    Ground { violation: |seed| simulate(seed, false).violation, seeds: 4000, healthy: 300 };
+    Ground { violation: |seed| simulate(seed, false).violation, seeds: 2000, healthy: 300 };
 const WATCHER: Ground = Ground { violation: each_run_is_woken, seeds: 50, healthy: 50 };
 const STORE: Ground = Ground { violation: nobody_is_starved, seeds: 50, healthy: 50 };
 

@@ -23,13 +23,13 @@ pub(super) type Setting = (&'static str, PathBuf);
 /// The programs whose tests are wanted. Fetches them if they are missing.
 pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     let mut all = Vec::new();
-    if is_wanted(claude::TESTS) {
-        let ready = claude::ready().map(|program| vec![(claude::VARIABLE, program)]);
-        all.push(Foreign { what: "claude CLI", tests: claude::TESTS, ready });
-    }
     for tool in TOOLS.iter().filter(|tool| is_wanted(tool.tests)) {
         let ready = tool.ready().map(|program| vec![(tool.variable, program)]);
         all.push(Foreign { what: tool.what, tests: tool.tests, ready });
+    }
+    if is_wanted(claude::TESTS) {
+        let ready = claude::ready().map(|program| vec![(claude::VARIABLE, program)]);
+        all.push(Foreign { what: "claude CLI", tests: claude::TESTS, ready });
     }
     for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
         let ready = client.ready().map(|()| vec![(clients::VARIABLE, clients::target())]);
