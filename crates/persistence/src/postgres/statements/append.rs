@@ -42,14 +42,6 @@ struct PreparedPart {
     rows: Vec<MessageRow>,
 }
 
-/// What became of an append that was not refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Appended {
-    Now,
-    /// An earlier try had saved it.
-    Before,
-}
-
 impl PreparedAppend {
     pub(crate) fn new(append: Append) -> Result<Self, StoreError> {
         let parts = append.parts().map(PreparedPart::of).collect::<Result<_, _>>()?;
@@ -97,16 +89,18 @@ impl PreparedPart {
 }
 
 /// Saves one append, with those that are chained to it, in a transaction: three round trips for an append that is not
-/// chained.
+/// chained. An append that an earlier try has saved is saved.
+///
+/// Locking the agent is a write. So the commit waits for the standby also if nothing else is written: what an earlier
+/// try had saved may have been visible before it was durable.
 pub(crate) async fn save_alone(
     db: &Link,
     prepared: &PreparedAppend,
     fetch: FetchLimit,
-) -> Result<Appended, ChangeFailure> {
+) -> Result<(), ChangeFailure> {
     let first = &prepared.append;
     let place = heads::lock_place(db, first.agent, turn_of(first));
     db.change_after(place, async |place| {
-        let mut appended = Appended::Before;
         let mut place = Some(place);
         for (append, part) in prepared.append.parts().zip(&prepared.parts) {
             let journal = match place.take() {
@@ -114,11 +108,9 @@ pub(crate) async fn save_alone(
                 // The part before has changed it.
                 None => heads::place(db, append.agent, turn_of(append)).await?,
             };
-            if save_part(db, journal, append, part.as_ref(), fetch).await? == Appended::Now {
-                appended = Appended::Now;
-            }
+            save_part(db, journal, append, part.as_ref(), fetch).await?;
         }
-        Ok(appended)
+        Ok(())
     })
     .await
 }
@@ -134,7 +126,7 @@ async fn save_part(
     append: &Append,
     part: Option<&PreparedPart>,
     fetch: FetchLimit,
-) -> Result<Appended, QueryFailure> {
+) -> Result<(), QueryFailure> {
     let Journal { agent, state, phase } = journal;
     let conflict = || QueryFailure::Refused(StoreError::Conflict { head: state.head });
     let refused = || QueryFailure::Refused(state.refusal(append));
@@ -143,12 +135,12 @@ async fn save_part(
         AppendDecision::Refuse => Err(refused()),
         AppendDecision::Compare { first, last } => {
             let stored = events_between(db, agent, (first, last), fetch).await?;
-            if stored == *append.events { Ok(Appended::Before) } else { Err(refused()) }
+            if stored == *append.events { Ok(()) } else { Err(refused()) }
         }
         AppendDecision::Write(new) => {
             // A message that is completed twice, or an id that exists already: a bug of the caller.
             let written = write(db, agent, append, part, new).await;
-            written.map(|()| Appended::Now).map_err(|failure| failure.if_taken(conflict))
+            written.map_err(|failure| failure.if_taken(conflict))
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::postgres::database::link::{ChangeFailure, ConnectFailure, Connector, 
 use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::{QueryFailure, is_of_the_server, not_saved};
 use crate::postgres::known_agents::KnownAgents;
-use crate::postgres::statements::append::{self, Appended, PreparedAppend, move_heads, save_alone};
+use crate::postgres::statements::append::{self, PreparedAppend, move_heads, save_alone};
 use crate::postgres::statements::journal::{FetchLimit, agent_keys};
 
 /// How often the same appends are sent before their callers are told that the outcome is unknown. They send them again.
@@ -169,13 +169,7 @@ impl GroupWriter {
         let mut unknown = None;
         for _ in 0..TRIES {
             let link = self.link().await.map_err(|error| unreachable(&error, unknown.is_some()))?;
-            let changed = match save_alone(&link, prepared, fetch).await {
-                // An earlier try may have been visible before it was durable.
-                Ok(Appended::Before) => link.save(link.barrier()).await,
-                Ok(Appended::Now) => Ok(()),
-                Err(failure) => Err(failure),
-            };
-            match changed {
+            match save_alone(&link, prepared, fetch).await {
                 Ok(()) => return Ok(()),
                 Err(ChangeFailure::NotSaved(failure)) if failure.is_worth_another_try() => {}
                 Err(ChangeFailure::NotSaved(failure)) => {

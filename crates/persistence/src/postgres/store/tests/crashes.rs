@@ -142,6 +142,30 @@ async fn a_command_that_finds_the_agent_locked_is_told_that_the_store_is_busy() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_caller_stops_waiting_leaves_no_transaction_open() {
+    let database = tokenrail_test_postgres::database();
+    let mut config = config(&database);
+    // The server does not end it either.
+    config.limits.idle_transaction_ms = 0;
+    let store = PostgresStore::open(config).await.unwrap();
+    let (agent, _) = running(&store, 1).await;
+    let blocker = store.inner.connector.connect_only().await.unwrap();
+    blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let mut cancelling = Box::pin(store.cancel(agent.id, agent.created_at));
+    while database.sql(waiting) != "1" {
+        assert!(futures_util::poll!(&mut cancelling).is_pending());
+    }
+    drop(cancelling);
+    blocker.batch("COMMIT").await.unwrap();
+    drop(blocker);
+    assert_eq!(store.get(agent.id).await.unwrap().unwrap().queued, 0);
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
+    until("the end of the transaction", || database.sql(open) == "0");
+    assert_eq!(store.cancel(agent.id, agent.created_at).await.unwrap(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn no_connection_is_left_of_a_store_that_is_dropped_or_closed() {
     let (store, database) = fresh().await;
     let connections = || {

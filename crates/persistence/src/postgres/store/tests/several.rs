@@ -1,8 +1,8 @@
 //! Several agents, several callers, several stores.
 
-use tokenrail_domain::{Timestamp, TurnOutcome};
-use tokenrail_ports::testing::samples::{notice, text_delta};
-use tokenrail_ports::{Created, Idempotency, KeyLife};
+use tokenrail_domain::{AgentStatus, Timestamp, Turn, TurnNumber, TurnOutcome};
+use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
+use tokenrail_ports::{Created, Epoch, Idempotency, KeyLife};
 
 use super::*;
 
@@ -111,6 +111,50 @@ async fn two_stores_on_one_database_agree() {
     assert!(matches!(gone, Err(StoreError::UnknownAgent(_))), "{gone:?}");
     let late = other.append(scribe.say(vec![notice("late")])).await;
     assert!(matches!(late, Err(StoreError::UnknownAgent(_))), "{late:?}");
+}
+
+/// Whichever comes first, the agent runs the message.
+#[tokio::test]
+async fn a_message_that_arrives_while_a_turn_ends_is_not_forgotten() {
+    let (one, database) = fresh().await;
+    let other = PostgresStore::open(config(&database)).await.unwrap();
+    for n in 0..20 {
+        let (agent, mut scribe) = running(&one, n).await;
+        let message = queued_turn(agent.id, TurnNumber(0), "go on");
+        let end = scribe.end(TurnOutcome::Completed);
+        let both = tokio::join!(one.append(end), other.enqueue(message.clone().into(), 9, None));
+        let again = tokio::join!(
+            one.enqueue(message.clone().into(), 9, None),
+            other.enqueue(message.into(), 9, None)
+        );
+        assert!(both.0.is_ok() && both.1.is_ok() && again.0.is_ok() && again.1.is_ok(), "{both:?} {again:?}");
+        let now = one.get(agent.id).await.unwrap().unwrap();
+        assert_eq!((now.status, now.queued), (AgentStatus::Initializing, 3));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_has_an_owner_while_a_turn_is_open() {
+    let (store, database) = fresh().await;
+    let owner = || database.sql("SELECT owner, epoch FROM heads");
+    let (agent, mut scribe) = running(&store, 1).await;
+    assert_eq!(owner(), "1|1");
+    let next = Turn { run: TurnNumber(1), ..queued_turn(agent.id, TurnNumber(2), "") };
+    let chain = vec![scribe.end(TurnOutcome::Completed), scribe.start(&next)];
+    store.append(Append::chain(chain).unwrap()).await.unwrap();
+    assert_eq!(owner(), "1|1");
+    let message = queued_turn(agent.id, TurnNumber(0), "go on");
+    store.enqueue(message.into(), 9, None).await.unwrap();
+    store.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
+    assert_eq!(owner(), "1|1", "another turn waits");
+    let waits = store.open_turns(agent.id).await.unwrap().remove(0);
+    store.append(scribe.start(&waits)).await.unwrap();
+    store.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
+    assert_eq!(owner(), "|1");
+    assert_eq!(store.claim(agent.id).await.unwrap(), Some(Epoch(2)));
+    assert_eq!((owner(), store.claim(agent.id).await.unwrap()), ("1|2".to_owned(), Some(Epoch(2))));
+    database.sql("UPDATE heads SET owner = 2");
+    assert_eq!(store.claim(agent.id).await.unwrap(), None, "it is another node's");
 }
 
 fn key(key: String) -> Idempotency {
