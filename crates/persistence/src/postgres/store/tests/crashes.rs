@@ -6,6 +6,9 @@ use tokenrail_test_postgres::{Flush, Server};
 
 use super::*;
 
+/// Counts connections to the test's own database: other tests use the same server.
+const CONNECTIONS: &str = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()";
+
 /// Some turns of one agent, with every kind of append.
 async fn live(store: PostgresStore, n: u8, turns: u32) -> (Agent, Vec<Event>) {
     let (agent, turn) = launch(n);
@@ -112,13 +115,12 @@ async fn a_statement_that_runs_late_changes_nothing() {
     let append = scribe.say(vec![notice("n")]);
     let unknown = store.append(append.clone()).await;
     assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
-    let waiting =
-        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%moved%'";
-    assert_eq!(database.sql(waiting), "2", "both statements still wait");
+    let waiting = format!("{CONNECTIONS} AND wait_event_type = 'Lock' AND query LIKE '%moved%'");
+    assert_eq!(database.sql(&waiting), "2", "both statements still wait");
     blocker.batch("COMMIT").await.unwrap();
     save_at_last(&store, &append).await;
     store.append(scribe.say(vec![notice("next")])).await.unwrap();
-    until("the end of the old statement", || database.sql(waiting) == "0");
+    until("the end of the old statement", || database.sql(&waiting) == "0");
     assert_eq!(everything(&store, &agent).await.len(), 3);
     assert_eq!(database.sql("SELECT count(*), sum(last_seq - first_seq + 1) FROM journal"), "3|3");
 }
@@ -151,17 +153,17 @@ async fn a_command_whose_caller_stops_waiting_leaves_no_transaction_open() {
     let (agent, _) = running(&store, 1).await;
     let blocker = store.inner.connector.connect_only().await.unwrap();
     blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    let waiting = format!("{CONNECTIONS} AND wait_event_type = 'Lock'");
     let mut cancelling = Box::pin(store.cancel(agent.id, agent.created_at));
-    while database.sql(waiting) != "1" {
+    while database.sql(&waiting) != "1" {
         assert!(futures_util::poll!(&mut cancelling).is_pending());
     }
     drop(cancelling);
     blocker.batch("COMMIT").await.unwrap();
     drop(blocker);
     assert_eq!(store.get(agent.id).await.unwrap().unwrap().queued, 0);
-    let open = "SELECT count(*) FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'";
-    until("the end of the transaction", || database.sql(open) == "0");
+    let open = format!("{CONNECTIONS} AND state LIKE 'idle in transaction%'");
+    until("the end of the transaction", || database.sql(&open) == "0");
     assert_eq!(store.cancel(agent.id, agent.created_at).await.unwrap(), 1);
 }
 
