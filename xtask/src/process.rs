@@ -85,9 +85,9 @@ const YIELD: &str = "{ echo 19 > /proc/self/autogroup; } 2> /dev/null || true
 /// The same command at the lowest priority: it gets the processor time that others leave. It prints everything on
 /// standard output.
 ///
-/// Linux shares the processors among sessions, and a process yields only to others of its own session. The agents of the
-/// tests have sessions of their own, so this command has one too, which yields as a whole. An interrupt of this program
-/// no longer reaches it, so it is ended together with this program.
+/// Linux shares the processors among sessions, and a process yields only to others of its own session. The agents of
+/// the tests have sessions of their own, so this command has one too, which yields as a whole. An interrupt of this
+/// program no longer reaches it, so it is ended together with this program.
 pub(crate) fn yielding(command: &Command) -> Command {
     let mut shell = Command::new("setsid");
     run_by(shell.args(["sh", "-c", YIELD, "sh"]), command);

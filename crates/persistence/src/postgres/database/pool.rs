@@ -9,7 +9,7 @@ use crate::postgres::database::link::{ChangeFailure, ConnectFailure, Connector, 
 use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::{not_saved, unavailable};
 
-/// A bounded number of connections. Whoever finds none waits.
+/// A bounded number of connections. If all are in use, a caller waits for one.
 pub(crate) struct Pool {
     connector: Arc<Connector>,
     places: Arc<Semaphore>,

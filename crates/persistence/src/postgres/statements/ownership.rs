@@ -26,7 +26,7 @@ const CLAIM: &str = "
 /// The only statement besides `MOVE_HEADS` that locks several rows of `heads`.
 const JOIN: &str = "UPDATE heads SET epoch = epoch + 1 WHERE owner = $1";
 
-/// Whoever starts a turn has the epoch of the last owner.
+/// A server can start a turn only with the current epoch, so it is the last owner.
 const KEEP: &str = "UPDATE heads SET owner = $2 WHERE agent = $1";
 
 const RELEASE: &str = "

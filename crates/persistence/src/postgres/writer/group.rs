@@ -21,7 +21,8 @@ use crate::postgres::known_agents::KnownAgents;
 use crate::postgres::statements::append::{self, PreparedAppend, move_heads, save_alone};
 use crate::postgres::statements::journal::{FetchLimit, agent_keys};
 
-/// How often the same appends are sent before their callers are told that the outcome is unknown. They send them again.
+/// Number of times that the same appends are sent. After that, their callers get an unknown outcome, and send them
+/// again.
 const TRIES: u32 = 2;
 
 /// Saves one group after the other.

@@ -1,4 +1,4 @@
-//! Which databases can be opened, and what an operator is told about the others.
+//! Opening a database: the errors tell an operator why it cannot be used.
 
 use tokenrail_test_postgres::{Flush, Replication, Server};
 
