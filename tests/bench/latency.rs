@@ -2,12 +2,14 @@
 
 use serde_json::json;
 
-use crate::rate::follow;
+use crate::http::Place;
+use crate::rate::follow_at;
 use crate::report::{Report, Table};
 use crate::server::{Durability, Server};
 use crate::{Failure, Scale};
 
-const PACE_US: u64 = 2000;
+/// The pace of a fast model: 500 events per second.
+pub(crate) const PACE_US: u64 = 2000;
 /// Ten seconds of deltas.
 const DELTAS: u64 = 5000;
 
@@ -35,9 +37,18 @@ pub(crate) struct Delays {
 
 /// Makes an agent print its deltas to `followers` followers.
 pub(crate) async fn delays_of(server: &Server, scale: Scale, followers: u64) -> Result<Delays, Failure> {
-    let deltas = scale.of(DELTAS);
+    delays_at(server, &server.place, scale.of(DELTAS), followers).await
+}
+
+/// As [`delays_of`], with followers at another server of the same database.
+pub(crate) async fn delays_at(
+    server: &Server,
+    at: &Place,
+    deltas: u64,
+    followers: u64,
+) -> Result<Delays, Failure> {
     let script = json!({ "deltas": deltas, "pace_us": PACE_US, "stamp": true });
-    let seen = follow(server, script, followers, deltas as usize).await?.seen;
+    let seen = follow_at(server, at, script, followers, deltas as usize).await?.seen;
     let sorted_us: Vec<u32> = seen.into_iter().flat_map(|seen| seen.delays_us).collect();
     if sorted_us.len() as u64 != deltas * followers {
         return Err(format!("{} delays of {}", sorted_us.len(), deltas * followers).into());

@@ -11,6 +11,7 @@
 //! * [`neighbours`]: the same beside an agent that takes all resources it can get
 //! * [`history`]: how fast a client that connects late catches up
 //! * [`memory`]: the memory of a connection, and what remains after a flood
+//! * [`cluster`]: several servers on one PostgreSQL, for `--cluster`
 //! * [`peers`], [`nats`]: other servers, for `--peers`
 //! * [`server`], [`http`], [`websocket`], [`event_stream`], [`seen`], [`pacer`], [`cores`], [`machine`], [`report`]:
 //!   the building blocks
@@ -18,6 +19,7 @@
 #![expect(clippy::print_stderr, reason = "and it complains there")]
 
 mod agents;
+mod cluster;
 mod cores;
 mod event_stream;
 mod history;
@@ -54,6 +56,9 @@ const PATIENCE_WITH_PEERS: Duration = Duration::from_mins(40);
 
 const NAMES: [&str; 8] = ["raw", "rate", "agents", "packed", "latency", "neighbours", "history", "memory"];
 
+/// The part that needs PostgreSQL. It runs only if it is asked for.
+const CLUSTER: &str = "cluster";
+
 const HELP: &str = include_str!("help.txt");
 
 /// The command line.
@@ -76,6 +81,7 @@ impl Options {
                 "--help" | "-h" => options.help = true,
                 "--quick" => options.quick = true,
                 "--peers" => options.peers = true,
+                "--cluster" => options.only = Some(CLUSTER.to_owned()),
                 "--only" => options.only = Some(arguments.next().ok_or("--only needs a name")?),
                 "--agents" => {
                     let counts = arguments.next().ok_or("--agents needs numbers")?;
@@ -89,7 +95,7 @@ impl Options {
             }
         }
         match &options.only {
-            Some(name) if !NAMES.contains(&name.as_str()) => {
+            Some(name) if name != CLUSTER && !NAMES.contains(&name.as_str()) => {
                 Err(format!("--only is one of {}", NAMES.join(", ")).into())
             }
             _ => Ok(options),
@@ -97,7 +103,7 @@ impl Options {
     }
 
     fn wants(&self, name: &str) -> bool {
-        self.only.as_deref().is_none_or(|only| only == name)
+        self.only.as_deref().map_or(name != CLUSTER, |only| only == name)
     }
 
     fn plan(&self) -> Plan {
@@ -153,7 +159,7 @@ fn run() -> Result<(), Failure> {
     machine::allow_many_descriptors()?;
     println!("{}", machine::describe(&server::program()?)?);
     let (plan, mut report) = (options.plan(), Report::default());
-    for name in NAMES.into_iter().filter(|name| options.wants(name)) {
+    for name in NAMES.into_iter().chain([CLUSTER]).filter(|name| options.wants(name)) {
         runtime(name)?.block_on(async {
             let measuring = measure(name, &plan, &mut report);
             tokio::time::timeout(patience(name), measuring)
@@ -161,7 +167,9 @@ fn run() -> Result<(), Failure> {
                 .map_err(|_| format!("{name} took too long"))?
         })?;
     }
-    report.print_aims();
+    if !options.wants(CLUSTER) {
+        report.print_aims();
+    }
     report.verdict()
 }
 
@@ -189,6 +197,7 @@ async fn measure(name: &str, plan: &Plan, report: &mut Report) -> Result<(), Fai
         "latency" => latency::measure(scale, report).await,
         "neighbours" => neighbours::measure(plan, report).await,
         "history" => history::measure(scale, report).await,
+        CLUSTER => cluster::measure(scale).await,
         _ => memory::measure(scale).await,
     }
 }
@@ -206,6 +215,8 @@ mod tests {
         let options = parse("--quick --peers --only agents --agents 10,300").unwrap();
         assert!(options.quick && options.peers && options.wants("agents") && !options.wants("rate"));
         assert_eq!(options.agents, Some(vec![10, 300]));
+        let wants = |line, name| parse(line).unwrap().wants(name);
+        assert!(wants("--cluster", "cluster") && !wants("--cluster", "rate") && !wants("", "cluster"));
         assert_eq!(
             parse("--beside flood,disk").unwrap().beside.unwrap(),
             ["a disk hog", "a flood of output"]
@@ -226,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_help_explains_every_part() {
-        for name in NAMES {
+        for name in NAMES.into_iter().chain(["--cluster"]) {
             assert!(HELP.contains(&format!("\n  {name} ")), "{name}");
         }
     }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::event_stream::EventStream;
+use crate::http::Place;
 use crate::machine::{CpuTime, now_us};
 use crate::report::{Report, Table, grouped, progress};
 use crate::seen::Seen;
@@ -125,7 +126,7 @@ pub(crate) async fn flood(
 /// As [`flood`], for any server, without its commits.
 pub(crate) async fn flood_for(server: &Server, script: Value, audience: Audience) -> Result<Flood, Failure> {
     let cpu_before = CpuTime::of(server.pid())?;
-    let Followed { opened_us, head, seen } = follow_as(server, script, audience, 0).await?;
+    let Followed { opened_us, head, seen } = follow_as(server, &server.place, script, audience, 0).await?;
     let cpu = CpuTime::of(server.pid())?.since(&cpu_before);
     let last_us = seen.iter().map(|seen| seen.newest_us).max().unwrap_or(opened_us);
     let bytes = seen.iter().map(|seen| seen.bytes).sum();
@@ -161,18 +162,21 @@ pub(crate) struct Followed {
 }
 
 /// Launches an agent, starts its output when every follower is connected, and reads to the end of its turn. With room
-/// for `delays` for each follower, the delay of each delta is recorded too.
-pub(crate) async fn follow(
+/// for `delays` for each follower, the delay of each delta is recorded too. The followers are at the server itself, or
+/// at another one of the same database.
+pub(crate) async fn follow_at(
     server: &Server,
+    at: &Place,
     script: Value,
     followers: u64,
     delays: usize,
 ) -> Result<Followed, Failure> {
-    follow_as(server, script, Audience::of(followers), delays).await
+    follow_as(server, at, script, Audience::of(followers), delays).await
 }
 
 async fn follow_as(
     server: &Server,
+    at: &Place,
     mut script: Value,
     audience: Audience,
     delays: usize,
@@ -191,13 +195,13 @@ async fn follow_as(
         let thorough = audience.thorough && index == 0;
         match audience.way {
             Way::WebSocket => {
-                let mut socket = WebSocket::open(&server.place, &id, 0, audience.form).await?;
+                let mut socket = WebSocket::open(at, &id, 0, audience.form).await?;
                 socket.seen.delays_us.reserve_exact(delays);
                 socket.seen.thorough = thorough;
                 tasks.spawn(socket.read_until(Until::TurnEnd));
             }
             Way::Sse => {
-                let mut stream = EventStream::follow(&server.place, &id, audience.form).await?;
+                let mut stream = EventStream::follow(at, &id, audience.form).await?;
                 stream.seen().thorough = thorough;
                 tasks.spawn(stream.read_until(Until::TurnEnd));
             }

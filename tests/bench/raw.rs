@@ -48,10 +48,7 @@ async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usi
     let (agent, turn) = launch();
     let id = agent.id;
     store.create(agent, turn.clone().into(), None).await?;
-    let asked = EventBody::UserMessage { content: "go".to_owned(), images: Vec::new() };
-    let asked =
-        vec![Event { sequence: Sequence(1), at: LAUNCHED, turn: TurnNumber::FIRST, body: asked, raw: None }];
-    store.append(append(id, asked, TurnStep::Start(Box::new(turn)))).await?;
+    store.append(begin(turn)).await?;
     let appends: Vec<_> =
         (0..count).map(|number| append(id, deltas(2 + number * batch, batch), TurnStep::Continue)).collect();
     let bytes = appends.iter().flat_map(|append| append.events.iter());
@@ -65,7 +62,14 @@ async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usi
     Ok((seconds, bytes))
 }
 
-fn append(agent: AgentId, events: Vec<Event>, step: TurnStep) -> Append {
+/// The first append of a turn: what the user has asked.
+pub(crate) fn begin(turn: Turn) -> Append {
+    let body = EventBody::UserMessage { content: "go".to_owned(), images: Vec::new() };
+    let asked = Event { sequence: Sequence(1), at: LAUNCHED, turn: TurnNumber::FIRST, body, raw: None };
+    append(turn.agent, vec![asked], TurnStep::Start(Box::new(turn)))
+}
+
+pub(crate) fn append(agent: AgentId, events: Vec<Event>, step: TurnStep) -> Append {
     let spool_offset = events.last().map_or(0, |event| event.sequence.0 * 300);
     let open_from = Some(Sequence(2));
     Append {
@@ -81,7 +85,7 @@ fn append(agent: AgentId, events: Vec<Event>, step: TurnStep) -> Append {
 }
 
 /// Deltas as Claude Code prints them, all slices of one buffer.
-fn deltas(first: u64, count: u64) -> Vec<Event> {
+pub(crate) fn deltas(first: u64, count: u64) -> Vec<Event> {
     let mut all = BytesMut::new();
     let mut events = Vec::new();
     for number in first..first + count {
@@ -104,7 +108,7 @@ fn deltas(first: u64, count: u64) -> Vec<Event> {
     events.into_iter().map(|(event, length)| Event { raw: Some(all.split_to(length)), ..event }).collect()
 }
 
-fn launch() -> (Agent, Turn) {
+pub(crate) fn launch() -> (Agent, Turn) {
     let id = AgentId::new(LAUNCHED, [7; 10]);
     let (prompt, cwd) = ("go".to_owned(), "/".to_owned());
     let agent = Agent { prompt, cwd, ..Agent::new(id, "bench".to_owned(), LAUNCHED) };

@@ -69,6 +69,11 @@ pub(crate) fn folder() -> Result<TempDir, Failure> {
     Ok(tempfile::tempdir_in(program.parent().unwrap_or(Path::new(".")))?)
 }
 
+/// The agent types of a server.
+pub(crate) fn agents() -> Result<String, Failure> {
+    Ok(format!("[agents.fake]\nprogram = {:?}\n", agent_program()?.to_string_lossy()))
+}
+
 /// How to start a server.
 #[derive(Clone, Copy)]
 pub(crate) struct Setup<'a> {
@@ -100,19 +105,17 @@ impl Server {
     }
 
     pub(crate) fn set_up(setup: &Setup<'_>) -> Result<Self, Failure> {
-        let folder = setup.folder()?;
-        let config = folder.path().join("tokenrail.toml");
-        let agent = agent_program()?.to_string_lossy().into_owned();
         let Setup { durability, more, cores, .. } = *setup;
-        std::fs::write(
-            &config,
-            format!(
-                "[storage]\nsynchronous = {:?}\n[agents.fake]\nprogram = {agent:?}\n{more}",
-                durability.as_str()
-            ),
-        )?;
+        let config = format!("[storage]\nsynchronous = {:?}\n{}{more}", durability.as_str(), agents()?);
+        Self::serve(setup.folder()?, &config, cores)
+    }
+
+    /// Starts a server with this configuration, and with its data in `data` of the folder.
+    pub(crate) fn serve(folder: TempDir, config: &str, cores: Option<&Cores>) -> Result<Self, Failure> {
+        let file = folder.path().join("tokenrail.toml");
+        std::fs::write(&file, config)?;
         let mut command = Cores::command(cores, &program()?);
-        command.args(["serve", "--log", "error", "--listen", "127.0.0.1:0", "--config"]).arg(config);
+        command.args(["serve", "--log", "error", "--listen", "127.0.0.1:0", "--config"]).arg(file);
         command.arg("--data-dir").arg(folder.path().join("data"));
         Self::run(folder, command)
     }
@@ -131,6 +134,13 @@ impl Server {
         let mut server = Self { folder, process, _stdout: stdout, place };
         server.place.address = address.ok_or_else(|| format!("the server said {line:?}"))?;
         Ok(server)
+    }
+
+    /// Kills the server itself, as a crash would. Its agents run on.
+    pub(crate) fn kill(&mut self) -> Result<(), Failure> {
+        self.process.kill()?;
+        self.process.wait()?;
+        Ok(())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -209,7 +219,8 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(pid) = Pid::from_raw(self.process.id() as i32)
+        if matches!(self.process.try_wait(), Ok(None))
+            && let Some(pid) = Pid::from_raw(self.process.id() as i32)
             && kill_process(pid, Signal::TERM).is_ok()
         {
             // Either it has ended, or nothing more can be done.

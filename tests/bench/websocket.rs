@@ -138,6 +138,12 @@ impl WebSocket {
         Ok(self.seen)
     }
 
+    /// Reads until the connection ends.
+    pub(crate) async fn read_to_the_end(mut self) -> Seen {
+        while self.read().await.is_ok() {}
+        self.seen
+    }
+
     async fn upgraded(&mut self) -> Result<(), Failure> {
         let end = loop {
             match memmem::find(&self.buffer, b"\r\n\r\n") {
@@ -173,7 +179,8 @@ impl WebSocket {
         }
     }
 
-    async fn read(&mut self) -> Result<(), Failure> {
+    /// Reads what the server sends next.
+    pub(crate) async fn read(&mut self) -> Result<(), Failure> {
         self.fill().await?;
         self.frames()?;
         if std::mem::take(&mut self.ping) {

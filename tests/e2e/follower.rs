@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
@@ -46,6 +47,10 @@ pub(crate) struct Follower {
     /// The file to which each event is written, one per line, before it counts as seen. Tests compare it with the
     /// server.
     pub(crate) history: Option<File>,
+    /// How long a connection may be silent before it counts as ended.
+    pub(crate) silence: Duration,
+    /// How long REST waits before it asks again if nothing is new.
+    pub(crate) pause: Duration,
 }
 
 /// The fields of an event that the client's contract needs.
@@ -73,13 +78,34 @@ struct Frame<'a> {
 
 #[derive(Deserialize)]
 struct Payload<'a> {
+    code: Option<&'a str>,
+    #[serde(default)]
+    retryable: bool,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
 }
 
 impl Follower {
     pub(crate) fn new(place: Place, id: &str) -> Self {
-        Self { place, id: id.to_owned(), seen: Vec::new(), results: 0, history: None }
+        Self {
+            place,
+            id: id.to_owned(),
+            seen: Vec::new(),
+            results: 0,
+            history: None,
+            silence: Duration::MAX,
+            pause: Duration::from_millis(2),
+        }
+    }
+
+    /// Goes on at another server, with the same cursor.
+    pub(crate) fn move_to(&mut self, place: Place) {
+        self.place = place;
+    }
+
+    /// What the server sends next; `None` if it is silent for too long.
+    async fn soon<T>(&self, next: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout(self.silence, next).await.ok()
     }
 
     /// The events that it has seen, as JSON.
@@ -146,14 +172,15 @@ impl Follower {
             let last = self.seen.len();
             let url = format!("http://{}/api/agents/{}/events?since={last}", self.place.authority, self.id);
             let request = self.place.http.get(url).bearer_auth(&self.place.token);
-            let Ok(answer) = request.send().await else { return false };
+            let Some(Ok(answer)) = self.soon(request.send()).await else { return false };
             // The client was too slow to send its request, so it sends it again.
             if answer.status() == reqwest::StatusCode::REQUEST_TIMEOUT {
                 continue;
             }
-            let Ok(page) = answer.json::<Vec<Box<RawValue>>>().await else { return false };
+            let page = self.soon(answer.json::<Vec<Box<RawValue>>>()).await;
+            let Some(Ok(page)) = page else { return false };
             if page.is_empty() {
-                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                tokio::time::sleep(self.pause).await;
             }
             for event in &page {
                 self.apply(event);
@@ -167,11 +194,11 @@ impl Follower {
         let url = format!("http://{}/api/agents/{}/events?keep=true", self.place.authority, self.id);
         let request = self.place.http.get(url).bearer_auth(&self.place.token);
         let request = request.header("accept", "text/event-stream").header("last-event-id", self.seen.len());
-        let Ok(answer) = request.send().await else { return false };
+        let Some(Ok(answer)) = self.soon(request.send()).await else { return false };
         let mut body = answer.bytes_stream();
         let (mut bytes, mut text) = (Vec::new(), String::new());
         while !self.done(until, results) {
-            let Some(Ok(chunk)) = body.next().await else { return false };
+            let Some(Some(Ok(chunk))) = self.soon(body.next()).await else { return false };
             // A chunk may end inside a character. Only whole characters are read.
             bytes.extend_from_slice(&chunk);
             let whole = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
@@ -198,17 +225,22 @@ impl Follower {
 
     async fn read_websocket(&mut self, until: usize) -> bool {
         let results = self.results;
-        let Some(mut socket) = connect(&self.place).await else { return false };
+        let Some(Some(mut socket)) = self.soon(connect(&self.place)).await else { return false };
         let payload = json!({ "agentId": self.id, "since": self.seen.len() });
         let subscribe = json!({ "type": "subscribe", "payload": payload });
         if socket.send(Message::text(subscribe.to_string())).await.is_err() {
             return false;
         }
         while !self.done(until, results) {
-            let Some(Ok(message)) = socket.next().await else { return false };
+            let Some(Some(Ok(message))) = self.soon(socket.next()).await else { return false };
             let Message::Text(text) = message else { continue };
             let frame: Frame = serde_json::from_str(&text).expect("a frame");
-            assert_ne!(frame.r#type, "error", "{text}");
+            // A node that starts or ends may have changed what lists show. That says nothing about this agent.
+            let is_error = frame.r#type == "error" && frame.payload.code != Some("news_lagged");
+            if is_error && frame.payload.retryable {
+                return false;
+            }
+            assert!(!is_error, "{text}");
             if frame.r#type == "agent:message" {
                 self.apply(frame.payload.message.expect("a message"));
             }

@@ -284,17 +284,17 @@ fn has_reserve(server: &TestServer) -> bool {
     server.data_dir().join("reserve").metadata().is_ok_and(|file| 0 < file.len())
 }
 
-async fn ready(server: &TestServer) -> StatusCode {
+pub(crate) async fn ready(server: &TestServer) -> StatusCode {
     server.request(Method::GET, "/readyz").send().await.unwrap().status()
 }
 
-async fn write_retries(server: &TestServer) -> u64 {
+pub(crate) async fn write_retries(server: &TestServer) -> u64 {
     let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     let line = metrics.lines().find(|line| line.starts_with("tokenrail_write_retries_total ")).unwrap();
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-async fn until(holds: impl AsyncFn() -> bool) {
+pub(crate) async fn until(holds: impl AsyncFn() -> bool) {
     let started = tokio::time::Instant::now();
     while !holds().await {
         assert!(started.elapsed() < PATIENCE, "it never came to that");
@@ -303,7 +303,7 @@ async fn until(holds: impl AsyncFn() -> bool) {
 }
 
 /// Writes until the disk is full.
-fn fill(path: &std::path::Path) {
+pub(crate) fn fill(path: &std::path::Path) {
     use std::io::Write as _;
     let mut file = std::fs::File::create(path).unwrap();
     for size in [1 << 16, 1 << 12, 1] {
@@ -312,10 +312,10 @@ fn fill(path: &std::path::Path) {
 }
 
 /// A small file system.
-struct Mounted(tempfile::TempDir);
+pub(crate) struct Mounted(pub(crate) tempfile::TempDir);
 
 impl Mounted {
-    fn tmpfs(options: &str) -> Self {
+    pub(crate) fn tmpfs(options: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mount = std::process::Command::new("mount")
             .args(["-t", "tmpfs", "-o", options, "tokenrail-test"])

@@ -56,15 +56,36 @@ impl TestServer {
 
     /// Starts a server with its own configuration.
     pub(crate) fn start_with(config: &str) -> Self {
+        let mut server = Self::prepare(config);
+        server.start_again();
+        server
+    }
+
+    /// Starts a server with this access token.
+    pub(crate) fn start_with_token(config: &str, token: &str) -> Self {
+        let mut server = Self::prepare(config);
+        server.put_token(token);
+        server.start_again();
+        server
+    }
+
+    /// Replaces the access token of a server that does not run.
+    pub(crate) fn put_token(&self, token: &str) {
+        let (folder, private) = (self.data_dir(), |mode| std::os::unix::fs::PermissionsExt::from_mode(mode));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::set_permissions(&folder, private(0o700)).expect("a private folder");
+        std::fs::write(folder.join("token"), format!("{token}\n")).expect("a token");
+        std::fs::set_permissions(folder.join("token"), private(0o600)).expect("a private file");
+    }
+
+    fn prepare(config: &str) -> Self {
         static CRYPTO: Once = Once::new();
         CRYPTO.call_once(|| rustls::crypto::ring::default_provider().install_default().expect("the first"));
         let folder = tempfile::tempdir().expect("a folder");
         // Without a pool, because a connection to a server before a restart is useless.
         let http = Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("a client");
         let (config, token, data_dir) = (config.to_owned(), String::new(), folder.path().join("data"));
-        let mut server = Self { folder, http, port: free_port(), data_dir, config, process: None, token };
-        server.start_again();
-        server
+        Self { folder, http, port: free_port(), data_dir, config, process: None, token }
     }
 
     /// Starts the server with its folder and port, and waits until it responds.

@@ -1,7 +1,17 @@
 //! The data in PostgreSQL instead of SQLite: the same stories, and the death of either side in the middle of a stream.
 
 mod crashes;
+mod credentials;
+mod failovers;
+mod full_disk;
+mod launches;
+mod leftovers;
+mod moving;
+mod nodes;
 mod operator;
+mod refusals;
+mod storm;
+mod upgrades;
 
 use std::fmt::Write as _;
 
@@ -16,7 +26,7 @@ use crate::harness::{TestServer, fake_config, no_process_is_left, numbers, text_
 const WAYS: [Way; 3] = [Way::Rest, Way::Sse, Way::WebSocket];
 
 /// The scripted agent, and the data in this database.
-fn config(database: &Database) -> String {
+pub(crate) fn config(database: &Database) -> String {
     let mut config = fake_config();
     write!(
         config,

@@ -62,7 +62,12 @@ fn read_script() -> io::Result<Script> {
         Script::parse(&handed_on)
     } else {
         stdin.read_until(b'\n', &mut prompt)?;
-        Script::parse(&String::from_utf8_lossy(&prompt))
+        let script = Script::parse(&String::from_utf8_lossy(&prompt));
+        if let Some(path) = &script.log_start {
+            let mut log = fs::OpenOptions::new().append(true).create(true).open(path)?;
+            log.write_all(b"started\n")?;
+        }
+        script
     };
     if script.mode != Mode::CloseStdin {
         stdin.read_to_end(&mut prompt)?;

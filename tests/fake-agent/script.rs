@@ -34,6 +34,8 @@ pub(crate) struct Script {
     pub(crate) complain: String,
     /// A file to which the whole prompt is written, byte for byte.
     pub(crate) copy_prompt: Option<PathBuf>,
+    /// A file to which each start of the program adds a line.
+    pub(crate) log_start: Option<PathBuf>,
     /// Files that `env_dump` tries to read. It reports the results.
     pub(crate) peek: Vec<PathBuf>,
     /// How long the tool of `tool` runs, in milliseconds.
@@ -68,6 +70,7 @@ impl Default for Script {
             name: String::new(),
             complain: String::new(),
             copy_prompt: None,
+            log_start: None,
             peek: Vec::new(),
             pause_ms: 0,
             mib: 1,

@@ -14,9 +14,14 @@ use crate::socket::Socket;
 
 const TABLE: &str = include_str!("../../crates/presentation/src/error/codes.rs");
 const PROTOCOL: &str = include_str!("../../docs/reference/protocol/problems.md");
-/// Codes that require a failing disk, and so programs or rights that not every test has. Another test makes the real
-/// server return them.
-const ELSEWHERE: [(&str, &str, &str); 2] = [
+/// Codes that require a failing disk or two servers, and so programs or rights that not every test has. Another test
+/// provokes them.
+const ELSEWHERE: [(&str, &str, &str); 3] = [
+    (
+        "node_unavailable",
+        include_str!("../../crates/presentation/src/tests/nodes.rs"),
+        "an_agent_of_a_lost_node_can_be_read_but_accepts_no_message",
+    ),
     (
         "outcome_unknown",
         include_str!("../crashes/real_crashes/strace.rs"),
@@ -36,8 +41,9 @@ const ONLY_ON_SOCKETS: [&str; 1] = ["news_lagged"];
 const NOT_ON_EVENT_STREAMS: [&str; 6] =
     ["bad_request", "not_acceptable", "outcome_unknown", "shutting_down", "storage_full", "store_busy"];
 /// Codes in the document of the corresponding routes that a WebSocket cannot return. Some exist only in HTTP, and
-/// others require a disk that fails while a permission request is open.
-const NOT_ON_SOCKETS: [&str; 7] = [
+/// others require two servers, or a disk that fails while a permission request is open.
+const NOT_ON_SOCKETS: [&str; 8] = [
+    "node_unavailable",
     "not_acceptable",
     "outcome_unknown",
     "request_timeout",
@@ -365,6 +371,9 @@ async fn agents_that_run_and_agents_that_are_copies(seen: &mut Seen) {
     seen.http(server.request(Method::GET, &format!("{runs}/export")), "agent_active").await;
     seen.http(server.request(Method::DELETE, &format!("{runs}/turns/1")), "turn_started").await;
     seen.http(server.request(Method::GET, &format!("{runs}/changes/patch")), "changes_unavailable").await;
+    seen.http(server.request(Method::DELETE, "/api/nodes/1"), "node_alive").await;
+    let launch = server.request(Method::POST, "/api/agents").json(&json!({ "prompt": "{}", "node": "x" }));
+    seen.http(launch, "node_unknown").await;
     let ended = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let (_, copy) = server.post(&format!("/api/agents/{ended}/replay"), &json!({ "speed": 0 })).await;
     let copy = copy["agentId"].as_str().unwrap();

@@ -17,7 +17,7 @@ const TRIES: usize = 400;
 /// How long to wait for the end of a turn.
 const UNTIL_ENDED_MS: u64 = 30_000;
 /// How often, per mille, a message is sent at the moment a turn ends.
-const AT_THE_END: u64 = 200;
+const AT_THE_END: u64 = 400;
 /// How often, per mille, the clock jumps before a message is repeated, if the seed has clock jumps.
 const JUMP_BEFORE_REPEAT: u64 = 300;
 /// How often, per mille, a message is withdrawn after it was sent.
@@ -303,12 +303,20 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::ChangesUnknown(_)
         | Refusal::ImagesNotAccepted { .. }
         | Refusal::ImageUnknown
+        | Refusal::NodeUnknown(_)
+        | Refusal::NodeAlive(_)
+        | Refusal::NoNodeNamed(_)
+        | Refusal::SeveralNodesNamed { .. }
+        | Refusal::FolderElsewhere
         | Refusal::KeyReused => true,
         Refusal::TooManyQueuedLaunches
         | Refusal::TooManyImports
         | Refusal::AnswerNotDelivered
         | Refusal::TooManyChanges
         | Refusal::TooManyLaunches { .. }
+        | Refusal::NodeUnavailable { .. }
+        | Refusal::NodeNotAlive { .. }
+        | Refusal::OutOfTouch
         | Refusal::ShuttingDown => false,
         Refusal::Store(error) => !error.is_transient(),
     }

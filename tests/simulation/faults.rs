@@ -209,7 +209,7 @@ fn some(mut dice: Dice, exists: u64, least: u64, most: u64) -> u64 {
 
 /// Small limits, so that every simulation reaches them, and not only one under load.
 pub(crate) fn tiny_limits() -> Limits {
-    let Limits { admission, run, saving, reading, commands, lists } = wide_limits();
+    let Limits { admission, run, saving, reading, commands, lists, nodes } = wide_limits();
     Limits {
         admission: AdmissionLimits { running_agents: 2, queued_launches: 2, queued_turns: 2, ..admission },
         run,
@@ -230,6 +230,7 @@ pub(crate) fn tiny_limits() -> Limits {
         },
         commands: CommandLimits { command_timeout: Duration::from_secs(1), ..commands },
         lists,
+        nodes,
     }
 }
 

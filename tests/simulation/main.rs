@@ -5,14 +5,15 @@
 //!
 //! 1. [`simulation`]: one simulation: the server starts, and restarts after each crash or stop, until all has ended;
 //! 2. [`faults`]: what the swarm draws for a seed: which faults exist, and how strong they are;
-//! 3. [`world`]: time, chance, crashes; [`store`], [`runner`], [`process`], [`questions`], [`script`]: the simulated
-//!    adapters behind the ports;
+//! 3. [`world`]: time, chance, crashes; [`chance`], [`store`], [`members`], [`runner`], [`process`], [`questions`],
+//!    [`script`]: the simulated adapters behind the ports;
 //! 4. [`reader`], [`commander`], [`answerer`], [`view`], [`packed`]: the clients;
 //! 5. [`journal`] and [`bounds`]: checks after each step; [`ends`] and [`cancels`]: checks after everything has ended;
 //! 6. [`sweep`]: first the seeds that failed once, then thousands of fresh ones; [`stories`] and [`checklist`]: tests
 //!    by name; [`planted`]: the proof that bugs are found; [`planted_outside`]: the planted bugs outside the
 //!    application;
-//! 7. [`starving`] and `waking`: tests of the real store and the real watcher, which no simulation covers.
+//! 7. [`nodes`]: several servers on one store;
+//! 8. [`starving`] and `waking`: tests of the real store and the real watcher, which no simulation covers.
 //!
 //! `TOKENRAIL_SEED=<number>` replays one seed and prints the end of its trace. `TOKENRAIL_SEEDS=<count>` sets the
 //! number of fresh seeds.
@@ -21,6 +22,7 @@
 mod answerer;
 mod bounds;
 mod cancels;
+mod chance;
 mod checklist;
 mod commander;
 mod dice;
@@ -28,6 +30,8 @@ mod ends;
 mod faults;
 mod join;
 mod journal;
+mod members;
+mod nodes;
 mod packed;
 #[cfg(planted_bugs)]
 mod planted;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokenrail_ports::planted::{Bug, plant};
 
+use crate::nodes;
 use crate::simulation::simulate;
 use crate::starving::nobody_is_starved;
 use crate::waking::each_run_is_woken;
@@ -20,6 +21,8 @@ struct Ground {
 
 const SIMULATION: Ground =
     Ground { violation: |seed| simulate(seed, false).violation, seeds: 2000, healthy: 300 };
+const NODES: Ground =
+    Ground { violation: |seed| nodes::simulate(seed, false).violation, seeds: 2000, healthy: 100 };
 const WATCHER: Ground = Ground { violation: each_run_is_woken, seeds: 50, healthy: 50 };
 const STORE: Ground = Ground { violation: nobody_is_starved, seeds: 50, healthy: 50 };
 
@@ -56,8 +59,19 @@ fn hunt(bug: Option<Bug>) -> Option<(u64, String)> {
     let grounds: &[Ground] = match bug {
         Some(Bug::OneOfAPassIsWoken) => &[WATCHER],
         Some(Bug::FloodGoesFirst) => &[STORE],
+        Some(
+            Bug::BellIsTruth
+            | Bug::MissedIgnored
+            | Bug::TakeoverWithoutEpoch
+            | Bug::LostByOneRead
+            | Bug::GatherSkips
+            | Bug::EndTwice
+            | Bug::PromptTwice
+            | Bug::AnswerLostBetweenNodes
+            | Bug::NodeStartsOutOfTouch,
+        ) => &[NODES],
         Some(_) => &[SIMULATION],
-        None => &[SIMULATION, WATCHER, STORE],
+        None => &[SIMULATION, NODES, WATCHER, STORE],
     };
     plant(bug);
     let found = grounds.iter().find_map(|ground| {

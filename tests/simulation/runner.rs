@@ -65,6 +65,9 @@ impl IAgentRunner for SimRunner {
             world.reach("an agent could not be started");
             return Err(RunnerError::ProgramMissing { program: "claude".to_owned() });
         }
+        if let Some(place) = &world.node {
+            world.check(place.starts(order, world));
+        }
         let key = (order.agent, order.run);
         let script = Author::new(&world.faults, world.seed, order).script();
         {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokenrail_application::{AgentService, AgentType, AgentTypes, Outside};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::Abilities;
-use tokenrail_ports::testing::{MemoryStore, PretendRepository, PretendWorkspace};
+use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository, PretendWorkspace};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};
 
@@ -34,7 +34,7 @@ const STOPPED_LIVES: u32 = 12;
 /// How long a server without followers may still hold events in memory: one read of a slow store.
 const RELEASED_WITHIN: Duration = Duration::from_secs(10);
 /// The runtime polls no timer and no socket between two tasks, so everything outside the server acts while it waits.
-const EVENT_INTERVAL: u32 = 1 << 24;
+pub(crate) const EVENT_INTERVAL: u32 = 1 << 24;
 
 /// The result of a simulation.
 #[derive(Debug)]
@@ -133,7 +133,7 @@ fn one_life(cast: &mut Cast) -> LifeEnd {
     // order in which tasks wake it makes no difference.
     let end = runtime.block_on(async {
         world.begin_life();
-        let service = AgentService::new(outside(&world), planted_outside::limits(world.faults.limits), Handle::current());
+        let service = AgentService::new(outside(&world, Arc::new(MemoryBus::new(0))), planted_outside::limits(world.faults.limits), Handle::current());
         *world.service() = Some(service.clone());
         let end = tokio::select! {
             biased;
@@ -157,7 +157,7 @@ fn one_life(cast: &mut Cast) -> LifeEnd {
     end
 }
 
-fn outside(world: &Arc<World>) -> Outside {
+pub(crate) fn outside(world: &Arc<World>, bus: Arc<MemoryBus>) -> Outside {
     let store = Arc::new(SimStore(Arc::clone(world)));
     let kind = AgentType {
         runner: Arc::new(SimRunner(Arc::clone(world))),
@@ -170,7 +170,10 @@ fn outside(world: &Arc<World>) -> Outside {
     Outside {
         journal: store.clone(),
         agents: store.clone(),
-        nodes: store,
+        nodes: store.clone(),
+        inbox: store,
+        credentials: None,
+        bus,
         // These tests import nothing.
         archive: Arc::new(MemoryStore::new(0)),
         clock: world.clone(),

@@ -8,9 +8,9 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal, INodes,
-    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult,
-    TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal, Idempotency,
+    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreError, StoreResult,
+    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
 };
 
 use crate::bounds;
@@ -21,7 +21,7 @@ use crate::world::World;
 pub(crate) struct SimStore(pub(crate) Arc<World>);
 
 impl SimStore {
-    async fn write<T>(
+    pub(crate) async fn write<T>(
         &self,
         what: &'static str,
         write: impl Future<Output = StoreResult<T>> + Send,
@@ -55,7 +55,7 @@ impl SimStore {
         done
     }
 
-    async fn read<T>(
+    pub(crate) async fn read<T>(
         &self,
         what: &'static str,
         read: impl Future<Output = StoreResult<T>> + Send,
@@ -91,9 +91,18 @@ impl Drop for Underway<'_> {
 impl SimStore {
     async fn save(&self, append: Append) -> StoreResult<()> {
         let agent = append.agent;
-        let current = self.0.disk.claim(agent).await?.unwrap_or(append.epoch);
+        let current = self.0.disk.saved_epoch(agent).unwrap_or(append.epoch);
         let append = Append { epoch: planted_outside::checked_epoch(append.epoch, current), ..append };
+        let last = append.events.last().map_or(0, |event| event.sequence.0);
+        let is_taken = self.0.node.as_ref().is_some_and(|place| place.is_owned_elsewhere(agent));
+        let is_new = self.0.disk.saved_agent(agent).is_some_and(|agent| agent.head.0 < last);
         let saved = self.0.disk.append(append).await;
+        if is_taken && is_new && saved.is_ok() {
+            self.0.fail(format!("G28: {last} was saved by a node from which the agent was taken"));
+        }
+        if let (Some(place), Ok(())) = (&self.0.node, &saved) {
+            place.has_saved(agent, last, self.0.now_ms());
+        }
         // Check the state at the time of the commit, not at the time when the server learns of it.
         self.0.sync(agent);
         saved
@@ -122,7 +131,8 @@ impl IJournal for SimStore {
         let (agent, events) = (append.agent, Arc::clone(&append.events));
         let first = events.first().map_or(0, |event| event.sequence.0);
         self.0.check(bounds::pending(&append, &self.0.faults.limits));
-        if !self.0.is_stopped(agent) {
+        // A node that is stopped puts everything off.
+        if !self.0.is_stopped(agent) && self.0.node.is_none() {
             self.0.check(bounds::put_off(&append, self.0.now(), &self.0.faults));
         }
         let failed = self.0.lock().failed_appends.get(&agent).copied().unwrap_or(0);
@@ -155,6 +165,14 @@ impl IJournal for SimStore {
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
         self.0.check(bounds::read(limit, &self.0.faults.limits));
         SimStore::read(self, "read", self.0.disk.read(agent, after, limit)).await
+    }
+
+    async fn read_many(
+        &self,
+        wanted: Vec<(AgentId, Sequence)>,
+        limit: PageLimit,
+    ) -> StoreResult<Vec<(AgentId, Vec<Event>)>> {
+        SimStore::read(self, "read many", self.0.disk.read_many(wanted, limit)).await
     }
 
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {
@@ -197,7 +215,22 @@ impl IAgentRepository for SimStore {
     }
 
     async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
-        SimStore::read(self, "claim", self.0.disk.claim(agent)).await
+        let claim = async {
+            let claimed = self.0.disk.claim(agent).await;
+            if let (Some(place), Ok(Some(_))) = (&self.0.node, &claimed) {
+                place.owns(agent);
+            }
+            claimed
+        };
+        SimStore::read(self, "claim", claim).await
+    }
+
+    async fn standings(&self, agents: Vec<AgentId>) -> StoreResult<Vec<Standing>> {
+        SimStore::read(self, "standings", self.0.disk.standings(agents)).await
+    }
+
+    async fn touched(&self, after: Option<TouchMark>, limit: usize) -> StoreResult<Touched> {
+        SimStore::read(self, "touched", self.0.disk.touched(after, limit)).await
     }
 
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
@@ -297,13 +330,5 @@ impl IAgentRepository for SimStore {
 
     async fn check(&self) -> StoreResult<()> {
         self.0.disk.check().await
-    }
-}
-
-#[async_trait]
-impl INodes for SimStore {
-    async fn join(&self) -> StoreResult<()> {
-        let join = async { if planted_outside::raises_epochs() { self.0.disk.join().await } else { Ok(()) } };
-        self.write("join", join).await
     }
 }

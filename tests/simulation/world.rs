@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokenrail_application::AgentService;
-use tokenrail_domain::{AgentId, Event, EventBody, Timestamp, TurnNumber, TurnOutcome};
+use tokenrail_domain::{AgentId, Event, EventBody, TurnNumber, TurnOutcome};
+use tokenrail_ports::Append;
 use tokenrail_ports::testing::MemoryStore;
-use tokenrail_ports::{Append, IClock, IRandom};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,6 +17,7 @@ use crate::bounds;
 use crate::dice::Dice;
 use crate::faults::Faults;
 use crate::journal::Ledger;
+use crate::nodes::Place;
 use crate::process::Process;
 use crate::trace::Trace;
 
@@ -29,6 +30,8 @@ pub(crate) struct World {
     pub(crate) faults: Faults,
     /// The content of the disk.
     pub(crate) disk: MemoryStore,
+    /// The node that this is the surroundings of, if there are several.
+    pub(crate) node: Option<Place>,
     /// Signalled when the server crashes or a promise is broken.
     pub(crate) halt: Notify,
     /// Signalled when the end of a turn is saved.
@@ -64,7 +67,7 @@ pub(crate) struct State {
     crash_wanted: bool,
     pub(crate) crashed: bool,
     pub(crate) crashes_left: u64,
-    jump_ms: i64,
+    pub(crate) jump_ms: i64,
     /// Permission requests for which a client was told that its answer settled them.
     pub(crate) settled: BTreeSet<(AgentId, String)>,
     /// How often the current append of an agent has failed.
@@ -87,8 +90,30 @@ enum Pause {
 
 impl World {
     pub(crate) fn new(seed: u64, faults: Faults, record: bool) -> Arc<Self> {
+        Self::with(Dice::of(seed, "world"), (seed, faults, record), MemoryStore::new(seed), None)
+    }
+
+    /// The surroundings of one life of a node. Time goes on from `began`, at all nodes.
+    pub(crate) fn of_node(
+        dice: Dice,
+        drawn: (u64, Faults, bool),
+        disk: MemoryStore,
+        place: Place,
+        began: Instant,
+    ) -> Arc<Self> {
+        let world = Self::with(dice, drawn, disk, Some(place));
+        world.lock().life_began = Some(began);
+        world
+    }
+
+    fn with(
+        dice: Dice,
+        (seed, faults, record): (u64, Faults, bool),
+        disk: MemoryStore,
+        node: Option<Place>,
+    ) -> Arc<Self> {
         let state = State {
-            dice: Dice::of(seed, "world"),
+            dice,
             trace: Trace::new(record),
             violation: None,
             processes: BTreeMap::new(),
@@ -115,7 +140,8 @@ impl World {
         Arc::new(Self {
             seed,
             faults,
-            disk: MemoryStore::new(seed),
+            disk,
+            node,
             halt: Notify::new(),
             ended: Notify::new(),
             calm: CancellationToken::new(),
@@ -175,6 +201,7 @@ impl World {
         };
         let held = self.service().as_ref().map(checked);
         self.check(held.unwrap_or(Ok(())));
+        self.while_stopped().await;
         let pause = self.take_step(what);
         match pause {
             Pause::Nothing => return,
@@ -186,9 +213,24 @@ impl World {
             Pause::Sleep(ms) => tokio::time::sleep(Duration::from_millis(ms)).await,
             Pause::Forever => std::future::pending().await,
         }
+        self.while_stopped().await;
         if self.lock().crashed {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Waits while the process of this node is stopped.
+    async fn while_stopped(&self) {
+        if let Some(place) = &self.node {
+            place.while_stopped().await;
+        }
+    }
+
+    /// Kills the process of this node. Returns the processes of its agents, which live on.
+    pub(crate) fn kill(&self) -> BTreeMap<(AgentId, TurnNumber), Process> {
+        let mut state = self.lock();
+        state.crashed = true;
+        std::mem::take(&mut state.processes)
     }
 
     fn take_step(&self, what: &'static str) -> Pause {
@@ -348,20 +390,5 @@ impl State {
     pub(crate) fn note(&mut self, what: &'static str, a: u64, b: u64) {
         let now = self.now_ms();
         self.trace.note(now, what, a, b);
-    }
-}
-
-impl IClock for World {
-    fn now(&self) -> Timestamp {
-        let state = self.lock();
-        Timestamp(EPOCH_MS + state.now_ms() as i64 + state.jump_ms)
-    }
-}
-
-impl IRandom for World {
-    fn bytes(&self) -> [u8; 10] {
-        let mut bytes = [0; 10];
-        bytes[2..].copy_from_slice(&self.lock().dice.next().to_be_bytes());
-        bytes
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::{Failure, peers, process, workspace};
+use crate::{Failure, peers, process, tools, workspace};
 
 /// The benchmark's own help text, so that nothing must be built to show it.
 const HELP: &str = include_str!("../../tests/bench/help.txt");
@@ -16,10 +16,11 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     let peers = if asks("--peers") { peers::ready() } else { Vec::new() };
+    let postgres = if asks("--cluster") { Some(tools::POSTGRES.ready()?) } else { None };
     let programs = what_is_shipped()?;
     let mut bench = Command::new(programs.join("bench"));
     bench.args(args).current_dir(workspace::root()).stdin(Stdio::null());
-    bench.envs(peers);
+    bench.envs(peers).envs(postgres.map(|folder| (tools::POSTGRES.variable, folder)));
     bench.env("TOKENRAIL_BENCH_SERVER", programs.join("tokenrail"));
     process::step("bench", &mut bench)
 }

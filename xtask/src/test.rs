@@ -15,7 +15,7 @@ use foreign::{BROWSER_TESTS, Foreign, foreign};
 pub(crate) use lanes::Part;
 use lanes::{Log, Row};
 use network::Network;
-use outcome::{Outcome, not_run};
+use outcome::{Outcome, failed, not_run};
 use tally::{counted, counted_by_vitest};
 
 /// Part of the path of each test that mounts a file system.
@@ -61,7 +61,7 @@ pub(crate) fn run(which: &Which, beside: Option<Part<'_>>) -> Result<(), Failure
         Which::All => every_part(&network, beside)?,
         Which::Only(name) => only_named(name, &network)?,
     };
-    println!("\n{}\n{}", table(&rows), network.told());
+    println!("\n{}\n{}{}", table(&rows), failures(&rows), network.told());
     verdict(&rows, is_set("CI"))
 }
 
@@ -189,13 +189,18 @@ pub(crate) fn in_the_browser(tests: &str, setting: Option<(&str, &Path)>) -> Res
 
 /// Tests that mount a small disk of their own, to fill it.
 fn mount_tests(program: Option<&Path>, log: &mut Log) -> Outcome {
-    let allowed = Command::new("unshare").args(["--mount", "true"]).output();
-    if !allowed.is_ok_and(|answer| answer.status.success()) {
+    if !may_mount() {
         return not_run(&Failure::new("only root can mount a small disk"));
     }
     let mut tests = cargo_test(program);
-    tests.args(["--test", "e2e", "--", MOUNT_TESTS]);
+    // Those that need PostgreSQL run with the others that need it.
+    tests.args(["--test", "e2e", "--", MOUNT_TESTS, "--skip", tools::POSTGRES.tests]);
     counted("tests with a small disk", &mut tests, log)
+}
+
+fn may_mount() -> bool {
+    let allowed = Command::new("unshare").args(["--mount", "true"]).output();
+    allowed.is_ok_and(|answer| answer.status.success())
 }
 
 /// Tests with a third-party program, in a run of their own: some of them take seconds of processor time to start.
@@ -204,6 +209,9 @@ fn foreign_tests(program: &Foreign, network: &Network, log: &mut Log) -> Outcome
         Ok(settings) => {
             let mut tests = cargo_test(None);
             tests.envs(settings.iter().cloned()).args(["--", program.tests, "--test-threads", "2"]);
+            if !may_mount() {
+                tests.args(["--skip", MOUNT_TESTS]);
+            }
             counted(&format!("tests with {}", program.what), &mut network.around(&tests), log)
         }
         Err(reason) => not_run(reason),
@@ -216,7 +224,7 @@ fn package_tests(package: &web::Package, npm: &Result<(), Failure>, log: &mut Lo
         return not_run(reason);
     }
     if let Err(failure) = package.check() {
-        return Outcome::Failed { reason: failure.to_string() };
+        return failed(failure.to_string());
     }
     counted_by_vitest(&format!("tests of the {}", package.what), &mut package.tests(), log)
 }
@@ -260,12 +268,25 @@ fn table(rows: &[Row]) -> String {
         let result = match outcome {
             Outcome::Passed { tests } => format!("passed ({tests})"),
             Outcome::Done => "passed".to_owned(),
-            Outcome::Failed { reason } => format!("FAILED ({reason})"),
+            Outcome::Failed { reason, .. } => format!("FAILED ({reason})"),
             Outcome::NotRun { reason } => format!("NOT RUN ({reason})"),
         };
         format!("{what:<14} | {:>7} | {result}", took.as_secs())
     });
     std::iter::once(heading).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// What the tests said that failed. Who reads the last lines of a long log need not search in it.
+fn failures(rows: &[Row]) -> String {
+    let mut lines = String::new();
+    for Row { what, outcome, took: _ } in rows {
+        if let Outcome::Failed { said, .. } = outcome {
+            for said in said {
+                lines.extend(["\n", what, ": ", said, "\n"]);
+            }
+        }
+    }
+    lines
 }
 
 /// A part that did not run can be acceptable to a developer, who reads the table. Nobody reads it in CI.

@@ -9,7 +9,7 @@ const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const KOSOKU: &str = "kosoku==0.1.0";
 
 /// The programs of PostgreSQL that tests run.
-const POSTGRES: [&str; 4] = ["postgres", "initdb", "psql", "pg_basebackup"];
+const POSTGRES_PROGRAMS: [&str; 4] = ["postgres", "initdb", "psql", "pg_basebackup"];
 
 /// A program that tests need. They receive its path in `variable`, and those that need it have `tests` in their path.
 /// Of PostgreSQL, which is several programs, they receive the folder.
@@ -31,7 +31,11 @@ pub(crate) const CHROMIUM: Tool =
 pub(crate) const NGINX: Tool =
     Tool { what: "nginx", tests: "behind_nginx", variable: "TOKENRAIL_TEST_NGINX", ready: nginx };
 
-pub(crate) const TOOLS: [Tool; 6] = [
+/// Tests that need it are in modules of this name.
+pub(crate) const POSTGRES: Tool =
+    Tool { what: "postgres", tests: "postgres::", variable: "TOKENRAIL_TEST_POSTGRES", ready: postgres };
+
+pub(crate) const TOOLS: [Tool; 7] = [
     CHROMIUM,
     Tool {
         what: "schemathesis",
@@ -47,7 +51,13 @@ pub(crate) const TOOLS: [Tool; 6] = [
         ready: slowhttptest,
     },
     Tool { what: "strace", tests: STRACE_TESTS, variable: "TOKENRAIL_TEST_STRACE", ready: strace },
-    Tool { what: "postgres", tests: "postgres::", variable: "TOKENRAIL_TEST_POSTGRES", ready: postgres },
+    POSTGRES,
+    Tool {
+        what: "pgbouncer",
+        tests: "behind_pgbouncer",
+        variable: "TOKENRAIL_TEST_PGBOUNCER",
+        ready: pgbouncer,
+    },
 ];
 
 impl Tool {
@@ -82,9 +92,16 @@ fn postgres() -> Result<PathBuf, Failure> {
         .ok_or_else(|| Failure::new("postgresql was installed, but not all of its programs are there"))
 }
 
+/// These tests need a database too.
+fn pgbouncer() -> Result<PathBuf, Failure> {
+    postgres()?;
+    let usual = PathBuf::from("/usr/sbin/pgbouncer");
+    if usual.is_file() { Ok(usual) } else { system::program("pgbouncer", &["pgbouncer"]) }
+}
+
 fn postgres_folder() -> Option<PathBuf> {
     // A folder on the path may have only links to a few of the programs.
-    let is_complete = |folder: &PathBuf| POSTGRES.iter().all(|name| folder.join(name).is_file());
+    let is_complete = |folder: &PathBuf| POSTGRES_PROGRAMS.iter().all(|name| folder.join(name).is_file());
     let named = system::found(&["initdb"]).and_then(|initdb| initdb.parent().map(Path::to_path_buf));
     if let Some(folder) = named.filter(is_complete) {
         return Some(folder);

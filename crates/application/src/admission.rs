@@ -6,13 +6,18 @@ use crate::service::AgentService;
 use crate::waiting::Waiting;
 
 impl AgentService {
+    /// The name of the agent type: the one that was asked for, or the default.
+    pub(crate) fn type_name(&self, asked: Option<&str>) -> Result<String, Refusal> {
+        let name = asked.or(self.core.outside.default_type.as_deref());
+        Ok(name.ok_or(Refusal::TypeMissing)?.to_owned())
+    }
+
     /// The agent type of that name, or the default one.
     pub(crate) fn agent_type(&self, asked: Option<&str>) -> Result<(String, &AgentType), Refusal> {
-        let outside = &self.core.outside;
-        let name = asked.or(outside.default_type.as_deref()).ok_or(Refusal::TypeMissing)?;
-        match outside.types.get(name) {
-            Some(kind) => Ok((name.to_owned(), kind)),
-            None => Err(outside.unknown_type(name)),
+        let (outside, name) = (&self.core.outside, self.type_name(asked)?);
+        match outside.types.get(&name) {
+            Some(kind) => Ok((name, kind)),
+            None => Err(outside.unknown_type(&name)),
         }
     }
 
@@ -20,20 +25,42 @@ impl AgentService {
     /// refuses has been counted all the same.
     ///
     /// [`admit`]: AgentService::admit
-    pub(crate) fn count_and_admit(&self) -> Result<(), Refusal> {
+    pub(crate) async fn count_and_admit(&self) -> Result<(), Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
-        self.core.count_launch()
+        self.core.count_launch().await
     }
 
-    /// Admits one more agent. The returned value counts it as waiting for a place until its task does.
-    pub(crate) fn admit(&self) -> Result<Waiting, Refusal> {
-        self.count_and_admit()?;
+    /// Admits one more agent of this node. The returned value counts it as waiting for a place until its task does.
+    pub(crate) async fn admit(&self) -> Result<Waiting, Refusal> {
+        self.count_and_admit().await?;
         let free = self.core.places.available_permits();
+        let queued_launches = self.core.limits.admission.queued_launches;
         // An agent counts as waiting until its task takes a place, even if one is free.
-        let waiting =
-            self.core.waiting.enter_if_fewer_than(free + self.core.limits.admission.queued_launches);
-        waiting.ok_or(Refusal::TooManyQueuedLaunches)
+        let waiting = &self.core.waiting;
+        if !self.core.outside.nodes.is_shared() {
+            return waiting.enter_if_fewer_than(free + queued_launches).ok_or(Refusal::TooManyQueuedLaunches);
+        }
+        if let Some(waiting) = waiting.enter_if_fewer_than(free) {
+            return Ok(waiting);
+        }
+        self.check_queue_of_all_nodes().await?;
+        Ok(waiting.enter())
+    }
+
+    /// Admits one more agent of another node.
+    pub(crate) async fn admit_elsewhere(&self) -> Result<(), Refusal> {
+        self.count_and_admit().await?;
+        self.check_queue_of_all_nodes().await
+    }
+
+    /// Launches that are saved at the same moment may exceed the limit by one for each.
+    async fn check_queue_of_all_nodes(&self) -> Result<(), Refusal> {
+        let waiting = self.core.outside.nodes.waiting_launches().await?;
+        if waiting < self.core.limits.admission.queued_launches as u64 {
+            return Ok(());
+        }
+        Err(Refusal::TooManyQueuedLaunches)
     }
 }

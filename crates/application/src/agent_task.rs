@@ -4,16 +4,22 @@
 //!
 //! | file | methods |
 //! | --- | --- |
-//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `run_new_turn`, `start_run`; `end_unstarted`, `end` |
+//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `run_new_turn`, `start_run` |
+//! | [`ends`] | turns without a run: `end_unstarted`, `end`, `end_run` |
 //! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
 //! | [`unknown_type`] | the same, of an agent type that is no longer configured |
 //! | [`replay`] | `play`: a copy of another journal instead of an agent program |
+//! | [`folder`] | `make_missing_folder`: the folder of an agent that was launched at another node |
 //! | [`order`] | `order`, `add_images`: what a runner is asked to do |
 //! | [`past_turns`] | `past_turns`: the history that some runners send with a turn |
 //! | [`unfollowed`] | `watch_followers`: cancels the agent after its last follower has left |
+//! | [`lost_node`] | `end_for_lost_node`: ends the turns of an agent of a lost node |
 //! | [`panicked`] | `clean_up`: ends the turn after a panic |
 //! | [`refused`] | `log_refused`: says why the task ends, although the agent has open turns |
 
+mod ends;
+mod folder;
+mod lost_node;
 mod order;
 mod panicked;
 mod past_turns;
@@ -41,6 +47,7 @@ use self::resume::SoFar;
 use crate::announce::save_and_announce;
 use crate::core::{Core, SaveError};
 use crate::outside::AgentType;
+use crate::planted::{self, Bug};
 use crate::pump::{Pump, PumpStart};
 use crate::recorder::{Recorder, RecorderStart, session_invalid};
 use crate::tails::Tail;
@@ -57,6 +64,8 @@ pub(crate) struct AgentTask {
     pub(crate) cancel_on_disconnect: bool,
     /// The replay of another agent's journal. `None` if the task runs an agent program.
     pub(crate) replay: Option<Replay>,
+    /// Whether this node has the agent's folder and runs. Otherwise its node is lost, and its turns are ended here.
+    pub(crate) is_here: bool,
 }
 
 impl AgentTask {
@@ -106,6 +115,12 @@ impl AgentTask {
     /// again.
     async fn run_next(&self) -> Result<bool, SaveError> {
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
+        let ends_only = turn.state != TurnState::Queued || planted::correctly(Bug::PromptTwice);
+        if !self.is_here && ends_only {
+            self.handle.waits_no_more();
+            self.end_for_lost_node(turn).await?;
+            return Ok(true);
+        }
         if turn.state == TurnState::Running {
             // The turn runs already: it takes a place if one is free, but does not wait for one.
             let _place = Arc::clone(&self.core.places).try_acquire_owned();
@@ -123,11 +138,18 @@ impl AgentTask {
         if self.core.draining.is_cancelled() {
             return Err(SaveError::Closing);
         }
-        let Some(_place) = self.place().await? else { return Ok(true) };
+        self.core.until_in_touch().await.ok_or(SaveError::Closing)?;
+        let Some(place) = self.place().await? else { return Ok(true) };
+        // It may have waited for its place for long.
+        if !self.core.is_in_touch() {
+            return Ok(true);
+        }
         match self.replay {
             Some(replay) => self.play(replay).await?,
             None => self.run_new_turn().await?,
         }
+        drop(place);
+        self.core.note_free_place();
         Ok(true)
     }
 
@@ -161,13 +183,18 @@ impl AgentTask {
     async fn run_new_turn(&self) -> Result<(), SaveError> {
         let queue = self.handle.queue.lock().await;
         let channels = self.handle.open_channels();
-        let Some((agent, mut turn)) = self.next_to_start().await? else {
+        let Some((mut agent, mut turn)) = self.next_to_start().await? else {
             self.handle.close_channels();
             return Ok(());
         };
+        if let Err(error) = self.make_missing_folder(&mut agent).await? {
+            self.handle.close_channels();
+            return self.end_unstarted(turn, Verdict::failed(error)).await;
+        }
         // Before the agent starts, so that the agent's first git commit counts as a change of this turn.
         turn.base = self.core.outside.repository.head(Path::new(&agent.cwd)).await;
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now())).await?;
+        self.fill_up(&mut recorder).await?;
         // The turn is saved before its agent starts, so that the journal has the prompt of everything an agent does.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {
             save_and_announce(&self.core, &self.tail, append).await?;
@@ -200,7 +227,7 @@ impl AgentTask {
         if self.agent_type(agent).is_some_and(|kind| kind.runner.wants_history()) {
             order.history = self.past_turns(turn.number).await?;
         }
-        if let Err(error) = self.add_images(&mut order, turn).await? {
+        if let Err(error) = self.add_images(&mut order, (turn, self.agent_type(agent))).await? {
             return Ok(Err(Verdict::failed(error)));
         }
         if cancel.is_cancelled() || self.core.draining.is_cancelled() {
@@ -236,36 +263,6 @@ impl AgentTask {
             self.core.now(),
         );
         recorder.take(TurnStep::Start(Box::new(turn.clone())))
-    }
-
-    /// Ends a turn whose agent was never started. Its prompt is part of the history all the same, and followers of
-    /// the turn see its end.
-    async fn end_unstarted(&self, mut turn: Turn, verdict: Verdict) -> Result<(), SaveError> {
-        let Some(agent) = self.agent_row().await? else { return Ok(()) };
-        let now = self.core.now();
-        let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(now)).await?;
-        let message = self.user_message(&mut recorder, &mut turn);
-        let both = message.into_iter().chain(recorder.take_end(verdict, now)).collect();
-        match Append::chain(both) {
-            Some(both) => save_and_announce(&self.core, &self.tail, both).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Ends a turn that has no run to end it: the agent could not be started, or nothing is left of its run.
-    async fn end(&self, mut recorder: Recorder, verdict: Verdict) -> Result<(), SaveError> {
-        match recorder.take_end(verdict, self.core.now()) {
-            Some(append) => save_and_announce(&self.core, &self.tail, append).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Ends a run without reading its output: it cannot be adopted, or its type is no longer configured.
-    async fn end_run(&self, turn: &Turn) {
-        if let Err(error) = self.core.outside.runs.end(self.agent, turn.run).await {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(agent = %self.agent, error, "cannot terminate the processes of a run");
-        }
     }
 
     async fn pump(

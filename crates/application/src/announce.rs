@@ -1,7 +1,7 @@
 //! Announces what is saved: events to followers, and lifecycle events to clients that watch all agents.
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, EventBody, ListedAgent, Timestamp};
-use tokenrail_ports::{Append, TurnStep};
+use tokenrail_ports::{Append, Ring, TurnStep};
 
 use crate::core::{Core, SaveError};
 use crate::lifecycle::{LifecycleEvent, UpdateCause};
@@ -35,6 +35,9 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
         _ => None,
     };
     tail.announce(events);
+    if let Some(head) = events.last().map(|event| event.sequence) {
+        core.ring(Ring::Head { agent: *agent, head });
+    }
     match step {
         TurnStep::Start(_) => Counters::add(&core.counters.turns_started, 1),
         TurnStep::End => {
@@ -52,6 +55,12 @@ impl Core {
     pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
         let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
         self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
+        self.ring(Ring::Created(agent.id));
+    }
+
+    pub(crate) fn tell_deleted(&self, agent: AgentId, at: Timestamp) {
+        self.lifecycle.tell(LifecycleEvent::Deleted { agent, at });
+        self.ring(Ring::Deleted(agent));
     }
 
     /// Reports the status and the needs of an agent.
@@ -67,5 +76,6 @@ impl Core {
     fn tell_updated(&self, agent: AgentId, status: AgentStatus, cause: UpdateCause, at: Timestamp) {
         let needs = self.open_requests.needs(agent);
         self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, cause, at });
+        self.ring(Ring::Changed(agent));
     }
 }

@@ -1,13 +1,15 @@
 //! The state behind the service that all use cases and tasks share. Its methods that announce (`tell_created`,
 //! `tell_status`, `tell_edited`) are in `announce.rs`.
 
+mod homes;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Timestamp};
-use tokenrail_ports::{Append, StoreError};
+use tokenrail_ports::{Append, LaunchCount, LetterId, StoreError};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell, Semaphore};
 use tokio::time::Instant;
@@ -18,6 +20,7 @@ use crate::error::Refusal;
 use crate::full_since::FullSince;
 use crate::lifecycle::LifecycleEvents;
 use crate::limits::Limits;
+use crate::node_state::{Membership, News, RequestsElsewhere, Underway, Wanted};
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
 use crate::planted::{self, Bug};
@@ -36,8 +39,16 @@ pub(crate) struct Core {
     pub(crate) open_requests: OpenRequests,
     /// The start of [`Core::key_time`]: the time of the newest key, and the instant at which it was read.
     key_times: OnceCell<(Timestamp, Instant)>,
-    /// Whether this server has joined the nodes of the store.
-    joined: OnceCell<()>,
+    pub(crate) membership: Membership,
+    pub(crate) wanted: Wanted,
+    pub(crate) news: News,
+    pub(crate) requests_elsewhere: RequestsElsewhere,
+    pub(crate) letters: Underway<LetterId>,
+    pub(crate) errands: Underway<AgentId>,
+    /// Notified when a node is lost.
+    pub(crate) orphans: Notify,
+    /// Notified when other nodes may have saved something for this one.
+    pub(crate) errand: Notify,
     pub(crate) counters: Counters,
     /// Cancelled when the server shuts down: streams end and pumps stop. Agents that still run keep running.
     pub(crate) closing: CancellationToken,
@@ -50,7 +61,7 @@ pub(crate) struct Core {
     pub(crate) places: Arc<Semaphore>,
     /// Limits how many imports run at the same time. The presentation counts the files that it receives.
     pub(crate) imports: Arc<Semaphore>,
-    /// Limits how often agents are launched.
+    /// Limits how often agents are launched, unless the store is shared: then the store counts.
     launches: Mutex<TokenBucket>,
     /// Agents that wait for a place.
     pub(crate) waiting: WaitingRoom,
@@ -72,7 +83,14 @@ impl Core {
             tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes),
             lifecycle: LifecycleEvents::new(),
             open_requests: OpenRequests::new(limits.lists.list_field_bytes),
-            joined: OnceCell::new(),
+            membership: Membership::new(),
+            wanted: Wanted::default(),
+            news: News::default(),
+            requests_elsewhere: RequestsElsewhere::default(),
+            letters: Underway::default(),
+            errands: Underway::default(),
+            orphans: Notify::new(),
+            errand: Notify::new(),
             key_times: OnceCell::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
@@ -92,11 +110,6 @@ impl Core {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.outside.clock.now()
-    }
-
-    /// Joins the nodes of the store, once: a second time would fence this server's own tasks.
-    pub(crate) async fn join(&self) -> Result<(), StoreError> {
-        self.joined.get_or_try_init(|| self.outside.nodes.join()).await.copied()
     }
 
     /// The handle of an agent's task. `None` if the agent has no task.
@@ -161,11 +174,18 @@ impl Core {
         self.retired.notify_one();
     }
 
-    /// Counts a launch.
+    /// Counts a launch: of all nodes, if the store is shared.
     ///
     /// # Errors
-    /// [`Refusal::TooManyLaunches`].
-    pub(crate) fn count_launch(&self) -> Result<(), Refusal> {
+    /// [`Refusal::TooManyLaunches`], [`Refusal::Store`].
+    pub(crate) async fn count_launch(&self) -> Result<(), Refusal> {
+        if self.outside.nodes.is_shared() {
+            let per_minute = self.limits.admission.launches_per_minute;
+            return match self.outside.nodes.count_launch(per_minute).await? {
+                LaunchCount::Counted => Ok(()),
+                LaunchCount::TooMany { wait } => Err(Refusal::TooManyLaunches { wait }),
+            };
+        }
         let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
         launches.take().map_err(|wait| Refusal::TooManyLaunches { wait })
     }
@@ -218,8 +238,10 @@ impl Core {
                 Err(error) => {
                     // A purge waits only for `limits.shutdown_timeout_s`, so the agent may be gone while its task still
                     // saves. And another server may take over an agent at any time. Neither violates an invariant.
-                    if !matches!(error, StoreError::UnknownAgent(_) | StoreError::Fenced) {
-                        Counters::add(&self.counters.invariant_violations, 1);
+                    match &error {
+                        StoreError::UnknownAgent(_) => {}
+                        StoreError::Fenced => Counters::add(&self.counters.fenced_writes, 1),
+                        _ => Counters::add(&self.counters.invariant_violations, 1),
                     }
                     return Err(SaveError::Refused(error));
                 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, ReplyFault, Sequence, TurnNumber};
+use tokenrail_domain::{AgentId, NodeId, ReplyFault, Sequence, TurnNumber};
 use tokenrail_ports::{CwdNotAllowed, FolderError, StoreError, is_disk_full};
 
 /// Why a use case was refused: one variant for each case that a client handles differently.
@@ -63,6 +63,29 @@ pub enum Refusal {
     ChangesUnknown(NoChanges),
     #[error("too many requests for changes are running; try again later, or raise limits.changes_at_once")]
     TooManyChanges,
+    /// The node that runs the agent is lost, or was taken out.
+    #[error("the agent's node {node} is not available; wait until it is back, or launch a new agent")]
+    NodeUnavailable { node: String },
+    #[error("there is no node {0}")]
+    NodeUnknown(NodeId),
+    #[error("there is no node {0:?}; use a name or an id that `tokenrail nodes` or GET /api/nodes lists")]
+    NoNodeNamed(String),
+    #[error("several nodes have the name {name:?}; use the id of one of them: {ids}")]
+    SeveralNodesNamed { name: String, ids: String },
+    /// A launch names a node that does not run.
+    #[error("the node {node} is not alive; name another node, or leave `node` out")]
+    NodeNotAlive { node: String },
+    #[error(
+        "a launch with cwd or sessionId must be sent to the node that runs it; send it there, or leave `node` out"
+    )]
+    FolderElsewhere,
+    #[error("the node {0} is alive; stop its server first")]
+    NodeAlive(NodeId),
+    #[error(
+        "this server could not report for too long that it is alive, so it starts no agents; check its connection to \
+         the database"
+    )]
+    OutOfTouch,
     #[error("the server is shutting down")]
     ShuttingDown,
     #[error(transparent)]
@@ -91,6 +114,8 @@ pub enum NoChanges {
     NoRepository,
     #[error("the repository no longer has the commit from the start of the turn")]
     CommitGone,
+    #[error("the agent's folder is on another node; send this request to the server of that node")]
+    OtherNode,
     #[error("git is not installed on the server")]
     NoGit,
     #[error("git took too long; raise limits.changes_timeout_s")]

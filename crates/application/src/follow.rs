@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch::Batch;
+use crate::catch_up::CatchUp;
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::stretches::StoredEvents;
@@ -23,6 +24,8 @@ pub struct Follower {
     bell: watch::Receiver<Bell>,
     stored: StoredEvents,
     agents: Arc<dyn IAgentRepository>,
+    is_shared: bool,
+    catch_up: CatchUp,
     closing: CancellationToken,
     draining: CancellationToken,
 }
@@ -68,6 +71,8 @@ impl Follower {
             stored: StoredEvents::new(core, agent, Arc::clone(&tail)),
             tail,
             agents: Arc::clone(&core.outside.agents),
+            is_shared: core.outside.nodes.is_shared(),
+            catch_up: CatchUp::of(core),
             closing: core.closing.clone(),
             draining: core.draining.clone(),
         }
@@ -105,6 +110,11 @@ impl Follower {
             self.cursor = planted::skipping(Bug::DropOnLag, self.cursor, bell.head);
             if self.cursor < bell.head {
                 let page = match self.page().await {
+                    // What this reader waits for is there again as soon as its node has repeated it.
+                    Err(StoreError::UnknownAgent(_)) if self.catch_up.is_awaited() => {
+                        self.pause().await;
+                        continue;
+                    }
                     // The agent was purged while it was followed. The bell may report that a little later.
                     Err(StoreError::UnknownAgent(_)) => return Ok(Next::End(StreamEnd::AgentDeleted)),
                     page => page?,
@@ -136,11 +146,34 @@ impl Follower {
     /// shuts down.
     async fn end(&self) -> StreamEnd {
         if !self.closing.is_cancelled() && !self.draining.is_cancelled() {
+            if self.is_shared {
+                self.look().await;
+            }
             return StreamEnd::AgentEnded;
         }
         match self.agents.open_turns(self.agent).await {
             Ok(open) if open.is_empty() => StreamEnd::AgentEnded,
             Ok(_) | Err(_) => StreamEnd::ShuttingDown,
+        }
+    }
+
+    async fn pause(&self) {
+        tokio::select! {
+            biased;
+            () = self.closing.cancelled() => {}
+            () = tokio::time::sleep(self.catch_up.pause) => {}
+        }
+    }
+
+    /// On a shared store, the bell is only what this node has heard. If a turn is open or more is saved, the bell says
+    /// so afterwards, and the reader goes on.
+    async fn look(&self) {
+        let standings = self.agents.standings(vec![self.agent]).await.unwrap_or_default();
+        if let Some(standing) = standings.first() {
+            self.tail.raise(standing.head);
+            if standing.open {
+                self.tail.set_active(true);
+            }
         }
     }
 

@@ -40,7 +40,8 @@
 //! | `core`, `task_handle` | the state behind the service, and the handle of each agent's task |
 //! | `waiting`, `token_bucket` | the limits of waiting and of frequent launches |
 //! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
-//! | `compactor`, `missed_announcements` | packs the batches of ended turns; checks that every committed event was announced |
+//! | `compactor` | packs the batches of ended turns |
+//! | `node_state` | what is known of the other nodes of the store, on which `use_cases/nodes` acts |
 //! | `planted` | the places where the simulation plants bugs |
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
@@ -61,6 +62,7 @@ mod admission;
 mod agent_task;
 mod announce;
 mod batch;
+mod catch_up;
 mod compactor;
 mod core;
 mod error;
@@ -71,7 +73,7 @@ mod follower_pace;
 mod full_since;
 mod lifecycle;
 mod limits;
-mod missed_announcements;
+mod node_state;
 mod open_requests;
 mod outside;
 mod planted;
@@ -101,13 +103,14 @@ pub use lifecycle::{
     KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, UpdateCause,
 };
 pub use limits::{
-    AdmissionLimits, CommandLimits, Limits, ListingLimits, ReadingLimits, RunLimits, SavingLimits,
+    AdmissionLimits, CommandLimits, Limits, ListingLimits, NodeLimits, ReadingLimits, RunLimits, SavingLimits,
 };
+pub use node_state::{Fence, NodeView};
 pub use open_requests::{Needs, OpenRequest, RequestPlace};
 pub use outside::{AgentType, AgentTypes, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
-pub use service::AgentService;
-pub use stats::Stats;
+pub use service::{AgentService, Readiness};
+pub use stats::{NodeStats, Stats};
 pub use token_bucket::TokenBucket;
 pub use use_cases::{
     Accepted, AgentChanges, AnswerOutcome, CommandKey, ConversationTurn, Finding, Import, ImportError,
@@ -117,7 +120,8 @@ pub use use_cases::{
 // The types of the ports that callers need, so that the presentation layer does not depend on the ports.
 pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
-    Abilities, AgentFilter, ArchivedFilter, ChangedFile, Changes, Extent, FileChoice, FileStatus, ListPage,
-    MessagePage, NewTurn, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS, StoreError, TurnFilter,
-    TurnRange,
+    Abilities, AgentFilter, ArchivedFilter, BusFigures, ChangedFile, Changes, Credential, CredentialDigest,
+    CredentialKind, CredentialRoom, CredentialScope, Extent, Failovers, FileChoice, FileStatus, ICredentials,
+    ListPage, MessagePage, NewTurn, Node, NodeState, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS,
+    StoreError, StoreFigures, TurnFilter, TurnRange, ValidCredential, WhenFull,
 };

@@ -84,6 +84,14 @@ impl LifecycleEvents {
         self.published.send_replace(board.end());
     }
 
+    /// Tells all readers that they have missed events. They load the list of agents again.
+    pub(crate) fn miss(&self) {
+        let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = board.end() + 1;
+        *board = Board { first, ..Board::default() };
+        self.published.send_replace(board.end());
+    }
+
     pub(crate) fn subscribe(&self) -> LifecycleReader {
         let published = self.published.subscribe();
         let next = *published.borrow();
@@ -198,6 +206,19 @@ mod tests {
         (0..EVENTS_KEPT as i64 + 5).for_each(|number| desk.tell(deleted(number)));
         let heard = heard(&mut reader);
         assert_eq!((heard.len(), heard[0], heard[1]), (EVENTS_KEPT + 1, -1, 5));
+    }
+
+    #[test]
+    fn readers_are_told_once_that_they_have_missed_something() {
+        let desk = LifecycleEvents::new();
+        let mut reader = desk.subscribe();
+        desk.tell(deleted(1));
+        desk.miss();
+        desk.tell(deleted(2));
+        assert_eq!(heard(&mut reader), [-1, 2]);
+        let mut later = desk.subscribe();
+        desk.miss();
+        assert_eq!((heard(&mut reader), heard(&mut later)), (vec![-1], vec![-1]));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub struct Limits {
     pub saving: SavingLimits,
     pub reading: ReadingLimits,
     pub lists: ListingLimits,
+    pub nodes: NodeLimits,
 }
 
 /// How much may run and wait at the same time.
@@ -186,6 +187,50 @@ impl Default for ReadingLimits {
             tails_bytes: 256 << 20,
             model_history_bytes: 256 << 10,
         }
+    }
+}
+
+/// How several nodes on one store watch each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeLimits {
+    /// How often a node says that it is alive.
+    pub beat: Duration,
+    /// How long a node that is alive may be silent before the others declare it lost.
+    pub lost_after: Duration,
+    /// The same, for a node that has stopped in order.
+    pub away: Duration,
+    /// How often a node looks at the store for what no hint has told it.
+    pub poll: Duration,
+    /// The same, while hints do not arrive.
+    pub poll_without_bell: Duration,
+    /// How long after a failover the store may be behind what was seen: until then, all nodes have repeated what was
+    /// acknowledged to them.
+    pub catch_up: Duration,
+}
+
+impl Default for NodeLimits {
+    fn default() -> Self {
+        Self {
+            beat: Duration::from_secs(3),
+            lost_after: Duration::from_secs(30),
+            away: Duration::from_mins(5),
+            poll: Duration::from_secs(1),
+            poll_without_bell: Duration::from_millis(250),
+            catch_up: Duration::from_secs(30),
+        }
+    }
+}
+
+impl NodeLimits {
+    /// How long a beat waits for its answer. A slow database must not keep a node from trying again in time.
+    pub(crate) fn beat_wait(&self) -> Duration {
+        self.lost_after / 3
+    }
+
+    /// How long after its last beat a node may still start something: the others do not declare it lost before the time
+    /// of two more beats.
+    pub(crate) fn in_touch(&self) -> Duration {
+        self.lost_after.saturating_sub(2 * self.beat)
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokenrail_domain::Agent;
 use tokenrail_ports::{
-    Abilities, IAgentRepository, IAgentRunner, IArchive, IClock, IJournal, IMessageParser, INodes, IRandom,
-    IRepository, IRuns, IWorkspace,
+    Abilities, IAgentRepository, IAgentRunner, IArchive, IBus, IClock, ICredentials, IInbox, IJournal,
+    IMessageParser, INodes, IRandom, IRepository, IRuns, IWorkspace,
 };
 
 use crate::error::Refusal;
@@ -14,11 +14,17 @@ use crate::error::Refusal;
 /// What the application needs from outside: the ports. Three of them differ between agent types: see [`AgentType`].
 #[derive(Clone)]
 pub struct Outside {
-    /// `SqliteStore` of the persistence crate, as are `agents`, `archive` and `nodes`.
+    /// `SqliteStore` of the persistence crate, as are `agents`, `archive`, `nodes` and `inbox`.
     pub journal: Arc<dyn IJournal>,
     pub agents: Arc<dyn IAgentRepository>,
     pub archive: Arc<dyn IArchive>,
     pub nodes: Arc<dyn INodes>,
+    pub inbox: Arc<dyn IInbox>,
+    /// `PostgresStore` of the persistence crate. `None` if the store cannot be shared: then the presentation keeps
+    /// credentials in memory.
+    pub credentials: Option<Arc<dyn ICredentials>>,
+    /// `PostgresBus` of the persistence crate, or `SilentBus` if the store cannot be shared.
+    pub bus: Arc<dyn IBus>,
     pub clock: Arc<dyn IClock>,
     pub random: Arc<dyn IRandom>,
     pub runs: Arc<dyn IRuns>,

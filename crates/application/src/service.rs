@@ -5,9 +5,10 @@
 //! removed in `use_cases/delete.rs` (`remove_folders`). The state behind the service is `core`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokenrail_domain::{Agent, Timestamp};
-use tokenrail_ports::StoreError;
+use tokenrail_ports::{ICredentials, StoreError};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -16,14 +17,20 @@ use crate::core::Core;
 use crate::error::Refusal;
 use crate::lifecycle::LifecycleReader;
 use crate::limits::Limits;
-use crate::missed_announcements::find_missed_announcements;
 use crate::outside::Outside;
-use crate::stats::{Counters, Stats};
+use crate::stats::{Counters, NodeStats, Stats};
 
 /// The use cases. Cheap to clone; all clones are one service.
 #[derive(Clone)]
 pub struct AgentService {
     pub(crate) core: Arc<Core>,
+}
+
+/// A server that is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Readiness {
+    /// Whether hints of other nodes arrive. If not, the store is asked more often. `None` if it cannot be shared.
+    pub hints_arrive: Option<bool>,
 }
 
 impl AgentService {
@@ -32,7 +39,6 @@ impl AgentService {
     pub fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
         let core = Arc::new(Core::new(outside, &limits, runtime));
         core.tracker.spawn_on(compact(Arc::clone(&core)), &core.runtime);
-        core.tracker.spawn_on(find_missed_announcements(Arc::clone(&core)), &core.runtime);
         Self { core }
     }
 
@@ -41,15 +47,21 @@ impl AgentService {
         self.core.lifecycle.subscribe()
     }
 
-    /// Whether the store can be read and written.
+    /// Whether the store can be read and written, and this server may start what clients launch.
     ///
     /// # Errors
-    /// [`Refusal::Store`], [`Refusal::ShuttingDown`].
-    pub async fn check(&self) -> Result<(), Refusal> {
+    /// [`Refusal::Store`], [`Refusal::OutOfTouch`], [`Refusal::ShuttingDown`].
+    pub async fn check(&self) -> Result<Readiness, Refusal> {
         if self.core.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
-        Ok(self.core.outside.agents.check().await?)
+        self.core.outside.agents.check().await?;
+        if self.core.membership.is_fenced() || !self.core.is_in_touch() {
+            return Err(Refusal::OutOfTouch);
+        }
+        let outside = &self.core.outside;
+        let hints_arrive = outside.nodes.is_shared().then(|| outside.bus.is_working());
+        Ok(Readiness { hints_arrive })
     }
 
     pub fn stats(&self) -> Stats {
@@ -65,7 +77,32 @@ impl AgentService {
             followers: self.core.tails.followers() as u64,
             tail_bytes: self.core.tails.bytes() as u64,
             tasks: self.core.runtime.metrics().num_alive_tasks() as u64,
+            nodes: self.node_stats(),
         }
+    }
+
+    fn node_stats(&self) -> NodeStats {
+        let counters = &self.core.counters;
+        NodeStats {
+            by_state: self.core.membership.by_state(),
+            beat_age: self.core.membership.since_beat().unwrap_or_default(),
+            turns_of_lost_nodes: Counters::read(&counters.turns_of_lost_nodes),
+            events_gathered: Counters::read(&counters.events_gathered),
+            poll_found: Counters::read(&counters.poll_found),
+            errands: Counters::read(&counters.errands),
+            letters: Counters::read(&counters.letters),
+            fenced_writes: Counters::read(&counters.fenced_writes),
+            gathers: Counters::read(&counters.gathers),
+            gather_time: Duration::from_micros(Counters::read(&counters.gather_us)),
+            store: self.core.outside.nodes.figures(),
+            bus: self.core.outside.bus.figures(),
+            failovers: self.core.outside.nodes.failovers(),
+        }
+    }
+
+    /// The credentials that all nodes accept. `None` if the store cannot be shared.
+    pub fn shared_credentials(&self) -> Option<Arc<dyn ICredentials>> {
+        self.core.outside.credentials.clone()
     }
 
     pub fn now(&self) -> Timestamp {

@@ -1,6 +1,9 @@
 //! Counters of the application, for `/metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokenrail_ports::{BusFigures, Failovers, NodeState, StoreFigures};
 
 /// Counters of the application, from its start.
 #[derive(Debug, Default)]
@@ -11,6 +14,14 @@ pub(crate) struct Counters {
     pub(crate) turns_started: AtomicU64,
     pub(crate) turns_ended: AtomicU64,
     pub(crate) invariant_violations: AtomicU64,
+    pub(crate) turns_of_lost_nodes: AtomicU64,
+    pub(crate) events_gathered: AtomicU64,
+    pub(crate) poll_found: AtomicU64,
+    pub(crate) errands: AtomicU64,
+    pub(crate) letters: AtomicU64,
+    pub(crate) fenced_writes: AtomicU64,
+    pub(crate) gathers: AtomicU64,
+    pub(crate) gather_us: AtomicU64,
 }
 
 impl Counters {
@@ -42,4 +53,33 @@ pub struct Stats {
     pub tail_bytes: u64,
     /// Tasks of the server that have not ended; those of connections are not counted.
     pub tasks: u64,
+    pub nodes: NodeStats,
+}
+
+/// What this node knows of the nodes of a shared store, and what it has done because of them. All values are 0 on a
+/// store that cannot be shared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct NodeStats {
+    /// How many nodes there are in each state, in the order of [`NodeState::ALL`].
+    pub by_state: [u64; NodeState::ALL.len()],
+    /// How long ago this node sent its newest beat that was answered.
+    pub beat_age: Duration,
+    /// Turns that this node has ended because their node was lost.
+    pub turns_of_lost_nodes: u64,
+    /// Events of other nodes' agents that were read for followers here.
+    pub events_gathered: u64,
+    /// Journals that a look at the store has found to be ahead of all hints.
+    pub poll_found: u64,
+    /// Agents' tasks and purges that this node has started because another node had saved a command.
+    pub errands: u64,
+    /// Permission answers and dismissals from other nodes that this node has replied to.
+    pub letters: u64,
+    /// Writes of this node that were refused, because another node had taken the agent over.
+    pub fenced_writes: u64,
+    /// Reads of events of other nodes' agents, and the time that they took together.
+    pub gathers: u64,
+    pub gather_time: Duration,
+    pub store: StoreFigures,
+    pub bus: BusFigures,
+    pub failovers: Failovers,
 }

@@ -1,8 +1,8 @@
 //! The tail of each journal that is being written or read: its wake-up signal, and its newest events in memory.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokio::sync::{Notify, watch};
@@ -34,6 +34,10 @@ pub(crate) struct Tail {
     pub(crate) pace: FollowerPace,
     /// Notified when the last follower has left.
     pub(crate) unfollowed: Notify,
+    /// Like `unfollowed`, for `nodes/watching.rs`.
+    left: Notify,
+    /// Whether that follows this tail.
+    is_watched: AtomicBool,
     /// Notified when no turn runs or waits any more. Separate from the bell, because the bell wakes its waiters in
     /// any order.
     idle: Notify,
@@ -87,20 +91,42 @@ impl Tail {
     pub(crate) fn announce(&self, events: &Arc<[Event]>) {
         let Some(head) = events.last().map(|event| event.sequence) else { return };
         self.pace.announce(head);
+        self.keep(&mut self.ring(), events);
+        self.raise(head);
+    }
+
+    /// Like [`Tail::announce`], for events that were read from the store. This node's own task may have announced some
+    /// of them meanwhile, so they do not always continue what is in the ring.
+    pub(crate) fn announce_gathered(&self, events: &Arc<[Event]>) {
+        let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
+        let (first, head) = (first.sequence, last.sequence);
+        self.pace.announce(head);
         {
-            let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
-            for batch in Batch::split(events) {
-                self.budget.used.fetch_add(batch.bytes(), Ordering::Relaxed);
-                ring.push(batch);
-            }
-            while self.budget.per_tail < ring.bytes
-                || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
-            {
-                let Some(dropped) = ring.drop_oldest() else { break };
-                self.budget.used.fetch_sub(dropped, Ordering::Relaxed);
+            let mut ring = self.ring();
+            let newest = ring.batches.back().map(|batch| batch.last());
+            // Readers fetch from the store what is not in the ring.
+            if newest.is_none_or(|newest| newest < first) {
+                self.keep(&mut ring, events);
             }
         }
         self.raise(head);
+    }
+
+    fn keep(&self, ring: &mut Ring, events: &Arc<[Event]>) {
+        for batch in Batch::split(events) {
+            self.budget.used.fetch_add(batch.bytes(), Ordering::Relaxed);
+            ring.push(batch);
+        }
+        while self.budget.per_tail < ring.bytes
+            || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
+        {
+            let Some(dropped) = ring.drop_oldest() else { break };
+            self.budget.used.fetch_sub(dropped, Ordering::Relaxed);
+        }
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`. Those of
@@ -151,7 +177,7 @@ impl Tail {
 
     /// The batch in memory that holds `sequence`.
     pub(crate) fn batch_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner).batch_with(sequence)
+        self.ring().batch_with(sequence)
     }
 
     /// The batch that holds `sequence`, if it need not be fetched.
@@ -166,7 +192,33 @@ impl Tail {
     pub(crate) fn follower_left(&self) {
         if self.followers.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.unfollowed.notify_one();
+            self.left.notify_one();
         }
+    }
+
+    /// Returns true to one caller, who watches whether the tail is followed.
+    pub(crate) fn begin_watch(&self) -> bool {
+        !self.is_watched.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether somebody watches whether the tail is followed.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the last follower leaves.
+    pub(crate) async fn last_left(&self) {
+        self.left.notified().await;
+    }
+
+    /// Ends the watch if nobody follows. A follower that comes meanwhile is either seen here, or finds that nobody
+    /// watches.
+    pub(crate) fn end_watch_if_unfollowed(&self) -> bool {
+        if 0 < self.followers() {
+            return false;
+        }
+        self.is_watched.store(false, Ordering::SeqCst);
+        self.followers() == 0 || !self.begin_watch()
     }
 
     pub(crate) fn followers(&self) -> usize {
@@ -175,7 +227,7 @@ impl Tail {
 
     /// Drops the events in memory. Readers then read the store.
     pub(crate) fn forget(&self) {
-        let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ring = self.ring();
         self.fetched.clear();
         let held = std::mem::take(&mut *ring);
         self.budget.used.fetch_sub(held.bytes, Ordering::Relaxed);
@@ -216,6 +268,8 @@ impl Tails {
             followers: AtomicUsize::new(0),
             pace: FollowerPace::new(),
             unfollowed: Notify::new(),
+            left: Notify::new(),
+            is_watched: AtomicBool::new(false),
             idle: Notify::new(),
             budget: Arc::clone(&self.budget),
         });

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{Agent, Copied};
+use tokenrail_ports::Ring;
 
 use crate::agent_task::AgentTask;
 use crate::planted::{self, Bug, is_planted};
@@ -18,17 +19,38 @@ impl AgentService {
         }
     }
 
-    /// Makes sure that a task runs the agent's open turns.
+    /// Makes sure that a task runs the agent's open turns: here, or at the node that has the agent.
     pub(crate) fn ensure_task(&self, agent: &Agent) {
+        match self.core.elsewhere(agent) {
+            None => self.start_task(agent),
+            Some(home) => {
+                if let Some(tail) = self.core.tails.get(agent.id) {
+                    tail.set_active(true);
+                }
+                self.core.ring(Ring::Errand(home));
+                if agent.is_unclaimed() {
+                    // This node may take it too.
+                    self.core.errand.notify_one();
+                }
+            }
+        }
+    }
+
+    /// Makes sure that a task of this node runs, or ends, the agent's open turns.
+    pub(crate) fn start_task(&self, agent: &Agent) {
         let tail = self.core.tails.of(agent.id);
         if let Some(handle) = self.core.poke_or_register(agent.id, &tail) {
             let core = Arc::clone(&self.core);
-            let cancel_on_disconnect = agent.cancel_on_disconnect || is_planted(Bug::DisconnectCancels);
+            // On a shared store, followers at other nodes count too: see `nodes/watching.rs`.
+            let cancels = agent.cancel_on_disconnect && !core.outside.nodes.is_shared();
+            let cancel_on_disconnect = cancels || is_planted(Bug::DisconnectCancels);
+            let is_here = core.is_here(agent);
             let replay = match agent.copy {
                 Some(Copied::Replay(replay)) => Some(replay),
                 Some(Copied::File) | None => None,
             };
-            let task = AgentTask { core, agent: agent.id, handle, tail, cancel_on_disconnect, replay };
+            let task =
+                AgentTask { core, agent: agent.id, handle, tail, cancel_on_disconnect, replay, is_here };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }
     }

@@ -12,6 +12,7 @@ mod idle;
 mod images;
 mod keys;
 mod needs;
+mod nodes;
 mod outage;
 mod pacing;
 mod panics;

@@ -7,6 +7,7 @@
 //! | an agent that exists | `send`, `answer`, `cancel`, `edit`, `delete` |
 //! | reading | `read`, `turns`, `message_status`, `open_requests`, `follow`, `types`, `changes` |
 //! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
+//! | several nodes on one store | `nodes` |
 //!
 //! `keys` is shared: it makes sure that a repeated command is done once.
 
@@ -23,6 +24,7 @@ mod import;
 mod keys;
 mod launch;
 mod message_status;
+mod nodes;
 mod open_requests;
 mod read;
 mod recover;

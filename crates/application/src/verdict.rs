@@ -85,6 +85,13 @@ impl Verdict {
         Self { outcome: TurnOutcome::Failed, error: Some(error), say: true }
     }
 
+    /// The node that ran the agent, or that would have run it, is lost.
+    pub(crate) fn node_lost() -> Self {
+        let text = "the node of this agent is lost: output that it had not saved is lost too";
+        let error = process_error("node_lost", text.to_owned(), true);
+        Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: true }
+    }
+
     /// The agent's process is gone, and the agent had not reported a result.
     fn interrupted(text: &str) -> Self {
         let error = process_error("interrupted", text.to_owned(), true);

@@ -17,6 +17,10 @@ impl WaitingRoom {
         Waiting(Arc::clone(&self.0))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
     /// Adds one more if fewer than `most` agents wait.
     pub(crate) fn enter_if_fewer_than(&self, most: usize) -> Option<Waiting> {
         let entered = self.0.fetch_add(1, Ordering::SeqCst) < most;

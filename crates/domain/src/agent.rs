@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{AgentError, AgentId, JsonText, Sequence, Timestamp, TurnNumber, TurnOutcome};
+use crate::{AgentError, AgentId, JsonText, NodeId, Sequence, Timestamp, TurnNumber, TurnOutcome};
 
 /// One conversation with one agent program.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,6 +49,9 @@ pub struct Agent {
     pub options: Option<JsonText>,
     /// If true, the agent is cancelled when the last follower disconnects.
     pub cancel_on_disconnect: bool,
+    /// The node that has the agent's folder and its runs. `None` if the store has only one node. The store sets it when
+    /// the agent is created.
+    pub home: Option<NodeId>,
     /// Where the history was copied from, if the agent is a copy. A copy accepts no messages.
     pub copy: Option<Copied>,
 }
@@ -82,8 +85,22 @@ impl Agent {
             metadata: None,
             options: None,
             cancel_on_disconnect: false,
+            home: None,
             copy: None,
         }
+    }
+}
+
+impl Agent {
+    /// Whether this node runs the agent's turns.
+    /// Whether the agent was launched, and no node has taken it yet. It has no folder then.
+    #[must_use]
+    pub fn is_unclaimed(&self) -> bool {
+        self.home == Some(NodeId::ANY)
+    }
+
+    pub fn is_at_home(&self, node: NodeId) -> bool {
+        self.home.is_none_or(|home| home == node)
     }
 }
 

@@ -32,6 +32,7 @@ mod event;
 mod ids;
 mod json;
 mod listed;
+mod node;
 mod permission;
 mod prompt_image;
 mod said;
@@ -53,6 +54,7 @@ pub use ids::{
 };
 pub use json::JsonText;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};
+pub use node::NodeId;
 pub use permission::{Accepts, PermissionOption, PermissionReply, PermissionRequest, ReplyFault};
 pub use prompt_image::{ImageFile, ImageType, PromptImage, TurnImage};
 pub use said::{Said, TurnClose};

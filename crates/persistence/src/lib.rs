@@ -5,6 +5,7 @@
 //! | `format/` | the storage format: how events become bytes and rows. Pure; every store uses it |
 //! | `sqlite/` | the store on SQLite |
 //! | `postgres/` | the store on PostgreSQL |
+//! | `mover/` | moves the data from SQLite to PostgreSQL |
 //!
 //! With `migrations/`, this is the only SQL of Tokenrail.
 //!
@@ -12,6 +13,8 @@
 //! memory that tests use keeps them too.
 
 mod format;
+mod mover;
+mod only_node;
 mod postgres;
 #[cfg(test)]
 mod same_as_memory;
@@ -21,9 +24,12 @@ mod sqlite;
 #[doc(hidden)]
 pub mod testing;
 
+pub use mover::{MoveCounts, MoveError, MoveObserver, MoveProgress, MoveStep, move_to_postgres};
+pub use only_node::SilentBus;
 pub use postgres::{
-    DatabaseClaim, Durability, Password, PostgresConfig, PostgresContent, PostgresDiagnosis, PostgresLimits,
-    PostgresOpenError, PostgresStore, Survives, postgres_doctor,
+    Durability, NodeIdentity, Password, PostgresBus, PostgresConfig, PostgresContent, PostgresDiagnosis,
+    PostgresHealth, PostgresLimits, PostgresOpenError, PostgresStore, PostgresTimes, ReplicationSlots,
+    SeenNode, Survives, WrongServer, postgres_doctor,
 };
 pub use sqlite::{
     DataFolder, Diagnosis, Fault, OpenError, SqliteStore, StoreConfig, StoreLimits, Synchronous, backup,

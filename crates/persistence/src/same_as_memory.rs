@@ -1,5 +1,7 @@
 //! The memory store and a real one behave the same for any commands in any order.
 
+pub(crate) mod nodes;
+
 use std::cell::Cell;
 
 use proptest::prelude::*;
@@ -123,12 +125,11 @@ async fn saved_of<S: IJournal + IAgentRepository>(
 }
 
 async fn both_do<S: IJournal + IAgentRepository>(
-    store: &S,
+    (store, memory): (&S, MemoryStore),
     agent: &Agent,
     turn: &Turn,
     steps: &[Step],
 ) -> usize {
-    let memory = MemoryStore::new(1);
     memory.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     let mut appends: Vec<Append> = Vec::new();
@@ -150,8 +151,13 @@ async fn both_do<S: IJournal + IAgentRepository>(
     memory.saved(agent.id).len()
 }
 
-/// Runs this many random stories on `store` and on a new store in memory.
-pub(crate) fn check<S: IJournal + IAgentRepository>(runtime: &Runtime, store: &S, cases: u32) {
+/// Runs this many random stories on `store` and on a new store in memory that `memory` makes.
+pub(crate) fn check<S: IJournal + IAgentRepository>(
+    runtime: &Runtime,
+    store: &S,
+    memory: fn(u64) -> MemoryStore,
+    cases: u32,
+) {
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let (launched, events) = (Cell::new(0_i64), Cell::new(0));
@@ -164,7 +170,7 @@ pub(crate) fn check<S: IJournal + IAgentRepository>(runtime: &Runtime, store: &S
         random[2..].copy_from_slice(&launched.get().to_be_bytes());
         let id = AgentId::new(Timestamp(launched.get()), random);
         let (agent, turn) = (Agent { id, ..agent }, Turn { agent: id, ..turn });
-        events.set(events.get() + runtime.block_on(both_do(store, &agent, &turn, &steps)));
+        events.set(events.get() + runtime.block_on(both_do((store, memory(1)), &agent, &turn, &steps)));
         Ok(())
     });
     found.unwrap();

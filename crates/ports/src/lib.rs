@@ -6,7 +6,9 @@
 //! | [`IRuns`] | the runs that are left in the data folder, whichever runner started them |
 //! | [`IMessageParser`] | one agent's own output format |
 //! | [`IJournal`], [`IAgentRepository`], [`IArchive`] | the store |
-//! | [`INodes`] | the servers that use the store |
+//! | [`INodes`], [`IInbox`] | the servers that use the store, and what they send each other |
+//! | [`IBus`] | hints between them |
+//! | [`ICredentials`] | tickets and login codes that all of them accept |
 //! | [`IWorkspace`] | the folders in which agents may work |
 //! | [`IRepository`] | the git repositories of those folders |
 //! | [`IClock`], [`IRandom`] | time and randomness |
@@ -20,8 +22,12 @@
 mod added_line;
 mod append;
 mod archive;
+mod bus;
 mod clock;
+mod credentials;
+mod figures;
 mod idempotency;
+mod inbox;
 mod new_turn;
 mod nodes;
 mod parser;
@@ -40,10 +46,17 @@ pub use added_line::{
 };
 pub use append::{Append, Epoch, TurnStep};
 pub use archive::IArchive;
+pub use bus::{Heard, IBus, Ring};
 pub use clock::{IClock, IRandom};
+pub use credentials::{
+    Credential, CredentialDigest, CredentialKind, CredentialRoom, CredentialScope, ICredentials,
+    ValidCredential, WhenFull,
+};
+pub use figures::{BusFigures, StoreFigures};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
+pub use inbox::{IInbox, LETTER_LIFE_MS, Letter, LetterContent, LetterId, LetterReply};
 pub use new_turn::NewTurn;
-pub use nodes::INodes;
+pub use nodes::{Errands, Failovers, INodes, LaunchCount, Node, NodeState, OpenErrand, Pulse};
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use repository::{
     ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,
@@ -55,12 +68,16 @@ pub use runner::{
 pub use runs::IRuns;
 pub use store::{
     AgentFilter, ArchivedFilter, Created, Edited, Enqueued, IAgentRepository, IJournal, ListBounds, ListPage,
-    MessagePage, PageLimit, STOP_REASON_EVENTS, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    MessagePage, PageLimit, STOP_REASON_EVENTS, Standing, StoreError, StoreResult, TouchMark, Touched,
+    TurnFilter, TurnLimit, TurnRange,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]
 pub use {
     archive::MockIArchive,
+    bus::MockIBus,
+    credentials::MockICredentials,
+    inbox::MockIInbox,
     nodes::MockINodes,
     parser::MockIMessageParser,
     repository::MockIRepository,

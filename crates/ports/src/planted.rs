@@ -65,10 +65,28 @@ pub enum Bug {
     OneOfAPassIsWoken,
     /// Large writes always go before small ones.
     FloodGoesFirst,
+    /// Without hints, nothing is read of the journals that are followed.
+    BellIsTruth,
+    /// A node that has missed hints goes on as before.
+    MissedIgnored,
+    /// A node that takes an agent over keeps its epoch.
+    TakeoverWithoutEpoch,
+    /// A node is declared lost after one read that shows no new beat.
+    LostByOneRead,
+    /// The gatherer announces a page with a hole.
+    GatherSkips,
+    /// A node that has taken an agent over ends each turn again.
+    EndTwice,
+    /// A node that has taken an agent over runs the prompt that waits.
+    PromptTwice,
+    /// The node of an agent confirms an answer and does not hand it on.
+    AnswerLostBetweenNodes,
+    /// A node that others may have declared lost starts agents.
+    NodeStartsOutOfTouch,
 }
 
 impl Bug {
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 51] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -111,6 +129,15 @@ impl Bug {
         Self::JoinKeepsEpoch,
         Self::OneOfAPassIsWoken,
         Self::FloodGoesFirst,
+        Self::BellIsTruth,
+        Self::MissedIgnored,
+        Self::TakeoverWithoutEpoch,
+        Self::LostByOneRead,
+        Self::GatherSkips,
+        Self::EndTwice,
+        Self::PromptTwice,
+        Self::AnswerLostBetweenNodes,
+        Self::NodeStartsOutOfTouch,
     ];
 }
 

@@ -3,6 +3,7 @@
 //! | file | rules |
 //! | --- | --- |
 //! | `append` | the form of an append, when a store accepts it, and what it changes |
+//! | `hints` | which hints of a bus become one |
 //! | `history` | events that are imported or rewritten |
 //! | `keys` | the answer to a repeated command |
 //! | `page` | how many events one read returns |
@@ -10,6 +11,7 @@
 //! One rule needs the whole journal, so each store checks it itself: a message is completed once in its turn.
 
 mod append;
+mod hints;
 mod history;
 mod keys;
 mod page;
@@ -18,5 +20,6 @@ pub use append::{
     AppendDecision, JournalState, NewEvents, TurnPhase, begins_again, is_queue_full, is_well_formed,
     needs_user,
 };
+pub use hints::PendingHints;
 pub use history::{are_consecutive, may_finish_import, may_replace};
-pub use page::{EventPage, Flow};
+pub use page::{EventPage, Flow, SharedLimit};

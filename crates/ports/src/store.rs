@@ -1,6 +1,8 @@
 //! The store: agents and their journals.
 
 mod agent_filter;
+mod list_page;
+mod standing;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
@@ -11,6 +13,8 @@ use tokenrail_domain::{
 use crate::{Append, Epoch, Idempotency, NewTurn, Recalled};
 
 pub use agent_filter::{AgentFilter, ArchivedFilter};
+pub use list_page::{ListBounds, ListPage};
+pub use standing::{Standing, TouchMark, Touched};
 
 /// The append-only journals, one for each agent.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
@@ -34,6 +38,15 @@ pub trait IJournal: Send + Sync {
     /// there is one.
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>>;
 
+    /// Like [`IJournal::read`], for several agents at once: those of each agent after its number, consecutive and in
+    /// order. `limit` holds for all of them together, so an agent may be left out, but not all of them if one has
+    /// events. An agent that is unknown or has nothing new is left out too.
+    async fn read_many(
+        &self,
+        wanted: Vec<(AgentId, Sequence)>,
+        limit: PageLimit,
+    ) -> StoreResult<Vec<(AgentId, Vec<Event>)>>;
+
     /// Returns the events after `after` that a conversation shows: all events except deltas, and the deltas of open
     /// messages. The page is one consistent view of the store.
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage>;
@@ -49,6 +62,10 @@ pub trait IJournal: Send + Sync {
 pub trait IAgentRepository: Send + Sync {
     /// Saves a new agent with its first turn, which is queued, its images, and the idempotency key. If the key is
     /// known, or the conversation already has an agent, nothing is saved, and the answer says so.
+    ///
+    /// This node becomes its home and its owner, unless [`Agent::home`] is another node, or
+    /// [`NodeId::ANY`](tokenrail_domain::NodeId::ANY): then nobody owns it yet, and it has no folder. A store that
+    /// cannot be shared ignores that.
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created>;
 
     /// Saves a new agent that has nothing to do yet. Its first turn comes with [`IAgentRepository::enqueue`]. Its
@@ -75,11 +92,19 @@ pub trait IAgentRepository: Send + Sync {
     /// the agents are.
     async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>>;
 
+    /// How far these agents are now, in one consistent view. Agents that are unknown or purged are left out.
+    async fn standings(&self, agents: Vec<AgentId>) -> StoreResult<Vec<Standing>>;
+
+    /// The agents that were created, edited, deleted or purged after this mark, or whose turns began, ended, were added
+    /// or were stopped: at most `limit`, those first that changed first. Without a mark, no agents, and the mark of
+    /// this moment. An agent may be returned again, because the clocks of a store are not exact.
+    async fn touched(&self, after: Option<TouchMark>, limit: usize) -> StoreResult<Touched>;
+
     /// Makes this node the owner of an agent's journal, and returns the epoch of the ownership: the same one as long as
-    /// this node stays the owner, else a higher one than ever before. `None` if another node owns the agent, or if the
-    /// agent is unknown or purged.
+    /// this node stays the owner, else a higher one than ever before. `None` if another node owns the agent, if this
+    /// node is fenced, or if the agent is unknown or purged.
     ///
-    /// The node that creates an agent owns it.
+    /// The node that creates an agent owns it, and is its home.
     async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>>;
 
     /// The running turn and the queued turns, in order.
@@ -118,8 +143,8 @@ pub trait IAgentRepository: Send + Sync {
     /// The agent of a client's conversation, if there is one that is not deleted.
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>>;
 
-    /// Every agent that has an open turn, oldest first, with fields of at most `field_bytes`. A starting server must
-    /// resume them.
+    /// Every agent with an open turn that this node owns, or that nobody owns and whose home is this node. The oldest
+    /// is first. Fields have at most `field_bytes`. A starting server must resume them.
     async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>>;
 
     /// Marks every open turn as cancelled, unless it is already being stopped. The running turn is then stopped, and
@@ -144,10 +169,12 @@ pub trait IAgentRepository: Send + Sync {
     /// Returns false if the agent is unknown or purged.
     async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool>;
 
-    /// The agents that are marked to be purged. A starting server must finish their purges.
+    /// The agents of this node that are marked to be purged. A starting server must finish their purges.
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>>;
 
     /// Removes all rows of an agent. Its id can never be used again. Returns false if the agent is unknown or purged.
+    /// If its home is another node, that node removes the files of the agent:
+    /// [`Errands::leftovers`](crate::Errands::leftovers).
     async fn purge(&self, agent: AgentId, at: Timestamp) -> StoreResult<bool>;
 
     /// Whether the store can be read and written now.
@@ -179,46 +206,6 @@ pub struct MessagePage {
     pub up_to: Sequence,
     /// The sequence of the agent's newest event.
     pub head: Sequence,
-}
-
-/// The maximum sizes of a page of a list, and of a field in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ListBounds {
-    /// The approximate size of a page. A page has at least one item if there is one.
-    pub bytes: usize,
-    /// Longer fields are cut: see [`ListedAgent`] and [`ListedTurn`].
-    pub field_bytes: usize,
-}
-
-/// One page of a list.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ListPage<T> {
-    pub items: Vec<T>,
-    /// Whether there are more items after the last one.
-    pub more: bool,
-}
-
-impl<T> ListPage<T> {
-    /// Takes as many items as the limits allow, and checks whether there is one more.
-    ///
-    /// # Errors
-    /// The first error in `items`.
-    pub fn of<E>(
-        items: impl IntoIterator<Item = Result<T, E>>,
-        (limit, bytes): (usize, usize),
-        size: impl Fn(&T) -> usize,
-    ) -> Result<Self, E> {
-        let (mut page, mut taken) = (Vec::new(), 0);
-        for item in items {
-            let item = item?;
-            taken += size(&item);
-            if limit <= page.len() || bytes < taken && !page.is_empty() {
-                return Ok(Self { items: page, more: true });
-            }
-            page.push(item);
-        }
-        Ok(Self { items: page, more: false })
-    }
 }
 
 /// Which turns of one agent to list.
@@ -312,6 +299,12 @@ pub enum StoreError {
     /// anything.
     #[error("another server has taken over this agent")]
     Fenced,
+    /// A newer program has changed the database. The caller must stop.
+    #[error(
+        "a newer version has changed the database: it requires schema {required}, but this program supports schemas up to \
+         {known}; install the newer version"
+    )]
+    Outdated { required: i32, known: i32 },
     #[error("the database is busy")]
     Busy,
     #[error("the disk is full")]
@@ -321,6 +314,12 @@ pub enum StoreError {
     OutcomeUnknown(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the database is corrupt: {0}")]
     Corrupt(String),
+    /// The server of the database cannot be reached now. Nothing was changed.
+    #[error("the database server cannot be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server of the database is not the one that was used before, and must not be used. Nothing was changed.
+    #[error("the database server must not be used")]
+    WrongServer(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the database is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -329,8 +328,17 @@ impl StoreError {
     /// Whether the same call may succeed later.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Busy | Self::Full | Self::OutcomeUnknown(_) | Self::Unavailable(_) => true,
-            Self::UnknownAgent(_) | Self::Conflict { .. } | Self::Fenced | Self::Corrupt(_) => false,
+            Self::Busy
+            | Self::Full
+            | Self::OutcomeUnknown(_)
+            | Self::Unreachable(_)
+            | Self::WrongServer(_)
+            | Self::Unavailable(_) => true,
+            Self::UnknownAgent(_)
+            | Self::Conflict { .. }
+            | Self::Fenced
+            | Self::Outdated { .. }
+            | Self::Corrupt(_) => false,
         }
     }
 }

@@ -9,9 +9,9 @@ use tokenrail_domain::AgentId;
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
 pub trait IWorkspace: Send + Sync {
-    /// Returns the folder for a new agent: absolute, existing, and without symbolic links. If `asked` is given, this is
-    /// the folder, and it lies inside one of the configured roots or allowed folders. Otherwise it is a new folder of
-    /// the agent's own.
+    /// Returns the folder for an agent: absolute, existing, and without symbolic links. If `asked` is given, this is
+    /// the folder, and it lies inside one of the configured roots or allowed folders. Otherwise it is a
+    /// folder of the agent's own, which is made if it is not there.
     ///
     /// # Errors
     /// [`FolderError::NotAllowed`] if the requested folder is outside of those, is missing or is not a folder. The

@@ -4,7 +4,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokenrail_application::AgentService;
+use tokenrail_application::{
+    AgentService, CredentialKind, CredentialRoom, CredentialScope, StoreError, WhenFull,
+};
+use tokenrail_domain::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -15,7 +18,8 @@ use crate::limiter::PeerBuckets;
 use crate::metrics::Metrics;
 use crate::peer::{PeerStream, PeerStreams};
 use crate::sessions::{LoginCodes, Sessions};
-use crate::tickets::{Openings, Seal, Tickets};
+use crate::shared_credentials::SharedCredentials;
+use crate::tickets::{Openings, OwnTickets, Seal, SharedTicketLimits, SharedTickets, Tickets};
 
 /// A source of unpredictable random bytes.
 pub type RandomSource = Arc<dyn Fn() -> [u8; 32] + Send + Sync>;
@@ -31,7 +35,10 @@ struct Shared {
     random: RandomSource,
     tickets: Tickets,
     sessions: Sessions,
+    /// Those of this server alone: unused if there are shared credentials.
     login_codes: LoginCodes,
+    /// If several servers share the store.
+    credentials: Option<SharedCredentials>,
     failed_logins: PeerBuckets,
     peer_streams: PeerStreams,
     streams: Arc<Semaphore>,
@@ -72,10 +79,12 @@ impl Api {
             Some(token) => token.reveal().as_bytes().to_vec(),
             None => random().to_vec(),
         };
-        let seal = Seal::new(&secret);
-        let openings = Openings::new(config.openings_file.clone(), config.openings, service.now());
+        let shared = service.shared_credentials().map(|store| SharedCredentials::new(store, &secret));
         Self(Arc::new(Shared {
-            tickets: Tickets::new(seal, openings, config.tickets, config.ticket_age, config.ticket_resume),
+            tickets: match &shared {
+                Some(shared) => shared_tickets(shared.clone(), &config),
+                None => own_tickets(&secret, &config, service.now()),
+            },
             sessions: Sessions::new(
                 &secret,
                 config.session_cookie.clone(),
@@ -83,6 +92,7 @@ impl Api {
                 config.session,
             ),
             login_codes: LoginCodes::new(config.login_codes, config.login_code_age),
+            credentials: shared,
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
@@ -113,13 +123,26 @@ impl Api {
         &self.0.sessions
     }
 
-    pub(crate) fn login_codes(&self) -> &LoginCodes {
-        &self.0.login_codes
+    /// Issues a code that starts one session of a browser.
+    ///
+    /// # Errors
+    /// [`StoreError`] if several servers share the store, and it cannot be used now.
+    pub async fn issue_login_code(&self) -> Result<String, StoreError> {
+        let (Shared { credentials, login_codes, config, .. }, random) = (&*self.0, self.random());
+        let Some(shared) = credentials else { return Ok(login_codes.issue(random)) };
+        let room = CredentialRoom { max: config.login_codes, when_full: WhenFull::ReplaceOldest };
+        let (kind, scope) = (CredentialKind::LoginCode, CredentialScope::default());
+        let code = shared.issue(kind, random, scope, config.login_code_age, room).await?;
+        // Other nodes have taken the room meanwhile.
+        code.ok_or(StoreError::Busy)
     }
 
-    /// Issues a code that starts one session of a browser.
-    pub fn issue_login_code(&self) -> String {
-        self.0.login_codes.issue(self.random())
+    /// Uses a login code up. Returns whether it was valid.
+    pub(crate) async fn redeem_login_code(&self, code: &str) -> Result<bool, StoreError> {
+        match &self.0.credentials {
+            Some(shared) => Ok(shared.redeem(CredentialKind::LoginCode, code).await?.is_some()),
+            None => Ok(self.0.login_codes.redeem(code)),
+        }
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
@@ -219,4 +242,20 @@ impl Api {
         let all = self.0.config.connections.min(Semaphore::MAX_PERMITS);
         all - self.0.streams.available_permits().min(all)
     }
+}
+
+fn own_tickets(secret: &[u8], config: &PresentationConfig, now: Timestamp) -> Tickets {
+    let openings = Openings::new(config.openings_file.clone(), config.openings, now);
+    let PresentationConfig { tickets, ticket_age, ticket_resume, .. } = *config;
+    Tickets::Own(OwnTickets::new(Seal::new(secret), openings, tickets, ticket_age, ticket_resume))
+}
+
+fn shared_tickets(credentials: SharedCredentials, config: &PresentationConfig) -> Tickets {
+    let limits = SharedTicketLimits {
+        unused: config.tickets,
+        age: config.ticket_age,
+        opened: config.openings,
+        resume: config.ticket_resume,
+    };
+    Tickets::Shared(SharedTickets::new(credentials, limits))
 }

@@ -246,6 +246,16 @@ impl From<Refusal> for Problem {
             Refusal::ReplyNotAccepted(fault) => Self::field(field_of(fault), detail),
             Refusal::ReplyTooLong { part: ReplyText::Text, .. } => Self::field("text", detail),
             Refusal::ReplyTooLong { part: ReplyText::Note, .. } => Self::field("note", detail),
+            Refusal::NodeUnavailable { .. } | Refusal::NodeNotAlive { .. } => {
+                Self::new(Code::NodeUnavailable, detail)
+            }
+            Refusal::NoNodeNamed(_) | Refusal::SeveralNodesNamed { .. } => {
+                Self::new(Code::NodeUnknown, detail)
+            }
+            Refusal::FolderElsewhere => Self::field("node", detail),
+            Refusal::NodeUnknown(_) => Self::new(Code::NotFound, detail),
+            Refusal::NodeAlive(_) => Self::new(Code::NodeAlive, detail),
+            Refusal::OutOfTouch => Self::new(Code::StoreBusy, detail),
             Refusal::ShuttingDown => Self::new(Code::ShuttingDown, detail),
             Refusal::Store(error) => error.into(),
         }
@@ -264,9 +274,19 @@ fn field_of(fault: ReplyFault) -> &'static str {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        let (code, detail) = match error {
+        let (code, detail) = match &error {
             StoreError::UnknownAgent(_) => return Self::new(Code::NotFound, "no such agent"),
             StoreError::Busy => (Code::StoreBusy, "the database is busy; try again later"),
+            StoreError::Unreachable(_) => {
+                (Code::StoreBusy, "the database server cannot be reached; try again later")
+            }
+            StoreError::WrongServer(wrong) => {
+                // It names files of this server, and anybody may ask `/readyz`.
+                tracing::error!(code = Code::StoreBusy.as_str(), "{wrong}");
+                let detail = "the PostgreSQL server is a former primary, or another one than before; the log and \
+                              `tokenrail doctor` say what to do";
+                (Code::StoreBusy, detail)
+            }
             StoreError::Full => {
                 (Code::StorageFull, "the disk of the server is full; free space on it, then try again")
             }
@@ -277,6 +297,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::Conflict { .. }
             | StoreError::Fenced
+            | StoreError::Outdated { .. }
             | StoreError::Corrupt(_)
             | StoreError::Unavailable(_) => {
                 (Code::StoreFailed, "the database failed; the cause is in the log of the server")

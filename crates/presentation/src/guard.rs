@@ -48,8 +48,15 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 const NO_AUTH: (HeaderName, HeaderValue) =
     (HeaderName::from_static("tokenrail-auth"), HeaderValue::from_static("none"));
 
+/// A header of every response of a server that shares its database: its name.
+const NODE: HeaderName = HeaderName::from_static("tokenrail-node");
+
 /// The error for a ticket that was issued to a page of another origin.
 const OTHER_ORIGIN: &str = "the ticket was issued for another origin; a proxy must forward Origin unchanged";
+
+/// The error for a ticket while the database cannot be used.
+const UNCHECKED: &str =
+    "the ticket cannot be checked, because the database cannot be used now; try again later";
 
 /// The error for a request that a page of another site might have made the browser send.
 const OTHER_PAGE: &str = "with a session cookie instead of the token, a request that changes something needs the header \
@@ -101,7 +108,7 @@ async fn respond<B: MessageBody + 'static>(
     request: ServiceRequest,
     next: Next<B>,
 ) -> Result<ServiceResponse<EitherBody<B, BoxBody>>, actix_web::Error> {
-    Ok(match admit(api, cors, &request) {
+    Ok(match admit(api, cors, &request).await {
         Ok(Admission::Enters(pass)) => {
             enter(api, &request, pass).await;
             next.call(request).await?.map_into_left_body()
@@ -131,6 +138,10 @@ fn decorate<B: MessageBody + 'static>(
     }
     if api.config().token.is_none() {
         response.headers_mut().insert(NO_AUTH.0, NO_AUTH.1);
+    }
+    // The configuration accepts only names that can be the value of a header.
+    if let Some(Ok(name)) = api.service().node_name().map(|name| HeaderValue::from_str(&name)) {
+        response.headers_mut().insert(NODE, name);
     }
     response
 }
@@ -176,7 +187,7 @@ async fn enter(api: &Api, request: &ServiceRequest, pass: Pass) {
     }
 }
 
-fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, Problem> {
+async fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, Problem> {
     let config = api.config();
     head::check_size(config, request)?;
     origin::check_host(config, request.headers(), request.uri().authority())?;
@@ -194,12 +205,13 @@ fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admission, 
         headers: request.headers(),
         now: api.service().now(),
     };
-    let checked = auth::check(config, api.tickets(), api.sessions(), &asking);
+    let checked = auth::check(config, api.tickets(), api.sessions(), &asking).await;
     checked.map(Admission::Enters).map_err(|denied| match denied {
         Denied::Unknown => Problem::unauthenticated(),
         Denied::Failed => api.failed_login(peer(request.peer_addr())),
         Denied::OtherOrigin => Problem::new(Code::OriginNotAllowed, OTHER_ORIGIN),
         Denied::OtherPage => Problem::new(Code::OriginNotAllowed, OTHER_PAGE),
+        Denied::Unchecked => Problem::new(Code::StoreBusy, UNCHECKED),
     })
 }
 

@@ -19,6 +19,7 @@
 //! | `listen`, `socket`, `forwarded` | serves a TCP listener; accepted connections; those that the TLS part passes on |
 //! | `guard` | runs before and after every route |
 //! | `tickets`, `sessions`, `peer`, `limiter` | what the guard remembers and counts |
+//! | `shared_credentials` | tickets and login codes, if several servers share one store |
 //! | `derived_key` | keys that are derived from the token |
 //! | `config` | access rules and limits |
 //! | `waits` | timers of connections, and the turns that they take |
@@ -65,6 +66,7 @@ mod refusals;
 mod resource;
 mod routes;
 mod sessions;
+mod shared_credentials;
 mod socket;
 mod tickets;
 mod turn_events;

@@ -9,8 +9,9 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use std::sync::atomic::Ordering;
-use tokenrail_application::Stats;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokenrail_application::{BusFigures, Failovers, NodeState, NodeStats, Stats, StoreFigures};
 
 /// The metrics of the presentation, and a copy of the application's metrics from the latest request.
 pub(crate) struct Metrics {
@@ -40,6 +41,44 @@ struct AppMetrics {
     followers: Gauge,
     tail_bytes: Gauge,
     tasks: Gauge,
+    nodes: NodeMetrics,
+}
+
+/// What a server that shares its database knows of the others.
+#[derive(Default)]
+struct NodeMetrics {
+    by_state: Family<InState, Gauge>,
+    beat_age: Gauge<f64, AtomicU64>,
+    turns_of_lost_nodes: Counter,
+    events_gathered: Counter,
+    poll_found: Counter,
+    errands: Counter,
+    letters: Counter,
+    timeline: Gauge,
+    failovers: Counter,
+    repeated: Counter,
+    lost: Counter,
+    fenced_writes: Counter,
+    gathers: Counter,
+    gather_seconds: Counter<f64, AtomicU64>,
+    database: DatabaseMetrics,
+}
+
+/// What a server has done with a database that it shares.
+#[derive(Default)]
+struct DatabaseMetrics {
+    writes: Counter,
+    appends: Counter,
+    write_seconds: Counter<f64, AtomicU64>,
+    unknown_outcomes: Counter,
+    hints_sent: Counter,
+    hints_heard: Counter,
+    hints_missed: Counter,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    state: &'static str,
 }
 
 impl Metrics {
@@ -60,7 +99,7 @@ impl Metrics {
     }
 
     /// All metrics, in the text format of `OpenMetrics`.
-    pub(crate) fn text(&self, stats: Stats, open_streams: usize) -> Result<String, fmt::Error> {
+    pub(crate) fn text(&self, stats: &Stats, open_streams: usize) -> Result<String, fmt::Error> {
         self.streams.set(open_streams as i64);
         self.stats.update(stats);
         let mut text = String::new();
@@ -109,9 +148,10 @@ impl AppMetrics {
         for (name, help, gauge) in gauges {
             registry.register(name, help, gauge.clone());
         }
+        self.nodes.register(registry);
     }
 
-    fn update(&self, stats: Stats) {
+    fn update(&self, stats: &Stats) {
         let Stats {
             events_saved,
             batches_saved,
@@ -123,7 +163,8 @@ impl AppMetrics {
             followers,
             tail_bytes,
             tasks,
-        } = stats;
+            nodes,
+        } = *stats;
         let counters = [
             (&self.events_saved, events_saved),
             (&self.batches_saved, batches_saved),
@@ -139,5 +180,134 @@ impl AppMetrics {
         self.followers.set(followers as i64);
         self.tail_bytes.set(tail_bytes as i64);
         self.tasks.set(tasks as i64);
+        self.nodes.update(nodes);
     }
+}
+
+impl NodeMetrics {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("nodes", "Servers that share the database, by state", self.by_state.clone());
+        registry.register(
+            "node_beat_age_seconds",
+            "Time since this server last told the others that it is alive",
+            self.beat_age.clone(),
+        );
+        registry.register(
+            "database_timeline",
+            "Timeline of the database, which each failover raises",
+            self.timeline.clone(),
+        );
+        let counters = [
+            (
+                "turns_of_lost_nodes",
+                "Turns of lost servers that this one has ended",
+                &self.turns_of_lost_nodes,
+            ),
+            (
+                "events_gathered",
+                "Events of other servers' agents, read for followers here",
+                &self.events_gathered,
+            ),
+            ("poll_found", "Journals that had grown although no hint had said so", &self.poll_found),
+            ("errands", "Commands from other servers that started work here", &self.errands),
+            ("letters", "Permission answers from other servers that were replied to", &self.letters),
+            ("fenced_writes", "Writes refused because another server had taken over", &self.fenced_writes),
+            ("gathers", "Reads of events of other servers' agents", &self.gathers),
+            ("database_failovers", "Failovers of the database to another server", &self.failovers),
+            (
+                "changes_repeated",
+                "Changes that a failover of the database had lost, and that were saved again",
+                &self.repeated,
+            ),
+            (
+                "changes_lost",
+                "Changes that a failover of the database has lost, and that could not be saved again",
+                &self.lost,
+            ),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        let seconds = "Time of all reads of events of other servers' agents";
+        registry.register("gather_seconds", seconds, self.gather_seconds.clone());
+        self.database.register(registry);
+    }
+
+    fn update(&self, stats: NodeStats) {
+        let NodeStats {
+            by_state,
+            beat_age,
+            turns_of_lost_nodes,
+            events_gathered,
+            poll_found,
+            errands,
+            letters,
+            fenced_writes,
+            gathers,
+            gather_time,
+            store,
+            bus,
+            failovers: Failovers { timeline, count, repeated, lost, since: _ },
+        } = stats;
+        self.timeline.set(i64::from(timeline));
+        for (state, count) in NodeState::ALL.into_iter().zip(by_state) {
+            self.by_state.get_or_create(&InState { state: state.as_str() }).set(count as i64);
+        }
+        self.beat_age.set(beat_age.as_secs_f64());
+        let counters = [
+            (&self.turns_of_lost_nodes, turns_of_lost_nodes),
+            (&self.events_gathered, events_gathered),
+            (&self.poll_found, poll_found),
+            (&self.errands, errands),
+            (&self.letters, letters),
+            (&self.fenced_writes, fenced_writes),
+            (&self.gathers, gathers),
+            (&self.failovers, count),
+            (&self.repeated, repeated),
+            (&self.lost, lost),
+        ];
+        for (counter, count) in counters {
+            counter.inner().store(count, Ordering::Relaxed);
+        }
+        set_seconds(&self.gather_seconds, gather_time);
+        self.database.update(store, bus);
+    }
+}
+
+impl DatabaseMetrics {
+    fn register(&self, registry: &mut Registry) {
+        let counters = [
+            ("database_writes", "Statements that saved output of agents, or tried to", &self.writes),
+            ("database_appends", "Batches of output in these statements", &self.appends),
+            ("database_unknown_outcomes", "Statements that were sent again", &self.unknown_outcomes),
+            ("hints_sent", "Hints sent to other servers", &self.hints_sent),
+            ("hints_heard", "Hints heard of other servers", &self.hints_heard),
+            ("hints_missed", "Times that hints may have been lost", &self.hints_missed),
+        ];
+        for (name, help, counter) in counters {
+            registry.register(name, help, counter.clone());
+        }
+        registry.register("database_write_seconds", "Time of these statements", self.write_seconds.clone());
+    }
+
+    fn update(&self, store: StoreFigures, bus: BusFigures) {
+        let StoreFigures { writes, appends, write_time, unknown_outcomes } = store;
+        let BusFigures { sent, heard, missed } = bus;
+        let counters = [
+            (&self.writes, writes),
+            (&self.appends, appends),
+            (&self.unknown_outcomes, unknown_outcomes),
+            (&self.hints_sent, sent),
+            (&self.hints_heard, heard),
+            (&self.hints_missed, missed),
+        ];
+        for (counter, count) in counters {
+            counter.inner().store(count, Ordering::Relaxed);
+        }
+        set_seconds(&self.write_seconds, write_time);
+    }
+}
+
+fn set_seconds(counter: &Counter<f64, AtomicU64>, time: Duration) {
+    counter.inner().store(time.as_secs_f64().to_bits(), Ordering::Relaxed);
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use rustix::fs::Mode;
+use rustix::io::Errno;
 use tokenrail_domain::AgentId;
 use tokenrail_ports::{CwdNotAllowed, FolderError, IWorkspace};
 
@@ -37,7 +38,11 @@ impl Workspaces {
         let folder = self.own.join(agent.to_string());
         // Private, because the names and times of the folders are confidential too.
         DirBuilder::new().recursive(true).mode(0o700).create(&self.own)?;
-        rustix::fs::mkdir(&folder, Mode::RWXU)?;
+        match rustix::fs::mkdir(&folder, Mode::RWXU) {
+            // Its own from an earlier time, and not a link that leads elsewhere.
+            Err(Errno::EXIST) if fs::symlink_metadata(&folder)?.is_dir() => {}
+            made => made?,
+        }
         folder.canonicalize()
     }
 
@@ -133,6 +138,14 @@ mod tests {
             Workspaces::new(data.path().join("work"), Vec::new(), AllowedFolders::of(data.path()));
         let folder = ask(&workspaces, None).await.unwrap();
         assert!(folder.is_dir() && folder.starts_with(data.path().canonicalize().unwrap()));
+        fs::write(folder.join("mine"), "").unwrap();
+        assert_eq!(ask(&workspaces, None).await.unwrap(), folder);
+        assert!(folder.join("mine").exists(), "it is the same folder");
+
+        fs::remove_dir_all(&folder).unwrap();
+        symlink(data.path(), &folder).unwrap();
+        let refused = ask(&workspaces, None).await;
+        assert!(matches!(refused, Err(FolderError::NotMade(_))), "{refused:?}");
     }
 
     #[tokio::test]

@@ -26,6 +26,8 @@ mod images;
 mod list;
 mod man;
 mod memory;
+mod move_data;
+mod nodes;
 mod open;
 mod open_requests;
 mod questions;
@@ -225,10 +227,10 @@ fn hide_memory() -> std::io::Result<()> {
 async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit {
     let serves = matches!(command, Command::Serve(_) | Command::Up(_));
     let done = match command {
-        Command::Up(args) => up::up(config, args, &mut screen).await,
-        Command::Serve(args) => serve::serve(config, args, &mut screen).await,
-        Command::Demo(args) => demo::demo(config, args, &mut screen).await,
-        Command::Run(args) => run::run(config, args, &mut screen).await,
+        Command::Up(args) => Box::pin(up::up(config, args, &mut screen)).await,
+        Command::Serve(args) => Box::pin(serve::serve(config, args, &mut screen)).await,
+        Command::Demo(args) => Box::pin(demo::demo(config, args, &mut screen)).await,
+        Command::Run(args) => Box::pin(run::run(config, args, &mut screen)).await,
         Command::Tail(args) => tail::tail(&config, args, &mut screen).await,
         Command::Ls(args) => list::ls(&config, args, &mut screen).await,
         Command::Cancel { agent } => list::cancel(&config, &agent, &mut screen).await,
@@ -247,7 +249,9 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Import(args) => copies::import(&config, args, &mut screen).await,
         Command::Replay(args) => copies::replay(&config, args, &mut screen).await,
         Command::Reparse(args) => reparse::reparse(&config, args, &mut screen).await,
+        Command::Nodes(args) => nodes::nodes(&config, args, &mut screen).await,
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
+        Command::Move(args) => move_data::move_data(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
         Command::Token(args) => serve::token(&config, &args, &mut screen),
         Command::Config(_) => config::show(&config, &mut screen),

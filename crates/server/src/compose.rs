@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_application::{
-    AdmissionLimits, AgentType, AgentTypes, CommandLimits, Limits, ListingLimits, MakeParser, Outside,
-    ReadingLimits, RunLimits, SavingLimits,
+    AdmissionLimits, AgentType, AgentTypes, CommandLimits, Limits, ListingLimits, MakeParser, NodeLimits,
+    Outside, ReadingLimits, RunLimits, SavingLimits,
 };
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
@@ -19,7 +19,7 @@ use tokenrail_runner::{
 };
 
 use crate::clock::{SystemClock, SystemRandom};
-use crate::config::{self, AgentConfig, Config, LimitsConfig, RunnerConfig};
+use crate::config::{self, AgentConfig, ClusterConfig, Config, LimitsConfig, RunnerConfig};
 use crate::store::Store;
 
 /// A real session of Claude Code 2.1.330, recorded against a scripted model.
@@ -44,6 +44,9 @@ pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, Compose
         journal: store.journal(),
         archive: store.archive(),
         nodes: store.nodes(),
+        inbox: store.inbox(),
+        credentials: store.credentials(),
+        bus: store.bus(),
         agents: store.agents(),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
@@ -257,6 +260,27 @@ fn replay_runner(replay: &config::ReplayBlock) -> io::Result<ReplayRunner> {
 }
 
 /// The limits of the application, as configured.
+pub(crate) fn all_limits(config: &Config) -> Limits {
+    let ClusterConfig {
+        name: _,
+        beat_s,
+        lost_after_s,
+        away_s,
+        // For the store.
+        failover_keep_s: _,
+        failover_keep_bytes: _,
+    } = &config.cluster;
+    let limits = limits(&config.limits);
+    let nodes = NodeLimits {
+        beat: Duration::from_secs(*beat_s),
+        lost_after: Duration::from_secs(*lost_after_s),
+        away: Duration::from_secs(*away_s),
+        ..limits.nodes
+    };
+    Limits { nodes, ..limits }
+}
+
+/// The same, without those of `[cluster]`, which are the defaults.
 pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
     let defaults = Limits::default();
     Limits {
@@ -302,6 +326,7 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
             tails_bytes: limits.tails_bytes,
             model_history_bytes: limits.model_history_bytes,
         },
+        nodes: defaults.nodes,
         lists: ListingLimits {
             list_agents: limits.list_agents,
             list_bytes: limits.list_bytes,

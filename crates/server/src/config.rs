@@ -1,6 +1,7 @@
 //! The configuration: defaults, then the file, then the environment, then the flags.
 
 mod agents;
+mod cluster;
 mod layers;
 mod limits;
 mod problem;
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 pub(crate) use agents::{AgentConfig, ProcessBlock, ProxyBlock, RecordingSource, ReplayBlock, RunnerConfig};
+pub(crate) use cluster::ClusterConfig;
 pub(crate) use layers::{user_file, usual_files};
 pub(crate) use limits::LimitsConfig;
 pub use problem::ConfigError;
@@ -34,6 +36,7 @@ pub(crate) struct TlsConfig {
 
 /// The configuration of one server.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub struct Config {
     pub listen: SocketAddr,
     /// The server that commands connect to.
@@ -53,6 +56,7 @@ pub struct Config {
     /// With TLS, the server accepts no unencrypted connections at `listen`.
     pub(crate) tls: Option<TlsConfig>,
     pub(crate) storage: StorageConfig,
+    pub(crate) cluster: ClusterConfig,
     pub limits: LimitsConfig,
     pub agents: BTreeMap<String, AgentConfig>,
     /// Built-in types by the names that they had in earlier versions.
@@ -63,6 +67,8 @@ pub struct Config {
     pub test_routes: bool,
     /// False if run folders are polled instead: for tests only.
     pub inotify: bool,
+    /// For tests: the schema of the database is that which the next release could have.
+    pub next_schema: bool,
     /// The file that was read, if any.
     pub file: Option<PathBuf>,
     /// The flags that another command needs to reach the same server, as a shell reads them. Each begins with a space.
@@ -112,19 +118,7 @@ impl Config {
         let public_url = server.public_url.map(|url| url.parse()).transpose();
         let public_url = public_url
             .map_err(|why| source.wrong(&["server", "public_url"], format!("server.public_url: {why}")))?;
-        let tls = match (server.tls_cert, server.tls_key) {
-            (Some(certificate), Some(key)) => Some(TlsConfig {
-                certificate: absolute(&expand_home(&certificate, home.as_deref())),
-                key: absolute(&expand_home(&key, home.as_deref())),
-            }),
-            (None, None) => None,
-            (one, _) => {
-                let (set, missing) =
-                    if one.is_some() { ("tls_cert", "tls_key") } else { ("tls_key", "tls_cert") };
-                let message = format!("server.{set}: TLS needs server.{missing} too");
-                return Err(source.wrong(&["server", set], message));
-            }
-        };
+        let tls = tls_files((server.tls_cert, server.tls_key), home.as_deref(), &source)?;
         let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         let former_agents = agents::former(&agents);
         if !agents.contains_key(&default_agent) && !former_agents.contains_key(&default_agent) {
@@ -134,6 +128,7 @@ impl Config {
             return Err(source.wrong(&["server", "default_agent"], message));
         }
         let storage = tables.storage.check(&source, home.as_deref())?;
+        let cluster = tables.cluster.check(&source, &storage)?;
         storage::keep_password(&storage, &agents, &source)?;
         Ok(Self {
             listen,
@@ -146,12 +141,14 @@ impl Config {
             public_url,
             tls,
             storage,
+            cluster,
             limits: tables.limits,
             agents,
             former_agents,
             insecure_no_auth: flags.insecure_no_auth,
             test_routes: false,
             inotify: true,
+            next_schema: false,
             file,
             repeat: String::new(),
         })
@@ -184,6 +181,27 @@ impl Config {
             (name.as_str(), "base_url: http sends the API key unencrypted; use https".to_owned())
         });
         missing.chain(in_clear).collect()
+    }
+}
+
+/// The files of the certificate: both or none.
+fn tls_files(
+    files: (Option<PathBuf>, Option<PathBuf>),
+    home: Option<&Path>,
+    source: &Source<'_>,
+) -> Result<Option<TlsConfig>, ConfigError> {
+    match files {
+        (Some(certificate), Some(key)) => Ok(Some(TlsConfig {
+            certificate: absolute(&expand_home(&certificate, home)),
+            key: absolute(&expand_home(&key, home)),
+        })),
+        (None, None) => Ok(None),
+        (one, _) => {
+            let (set, missing) =
+                if one.is_some() { ("tls_cert", "tls_key") } else { ("tls_key", "tls_cert") };
+            let message = format!("server.{set}: TLS needs server.{missing} too");
+            Err(source.wrong(&["server", set], message))
+        }
     }
 }
 

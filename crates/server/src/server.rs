@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
-use tokenrail_application::{AgentService, Next, Refusal};
-use tokenrail_ports::is_disk_full;
+use tokenrail_application::{AgentService, Fence, Next, Refusal};
+use tokenrail_ports::{StoreError, is_disk_full};
 use tokenrail_presentation::{
     Api, Forwarded, ListenLimits, MissingPage, PresentationConfig, SocketLimits, page,
 };
@@ -54,6 +54,13 @@ pub enum StartError {
     #[error(transparent)]
     Token(#[from] TokenError),
     #[error(
+        "the access token differs from that of the other servers on this database; copy the file token from the data \
+         folder of one of them to {}", .0.display()
+    )]
+    OtherToken(PathBuf),
+    #[error("cannot compare the access token with that of the other servers on this database")]
+    CompareToken(#[source] StoreError),
+    #[error(
         "cannot listen on {address}; is another server running there? Choose another address with --listen"
     )]
     Listen { address: SocketAddr, source: io::Error },
@@ -78,6 +85,9 @@ impl Server {
         let store = Store::open(&config).await?;
         check_private(&config.data_dir)?;
         let token = if config.insecure_no_auth { None } else { Some(token::read_or_make(&config.data_dir)?) };
+        if !store.agree_on_token(token.as_deref()).await.map_err(StartError::CompareToken)? {
+            return Err(StartError::OtherToken(config.data_dir.join("token")));
+        }
         let wanted = config.listen;
         let failed = |source| StartError::Listen { address: wanted, source };
         let listener = TcpListener::bind(wanted).map_err(failed)?;
@@ -88,7 +98,7 @@ impl Server {
         let local = listener.local_addr().map_err(failed)?;
 
         let outside = compose::outside(&config, &store)?;
-        let service = AgentService::new(outside, compose::limits(&config.limits), Handle::current());
+        let service = AgentService::new(outside, compose::all_limits(&config), Handle::current());
         let adopted_agents = service.recover().await.map_err(StartError::Recover)?;
         tracing::info!(%address, adopted_agents, data_dir = %config.data_dir.display(), "serving");
 
@@ -122,15 +132,22 @@ impl Server {
     }
 
     /// The URL of the page, with a login code that works once. The code is behind the `#`, because browsers do not send
-    /// that part.
-    pub fn page_url(&self) -> String {
+    /// that part. Without a code if the database cannot be used now: then the page asks for the token.
+    pub async fn page_url(&self) -> String {
         let url = match &self.config.public_url {
             Some(url) => url.to_string(),
             None => self.url(),
         };
-        match &self.token {
-            Some(_) => format!("{url}/#code={}", self.api.issue_login_code()),
-            None => format!("{url}/"),
+        if self.token.is_none() {
+            return format!("{url}/");
+        }
+        match self.api.issue_login_code().await {
+            Ok(code) => format!("{url}/#code={code}"),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "cannot create a login code");
+                format!("{url}/")
+            }
         }
     }
 
@@ -152,6 +169,11 @@ impl Server {
         if !matches!(tokio::time::timeout(patience, ended).await, Ok(Ok(()))) {
             tracing::warn!(agent = %id, "the agent did not stop within limits.shutdown_timeout_s");
         }
+    }
+
+    /// Completes when this server may save nothing any more, because its node was declared lost or replaced.
+    pub(crate) async fn fenced(&self) -> Fence {
+        self.service.fenced().await
     }
 
     /// Ends the streams and stops the server. Agents keep running unless `stop_agents` is set. Returns false if some

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokenrail_persistence::{
-    DataFolder, DatabaseClaim, Durability, OpenError, Password, PostgresConfig, PostgresOpenError,
-    PostgresStore, SqliteStore, StoreConfig, Synchronous,
+    DataFolder, Durability, NodeIdentity, OpenError, Password, PostgresConfig, PostgresLimits,
+    PostgresOpenError, PostgresStore, SilentBus, SqliteStore, StoreConfig, Synchronous,
 };
-use tokenrail_ports::{IAgentRepository, IArchive, IJournal, INodes};
+use tokenrail_ports::{IAgentRepository, IArchive, IBus, ICredentials, IInbox, IJournal, INodes, StoreError};
 
-use crate::config::{Config, DurabilityMode, PasswordSource, PostgresBlock, StorageConfig, SyncMode};
+use crate::config::{
+    Config, DurabilityMode, LimitsConfig, PasswordSource, PostgresBlock, StorageConfig, SyncMode,
+};
 
 /// An open store. Clones are the same store.
 #[derive(Clone)]
@@ -19,7 +21,7 @@ pub(crate) enum Store {
     Sqlite(SqliteStore),
     Postgres {
         store: PostgresStore,
-        _claims: Arc<(DataFolder, DatabaseClaim)>,
+        _folder: Arc<DataFolder>,
     },
 }
 
@@ -30,15 +32,20 @@ pub enum OpenStoreError {
     Sqlite(#[from] OpenError),
     #[error(transparent)]
     Postgres(#[from] PostgresOpenError),
-    #[error("cannot read storage.password_file {}", .path.display())]
+    #[error("cannot read the password file {} (storage.password_file)", .path.display())]
     PasswordFile { path: PathBuf, source: io::Error },
-    #[error("storage.password_file {} is empty; write the password of the database into it", .path.display())]
+    #[error("the password file {} (storage.password_file) is empty; write the password of the database into it", .path.display())]
     NoPassword { path: PathBuf },
     #[error("cannot open the database")]
     Panic(#[source] io::Error),
 }
 
 impl OpenStoreError {
+    /// Whether the database needs a newer version of the program.
+    pub(crate) fn is_outdated(&self) -> bool {
+        matches!(self, Self::Postgres(PostgresOpenError::NewerSchema { .. }))
+    }
+
     /// Whether the stored data is corrupt, so that another start does not help.
     pub(crate) fn is_corrupt(&self) -> bool {
         match self {
@@ -59,11 +66,15 @@ impl Store {
             StorageConfig::Postgres(block) => {
                 let folder = config.data_dir.clone();
                 let folder = opened(move || DataFolder::claim(&folder)).await?;
-                let config = postgres_config(block)?;
-                // Before the store, because a second server must not even migrate the database.
-                let claim = DatabaseClaim::take(&config).await?;
-                let store = PostgresStore::open(config).await?;
-                Ok(Self::Postgres { store, _claims: Arc::new((folder, claim)) })
+                let node = NodeIdentity { folder: folder.node(), name: config.cluster.name.clone() };
+                let server_file = Some(server_file(&config.data_dir));
+                let store = postgres_config(block, &config.limits)?;
+                let mut store = PostgresConfig { node: Some(node), server_file, ..store };
+                store.limits.kept_ms = config.cluster.failover_keep_s.saturating_mul(1000);
+                store.has_test_step = config.next_schema;
+                store.limits.kept_bytes = config.cluster.failover_keep_bytes;
+                let store = PostgresStore::open(store).await?;
+                Ok(Self::Postgres { store, _folder: Arc::new(folder) })
             }
         }
     }
@@ -89,10 +100,40 @@ impl Store {
         }
     }
 
+    pub(crate) fn inbox(&self) -> Arc<dyn IInbox> {
+        match self {
+            Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres { store, .. } => Arc::new(store.clone()),
+        }
+    }
+
+    pub(crate) fn credentials(&self) -> Option<Arc<dyn ICredentials>> {
+        match self {
+            Self::Sqlite(_) => None,
+            Self::Postgres { store, .. } => Some(Arc::new(store.clone())),
+        }
+    }
+
+    /// The hints of other nodes.
+    pub(crate) fn bus(&self) -> Arc<dyn IBus> {
+        match self {
+            Self::Sqlite(_) => Arc::new(SilentBus),
+            Self::Postgres { store, .. } => Arc::new(store.bus()),
+        }
+    }
+
     pub(crate) fn agents(&self) -> Arc<dyn IAgentRepository> {
         match self {
             Self::Sqlite(store) => Arc::new(store.clone()),
             Self::Postgres { store, .. } => Arc::new(store.clone()),
+        }
+    }
+
+    /// Whether this server may accept the token: see [`PostgresStore::agree_on_token`]. Nobody shares SQLite.
+    pub(crate) async fn agree_on_token(&self, token: Option<&str>) -> Result<bool, StoreError> {
+        match self {
+            Self::Sqlite(_) => Ok(true),
+            Self::Postgres { store, .. } => store.agree_on_token(token.unwrap_or_default().as_bytes()).await,
         }
     }
 
@@ -113,8 +154,16 @@ async fn opened<T: Send + 'static>(
     Ok(opened.map_err(|error| OpenStoreError::Panic(io::Error::other(error)))??)
 }
 
+/// Where a server notes which PostgreSQL server it uses.
+pub(crate) fn server_file(data_dir: &Path) -> PathBuf {
+    data_dir.join("postgres.server")
+}
+
 /// The configuration of a store on PostgreSQL. Reads the password.
-pub(crate) fn postgres_config(block: &PostgresBlock) -> Result<PostgresConfig, OpenStoreError> {
+pub(crate) fn postgres_config(
+    block: &PostgresBlock,
+    limits: &LimitsConfig,
+) -> Result<PostgresConfig, OpenStoreError> {
     let PostgresBlock { url, password, durability } = block;
     let password = match password {
         PasswordSource::None => None,
@@ -126,9 +175,33 @@ pub(crate) fn postgres_config(block: &PostgresBlock) -> Result<PostgresConfig, O
         DurabilityMode::Replicated => Durability::Replicated,
         DurabilityMode::Primary => Durability::Primary,
     };
-    Ok(PostgresConfig { password, durability, ..PostgresConfig::new(url) })
+    let limits = postgres_limits(limits);
+    Ok(PostgresConfig { password, durability, limits, ..PostgresConfig::new(url) })
 }
 
+pub(crate) fn postgres_limits(limits: &LimitsConfig) -> PostgresLimits {
+    PostgresLimits {
+        writers: limits.postgres_writers,
+        pool_connections: limits.postgres_connections,
+        queued_appends: limits.postgres_queued_appends,
+        statement_agents: limits.postgres_statement_agents,
+        statement_bytes: limits.postgres_statement_bytes,
+        connect_timeout_ms: limits.postgres_connect_timeout_ms,
+        answer_timeout_ms: limits.postgres_answer_timeout_ms,
+        read_timeout_ms: limits.postgres_read_timeout_ms,
+        lock_timeout_ms: limits.postgres_lock_timeout_ms,
+        tcp_user_timeout_ms: limits.postgres_tcp_timeout_ms,
+        migration_wait_ms: limits.postgres_migration_wait_ms,
+        bell_hints: limits.postgres_hints,
+        bell_pause_ms: limits.postgres_hint_pause_ms,
+        bell_pause_per_node_ms: limits.postgres_hint_pause_per_node_ms,
+        bell_check_ms: limits.postgres_hint_check_ms,
+        bell_check_wait_ms: limits.postgres_hint_wait_ms,
+        ..PostgresLimits::default()
+    }
+}
+
+/// A label for people, so nothing depends on it.
 fn password_of(path: &Path) -> Result<Password, OpenStoreError> {
     let failed = |source| OpenStoreError::PasswordFile { path: path.to_owned(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;

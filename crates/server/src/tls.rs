@@ -241,7 +241,7 @@ impl ResolvesServerCert for Keys {
                         let error = &error as &dyn std::error::Error;
                         tracing::error!(
                             error,
-                            "cannot read the TLS certificate again; the earlier one stays"
+                            "cannot read the TLS certificate again; the earlier one stays in use"
                         );
                     }
                 }

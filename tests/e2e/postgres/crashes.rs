@@ -12,17 +12,17 @@ use super::{WAYS, config};
 use crate::follower::{Follower, Place};
 use crate::harness::{PATIENCE, TestServer, no_process_is_left, numbers, text_of};
 
-const DELTAS: u64 = 20_000;
+pub(super) const DELTAS: u64 = 20_000;
 const KILLS: usize = 5;
 
 /// An agent that says [`DELTAS`] numbers, until the file `hurry` exists slowly enough that it outlives all kills.
-async fn slow_agent(server: &TestServer) -> String {
+pub(super) async fn slow_agent(server: &TestServer) -> String {
     let hurry = server.folder.path().join("hurry");
     server.launch(&json!({ "mode": "stream", "deltas": DELTAS, "pace_us": 5000, "hurry": hurry })).await
 }
 
 /// One reader for each way, which reconnects until it has seen the end of the turn.
-fn readers(server: &TestServer, id: &str) -> Vec<JoinHandle<Follower>> {
+pub(super) fn readers(server: &TestServer, id: &str) -> Vec<JoinHandle<Follower>> {
     let place = Place::of(server);
     let read = |way| {
         let mut follower = Follower::new(place.clone(), id);
@@ -40,7 +40,7 @@ fn readers(server: &TestServer, id: &str) -> Vec<JoinHandle<Follower>> {
 
 /// Waits until new events have been saved, so that a kill hits an active stream. Returns the newest number. A request
 /// may fail while the database is away.
-async fn grown(server: &TestServer, id: &str, before: u64) -> u64 {
+pub(super) async fn grown(server: &TestServer, id: &str, before: u64) -> u64 {
     let started = Instant::now();
     loop {
         let answer = server.request(Method::GET, &format!("/api/agents/{id}")).send().await.unwrap();

@@ -2,21 +2,23 @@
 
 use std::process::Command;
 
+use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tokenrail_test_postgres::{Database, Flush, Replication, Server, database};
 
 use super::config;
+use super::nodes::{node, pid_of};
 use crate::harness::{TestServer, fake_config, program};
 
 /// A server that has run once, and does not now.
-fn stopped(config: &str) -> TestServer {
+pub(super) fn stopped(config: &str) -> TestServer {
     let mut server = TestServer::start_with(config);
     assert!(server.stop().success());
     server
 }
 
 /// The exit code and all output.
-fn ran(command: &mut Command) -> (Option<i32>, String) {
+pub(super) fn ran(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.code(), String::from_utf8(said).unwrap())
@@ -62,7 +64,7 @@ fn a_server_says_why_it_cannot_use_the_database() {
     let serve = ["serve", "--log", "warn"];
     std::fs::write(database.password_file(), "wrong\n").unwrap();
     let (code, said) = ran(&mut server.command(&serve));
-    assert!(code == Some(1) && said.contains("does not let \"tokenrail\" in"), "{said}");
+    assert!(code == Some(1) && said.contains("refuses the user \"tokenrail\""), "{said}");
     std::fs::remove_file(database.password_file()).unwrap();
     let (code, said) = ran(&mut server.command(&serve));
     assert!(code == Some(1) && said.contains("storage.password_file"), "{said}");
@@ -74,30 +76,6 @@ fn a_server_says_why_it_cannot_use_the_database() {
     let port = postgres.address().rsplit_once(':').unwrap().1.to_owned();
     assert!(code == Some(1) && said.contains("127.0.0.1") && said.contains(&port), "{said}");
     assert!(!said.contains(database.password()), "{said}");
-}
-
-#[test]
-fn one_server_at_a_time_uses_a_database() {
-    let postgres = Server::start(Flush::Off);
-    let database = postgres.database();
-    let mut first = TestServer::start_with(&config(&database));
-    let mut second = TestServer::start();
-    assert!(second.stop().success());
-    let folder = tempfile::tempdir().unwrap();
-    second.move_data_to(folder.path());
-    second.config = config(&database);
-    let serve = ["serve", "--log", "warn"];
-    let in_use = "another server uses the database";
-    let (code, said) = ran(&mut second.command(&serve));
-    assert!(code == Some(1) && said.contains(in_use), "{said}");
-    // The claim does not depend on one connection.
-    postgres.kill_9();
-    postgres.start_again();
-    postgres.wait_for("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted", "1");
-    let (code, said) = ran(&mut second.command(&serve));
-    assert!(code == Some(1) && said.contains(in_use), "{said}");
-    first.kill_9();
-    second.start_again();
 }
 
 #[test]
@@ -122,7 +100,7 @@ fn doctor_says_what_the_database_survives() {
     let (code, said) = doctor(&database);
     assert_eq!(code, Some(0), "{said}");
     assert!(said.contains("ok      database: PostgreSQL 1"), "{said}");
-    assert!(said.contains("survives the loss of no machine"), "{said}");
+    assert!(said.contains("does not survive the loss of a machine"), "{said}");
     let standby = postgres.standby(Replication::Synchronous);
     let (code, said) = doctor(&database);
     assert!(code == Some(0) && said.contains("survives the loss of one machine"), "{said}");
@@ -138,4 +116,40 @@ fn doctor_warns_of_a_database_that_loses_commits() {
     let database = database();
     let (code, said) = doctor(&database);
     assert!(code == Some(1) && said.contains("fsync is off"), "{said}");
+}
+
+#[test]
+fn doctor_says_how_the_database_and_its_nodes_are_doing() {
+    let postgres = Server::start(Flush::On);
+    let database = postgres.database();
+    let (running, mut stopped) = (node(&database, "runs"), node(&database, "stopped"));
+    assert!(stopped.stop().success());
+    let (code, said) = doctor(&database);
+    assert_eq!(code, Some(0), "{said}");
+    for expected in [
+        ", timeline 1; agents: 0, events: 0",
+        "ok      database times: round trip ",
+        " ms, hint between servers ",
+        "ok      oldest snapshot: ",
+        "ok      oldest transaction id: 0 of 2,100 million transactions old",
+        "ok      node runs: alive, version 0.1.0, beats",
+        "ok      node stopped: away, version 0.1.0",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    assert!(!said.contains("replication slots"), "{said}");
+
+    kill_process(pid_of(&running), Signal::STOP).unwrap();
+    database.sql("REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC");
+    postgres.sql("SELECT pg_create_physical_replication_slot('forgotten', true)");
+    let (code, said) = doctor(&database);
+    kill_process(pid_of(&running), Signal::CONT).unwrap();
+    assert_eq!(code, Some(0), "{said}");
+    for expected in [
+        "warning node runs: alive, version 0.1.0, but did not beat",
+        "a hint (NOTIFY) did not arrive, so readers at other servers are up to 1.5 s late",
+        "warning replication slots: 1, of which 1 are unused",
+    ] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
 }

@@ -34,7 +34,9 @@ pub enum Flush {
 /// What a server consists of.
 #[derive(Debug)]
 pub(crate) struct Instance {
-    flush: Flush,
+    pub(crate) flush: Flush,
+    /// Settings that come after those of this crate, and so count more.
+    pub(crate) more: Vec<String>,
     port: u16,
     process: Mutex<Option<Child>>,
     /// How many databases were made.
@@ -45,9 +47,9 @@ pub(crate) struct Instance {
 
 impl Instance {
     /// Starts a server whose data is in `data` of this folder.
-    pub(crate) fn start(folder: SweptFolder, flush: Flush) -> Self {
+    pub(crate) fn start(folder: SweptFolder, flush: Flush, more: Vec<String>) -> Self {
         let (process, databases) = (Mutex::new(None), AtomicU32::new(0));
-        let mut instance = Self { flush, port: free_port(), process, databases, folder };
+        let mut instance = Self { flush, more, port: free_port(), process, databases, folder };
         // Somebody else may take the port before the server does.
         while let Err(log) = instance.begin() {
             assert!(log.contains("could not bind"), "PostgreSQL does not start:\n{log}");
@@ -77,7 +79,7 @@ impl Instance {
         let log = self.folder.path().join("log");
         let mut command = account::command("postgres");
         command.arg("-D").arg(self.data());
-        for setting in self.settings() {
+        for setting in self.settings().iter().chain(&self.more) {
             command.arg("-c").arg(setting);
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log).expect("a log"));

@@ -11,9 +11,11 @@
 
 mod account;
 mod database;
+mod frozen;
 mod instance;
 mod keeper;
 mod programs;
+mod proxy;
 mod server;
 mod standby;
 mod sweeper;
@@ -24,8 +26,10 @@ mod with_postgres;
 use std::sync::OnceLock;
 
 pub use database::Database;
+pub use frozen::FrozenBackend;
 pub use instance::Flush;
 pub use programs::VARIABLE;
+pub use proxy::{Direction, Proxy};
 pub use server::Server;
 pub use standby::Replication;
 

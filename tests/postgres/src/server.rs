@@ -20,14 +20,27 @@ pub struct Server {
 impl Server {
     /// Starts an empty server on a free port of 127.0.0.1.
     pub fn start(flush: Flush) -> Self {
+        Self::start_with(flush, &[])
+    }
+
+    /// As [`Server::start`], with further settings, such as `shared_buffers=128MB`. Its standbys have them too.
+    pub fn start_with(flush: Flush, settings: &[&str]) -> Self {
         let folder = SweptFolder::new();
         template::copy_to(&folder.path().join("data"));
-        Self::start_in(folder, flush)
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        Self::start_in(folder, flush, settings)
+    }
+
+    /// Like [`Server::start`], but with a system identifier of its own. Takes some seconds.
+    pub fn start_with_new_identity(flush: Flush) -> Self {
+        let folder = SweptFolder::new();
+        template::make(&folder.path().join("data"));
+        Self::start_in(folder, flush, Vec::new())
     }
 
     /// Starts a server whose data is in `data` of this folder.
-    pub(crate) fn start_in(folder: SweptFolder, flush: Flush) -> Self {
-        Self { instance: Arc::new(Instance::start(folder, flush)) }
+    pub(crate) fn start_in(folder: SweptFolder, flush: Flush, more: Vec<String>) -> Self {
+        Self { instance: Arc::new(Instance::start(folder, flush, more)) }
     }
 
     /// Makes an empty database, owned by [`ROLE`](crate::ROLE).
@@ -49,6 +62,11 @@ impl Server {
     /// Executes SQL as a superuser, in the database `postgres`. Returns the rows, with `|` between values.
     pub fn sql(&self, sql: &str) -> String {
         self.instance.sql("postgres", sql)
+    }
+
+    /// The same in a database that was made on another server, for example on its primary.
+    pub fn sql_in(&self, database: &Database, sql: &str) -> String {
+        self.instance.sql(database.name(), sql)
     }
 
     /// The pid of the postmaster.

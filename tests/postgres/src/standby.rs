@@ -5,7 +5,7 @@ use std::time::Instant;
 use crate::instance::{LOOK_EVERY, PATIENCE};
 use crate::programs::succeed;
 use crate::sweeper::SweptFolder;
-use crate::{Flush, Server, account};
+use crate::{Server, account};
 
 /// Whether a commit of the primary waits for the standby.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Replication {
 
 impl Server {
     /// Starts a streaming standby of this server, and waits until it streams. With [`Replication::Synchronous`], each
-    /// commit waits for it from then on, also when it is gone.
+    /// commit waits for it from then on, also when it is gone. It flushes to disk if this server does.
     #[must_use]
     pub fn standby(&self, replication: Replication) -> Self {
         let folder = SweptFolder::new();
@@ -26,7 +26,7 @@ impl Server {
         copy.args(["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync", "-D"]);
         succeed(copy.arg(folder.path().join("data")));
         account::give_all(folder.path());
-        let standby = Self::start_in(folder, Flush::Off);
+        let standby = Self::start_in(folder, self.instance.flush, self.instance.more.clone());
         self.wait_for("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1");
         if replication == Replication::Synchronous {
             self.set_synchronous("ANY 1 (*)");
@@ -40,6 +40,17 @@ impl Server {
         self.sql(&format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'"));
         self.sql("SELECT pg_reload_conf()");
         self.wait_for("SHOW synchronous_standby_names", names);
+    }
+
+    /// This standby receives nothing more. What its primary commits from here on is lost if this one takes over.
+    pub fn fall_behind(&self, primary: &Self) {
+        primary.wait_for(
+            "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()",
+            "1",
+        );
+        self.sql("ALTER SYSTEM SET primary_conninfo = ''");
+        self.sql("SELECT pg_reload_conf()");
+        primary.wait_for("SELECT count(*) FROM pg_stat_replication", "0");
     }
 
     /// Makes this standby a primary, and waits until it takes writes.

@@ -52,7 +52,8 @@ fn version() -> String {
     version.unwrap_or_else(|| panic!("a version, not {said:?}")).to_owned()
 }
 
-fn make(unfinished: &Path) {
+/// Makes `unfinished` a data folder that no other one was copied from.
+pub(crate) fn make(unfinished: &Path) {
     // The account of the server may not reach the folder of the builds.
     let folder = SweptFolder::new();
     let data = folder.path().join("data");

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use super::outcome::Outcome;
+use super::outcome::{Outcome, failed};
 use crate::process;
 
 /// Each part takes a few minutes, and the packages up to twenty on a busy machine. A part that takes longer hangs.
@@ -47,7 +47,7 @@ impl<'a> Part<'a> {
     /// folder of the tests, because cargo locks a folder while it builds there.
     pub(crate) fn yielding(what: &'static str, commands: Vec<Command>) -> Self {
         Self::new(what, move |log| {
-            let failed = commands.iter().find_map(|command| {
+            let reason = commands.iter().find_map(|command| {
                 let mut command = process::yielding(command);
                 match process::watched(PART_LIMIT, what, &mut command, |line| log.line(line)) {
                     Ok(status) if status.success() => None,
@@ -55,7 +55,7 @@ impl<'a> Part<'a> {
                     Err(failure) => Some(failure.to_string()),
                 }
             });
-            failed.map_or(Outcome::Done, |reason| Outcome::Failed { reason })
+            reason.map_or(Outcome::Done, failed)
         })
     }
 
@@ -90,7 +90,7 @@ fn begin<'scope, 'a: 'scope>(
 
 fn finish(lane: ScopedJoinHandle<'_, Vec<Row>>) -> Vec<Row> {
     lane.join().unwrap_or_else(|_| {
-        let outcome = Outcome::Failed { reason: "it panicked".to_owned() };
+        let outcome = failed("it panicked");
         vec![Row { what: "beside", outcome, took: Duration::ZERO }]
     })
 }
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn all_commands_must_succeed_and_the_first_that_fails_is_the_last() {
         assert_eq!(yielding(&["true", "true"]).outcome, Outcome::Done);
-        let failed = yielding(&["exit 3", "exit 4"]);
-        assert_eq!(failed.outcome, Outcome::Failed { reason: "exit status: 3".to_owned() });
+        let third = yielding(&["exit 3", "exit 4"]);
+        assert_eq!(third.outcome, failed("exit status: 3"));
     }
 
     #[test]

@@ -12,10 +12,16 @@ pub(super) enum Outcome {
     Done,
     Failed {
         reason: String,
+        /// What each test that failed said first.
+        said: Vec<String>,
     },
     NotRun {
         reason: String,
     },
+}
+
+pub(super) fn failed(reason: impl Into<String>) -> Outcome {
+    Outcome::Failed { reason: reason.into(), said: Vec::new() }
 }
 
 pub(super) fn not_run(reason: &Failure) -> Outcome {

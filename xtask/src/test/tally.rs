@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::lanes::{Log, PART_LIMIT};
-use super::outcome::Outcome;
+use super::outcome::{Outcome, failed};
 use crate::process;
 
 /// Runs Rust test programs, and counts the tests that ran.
@@ -24,21 +24,30 @@ fn watched(what: &str, tests: &mut Command, log: &mut Log, see: fn(&mut Tally, &
     });
     match status {
         Ok(status) => tally.outcome(status.success()),
-        Err(failure) => Outcome::Failed { reason: failure.to_string() },
+        Err(failure) => failed(failure.to_string()),
     }
 }
 
-/// The sums of what the test programs reported in their last lines.
+/// How many tests that failed are shown with their words, and how many lines of each.
+const SHOWN: usize = 20;
+const LINES_OF_EACH: usize = 12;
+
+/// The sums of what the test programs reported in their last lines, and what the tests said that failed.
 #[derive(Default)]
 pub(super) struct Tally {
     passed: u64,
     failed: u64,
     ignored: u64,
+    said: Vec<String>,
+    /// How many more lines belong to the last of them.
+    more_lines: usize,
 }
 
 impl Tally {
-    /// Counts a line like `test result: ok. 3 passed; 0 failed; 0 ignored; …`, and nothing else.
+    /// Counts a line like `test result: ok. 3 passed; 0 failed; 0 ignored; …`, and keeps what stands below a line
+    /// like `---- name stdout ----`.
     pub(super) fn see(&mut self, line: &str) {
+        self.listen(line, line.strip_prefix("---- ").and_then(|rest| rest.strip_suffix(" stdout ----")));
         let Some(rest) = line.strip_prefix("test result: ") else { return };
         let Some((_, counts)) = rest.split_once(". ") else { return };
         for count in counts.split("; ") {
@@ -51,8 +60,10 @@ impl Tally {
         }
     }
 
-    /// Like [`Tally::see`], for vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`.
+    /// Like [`Tally::see`], for vitest: a line like `Tests  1 failed | 57 passed | 1 skipped (59)`, and what stands
+    /// below a line like ` FAIL  file > name`.
     pub(super) fn see_vitest(&mut self, line: &str) {
+        self.listen(line, line.strip_prefix(" FAIL  "));
         let Some(rest) = line.trim_start().strip_prefix("Tests ") else { return };
         let counts = rest.split_once('(').map_or(rest, |(counts, _)| counts);
         for count in counts.split('|') {
@@ -65,16 +76,38 @@ impl Tally {
         }
     }
 
+    /// Keeps the line if it names a test that failed, or stands closely below one that does.
+    fn listen(&mut self, line: &str, name: Option<&str>) {
+        let last = match name {
+            Some(name) if self.said.len() < SHOWN => {
+                self.more_lines = LINES_OF_EACH;
+                self.said.push(name.to_owned());
+                return;
+            }
+            // A backtrace is long, and stands in the log.
+            _ if name.is_some() || line == "stack backtrace:" => None,
+            _ => self.said.last_mut(),
+        };
+        match last {
+            None => self.more_lines = 0,
+            Some(last) if self.more_lines > 0 && !line.is_empty() => {
+                last.extend(["\n    ", line]);
+                self.more_lines -= 1;
+            }
+            Some(_) => {}
+        }
+    }
+
     /// A part in which no test ran is no success. Otherwise a filter that matches nothing would look like one.
     pub(super) fn outcome(&self, success: bool) -> Outcome {
-        let Self { passed, failed, ignored } = *self;
         if !success {
-            return Outcome::Failed { reason: format!("{failed} of {}", passed + failed) };
+            let reason = format!("{} of {}", self.failed, self.passed + self.failed);
+            return Outcome::Failed { reason, said: self.said.clone() };
         }
-        match (passed, ignored) {
+        match (self.passed, self.ignored) {
             (0, _) => Outcome::NotRun { reason: "no such test".to_owned() },
-            (_, 0) => Outcome::Passed { tests: passed },
-            _ => Outcome::Failed { reason: format!("{ignored} ignored, but no test may be ignored") },
+            (passed, 0) => Outcome::Passed { tests: passed },
+            (_, ignored) => failed(format!("{ignored} ignored, but no test may be ignored")),
         }
     }
 }

@@ -33,16 +33,16 @@ fn the_counts_of_vitest_are_read_too() {
     tally.see_vitest("      Tests  58 passed (58)");
     assert_eq!(tally.outcome(true), Outcome::Passed { tests: 58 });
     tally.see_vitest("      Tests  1 failed | 2 passed | 1 skipped (4)");
-    assert_eq!(tally.outcome(false), Outcome::Failed { reason: "1 of 61".into() });
+    assert_eq!(tally.outcome(false), failed("1 of 61"));
     assert!(matches!(tally.outcome(true), Outcome::Failed { .. }), "one is skipped");
 }
 
 #[test]
 fn a_failure_is_never_a_success() {
-    let failed = tally(&["test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured"]);
-    assert_eq!(failed.outcome(false), Outcome::Failed { reason: "1 of 3".into() });
+    let red = tally(&["test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured"]);
+    assert_eq!(red.outcome(false), failed("1 of 3"));
     let crashed = tally(&["test result: ok. 2 passed; 0 failed; 0 ignored"]);
-    assert_eq!(crashed.outcome(false), Outcome::Failed { reason: "0 of 2".into() });
+    assert_eq!(crashed.outcome(false), failed("0 of 2"));
 }
 
 #[test]
@@ -50,10 +50,7 @@ fn a_filter_that_fits_nothing_and_an_ignored_test_are_no_success() {
     let none = tally(&["test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out"]);
     assert_eq!(none.outcome(true), Outcome::NotRun { reason: "no such test".into() });
     let ignored = tally(&["test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured"]);
-    assert_eq!(
-        ignored.outcome(true),
-        Outcome::Failed { reason: "1 ignored, but no test may be ignored".into() }
-    );
+    assert_eq!(ignored.outcome(true), failed("1 ignored, but no test may be ignored"));
 }
 
 #[test]
@@ -79,4 +76,47 @@ fn what_did_not_run_is_a_failure_where_everything_must_run() {
 fn a_run_without_any_test_is_a_failure_everywhere() {
     let rows = [row(Outcome::NotRun { reason: "no such test".into() })];
     assert_eq!(verdict(&rows, false).unwrap_err().to_string(), "no tests ran");
+}
+
+#[test]
+fn what_a_failed_test_said_stands_below_the_table() {
+    let tally = tally(&[
+        "test a::works ... ok",
+        "test a::fails ... FAILED",
+        "",
+        "failures:",
+        "",
+        "---- a::fails stdout ----",
+        "",
+        "thread 'a::fails' (17) panicked at tests/a.rs:1:9:",
+        "it is red",
+        "stack backtrace:",
+        "   0: somewhere",
+        "",
+        "failures:",
+        "    a::fails",
+        "",
+        "test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured",
+    ]);
+    let rows = [row(tally.outcome(false))];
+    assert_eq!(
+        failures(&rows),
+        "\nrust tests: a::fails\n    thread 'a::fails' (17) panicked at tests/a.rs:1:9:\n    it is red\n"
+    );
+    assert!(table(&rows).ends_with("FAILED (1 of 2)"));
+}
+
+#[test]
+fn what_a_failed_test_of_vitest_said_stands_there_too() {
+    let mut tally = Tally::default();
+    for line in
+        [" FAIL  test/a.test.ts > fails", "AssertionError: expected 1 to be 2", " Test Files  1 failed (1)"]
+    {
+        tally.see_vitest(line);
+    }
+    let Outcome::Failed { said, .. } = tally.outcome(false) else { panic!("it failed") };
+    assert!(
+        said[0].starts_with("test/a.test.ts > fails\n    AssertionError: expected 1 to be 2"),
+        "{said:?}"
+    );
 }

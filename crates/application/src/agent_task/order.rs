@@ -7,6 +7,7 @@ use tokenrail_ports::{StoreError, TurnOrder};
 
 use super::AgentTask;
 use crate::core::SaveError;
+use crate::outside::AgentType;
 
 /// The order of a turn, without what only the start of an agent needs: earlier turns and images.
 pub(super) fn order(agent: &Agent, turn: &Turn) -> TurnOrder {
@@ -29,8 +30,12 @@ impl AgentTask {
     pub(super) async fn add_images(
         &self,
         order: &mut TurnOrder,
-        turn: &Turn,
+        (turn, kind): (&Turn, Option<&AgentType>),
     ) -> Result<Result<(), AgentError>, SaveError> {
+        // The node that has accepted the prompt may not have had the agent type.
+        if !turn.images.is_empty() && kind.is_some_and(|kind| !kind.abilities.images) {
+            return Ok(Err(images_not_accepted()));
+        }
         for (position, _) in (0..).zip(&turn.images) {
             let agents = &self.core.outside.agents;
             match self.patiently(|| agents.prompt_image(self.agent, turn.number, position)).await {
@@ -51,4 +56,9 @@ impl AgentTask {
 fn image_missing() -> AgentError {
     let text = "an image of the prompt is lost or damaged in the database; send the message again";
     AgentError::new(ErrorClass::Process, Some("image_missing"), text)
+}
+
+fn images_not_accepted() -> AgentError {
+    let text = "agents of this type accept no images; send the message without them";
+    AgentError::new(ErrorClass::Process, Some("images_not_accepted"), text)
 }

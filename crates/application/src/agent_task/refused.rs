@@ -23,12 +23,18 @@ fn reason(error: &StoreError) -> &'static str {
             "this agent was purged while it still had a turn; the turn ends with it"
         }
         StoreError::Fenced => "another server has taken over this agent, so its turns do not continue here",
+        StoreError::Outdated { .. } => "this server is too old for the database; install the newer version",
         StoreError::Conflict { .. } => {
             "internal error: the server's state of this agent differs from the database; its queued turns \
              continue when it gets another message or the server is restarted"
         }
         // A task retries these. If one arrives here all the same, nothing is known about the database.
-        StoreError::Busy | StoreError::Full | StoreError::OutcomeUnknown(_) | StoreError::Unavailable(_) => {
+        StoreError::Busy
+        | StoreError::Full
+        | StoreError::OutcomeUnknown(_)
+        | StoreError::Unreachable(_)
+        | StoreError::WrongServer(_)
+        | StoreError::Unavailable(_) => {
             "the database cannot be used for this agent now; its queued turns continue when it gets another \
              message or the server is restarted"
         }

@@ -154,6 +154,7 @@ async fn only_who_asks_for_it_is_cancelled_by_a_disconnect() {
 #[tokio::test(start_paused = true)]
 async fn what_is_committed_without_a_ring_is_told_within_two_looks() {
     let h = harness(ScriptedRunner::new([]));
+    h.service.recover().await.unwrap();
     let (agent, turn) = launch(1);
     h.store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
     let (_, mut follower) = h.service.follow(agent.id, None, true).await.unwrap();

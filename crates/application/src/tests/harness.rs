@@ -10,7 +10,8 @@ use tokenrail_domain::{
     ToolResult, TurnClose,
 };
 use tokenrail_ports::testing::{
-    CountingRandom, MemoryStore, NotedWorkspace, PretendRepository, ScriptedRunner, Step, StoppedClock,
+    CountingRandom, MemoryBus, MemoryStore, NotedWorkspace, PretendRepository, ScriptedRunner, Step,
+    StoppedClock,
 };
 use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
@@ -92,6 +93,9 @@ pub(super) fn outside(
         agents: store.clone(),
         archive: store.clone(),
         nodes: store.clone(),
+        inbox: store.clone(),
+        credentials: None,
+        bus: Arc::new(MemoryBus::new(7)),
         clock,
         random: Arc::new(CountingRandom::default()),
         runs: runner.clone(),

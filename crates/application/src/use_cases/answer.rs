@@ -58,9 +58,12 @@ impl AgentService {
                 return Err(Refusal::ReplyTooLong { part, limit });
             }
         }
+        let until = Instant::now() + self.core.limits.commands.answer_timeout;
+        if let Some(home) = self.core.elsewhere(&agent) {
+            return self.answer_elsewhere(&agent, home, answer, until).await;
+        }
         let request_id = answer.request_id.clone();
         let (reply, replied) = oneshot::channel();
-        let until = Instant::now() + self.core.limits.commands.answer_timeout;
         let Some(answers) = self.answers_of(&agent, until).await? else {
             // No turn runs, so the requests of the latest one are no longer open either.
             return Err(not_open(request_id, agent.turn.next()));

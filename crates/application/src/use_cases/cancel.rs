@@ -178,13 +178,38 @@ impl AgentService {
             let noted = agents.cancel(id, self.core.now()).await?;
             // The task may not know of a cancel that is saved already: the outcome of the first attempt may have been
             // unknown.
-            let wakes = 0 < noted || self.core.task_handle(id).is_some();
+            let is_elsewhere = !self.core.is_here(&agent);
+            let wakes = 0 < noted || is_elsewhere || self.core.task_handle(id).is_some();
             Ok(if wakes { Wake::TaskAndRun } else { Wake::Nobody })
         };
         self.save_and_signal_stop(&agent, save).await?;
         // A cancelled agent leaves no process, also between two turns.
-        self.core.outside.dismiss(&agent).await;
+        self.dismiss(&agent).await
+    }
+
+    /// Ends the process of an agent that is idle until its next turn, at the node that has it.
+    pub(super) async fn dismiss(&self, agent: &Agent) -> Result<(), Refusal> {
+        match self.core.elsewhere(agent) {
+            None => self.core.outside.dismiss(agent).await,
+            Some(home) => self.dismiss_elsewhere(agent, home).await?,
+        }
         Ok(())
+    }
+
+    /// Cancels an agent that nobody follows any more. Retries while the store fails, because no client will.
+    pub(crate) async fn cancel_patiently(&self, id: AgentId) {
+        let mut pause = self.core.limits.saving.retry_pause;
+        while let Err(refusal) = self.do_cancel(id).await {
+            let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
+            tracing::warn!(
+                agent = %id, again, error = &refusal as &dyn std::error::Error,
+                "cannot cancel an agent that no longer has followers"
+            );
+            match self.core.pause(pause).await {
+                Some(longer) if again => pause = longer,
+                _ => return,
+            }
+        }
     }
 
     /// Saves a stop, makes sure that a task carries it out, and notifies the running turn. While the agent has a task,

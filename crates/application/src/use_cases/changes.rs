@@ -52,6 +52,9 @@ impl AgentService {
         if agent.copy.is_some() {
             return Err(NoChanges::Copy.into());
         }
+        if !self.core.is_here(&agent) {
+            return Err(NoChanges::OtherNode.into());
+        }
         let found = if let Some(number) = turn {
             self.turn(id, number).await?
         } else {

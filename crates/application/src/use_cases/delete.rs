@@ -1,13 +1,25 @@
 //! Deletes agents, and purges what is left of them. Both are saved before they are carried out, so that after a crash
 //! the next start finishes them.
 
-use tokenrail_domain::AgentId;
-use tokenrail_ports::StoreError;
+use std::time::Duration;
+
+use tokenrail_domain::{Agent, AgentId, Copied, NodeId};
+use tokenrail_ports::{Ring, StoreError};
+use tokio::time::{Instant, sleep};
 
 use super::cancel::Wake;
 use crate::error::Refusal;
-use crate::lifecycle::LifecycleEvent;
 use crate::service::AgentService;
+
+/// How often to check what another node has done.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What another node does with an agent that is deleted.
+#[derive(Debug, Clone, Copy)]
+enum Elsewhere {
+    Stopped,
+    Purged,
+}
 
 impl AgentService {
     /// Stops an agent and removes it from the lists. With `purge`, also removes everything that belongs to it: its
@@ -31,20 +43,75 @@ impl AgentService {
         if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {
             return Err(Refusal::NotFound(id));
         }
-        if !self.until_stopped(id).await {
+        let has_stopped = match self.core.elsewhere(&agent) {
+            None => self.finish_delete(&agent, purge).await?,
+            Some(home) => self.finish_delete_elsewhere(&agent, home, purge).await?,
+        };
+        if !has_stopped {
             // The deletion is saved: the next start does the rest.
             return Ok(());
-        }
-        self.core.outside.dismiss(&agent).await;
-        if purge {
-            self.finish_purge(id).await?;
         }
         if let Some(tail) = self.core.tails.get(id) {
             tail.set_gone();
             tail.forget();
         }
-        self.core.lifecycle.tell(LifecycleEvent::Deleted { agent: id, at: now });
+        self.core.tell_deleted(id, now);
         Ok(())
+    }
+
+    /// Returns false if the server shuts down meanwhile.
+    async fn finish_delete(&self, agent: &Agent, purge: bool) -> Result<bool, Refusal> {
+        if !self.until_stopped(agent.id).await {
+            return Ok(false);
+        }
+        self.core.outside.dismiss(agent).await;
+        if purge {
+            self.finish_purge(agent.id).await?;
+        }
+        Ok(true)
+    }
+
+    /// The same, for an agent of another node. That node stops it and removes its files. If the node is lost, or the
+    /// agent has none, its rows are removed here.
+    async fn finish_delete_elsewhere(
+        &self,
+        agent: &Agent,
+        home: NodeId,
+        purge: bool,
+    ) -> Result<bool, Refusal> {
+        let until = Instant::now() + self.core.limits.commands.shutdown_timeout;
+        if !self.until_elsewhere(agent.id, Elsewhere::Stopped, until).await? {
+            return Ok(false);
+        }
+        self.dismiss(agent).await?;
+        let has_no_files = agent.copy == Some(Copied::File);
+        if purge && (has_no_files || self.core.is_home_lost(agent)) {
+            self.core.outside.agents.purge(agent.id, self.core.now()).await?;
+        } else if purge {
+            self.core.ring(Ring::Errand(home));
+            return self.until_elsewhere(agent.id, Elsewhere::Purged, until).await;
+        }
+        Ok(true)
+    }
+
+    /// Waits until another node has stopped or purged an agent, but not longer than `until`. Returns false if the
+    /// server shuts down meanwhile.
+    async fn until_elsewhere(&self, id: AgentId, what: Elsewhere, until: Instant) -> Result<bool, Refusal> {
+        loop {
+            let standing = self.core.outside.agents.standings(vec![id]).await?.pop();
+            let is_done = match what {
+                Elsewhere::Stopped => standing.is_none_or(|standing| !standing.open),
+                Elsewhere::Purged => standing.is_none(),
+            };
+            if is_done || until <= Instant::now() {
+                return Ok(true);
+            }
+            tokio::select! {
+                biased;
+                () = self.core.closing.cancelled() => return Ok(false),
+                () = sleep(LOOK_AGAIN) => {}
+            }
+        }
     }
 
     /// Finishes a purge that was saved before the server was restarted.
@@ -73,13 +140,18 @@ impl AgentService {
     /// Removes everything that belongs to an agent. Its rows are removed last: while they exist, the next start knows
     /// that the purge must be finished.
     async fn finish_purge(&self, id: AgentId) -> Result<(), StoreError> {
+        self.remove_files(id).await;
+        self.core.outside.agents.purge(id, self.core.now()).await?;
+        Ok(())
+    }
+
+    /// Removes the files of an agent that are on this node: those of its runs, and its folder.
+    pub(super) async fn remove_files(&self, id: AgentId) {
         if let Err(error) = self.core.outside.runs.forget(id).await {
             let error = &error as &dyn std::error::Error;
             tracing::error!(agent = %id, error, "cannot remove the files of a run");
         }
         self.remove_folders(id).await;
-        self.core.outside.agents.purge(id, self.core.now()).await?;
-        Ok(())
     }
 
     /// Removes the folder that was created for an agent. All agent types are asked, because the agent's own type may

@@ -1,5 +1,7 @@
 //! Follows a journal from a cursor on.
 
+use std::sync::Arc;
+
 use tokenrail_domain::{Agent, AgentId, Sequence, Turn};
 
 use crate::error::Refusal;
@@ -24,9 +26,14 @@ impl AgentService {
         let agent = self.get(id).await?;
         let tail = planted::instead(Bug::SnapshotBeforeSubscribe, tail, || self.core.tails.of(id));
         tail.raise(agent.head);
+        if !self.core.is_here(&agent) {
+            tail.set_active(agent.status.is_active() || 0 < agent.queued);
+        }
         let head = tail.bell().head;
-        let cursor = not_ahead(since.unwrap_or(head), head)?;
-        Ok((agent, Follower::new(&self.core, id, cursor, keep, tail)))
+        let cursor = not_ahead(since.unwrap_or(head), head).map_err(|ahead| self.core.missing(ahead))?;
+        let follower = Follower::new(&self.core, id, cursor, keep, Arc::clone(&tail));
+        self.note_watched(&agent, &tail);
+        Ok((agent, follower))
     }
 
     /// Follows a turn that waits, runs or has ended, from its first event on, and the journal after it.

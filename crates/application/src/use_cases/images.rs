@@ -52,7 +52,12 @@ impl AgentService {
     /// Refuses images for agents of a type that cannot see them.
     pub(super) fn check_images(&self, kind: &str, images: &[ImageFile]) -> Result<(), Refusal> {
         let types = &self.core.outside.types;
-        if images.is_empty() || types.get(kind).is_some_and(|kind| kind.abilities.images) {
+        let accepts = match types.get(kind) {
+            Some(kind) => kind.abilities.images,
+            // This node does not know it. The node that runs the agent refuses them: see `start_run`.
+            None => self.core.membership.runs_elsewhere(kind),
+        };
+        if images.is_empty() || accepts {
             return Ok(());
         }
         let accepting = types.listed.iter().filter(|(_, kind)| kind.abilities.images);

@@ -4,8 +4,10 @@ use tokenrail_domain::{Agent, AgentId, ImageFile, JsonText, SessionId, Timestamp
 use tokenrail_ports::{Created, KeyLife, NewTurn, StoreError};
 
 use super::keys::CommandKey;
+use super::nodes::{LaunchNeeds, Placement};
 use crate::error::Refusal;
 use crate::service::AgentService;
+use crate::waiting::Waiting;
 
 /// The scope of the keys of launches.
 const LAUNCH: &str = "launch";
@@ -20,6 +22,8 @@ pub struct Launch {
     pub images: Vec<ImageFile>,
     pub model: Option<String>,
     pub cwd: Option<String>,
+    /// The name or the number of the node that runs the agent. `None`: this one, or on a shared store any that can.
+    pub node: Option<String>,
     /// A session of the agent program to resume.
     pub session: Option<SessionId>,
     pub name: Option<String>,
@@ -68,9 +72,11 @@ impl AgentService {
     }
 
     async fn launch_new(&self, mut launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
-        let (kind, config) = self.agent_type(launch.kind.as_deref())?;
+        let kind = self.type_name(launch.kind.as_deref())?;
+        let is_bound = launch.cwd.is_some() || launch.session.is_some();
+        let place = self.placement(LaunchNeeds { kind: &kind, node: launch.node.as_deref(), is_bound })?;
         self.check_images(&kind, &launch.images)?;
-        let waiting = self.admit()?;
+        let waiting = self.admit_at(place).await?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         // Before the folder is made, so that nothing is left if this fails.
@@ -78,9 +84,9 @@ impl AgentService {
             Some(key) => Some(self.idempotency(LAUNCH.to_owned(), key, life).await?),
             None => None,
         };
-        let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;
+        let cwd = self.folder_at(place, id, &kind, launch.cwd.clone()).await?;
         let images = std::mem::take(&mut launch.images);
-        let agent = new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now);
+        let agent = Agent { home: place.home(), ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 
         let created = self.core.outside.agents.create(agent.clone(), turn, key).await;
@@ -99,6 +105,28 @@ impl AgentService {
         drop(waiting);
         self.core.tell_created(&agent, now);
         Ok(LaunchOutcome { agent, again: false })
+    }
+
+    /// Admits one more agent. The returned value counts it as waiting for a place of this node.
+    async fn admit_at(&self, place: Placement) -> Result<Option<Waiting>, Refusal> {
+        match place {
+            Placement::Here => self.admit().await.map(Some),
+            Placement::At(_) | Placement::Anywhere => self.admit_elsewhere().await.map(|()| None),
+        }
+    }
+
+    /// The folder of a new agent. Empty if another node runs it: that node makes the folder before the first turn.
+    async fn folder_at(
+        &self,
+        place: Placement,
+        id: AgentId,
+        kind: &str,
+        asked: Option<String>,
+    ) -> Result<String, Refusal> {
+        let Placement::Here = place else { return Ok(String::new()) };
+        let config = self.core.outside.types.get(kind).ok_or_else(|| self.core.outside.unknown_type(kind))?;
+        let cwd = config.workspace.folder(id, asked).await?;
+        Ok(cwd.to_string_lossy().into_owned())
     }
 
     /// The outcome of an earlier launch with this key. `None` if the key is not known.
@@ -128,6 +156,7 @@ pub(super) fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, 
         images: _,
         model,
         cwd: _,
+        node: _,
         session,
         name,
         chat,

@@ -13,7 +13,8 @@ impl AgentService {
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn get(&self, id: AgentId) -> Result<Agent, Refusal> {
-        self.core.outside.agents.get(id).await?.ok_or(Refusal::NotFound(id))
+        let agent = self.core.outside.agents.get(id).await?;
+        agent.ok_or_else(|| self.core.missing(Refusal::NotFound(id)))
     }
 
     /// One page of agents as lists show them, newest first unless the filter says otherwise: at most
@@ -76,7 +77,7 @@ impl AgentService {
 
     async fn check_cursor(&self, id: AgentId, since: Sequence) -> Result<Sequence, Refusal> {
         let head = self.get(id).await?.head;
-        not_ahead(since, head)?;
+        not_ahead(since, head).map_err(|ahead| self.core.missing(ahead))?;
         Ok(head)
     }
 

@@ -17,6 +17,12 @@ impl AgentService {
     pub async fn recover(&self) -> Result<usize, Refusal> {
         // Before anything is read: from here on, nothing that the previous process sent can still be saved.
         self.core.join().await?;
+        // What follows may take long, and this node must not be declared lost meanwhile.
+        self.begin_to_beat();
+        if self.core.outside.nodes.is_shared() {
+            // Before the first client asks which node has an agent.
+            self.core.membership.know(self.core.outside.nodes.nodes().await?);
+        }
         // Only short fields are read here.
         let field_bytes = self.core.limits.lists.list_field_bytes;
         let agents = self.core.outside.agents.with_open_turns(field_bytes).await?;
@@ -24,8 +30,10 @@ impl AgentService {
         self.sweep(&agents).await?;
         for agent in &agents {
             self.core.tails.of(agent.id).raise(agent.head);
-            self.ensure_task(agent);
+            self.start_task(agent);
         }
+        // Only now: a run that is started before the sweep would be swept.
+        self.work_with_other_nodes();
         for agent in self.core.outside.agents.to_purge().await? {
             let service = self.clone();
             let purge = async move { service.purge_in_background(agent).await };

@@ -41,7 +41,7 @@ impl AgentService {
 
     async fn do_replay(&self, id: AgentId, speed: f64) -> Result<Agent, Refusal> {
         let original = self.ended(id).await?;
-        let waiting = self.admit()?;
+        let waiting = self.admit().await?;
         let first = self.turn_at(id, Sequence(1)).await?.ok_or(Refusal::Active)?;
         let now = self.core.now();
         let new = AgentId::new(now, self.core.outside.random.bytes());

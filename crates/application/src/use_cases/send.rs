@@ -82,6 +82,7 @@ impl AgentService {
             return Err(Refusal::ReadOnly);
         }
         self.check_images(&agent.kind, &images)?;
+        self.core.check_home(&agent)?;
         let now = self.core.now();
         let key = match key {
             Some(key) => Some(self.idempotency(scope, key, life).await?),
@@ -102,7 +103,7 @@ impl AgentService {
                     self.core.tell_edited(id, agent.status, now);
                 }
                 self.ensure_task(&agent);
-                if handle.is_some() {
+                if handle.is_some() || !self.core.is_here(&agent) {
                     // The turn waits. Nothing else announces that the queue has grown.
                     self.core.tell_status(id, agent.status, now);
                 }

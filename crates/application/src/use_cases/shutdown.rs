@@ -22,8 +22,21 @@ impl AgentService {
                 kind.runner.dismiss_all().await;
             }
         };
-        let in_time = tokio::time::timeout(patience, wait).await.is_ok();
+        let in_time = tokio::time::timeout(patience, self.beating(wait)).await.is_ok();
         self.core.closing.cancel();
-        in_time
+        // Also if a task takes longer: otherwise the node would soon be declared lost, and not waited for.
+        let leaving = tokio::time::timeout(self.core.limits.commands.command_timeout, self.leave());
+        in_time & leaving.await.is_ok()
+    }
+
+    /// Tells the other nodes that this one will be back. If that fails, they find it silent.
+    async fn leave(&self) {
+        if self.core.membership.me().is_none() || self.core.membership.is_fenced() {
+            return;
+        }
+        if let Err(error) = self.core.outside.nodes.leave().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "cannot tell the other nodes that this one stops");
+        }
     }
 }

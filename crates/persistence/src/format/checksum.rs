@@ -36,11 +36,15 @@ impl Checksum {
 
     /// Compares with the checksum stored in the row, called `what` in the error. Rows of early versions have none.
     pub(crate) fn check(self, stored: Option<u32>, what: impl Fn() -> String) -> Result<(), StoreError> {
+        self.checked(stored, what).map(drop)
+    }
+
+    /// Like [`Checksum::check`]. Returns the checksum, also for a row that has none.
+    pub(crate) fn checked(self, stored: Option<u32>, what: impl Fn() -> String) -> Result<u32, StoreError> {
+        let sum = self.sum();
         match stored {
-            Some(stored) if stored != self.sum() => {
-                Err(StoreError::Corrupt(format!("{}: wrong checksum", what())))
-            }
-            _ => Ok(()),
+            Some(stored) if stored != sum => Err(StoreError::Corrupt(format!("{}: wrong checksum", what()))),
+            _ => Ok(sum),
         }
     }
 }

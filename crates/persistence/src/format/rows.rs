@@ -109,25 +109,52 @@ pub(crate) struct StoredRow {
 }
 
 impl StoredRow {
+    /// The row's time and checksum, for a copy in another database. That database may store the time as a number.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] if the stored checksum differs, or the time is not one that was written here.
+    pub(crate) fn time_and_checksum(&self) -> Result<(Timestamp, u32), StoreError> {
+        let sequence = self.sequence;
+        let sum = checksum_of(&self.columns()).checked(self.checksum, || format!("message {sequence}"))?;
+        let at = iso::parse(&self.created_at).filter(|at| iso::format(*at) == self.created_at);
+        let broken = || StoreError::Corrupt(format!("message {sequence}: created_at is not a valid time"));
+        Ok((at.ok_or_else(broken)?, sum))
+    }
+
+    fn columns(&self) -> Columns<'_> {
+        let Self { agent, sequence, first_sequence, kind, content, raw, metadata, created_at, checksum: _ } =
+            self;
+        Columns {
+            agent,
+            sequence: *sequence,
+            first_sequence: *first_sequence,
+            kind,
+            content,
+            raw: raw.as_deref(),
+            metadata,
+            created_at,
+        }
+    }
+
     /// Reads the event back.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] if the checksum differs, or a column is not one that was written here.
     pub(crate) fn into_event(self) -> Result<Event, StoreError> {
-        let Self { agent, sequence, first_sequence, kind, content, raw, metadata, created_at, checksum } =
-            self;
-        let broken = |what: &str| StoreError::Corrupt(format!("message {sequence}: {what}"));
-        let columns = Columns {
-            agent: &agent,
-            sequence,
+        let sequence = self.sequence;
+        checksum_of(&self.columns()).check(self.checksum, || format!("message {sequence}"))?;
+        let Self {
+            agent: _,
+            sequence: _,
             first_sequence,
-            kind: &kind,
-            content: &content,
-            raw: raw.as_deref(),
-            metadata: &metadata,
-            created_at: &created_at,
-        };
-        checksum_of(&columns).check(checksum, || format!("message {sequence}"))?;
+            kind,
+            content,
+            raw,
+            metadata,
+            created_at,
+            checksum: _,
+        } = self;
+        let broken = |what: &str| StoreError::Corrupt(format!("message {sequence}: {what}"));
         let at = iso::parse(&created_at).ok_or_else(|| broken("created_at is not a valid time"))?;
         let metadata: RowMetadata =
             serde_json::from_str(&metadata).map_err(|error| broken(&error.to_string()))?;

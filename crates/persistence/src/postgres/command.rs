@@ -1,7 +1,12 @@
 //! Commands: everything that changes the database, except what agents say.
 
 use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
+
+use crate::postgres::config::PostgresLimits;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 
@@ -13,5 +18,50 @@ use crate::postgres::error::QueryFailure;
 pub(crate) trait ChangeCommand: Send + Sync + 'static {
     type Answer: Send + 'static;
 
+    /// How long it may take, without its commit.
+    fn patience(&self, limits: &PostgresLimits) -> Duration {
+        Duration::from_millis(limits.answer_timeout_ms)
+    }
+
     fn run(&self, db: &Link) -> impl Future<Output = Result<Self::Answer, QueryFailure>> + Send;
+
+    /// What is repeated after a failover, on the timeline on which this was done. `None` if nothing has changed, or if
+    /// it does no harm that it is lost.
+    fn kept(self, answer: &Self::Answer, timeline: u32) -> Option<Arc<dyn KeptChange>>
+    where
+        Self: Sized,
+    {
+        let _ = (answer, timeline);
+        None
+    }
+}
+
+/// A change that a failover may lose.
+#[async_trait]
+pub(crate) trait KeptChange: Send + Sync {
+    /// About how much memory it holds.
+    fn bytes(&self) -> usize;
+
+    /// Whether it is about the node itself. Beats wait until such changes were made again.
+    fn is_of_the_node(&self) -> bool {
+        false
+    }
+
+    /// Makes the change again, unless it is there.
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure>;
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Redone {
+    /// The database has it.
+    There,
+    /// The database had lost it.
+    Again,
+}
+
+impl Redone {
+    /// How it was found, from how many rows were changed.
+    pub(crate) fn of_rows(changed: u64) -> Self {
+        if changed == 0 { Self::There } else { Self::Again }
+    }
 }

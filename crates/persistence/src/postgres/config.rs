@@ -1,6 +1,7 @@
 //! Where the database is and what bounds its use.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// Where the database is and what bounds its use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,7 +11,22 @@ pub struct PostgresConfig {
     pub url: String,
     pub password: Option<Password>,
     pub durability: Durability,
+    /// Which node the store is. Without it, the store cannot join: it reads and maintains only.
+    pub node: Option<NodeIdentity>,
+    /// Where the store notes which server of the database it has used, so that it notices a former primary.
+    pub server_file: Option<PathBuf>,
+    /// For tests: the program knows one more step of the schema, as the next release would.
+    pub has_test_step: bool,
     pub limits: PostgresLimits,
+}
+
+/// What distinguishes a node from the others of a database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeIdentity {
+    /// The identity of its data folder: [`DataFolder::node`](crate::DataFolder::node).
+    pub folder: [u8; 16],
+    /// A label for people, such as the name of the host.
+    pub name: String,
 }
 
 /// What a commit waits for.
@@ -32,6 +48,9 @@ impl PostgresConfig {
             url: url.into(),
             password: None,
             durability: Durability::default(),
+            node: None,
+            server_file: None,
+            has_test_step: false,
             limits: PostgresLimits::default(),
         }
     }
@@ -72,6 +91,13 @@ pub struct PostgresLimits {
     pub known_agents: usize,
     /// Connections for everything else: reads and commands. Further ones wait.
     pub pool_connections: usize,
+    /// Connections on which the node looks for what is new: the events that are followed, and what other nodes have
+    /// saved for it. They do not wait for what clients ask.
+    pub lookout_connections: usize,
+    /// Connections for the beats of the node. They do not wait for reads and commands.
+    pub beat_connections: usize,
+    /// Connections for questions about the nodes, which are answered while commits wait for a standby.
+    pub node_connections: usize,
     /// How long to wait for a new connection.
     pub connect_timeout_ms: u64,
     /// How long to wait for the answer to a write. After that, its outcome is unknown.
@@ -88,8 +114,12 @@ pub struct PostgresLimits {
     pub tcp_user_timeout_ms: u64,
     /// After how long without traffic the operating system checks the other end of a connection.
     pub keepalive_idle_ms: u64,
-    /// How long a start waits for the claim of a server that has just ended.
-    pub claim_wait_ms: u64,
+    /// How long a node that joins may take to adopt the agents of a program that knew no nodes.
+    pub adoption_timeout_ms: u64,
+    /// How long ago a turn must have ended before a node packs it whose home is another node.
+    pub compact_others_after_ms: u64,
+    /// How far back [`touched`](tokenrail_ports::IAgentRepository::touched) looks again, because clocks are not exact.
+    pub touch_slack_ms: u64,
     /// How long a start waits for another one that migrates the database.
     pub migration_wait_ms: u64,
     /// Bytes of batches or rows that a read fetches at once, about.
@@ -100,6 +130,25 @@ pub struct PostgresLimits {
     pub block_bytes: usize,
     /// Events in one compacted block, at most.
     pub block_events: usize,
+    /// Hints that wait to be sent to other nodes, and hints of other nodes that wait to be taken, at most. If there are
+    /// more, all of them become one that says to look at everything.
+    pub bell_hints: usize,
+    /// Bytes of one NOTIFY. PostgreSQL takes less than 8000.
+    pub bell_payload_bytes: usize,
+    /// The pause after hints were sent, at least. What is rung meanwhile goes together.
+    pub bell_pause_ms: u64,
+    /// The same, for each node of the database: every NOTIFY wakes all of them.
+    pub bell_pause_per_node_ms: u64,
+    /// How often a node checks that it still hears.
+    pub bell_check_ms: u64,
+    /// How long it waits to hear its own hint. After that, it opens new connections.
+    pub bell_check_wait_ms: u64,
+    /// The pause after a connection for hints could not be opened or used.
+    pub bell_retry_ms: u64,
+    /// How long the store keeps what was acknowledged, to repeat it after a failover.
+    pub kept_ms: u64,
+    /// Bytes of it, at most, about.
+    pub kept_bytes: usize,
 }
 
 impl Default for PostgresLimits {
@@ -111,6 +160,9 @@ impl Default for PostgresLimits {
             statement_bytes: 8 << 20,
             known_agents: 1 << 16,
             pool_connections: 8,
+            lookout_connections: 2,
+            beat_connections: 1,
+            node_connections: 1,
             connect_timeout_ms: 5000,
             answer_timeout_ms: 5000,
             read_timeout_ms: 30_000,
@@ -119,12 +171,23 @@ impl Default for PostgresLimits {
             client_check_ms: 2000,
             tcp_user_timeout_ms: 10_000,
             keepalive_idle_ms: 10_000,
-            claim_wait_ms: 15_000,
+            adoption_timeout_ms: 600_000,
+            compact_others_after_ms: 60_000,
+            touch_slack_ms: 1000,
             migration_wait_ms: 60_000,
             fetch_bytes: 4 << 20,
             fetch_rows: 4096,
             block_bytes: 512 << 10,
             block_events: 4096,
+            bell_hints: 4096,
+            bell_payload_bytes: 7900,
+            bell_pause_ms: 5,
+            bell_pause_per_node_ms: 2,
+            bell_check_ms: 5000,
+            bell_check_wait_ms: 2000,
+            bell_retry_ms: 200,
+            kept_ms: 60_000,
+            kept_bytes: 32 << 20,
         }
     }
 }

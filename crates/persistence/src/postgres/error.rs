@@ -1,5 +1,6 @@
 //! What errors of the server and of the connection mean to a caller.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokenrail_ports::StoreError;
@@ -21,7 +22,7 @@ pub enum PostgresOpenError {
     #[error("no PostgreSQL server answers at {hosts}; start it, or correct the address")]
     Unreachable { hosts: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error(
-        "the PostgreSQL server does not let {user:?} in; check the user, the password \
+        "the PostgreSQL server refuses the user {user:?}; check the user, the password \
          (storage.password_file or PGPASSWORD) and the server's pg_hba.conf"
     )]
     Refused { user: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -30,12 +31,12 @@ pub enum PostgresOpenError {
     #[error("PostgreSQL {found} is too old; version 15 or newer is required")]
     ServerTooOld { found: String },
     #[error(
-        "the PostgreSQL server takes no writes: it is a replica, or set to read-only; give the address of the \
-         primary, or all addresses and target_session_attrs=read-write"
+        "the PostgreSQL server accepts no writes: it is a replica, or set to read-only; set the address of \
+         the primary, or all addresses and target_session_attrs=read-write"
     )]
     ReadOnly,
     #[error(
-        "the user {user:?} may not use the tables of Tokenrail, or not create them; make it the owner of the \
+        "the user {user:?} may not use or create the tables of Tokenrail; make this user the owner of the \
          database {database:?}"
     )]
     NotAllowed { user: String, database: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -47,15 +48,45 @@ pub enum PostgresOpenError {
     )]
     NewerSchema { required: i32, known: i32 },
     #[error(
-        "another server uses the database {database:?}; stop it, or create another database for this server"
+        "the move of the data folder {folder} into the database {database:?} is not finished; run it again, or drop \
+         the database and create an empty one"
     )]
-    InUse { database: String },
-    #[error("another server is migrating the database, and takes long; try again later")]
+    UnfinishedMove { database: String, folder: String },
+    #[error(
+        "a connection pooler in front of PostgreSQL is in transaction or statement mode; set its pool mode to session, \
+         or set storage.url to the PostgreSQL server itself"
+    )]
+    SharedSessions,
+    #[error("another server is still migrating the database; try again later")]
     Migrating,
+    #[error(transparent)]
+    WrongServer(WrongServer),
     #[error("the disk of the PostgreSQL server is full")]
     Full,
     #[error("the PostgreSQL server cannot be used now; try again, or read its log")]
     Server { source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+/// A server that must not be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WrongServer {
+    /// Such as a former primary that was started again after its standby had taken over.
+    #[error(
+        "the PostgreSQL server is on timeline {found}, but this server has already used timeline {known}: it is a former \
+         primary, or was restored from an older copy; stop it, or make it a standby of the current primary{}", accept(.file.as_deref())
+    )]
+    Former { found: u32, known: u32, file: Option<PathBuf> },
+    #[error(
+        "this is another PostgreSQL server than before: its system identifier is {found}, and not {known}; correct \
+         storage.url, or restart this server if the database was moved or restored"
+    )]
+    Another { found: u64, known: u64 },
+}
+
+/// What to do if the server is the right one nevertheless.
+fn accept(file: Option<&Path>) -> String {
+    file.map(|file| format!("; if it is the right one, remove {} and restart this server", file.display()))
+        .unwrap_or_default()
 }
 
 /// Why a read or a change had no effect.
@@ -139,7 +170,9 @@ pub(crate) fn not_saved(error: &Arc<Error>) -> StoreError {
         Meaning::Full => StoreError::Full,
         Meaning::Busy => StoreError::Busy,
         Meaning::Corrupt => StoreError::Corrupt(described(error)),
-        Meaning::Elsewhere | Meaning::Other => StoreError::Unavailable(Box::new(Arc::clone(error))),
+        Meaning::Elsewhere | Meaning::GoingDown => StoreError::Unreachable(Box::new(Arc::clone(error))),
+        Meaning::Other if is_broken(error) => StoreError::Unreachable(Box::new(Arc::clone(error))),
+        Meaning::Other => StoreError::Unavailable(Box::new(Arc::clone(error))),
     }
 }
 
@@ -151,6 +184,8 @@ enum Meaning {
     Corrupt,
     /// The server takes no writes: another one is the primary now.
     Elsewhere,
+    /// The server stops or starts.
+    GoingDown,
     Other,
 }
 
@@ -165,8 +200,17 @@ fn meaning_of(code: Option<&SqlState>) -> Meaning {
         ) => Meaning::Busy,
         Some(&(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED)) => Meaning::Corrupt,
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Meaning::Elsewhere,
+        Some(&(SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW)) => {
+            Meaning::GoingDown
+        }
         _ => Meaning::Other,
     }
+}
+
+/// Whether there is no connection, or none any more.
+fn is_broken(error: &Error) -> bool {
+    let is_io = <dyn std::error::Error>::is::<std::io::Error>;
+    error.is_closed() || std::error::Error::source(error).is_some_and(is_io)
 }
 
 /// The error with what the server said: the driver's own text does not contain it.

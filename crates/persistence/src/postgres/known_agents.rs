@@ -7,35 +7,49 @@ use tokenrail_domain::AgentId;
 
 /// Remembers keys, so that appends and reads need not look them up. A key may be out of date if its agent was purged:
 /// who finds nothing under it looks it up.
+///
+/// After a failover, the new server may lack the newest agents and give their keys to others. So a key counts only on
+/// the timeline on which it was read.
 pub(crate) struct KnownAgents {
-    keys: Mutex<HashMap<AgentId, i64>>,
+    known: Mutex<Known>,
     most: usize,
+}
+
+#[derive(Default)]
+struct Known {
+    timeline: u32,
+    keys: HashMap<AgentId, i64>,
 }
 
 impl KnownAgents {
     /// Remembers at most this many.
     pub(crate) fn new(most: usize) -> Self {
-        Self { keys: Mutex::new(HashMap::new()), most }
+        Self { known: Mutex::default(), most }
     }
 
-    pub(crate) fn get(&self, id: AgentId) -> Option<i64> {
-        self.lock().get(&id).copied()
+    pub(crate) fn get(&self, timeline: u32, id: AgentId) -> Option<i64> {
+        let known = self.lock();
+        known.keys.get(&id).copied().filter(|_| known.timeline == timeline)
     }
 
-    pub(crate) fn add(&self, id: AgentId, key: i64) {
-        let mut keys = self.lock();
-        if self.most <= keys.len() {
-            // Those in use are soon known again.
-            keys.clear();
+    pub(crate) fn add(&self, timeline: u32, id: AgentId, key: i64) {
+        let mut known = self.lock();
+        if timeline < known.timeline {
+            return;
         }
-        keys.insert(id, key);
+        if known.timeline < timeline || self.most <= known.keys.len() {
+            // Those in use are soon known again.
+            known.keys.clear();
+        }
+        known.timeline = timeline;
+        known.keys.insert(id, key);
     }
 
     pub(crate) fn forget(&self, id: AgentId) {
-        self.lock().remove(&id);
+        self.lock().keys.remove(&id);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<AgentId, i64>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

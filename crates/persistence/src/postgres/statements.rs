@@ -4,15 +4,24 @@
 //! | --- | --- |
 //! | [`heads`] | where each journal stands; the lock of all that changes one agent |
 //! | [`append`] | appends: those of many agents in one statement, or one alone |
-//! | [`journal`] | batches of events |
+//! | [`journal`], [`read_many`] | batches of events: of one agent, or of many in one statement |
 //! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of messages for `GET …/messages` |
-//! | [`commands`] | agents and turns: create, enqueue, cancel, delete, purge |
+//! | [`commands`], [`stops`] | agents and turns: create, enqueue, delete, purge; stop |
+//! | [`new_turn`], [`kept_turn`] | a turn that waits; the same after a failover |
 //! | [`edit`] | names of agents, and their places in lists |
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`prompt_images`] | the images of prompts |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
 //! | [`keys`] | idempotency keys |
 //! | [`ownership`] | who may append: owners and epochs |
+//! | [`fence`] | whether a process is still its node |
+//! | [`outdated`] | which versions may use the database; removes what only older versions need |
+//! | [`nodes`], [`takeover`] | the servers that share the database; agents that nobody continues |
+//! | [`errands`], [`touched`], [`inbox`] | what nodes leave for each other, and what has changed |
+//! | [`credentials`] | tickets and login codes |
+//! | [`launches`] | agents that wait for a node to take them |
+//! | [`seen`] | how far journals were shown whose ends a failover has lost |
+//! | [`purge`] | the removal of everything that an agent has |
 //! | [`list_page`] | one page of a list, in which long fields are cut |
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
 //! | [`columns`] | columns as domain values |
@@ -26,15 +35,31 @@ pub(crate) mod archive;
 pub(crate) mod columns;
 pub(crate) mod commands;
 pub(crate) mod compaction;
+pub(crate) mod credentials;
 pub(crate) mod edit;
+pub(crate) mod errands;
+pub(crate) mod fence;
 pub(crate) mod heads;
+pub(crate) mod inbox;
 pub(crate) mod journal;
+pub(crate) mod kept_turn;
 pub(crate) mod keys;
 pub(crate) mod latest_result;
+pub(crate) mod launches;
 pub(crate) mod list_page;
 pub(crate) mod message_row;
 pub(crate) mod messages;
+pub(crate) mod new_turn;
+pub(crate) mod nodes;
+pub(crate) mod outdated;
 pub(crate) mod ownership;
 pub(crate) mod prompt_images;
+pub(crate) mod purge;
+pub(crate) mod read_many;
+pub(crate) mod seen;
+pub(crate) mod shared_token;
+pub(crate) mod stops;
+pub(crate) mod takeover;
+pub(crate) mod touched;
 pub(crate) mod turn_ends;
 pub(crate) mod turns;

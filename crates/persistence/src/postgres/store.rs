@@ -1,5 +1,6 @@
 //! The store: opened, used, closed.
 
+mod node;
 mod ports;
 #[cfg(test)]
 mod tests;
@@ -10,23 +11,27 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_ports::{PageLimit, StoreError};
-use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::format::blocks::BlockLimits;
+use crate::postgres::bell::PostgresBus;
 use crate::postgres::command::ChangeCommand;
-use crate::postgres::config::{Durability, PostgresConfig};
-use crate::postgres::database::address::Address;
-use crate::postgres::database::link::{ChangeFailure, Connector, Link};
-use crate::postgres::database::pool::{Pool, closed};
-use crate::postgres::database::settings::STANDBY_EXPECTED;
-use crate::postgres::database::{schema, tls};
-use crate::postgres::error::{PostgresOpenError, QueryFailure, unavailable};
+use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
+use crate::postgres::database::failures::ChangeFailure;
+use crate::postgres::database::link::{Connector, Link};
+use crate::postgres::database::settings::{Purpose, STANDBY_EXPECTED};
+use crate::postgres::database::{pooler, schema};
+use crate::postgres::error::{ErrorEffect, PostgresOpenError, QueryFailure, effect_of, unavailable};
+use crate::postgres::failover::Healer;
 use crate::postgres::known_agents::KnownAgents;
+use crate::postgres::membership::Membership;
+use crate::postgres::pool::{Pool, closed};
 use crate::postgres::statements::commands::ProbeCommand;
 use crate::postgres::statements::journal::FetchLimit;
+use crate::postgres::statements::shared_token::AgreeCommand;
 use crate::postgres::statements::{compaction, journal};
+use crate::postgres::unfinished_move;
 use crate::postgres::writer::Writers;
 
 /// How often a command is run if another one was faster, or the server chose it to break a deadlock.
@@ -43,10 +48,18 @@ pub struct PostgresStore {
 
 struct Inner {
     connector: Arc<Connector>,
+    healer: Arc<Healer>,
     pool: Arc<Pool>,
+    lookout: Arc<Pool>,
+    beats: Arc<Pool>,
+    nodes: Arc<Pool>,
     writers: Writers,
     known: Arc<KnownAgents>,
+    membership: Membership,
 }
+
+/// How often a read is tried if its connection breaks. All idle connections may be broken, and each is used once.
+const READ_TRIES: u32 = 10;
 
 /// A read took too long.
 #[derive(Debug, thiserror::Error)]
@@ -67,40 +80,96 @@ impl PostgresStore {
     /// # Errors
     /// [`PostgresOpenError`] has one variant for each action that an operator can take.
     pub async fn open(config: PostgresConfig) -> Result<Self, PostgresOpenError> {
-        let address = Address::of(&config)?;
-        let tls = tls::connector(&address.check)?;
-        let PostgresConfig { durability, limits, .. } = config;
-        let connector = Connector { address, tls, durability, limits, runtime: Handle::current() };
+        let node = config.node.clone();
+        let connector = Connector::of(config)?;
+        pooler::refuse(&connector).await?;
         schema::migrate(&connector).await?;
+        unfinished_move::refuse(&connector).await?;
+        connector.known.keep();
+        Ok(Self::on(connector, node))
+    }
+
+    /// The store on a database whose schema is the newest.
+    pub(crate) fn on(connector: Connector, node: Option<NodeIdentity>) -> Self {
         let connector = Arc::new(connector);
         let known = Arc::new(KnownAgents::new(connector.limits.known_agents.max(1)));
-        let writers = Writers::start(&connector, &known);
-        let pool = Arc::new(Pool::new(Arc::clone(&connector)));
-        Ok(Self { inner: Arc::new(Inner { connector, pool, writers, known }) })
+        let healer = Arc::new(Healer::new(Arc::clone(&connector)));
+        let writers = Writers::start(&connector, &healer, &known);
+        let pool = |purpose, connections| Arc::new(Pool::new(Arc::clone(&healer), purpose, connections));
+        let limits = &connector.limits;
+        let inner = Inner {
+            pool: pool(Purpose::Pool, limits.pool_connections),
+            lookout: pool(Purpose::Pool, limits.lookout_connections),
+            // A beat must not wait for a standby, not even to connect.
+            beats: pool(Purpose::Bell, limits.beat_connections),
+            nodes: pool(Purpose::Bell, limits.node_connections),
+            healer,
+            writers,
+            known,
+            membership: Membership::new(node),
+            connector: Arc::clone(&connector),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Starts the bus between the nodes of this database, on the runtime of the store. A server calls this once: each
+    /// bus has two connections of its own, which closing the store does not close.
+    pub fn bus(&self) -> PostgresBus {
+        PostgresBus::start(&self.inner.connector)
+    }
+
+    /// Whether the access token of this node is that of the other nodes that are alive. If none is alive, the next ones
+    /// must have this one. Clients send the same token to any node, so a server with another one must not start.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the database cannot be used.
+    pub async fn agree_on_token(&self, token: &[u8]) -> Result<bool, StoreError> {
+        let folder = self.inner.membership.identity()?.folder;
+        self.write(AgreeCommand::new(token, folder)).await
     }
 
     /// Finishes all queued appends and closes all connections. Later calls, on any clone, return
     /// [`StoreError::Unavailable`]. Closing again has no effect.
     pub async fn close(&self) {
         self.inner.writers.close().await;
-        self.inner.pool.close();
+        let Inner { pool, lookout, beats, nodes, .. } = &*self.inner;
+        for pool in [pool, lookout, beats, nodes] {
+            pool.close();
+        }
     }
 
     /// Runs the command in a transaction. If the caller stops waiting, it may still be done.
     async fn write<C: ChangeCommand>(&self, command: C) -> Result<C::Answer, StoreError> {
-        let pool = Arc::clone(&self.inner.pool);
+        self.write_on(&self.inner.pool, command).await
+    }
+
+    async fn write_on<C: ChangeCommand>(
+        &self,
+        pool: &Arc<Pool>,
+        command: C,
+    ) -> Result<C::Answer, StoreError> {
+        let pool = Arc::clone(pool);
+        let healer = Arc::clone(&self.inner.healer);
+        let wait = command.patience(&self.inner.connector.limits);
         self.on_runtime(async move {
             let mut tries = 1;
             loop {
                 let lease = pool.lease().await?;
                 let link = lease.link();
-                match link.change(command.run(link)).await {
+                match link.change(wait, command.run(link)).await {
                     Err(ChangeFailure::NotSaved(failure))
                         if failure.is_worth_another_try() && tries < COMMAND_TRIES =>
                     {
                         tries += 1;
                     }
-                    changed => return changed.map_err(ChangeFailure::into_store_error),
+                    Ok(answer) => {
+                        if let Some(change) = command.kept(&answer, link.timeline()) {
+                            let kept = healer.keep_change(link.timeline(), change);
+                            kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded)))?;
+                        }
+                        return Ok(answer);
+                    }
+                    Err(failure) => return Err(failure.into_store_error()),
                 }
             }
         })
@@ -108,23 +177,56 @@ impl PostgresStore {
     }
 
     /// Reads on a connection of the pool. Each statement sees a state of its own.
-    async fn read_with<T, F>(&self, read: impl FnOnce(Link) -> F + Send + 'static) -> Result<T, StoreError>
+    async fn read_with<T, F>(
+        &self,
+        read: impl FnOnce(Link) -> F + Clone + Send + 'static,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, QueryFailure>> + Send + 'static,
     {
-        let pool = Arc::clone(&self.inner.pool);
+        self.read_on(&self.inner.pool, read).await
+    }
+
+    /// Reads on a connection of one of the pools: what is new on that of `lookout`, which no client keeps busy.
+    async fn read_on<T, F>(
+        &self,
+        pool: &Arc<Pool>,
+        read: impl FnOnce(Link) -> F + Clone + Send + 'static,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, QueryFailure>> + Send + 'static,
+    {
+        let pool = Arc::clone(pool);
         let wait = Duration::from_millis(self.inner.connector.limits.read_timeout_ms);
         self.on_runtime(async move {
-            let lease = pool.lease().await?;
-            let read = timeout(wait, lease.link().read(read(lease.link().clone()))).await;
-            read.map_err(|_| unavailable(ReadTimedOut(wait)))?.map_err(QueryFailure::before_commit)
+            let mut tries = 1;
+            loop {
+                let lease = pool.lease().await?;
+                let reading = lease.link().read(read.clone()(lease.link().clone()));
+                match timeout(wait, reading)
+                    .await
+                    .map_err(|_| StoreError::Unreachable(Box::new(ReadTimedOut(wait))))?
+                {
+                    // A connection that was idle may have ended long ago, and the next one too.
+                    Err(QueryFailure::Failed(error))
+                        if effect_of(&error) == ErrorEffect::Unknown && tries < READ_TRIES =>
+                    {
+                        tries += 1;
+                    }
+                    answer => return answer.map_err(QueryFailure::before_commit),
+                }
+            }
         })
         .await
     }
 
     /// Reads in one transaction, that is, from one state of the database.
-    async fn view_with<T, F>(&self, read: impl FnOnce(Link) -> F + Send + 'static) -> Result<T, StoreError>
+    async fn view_with<T, F>(
+        &self,
+        read: impl FnOnce(Link) -> F + Clone + Send + 'static,
+    ) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, QueryFailure>> + Send + 'static,
@@ -155,7 +257,7 @@ impl PostgresStore {
     ) -> Result<Vec<Event>, StoreError> {
         let (known, fetch) = (Arc::clone(&self.inner.known), self.fetch());
         self.read_with(move |db| async move {
-            if let Some(key) = known.get(agent) {
+            if let Some(key) = known.get(db.timeline(), agent) {
                 let events = journal::events_after(&db, key, after, limit, fetch).await?;
                 if !events.is_empty() {
                     return Ok(events);
@@ -164,7 +266,7 @@ impl PostgresStore {
                 known.forget(agent);
             }
             let key = journal::agent_key(&db, agent).await?;
-            known.add(agent, key);
+            known.add(db.timeline(), agent, key);
             journal::events_after(&db, key, after, limit, fetch).await
         })
         .await
@@ -187,7 +289,11 @@ impl PostgresStore {
     /// result. Returns whether there were any.
     async fn compact(&self) -> Result<bool, StoreError> {
         let limits = self.blocks();
-        let read = self.view_with(move |db| async move { compaction::read(&db, limits).await });
+        let which = compaction::Candidates {
+            node: self.inner.membership.joined().map(|joined| joined.id),
+            others_after_ms: self.inner.connector.limits.compact_others_after_ms,
+        };
+        let read = self.view_with(move |db| async move { compaction::read(&db, which, limits).await });
         let Some(unpacked) = read.await? else { return Ok(false) };
         let packing = tokio::task::spawn_blocking(move || unpacked.pack(limits));
         let command = packing.await.map_err(unavailable)??;

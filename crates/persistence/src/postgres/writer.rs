@@ -16,8 +16,9 @@ use tokio::task::JoinSet;
 use self::group::GroupWriter;
 use self::queue::Queue;
 use crate::postgres::database::link::Connector;
-use crate::postgres::database::pool::closed;
+use crate::postgres::failover::Healer;
 use crate::postgres::known_agents::KnownAgents;
+use crate::postgres::pool::closed;
 use crate::postgres::statements::append::PreparedAppend;
 
 /// A message to a writer.
@@ -37,6 +38,13 @@ impl WaitingAppend {
         // The caller may be gone. The change stands.
         let _gone = self.reply.send(answer);
     }
+
+    /// It was saved on this timeline. It is kept for the case that a failover loses it.
+    fn acknowledge(self, healer: &Healer, timeline: u32) {
+        let Self { prepared, reply } = self;
+        let kept = healer.keep_append(timeline, prepared);
+        let _gone = reply.send(kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded))));
+    }
 }
 
 /// The writers of a store.
@@ -46,11 +54,11 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    pub(crate) fn start(connector: &Arc<Connector>, known: &Arc<KnownAgents>) -> Self {
+    pub(crate) fn start(connector: &Arc<Connector>, healer: &Arc<Healer>, known: &Arc<KnownAgents>) -> Self {
         let (mut queues, mut tasks) = (Vec::new(), JoinSet::new());
         for _ in 0..connector.limits.writers.max(1) {
             let (sender, receiver) = mpsc::channel(connector.limits.queued_appends.max(1));
-            let writer = GroupWriter::new(Arc::clone(connector), Arc::clone(known));
+            let writer = GroupWriter::new(&connector.limits, Arc::clone(healer), Arc::clone(known));
             tasks.spawn_on(run(writer, receiver), &connector.runtime);
             queues.push(sender);
         }

@@ -2,5 +2,6 @@
 
 pub(crate) mod connection;
 pub(crate) mod folder;
+pub(crate) mod move_note;
 pub(crate) mod reserve;
 pub(crate) mod schema;

@@ -38,6 +38,11 @@ pub enum OpenError {
     SqliteTooOld { found: &'static str },
     #[error("{path:?} is not writable; check its owner and permissions")]
     NotWritable { path: PathBuf },
+    #[error(
+        "the file {path:?} does not contain the identity of the data folder; restore it from a backup, or delete \
+         it to let this server join the database as a new node, which does not continue the old node's agents"
+    )]
+    NoNodeId { path: PathBuf },
     #[error("the disk is full")]
     Full,
     #[error("the database {path:?} is corrupt: {problem}")]

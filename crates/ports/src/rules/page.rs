@@ -38,6 +38,27 @@ impl EventPage {
     }
 }
 
+/// One limit for the pages of several agents: see [`IJournal::read_many`](crate::IJournal::read_many).
+#[derive(Debug)]
+pub struct SharedLimit(PageLimit);
+
+impl SharedLimit {
+    pub fn new(limit: PageLimit) -> Self {
+        Self(PageLimit { events: limit.events.max(1), bytes: limit.bytes.max(1) })
+    }
+
+    /// The limit of the next page. `None` if there is no room for another one.
+    pub fn next_page(&self) -> Option<PageLimit> {
+        (0 < self.0.events && 0 < self.0.bytes).then_some(self.0)
+    }
+
+    /// Subtracts a page.
+    pub fn take(&mut self, page: &[Event]) {
+        self.0.events = self.0.events.saturating_sub(page.len());
+        self.0.bytes = self.0.bytes.saturating_sub(page.iter().map(weight).sum());
+    }
+}
+
 /// How much an event counts against [`PageLimit::bytes`]: its text and its raw lines.
 fn weight(event: &Event) -> usize {
     event.body.text_bytes() + event.raw.as_ref().map_or(0, Bytes::len)

@@ -1,16 +1,24 @@
 //! What every store promises: [`IJournal`](crate::IJournal), [`IAgentRepository`](crate::IAgentRepository),
-//! [`INodes`](crate::INodes) and [`IArchive`](crate::IArchive).
+//! [`INodes`](crate::INodes) and [`IArchive`](crate::IArchive). And in [`bus`], what every bus between nodes promises.
 #![expect(clippy::unwrap_used, reason = "a promise that is broken is a test that fails")]
 
 pub mod agents;
 pub mod archive;
+pub mod bus;
+pub mod credentials;
 pub mod edits;
 pub mod epochs;
 pub mod images;
 pub mod journal;
+pub mod launches;
+pub mod leftovers;
+pub mod letters;
 pub mod lists;
+pub mod nodes;
 pub mod pages;
 pub mod queue;
+pub mod sharing;
+pub mod takeovers;
 
 use tokenrail_domain::{Agent, AgentId, Event, Sequence, Turn};
 
@@ -152,8 +160,13 @@ async fn everything(store: &impl IJournal, agent: AgentId) -> Vec<Event> {
     store.read(agent, Sequence::START, WHOLE).await.unwrap()
 }
 
+/// The agent as it is saved. Its home is left out: a store that cannot be shared has none.
 async fn agent_now(store: &impl IAgentRepository, id: AgentId) -> Agent {
-    store.get(id).await.unwrap().unwrap()
+    homeless(store.get(id).await.unwrap().unwrap())
+}
+
+fn homeless(agent: Agent) -> Agent {
+    Agent { home: None, ..agent }
 }
 
 fn numbers(events: &[Event]) -> Vec<u64> {

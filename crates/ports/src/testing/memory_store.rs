@@ -2,21 +2,31 @@
 
 mod agents;
 mod archive;
+mod credentials;
+mod faults;
+mod launch_rate;
+mod launches;
+mod letters;
+mod nodes;
+mod saved;
 mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ListedTurn, Sequence, Timestamp, Turn, TurnNumber, TurnState,
+    Agent, AgentEdit, AgentId, Event, ListedTurn, NodeId, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
 
+use self::credentials::Credentials;
+pub use self::faults::AppendFault;
+use self::nodes::Cluster;
 use self::shelf::Shelf;
 use crate::rules;
 use crate::{
     Append, Created, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage,
-    NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter,
+    NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnStep,
 };
 
 /// The maximum number of times that one hesitation yields.
@@ -26,14 +36,21 @@ const HESITATIONS_MAX: u64 = 4;
 ///
 /// It hesitates: before and after each change it yields to the scheduler. How often it yields follows from the seed. A
 /// fake that never yields hides races.
+///
+/// It can be shared by several nodes: see [`MemoryStore::shared`].
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    node: NodeId,
+    /// The incarnation with which this node has joined.
+    incarnation: Mutex<u64>,
 }
 
 struct State {
+    cluster: Cluster,
     shelves: BTreeMap<AgentId, Shelf>,
     purged: BTreeSet<AgentId>,
     keys: BTreeMap<(String, String), UsedKey>,
+    credentials: Credentials,
     faults: VecDeque<AppendFault>,
     healthy: bool,
     answer_lost: bool,
@@ -55,24 +72,19 @@ struct UsedKey {
     used_at: Timestamp,
 }
 
-/// How an append fails.
-#[derive(Debug)]
-pub enum AppendFault {
-    /// Nothing is saved, and the caller gets the error.
-    BeforeSaving(StoreError),
-    /// The append is saved, but the caller still gets the error.
-    AfterSaving(StoreError),
-}
-
 impl MemoryStore {
     /// An empty store whose hesitations follow from `seed`.
     pub fn new(seed: u64) -> Self {
         let chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Self {
-            state: Mutex::new(State {
+            node: NodeId::ONLY,
+            incarnation: Mutex::new(0),
+            state: Arc::new(Mutex::new(State {
+                cluster: Cluster::default(),
                 shelves: BTreeMap::new(),
                 purged: BTreeSet::new(),
                 keys: BTreeMap::new(),
+                credentials: Credentials::default(),
                 faults: VecDeque::new(),
                 healthy: true,
                 answer_lost: false,
@@ -80,75 +92,26 @@ impl MemoryStore {
                 images_damaged: false,
                 appends_left: None,
                 chance,
-            }),
+            })),
         }
     }
 
-    /// Makes the next append fail that has no fault yet. Two calls make the next two appends fail.
-    pub fn fail_next_append(&self, fault: AppendFault) {
-        self.lock().faults.push_back(fault);
+    /// An empty store that several nodes share, as its first node.
+    pub fn shared(seed: u64) -> Self {
+        let store = Self::new(seed);
+        store.lock().cluster.is_shared = true;
+        store
     }
 
-    /// Makes all appends after the next `left` fail, as if the server had died there. `None` lets all succeed again.
-    pub fn take_appends(&self, left: Option<u32>) {
-        self.lock().appends_left = left;
-    }
-
-    /// Makes the next command that changes an agent or its turns succeed, but report that its outcome is unknown.
-    pub fn lose_next_answer(&self) {
-        self.lock().answer_lost = true;
-    }
-
-    /// Makes the next `times` cancels of agents fail, as if the store was busy.
-    pub fn refuse_cancels(&self, times: u32) {
-        self.lock().cancels_refused = times;
-    }
-
-    /// Makes reads of images fail, as if the database was damaged.
-    pub fn damage_images(&self) {
-        self.lock().images_damaged = true;
-    }
-    /// Removes one image of an agent's turn, which still lists it.
-    pub fn lose_image(&self, agent: AgentId, turn: TurnNumber, position: usize) {
-        self.lock().shelves.entry(agent).and_modify(|shelf| shelf.lose_image(turn, position));
+    /// The same store, as another node.
+    #[must_use]
+    pub fn as_node(&self, node: NodeId) -> Self {
+        Self { state: Arc::clone(&self.state), node, incarnation: Mutex::new(0) }
     }
 
     fn answered<T>(&self, answer: StoreResult<T>) -> StoreResult<T> {
         let lost = std::mem::take(&mut self.lock().answer_lost);
         if lost { Err(StoreError::OutcomeUnknown("told to fail".into())) } else { answer }
-    }
-
-    /// Sets whether [`IAgentRepository::check`] succeeds.
-    pub fn set_healthy(&self, healthy: bool) {
-        self.lock().healthy = healthy;
-    }
-
-    /// The events of an agent that are saved at this moment, without hesitation.
-    pub fn saved(&self, agent: AgentId) -> Vec<Event> {
-        self.saved_after(agent, 0)
-    }
-
-    /// Like [`MemoryStore::saved`], without the first `known` events.
-    pub fn saved_after(&self, agent: AgentId, known: usize) -> Vec<Event> {
-        let after = |shelf: &Shelf| shelf.events.get(known..).unwrap_or_default().to_vec();
-        self.lock().shelves.get(&agent).map(after).unwrap_or_default()
-    }
-
-    /// The agent as it is saved at this moment, without hesitation.
-    pub fn saved_agent(&self, agent: AgentId) -> Option<Agent> {
-        self.lock().shelves.get(&agent).map(|shelf| shelf.agent.clone())
-    }
-
-    /// Stores a session as an older version of the server may have stored it.
-    pub fn set_session(&self, agent: AgentId, session: &str) {
-        if let Some(shelf) = self.lock().shelves.get_mut(&agent) {
-            shelf.agent.session = Some(session.to_owned());
-        }
-    }
-
-    /// All turns of an agent as they are saved at this moment, without hesitation.
-    pub fn saved_turns(&self, agent: AgentId) -> Vec<Turn> {
-        self.lock().shelves.get(&agent).map(|shelf| shelf.turns(TurnNumber::default())).unwrap_or_default()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -208,7 +171,7 @@ impl State {
         }
     }
 
-    fn append(&mut self, append: &Append) -> StoreResult<()> {
+    fn append(&mut self, append: &Append, node: NodeId) -> StoreResult<()> {
         if let Some(left) = &mut self.appends_left {
             *left = left.checked_sub(1).ok_or_else(|| StoreError::Unavailable("told to fail".into()))?;
         }
@@ -219,10 +182,13 @@ impl State {
         let before = self.shelf(append.agent)?.clone();
         for part in append.parts() {
             let of = self.shelf_mut(part.agent)?;
-            if let Err(error) = of.append(part) {
+            if let Err(error) = of.append(part, node) {
                 *of = before;
                 return Err(error);
             }
+        }
+        if append.parts().any(|part| part.step != TurnStep::Continue) {
+            self.touch(append.agent);
         }
         match fault {
             Some(AppendFault::AfterSaving(error)) => Err(error),
@@ -230,7 +196,13 @@ impl State {
         }
     }
 
-    fn create(&mut self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
+    fn create(
+        &mut self,
+        agent: Agent,
+        turn: NewTurn,
+        key: Option<Idempotency>,
+        node: NodeId,
+    ) -> StoreResult<Created> {
         if let Some(recalled) = self.recall(key.as_ref()) {
             return Ok(recalled.created());
         }
@@ -239,7 +211,7 @@ impl State {
             return Ok(Created::ChatTaken(taken.id));
         }
         self.remember(key, turn.turn(), 1);
-        self.shelves.insert(agent.id, Shelf::new(agent, Some(turn)));
+        self.add(agent, Some(turn), node);
         Ok(Created::New)
     }
 
@@ -290,11 +262,13 @@ impl State {
         turn.number = of.enqueue(turn.clone(), images);
         let queued = of.agent.queued;
         let unarchived = std::mem::take(&mut of.agent.archived);
+        self.touch(turn.agent);
         self.remember(key, &turn, queued);
         Enqueued::New { turn: turn.number, queued, unarchived }
     }
 
     fn edit(&mut self, id: AgentId, edit: AgentEdit) -> Edited {
+        self.touch(id);
         match self.shelves.get_mut(&id).map(|of| &mut of.agent) {
             None => Edited::UnknownAgent,
             Some(agent) if agent.deleted_at.is_some() => Edited::Deleted,
@@ -306,6 +280,7 @@ impl State {
     }
 
     fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {
+        self.touch(id);
         let Some(of) = self.shelves.get_mut(&id) else { return false };
         of.cancel(at);
         of.to_purge |= purge;
@@ -316,24 +291,32 @@ impl State {
         true
     }
 
-    fn purge(&mut self, id: AgentId) -> bool {
-        let known = self.shelves.remove(&id).is_some();
-        if known {
-            self.keys.retain(|_, used| used.agent != id);
-            self.purged.insert(id);
-        }
-        known
+    fn purge(&mut self, id: AgentId, node: NodeId) -> bool {
+        self.touch(id);
+        let Some(removed) = self.shelves.remove(&id) else { return false };
+        self.leave_files(&removed.agent, node);
+        self.keys.retain(|_, used| used.agent != id);
+        self.purged.insert(id);
+        true
     }
 }
 
 #[async_trait]
 impl IJournal for MemoryStore {
     async fn append(&self, append: Append) -> StoreResult<()> {
-        self.act(|state| state.append(&append)).await
+        self.act(|state| state.append(&append, self.node)).await
     }
 
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
         self.act(|state| state.shelf(agent).map(|shelf| shelf.read(after, limit))).await
+    }
+
+    async fn read_many(
+        &self,
+        wanted: Vec<(AgentId, Sequence)>,
+        limit: PageLimit,
+    ) -> StoreResult<Vec<(AgentId, Vec<Event>)>> {
+        self.act(|state| Ok(state.read_many(&wanted, limit))).await
     }
 
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {

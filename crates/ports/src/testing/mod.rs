@@ -1,6 +1,7 @@
 //! Working fakes, and the contracts that fakes and real adapters pass.
 
 pub mod contract;
+mod memory_bus;
 mod memory_store;
 mod pretend_repository;
 pub mod runner_contract;
@@ -8,6 +9,7 @@ pub mod samples;
 mod scripted_runner;
 mod stopped_clock;
 
+pub use memory_bus::{BusFaults, MemoryBus, RingFault};
 pub use memory_store::{AppendFault, MemoryStore};
 pub use pretend_repository::PretendRepository;
 pub use scripted_runner::{PretendRuns, ScriptedRunner, Step};

@@ -70,6 +70,7 @@ pub fn launch(n: u8) -> (Agent, Turn) {
         metadata: Some(json(r#"{"ticket":7}"#)),
         options: Some(json(r#"{"effort":"high"}"#)),
         cancel_on_disconnect: true,
+        home: None,
         copy: None,
     };
     let turn = queued_turn(agent.id, TurnNumber::FIRST, "count to three");

@@ -34,6 +34,13 @@ impl IClock for StoppedClock {
 #[derive(Debug, Default)]
 pub struct CountingRandom(AtomicU64);
 
+impl CountingRandom {
+    /// Two of them that begin far apart make different ids.
+    pub fn starting_at(first: u64) -> Self {
+        Self(AtomicU64::new(first))
+    }
+}
+
 impl IRandom for CountingRandom {
     fn bytes(&self) -> [u8; 10] {
         let mut bytes = [0; 10];

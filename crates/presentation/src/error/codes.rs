@@ -48,13 +48,13 @@ codes! {
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
         "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. With a session cookie, the rules are stricter: the request must come from the server's own origin; a request that changes something needs the header `Tokenrail-Csrf: 1`; and such a request, or a WebSocket, needs an `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"
-        "There is no such path, agent, turn, image, permission request, chat or run; or the agent id is malformed.";
+        "There is no such path, agent, turn, image, permission request, node, chat or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
         "The path does not support this method. `Allow` lists the methods it supports.";
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` allows neither `application/json` (also as `*/*` or `application/*`) nor `text/event-stream`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. A chat request or a message with images gets more time if its `Content-Length` is larger than `limits.request_bytes`: if it is three times the limit, three times as long. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. A chat request or a message with images whose `Content-Length` is larger than `limits.request_bytes` gets proportionally more time: three times as long if it has three times as many bytes. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -63,6 +63,8 @@ codes! {
         "The agent was imported or is a replay; it accepts no messages.";
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
         "An export or replay was requested before the first turn of the agent had ended.";
+    NodeAlive "node_alive" CONFLICT true "The node is alive"
+        "A node that is alive cannot be taken out. Stop its server first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
         "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes is answered with 200 and the `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
@@ -70,7 +72,7 @@ codes! {
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
         "The turn cannot be withdrawn, because it is no longer queued: it runs, or it has ended. To stop a running turn, cancel the agent.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent already has `limits.queued_turns` queued turns. Or, since the running turn began, more than that number of queued turns were withdrawn or cancelled; they take up space until the running turn ends.";
+        "The agent already has `limits.queued_turns` queued turns, or more than `limits.queued_turns` queued turns were withdrawn or cancelled since the running turn began. Withdrawn and cancelled turns count until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
@@ -89,6 +91,8 @@ codes! {
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "The agent type does not exist (in this code, `runner` means the agent type). See `GET /api/agent-types`.";
+    NodeUnknown "node_unknown" UNPROCESSABLE_ENTITY false "There is no such node"
+        "A launch names a node in `node`, and no node has this name or id, or several have this name. `GET /api/nodes` lists the nodes.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
         "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
@@ -103,10 +107,12 @@ codes! {
         "The database cannot be read or written, or it is corrupt. The server log has the cause. Remove the cause before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
         "There are too many queued launches, imports, requests for the changed files of an agent, large requests, unused tickets or open streams (in total or from one client address); or one WebSocket follows too many agents or has too many requests in progress; or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+    NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The agent's node is not available"
+        "Several servers share one database, and the one that has the agent's folder is lost or was taken out. The agent can be read, but accepts no messages and no permission answers. Wait until that server is back, or launch a new agent. Or a launch names a node that is not alive.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
-        "The database works, but it is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`. The request had no effect. From `/readyz`, also: the database cannot be written. `Retry-After` says how long to wait.";
+        "The database is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`, or the PostgreSQL server cannot be reached. The request had no effect. `/readyz` also returns this code if the database cannot be written. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"

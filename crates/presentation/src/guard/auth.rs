@@ -45,8 +45,9 @@ pub(crate) enum Pass {
 /// Authenticates a request.
 ///
 /// # Errors
-/// [`Denied`] if the request needs a token and has no valid token, ticket or session.
-pub(crate) fn check(
+/// [`Denied`] if the request needs a token and has no valid token, ticket or session, or if its ticket cannot be
+/// checked.
+pub(crate) async fn check(
     config: &PresentationConfig,
     tickets: &Tickets,
     sessions: &Sessions,
@@ -75,7 +76,7 @@ pub(crate) fn check(
     let stream = socket || form(asking.headers).is_ok_and(|form| form == Form::EventStream);
     let query = Query::read(asking.query).ok();
     match query.as_ref().and_then(|query| query.get("ticket")) {
-        Some(ticket) if stream && asking.method == Method::GET => redeem(tickets, ticket, asking),
+        Some(ticket) if stream && asking.method == Method::GET => redeem(tickets, ticket, asking).await,
         _ if offers => Err(Denied::Failed),
         // A wrong cookie is no failed login: a browser sends an expired one with every request.
         _ if !sessions.accepts(asking.headers, asking.now) => Err(Denied::Unknown),
@@ -100,12 +101,12 @@ fn is_own_page(config: &PresentationConfig, asking: &Asking<'_>) -> bool {
 }
 
 /// Accepts the first use of a ticket, or a client that reconnects, which sends `Last-Event-ID`.
-fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<Pass, Denied> {
+async fn redeem(tickets: &Tickets, ticket: &str, asking: &Asking<'_>) -> Result<Pass, Denied> {
     let origin = asking.headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
     let shown = Shown { ticket, path: asking.path, origin, now: asking.now };
-    match tickets.redeem(shown) {
+    match tickets.redeem(shown).await {
         Err(Denied::Failed) if asking.headers.contains_key("last-event-id") => {
-            tickets.resume(shown).map(Pass::Until)
+            tickets.resume(shown).await.map(Pass::Until)
         }
         redeemed => redeemed.map(|opening| opening.map_or(Pass::Free, Pass::Opens)),
     }

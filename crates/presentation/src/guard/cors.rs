@@ -28,7 +28,7 @@ const STAINLESS: &str = "x-stainless-";
 /// for a part of a name.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "Allow, Content-Disposition, ETag, Idempotent-Replayed, Link, Location, Retry-After, Tokenrail-Auth, \
-     Tokenrail-Head, Tokenrail-Since, Tokenrail-Truncated, Tokenrail-Up-To, WWW-Authenticate, X-Request-Id, X-Should-Retry, \
+     Tokenrail-Head, Tokenrail-Node, Tokenrail-Since, Tokenrail-Truncated, Tokenrail-Up-To, WWW-Authenticate, X-Request-Id, X-Should-Retry, \
      X-Vercel-AI-UI-Message-Stream, X-Workflow-Run-Id, X-Workflow-Stream-Tail-Index",
 );
 

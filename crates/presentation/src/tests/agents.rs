@@ -267,6 +267,8 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /api/chat/{id}/messages",
         "post /api/chat/{id}/stop",
         "get /api/chat/{id}/stream",
+        "get /api/nodes",
+        "delete /api/nodes/{id}",
         "get /api/questions",
         "get /api/server",
         "delete /api/session",

@@ -18,11 +18,11 @@ use tokenrail_domain::{
     Accepts, AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
     PermissionReply, PermissionRequest, Said, Timestamp, TurnClose,
 };
-use tokenrail_ports::testing::{MemoryStore, PretendRepository, PretendRuns, StoppedClock};
+use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository, PretendRuns, StoppedClock};
 use tokenrail_ports::{
-    Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, IMessageParser,
-    IRandom, IWorkspace, Line, OutputLine, PermissionAnswer, Probe, RunEnd, RunOutput, RunnerError,
-    TurnOrder,
+    Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, ICredentials,
+    IMessageParser, INodes, IRandom, IWorkspace, Line, OutputLine, PermissionAnswer, Probe, RunEnd,
+    RunOutput, RunnerError, TurnOrder,
 };
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
@@ -110,10 +110,21 @@ impl Harness {
         repository: PretendRepository,
         images: bool,
     ) -> Self {
+        Self::on((MemoryStore::new(1), MemoryBus::new(1)), change, default_type, repository, images)
+    }
+
+    /// A harness on a store that may be shared, with the node's bus.
+    pub(crate) fn on(
+        (store, bus): (MemoryStore, MemoryBus),
+        change: impl FnOnce(&mut PresentationConfig, &mut Limits),
+        default_type: Option<String>,
+        repository: PretendRepository,
+        images: bool,
+    ) -> Self {
         let mut config = PresentationConfig { token: Some(TOKEN.into()), ..PresentationConfig::new(7117) };
         let mut limits = Limits::default();
         change(&mut config, &mut limits);
-        let store = Arc::new(MemoryStore::new(1));
+        let store = Arc::new(store);
         let clock = Arc::new(StoppedClock::at(NOW));
         let script = AgentType {
             runner: Arc::new(ScriptRunner),
@@ -133,6 +144,9 @@ impl Harness {
             agents: store.clone(),
             archive: store.clone(),
             nodes: store.clone(),
+            inbox: store.clone(),
+            credentials: store.is_shared().then(|| store.clone() as Arc<dyn ICredentials>),
+            bus: Arc::new(bus),
             clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
             runs: Arc::new(PretendRuns),

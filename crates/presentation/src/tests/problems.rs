@@ -275,6 +275,7 @@ async fn a_server_that_cannot_work_says_so() {
 fn every_failure_of_the_store_has_its_own_answer() {
     let cases = [
         (StoreError::Busy, "store_busy", 503, true),
+        (StoreError::Unreachable("secret".into()), "store_busy", 503, true),
         (StoreError::Full, "storage_full", 507, true),
         (StoreError::OutcomeUnknown("x".into()), "outcome_unknown", 503, true),
         (StoreError::Corrupt("secret".into()), "store_failed", 500, false),
@@ -303,6 +304,7 @@ fn every_code_is_documented_and_provoked() {
         include_str!("permissions.rs"),
         include_str!("changes.rs"),
         include_str!("images.rs"),
+        include_str!("nodes.rs"),
     ];
     for code in Code::ALL {
         let (word, status) = (code.as_str(), code.status().as_u16());

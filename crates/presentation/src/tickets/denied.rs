@@ -11,4 +11,6 @@ pub(crate) enum Denied {
     OtherOrigin,
     /// It has a session cookie, but nothing proves that a page of this server has sent it.
     OtherPage,
+    /// Its ticket cannot be checked, because the database failed.
+    Unchecked,
 }

@@ -9,8 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, answer, backup, changes, completions, config, copies, demo, edit, list, man, open, reparse, rm,
-    run, send, serve, show, tail, up,
+    allow, answer, backup, changes, completions, config, copies, demo, edit, list, man, move_data, nodes,
+    open, reparse, rm, run, send, serve, show, tail, up,
 };
 
 #[derive(Debug, Args)]
@@ -52,9 +52,9 @@ pub(crate) enum Command {
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when
-    /// the command ends. If you leave with Ctrl-C, the agent keeps running. If `run` started the server itself, that
-    /// server stops, and the next server that you start takes the agent over. Exception: with `runner = "proxy"`, the
-    /// agent's turn ends with the server
+    /// the command ends. If you leave with Ctrl-C, the agent keeps running; if `run` started the server, the next
+    /// server that you start takes the agent over. Exception: with `runner = "proxy"`, the agent's turn ends with the
+    /// server
     Run(run::RunArgs),
     /// Print an agent's events, then follow it live until its turn ends
     Tail(tail::TailArgs),
@@ -100,6 +100,11 @@ pub(crate) enum Command {
     Reparse(reparse::ReparseArgs),
     /// Back up the database to a new folder and verify the copy; works while the server is running
     Backup(backup::BackupArgs),
+    /// List the servers that share the database, or remove one that will not come back
+    Nodes(nodes::NodesArgs),
+    /// Move the data of the data folder into an empty PostgreSQL database, and compare it. The server must be stopped;
+    /// agents may keep running. If the command is interrupted, run it again
+    Move(move_data::MoveArgs),
     /// Check the configuration, programs, folders, database and file permissions
     Doctor,
     /// Print the access token that clients need, or replace it

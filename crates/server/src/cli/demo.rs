@@ -43,7 +43,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     let server = Server::start(config).await?;
     let client = Client::of_own(&server, &data_dir, &repeat)?;
     // Printed before the launch: the page shows the session while it plays, whatever its outcome.
-    let page = server.page_url();
+    let page = server.page_url().await;
     if screen.json {
         screen.remark(&format!("open in a browser: {page}"));
     } else {

@@ -10,6 +10,8 @@ pub(crate) enum Exit {
     Failed,
     Usage,
     Unreachable,
+    /// The database needs a newer version of the program.
+    Outdated,
     /// The stored data is corrupt.
     Damaged,
     Interrupted,
@@ -23,7 +25,7 @@ impl From<Exit> for ExitCode {
             Exit::Completed => 0,
             Exit::Failed => 1,
             Exit::Usage => 2,
-            Exit::Unreachable => 3,
+            Exit::Unreachable | Exit::Outdated => 3,
             // EX_CONFIG of sysexits.h. It tells service managers that another start does not help.
             Exit::Damaged => 78,
             Exit::Interrupted => 130,
@@ -40,6 +42,7 @@ impl Exit {
             Self::Failed => "failed",
             Self::Usage => "usage",
             Self::Unreachable => "unreachable",
+            Self::Outdated => "outdated",
             Self::Damaged => "database_corrupt",
             Self::Interrupted => "interrupted",
             Self::Closed => "output_closed",

@@ -32,7 +32,7 @@ fn hidden(command: &str) -> &'static [&'static str] {
     match command {
         "serve" => &["url"],
         "config" => &["url", "insecure_no_auth"],
-        "allow" | "backup" | "reparse" | "token" => &["url", "listen", "insecure_no_auth"],
+        "allow" | "backup" | "move" | "reparse" | "token" => &["url", "listen", "insecure_no_auth"],
         "completions" | "man" => &["config", "data_dir", "url", "listen", "insecure_no_auth"],
         _ => &[],
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn the_help_leaves_out_options_without_effect() {
-        for command in ["allow", "backup", "reparse", "token", "completions", "man"] {
+        for command in ["allow", "backup", "move", "reparse", "token", "completions", "man"] {
             assert!(!help(command).contains("--url"), "{command}");
             assert!(!help(command).contains("--listen"), "{command}");
             assert!(help(command).contains("--color"), "{command}");

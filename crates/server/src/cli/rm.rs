@@ -14,7 +14,7 @@ pub(crate) struct RmArgs {
     /// The agents' ids, the beginnings or the ends of them (at least 4 characters), or `latest` for the newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Also delete the history, and the folder that was made for the agent, permanently
+    /// Also delete the history permanently, and the folder that was created for the agent
     #[arg(long)]
     purge: bool,
     /// Also delete running agents; they are cancelled first. Without this option, nothing is deleted if one of the

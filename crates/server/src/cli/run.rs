@@ -32,10 +32,13 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// The working directory [default: a new, empty folder]. If the server runs on this machine with the same data
-    /// folder, `run` adds the folder to the allowed folders. On any other server, allow it first (`tokenrail allow`, or
-    /// `cwd_roots` of the type)
+    /// folder, `run` adds the folder to the allowed folders. For any other server, allow the folder first (`tokenrail
+    /// allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
+    /// The node that runs the agent, if several servers share one database: its name or id. Not together with `--cwd`
+    #[arg(long, value_name = "NODE", conflicts_with = "cwd")]
+    node: Option<String>,
     /// A display name for the agent
     #[arg(long)]
     name: Option<String>,
@@ -65,7 +68,7 @@ pub(crate) async fn run(config: Config, args: RunArgs, screen: &mut Screen) -> R
         }
         // If the user names a server, no private server replaces it. A detached agent needs a server that goes on.
         Err(error) if error.exit == Exit::Unreachable && config.target == Target::DataFolder && !detach => {
-            run_on_own_server(config, &body, &mut stop, screen).await
+            Box::pin(run_on_own_server(config, &body, &mut stop, screen)).await
         }
         Err(error) => Err(error),
     }
@@ -149,14 +152,21 @@ async fn post_launch(client: &Client, body: &Value, screen: &mut Screen) -> Resu
 }
 
 fn body(args: RunArgs) -> Result<Value, Failure> {
-    let RunArgs { kind, model, cwd, name, session, images, detach: _, prompt } = args;
+    let RunArgs { kind, model, cwd, node, name, session, images, detach: _, prompt } = args;
     let prompt = read_text(prompt, "prompt")?;
     let cwd = cwd.map(|cwd| absolute(&cwd)).transpose()?;
     let mut body = Map::from_iter([("prompt".to_owned(), Value::String(prompt))]);
     if let Some(images) = images.read()? {
         body.insert("images".to_owned(), images);
     }
-    let fields = [("type", kind), ("model", model), ("cwd", cwd), ("name", name), ("sessionId", session)];
+    let fields = [
+        ("type", kind),
+        ("model", model),
+        ("cwd", cwd),
+        ("node", node),
+        ("name", name),
+        ("sessionId", session),
+    ];
     for (key, value) in fields {
         if let Some(value) = value {
             body.insert(key.to_owned(), Value::String(value));

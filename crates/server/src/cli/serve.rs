@@ -1,9 +1,11 @@
 //! `tokenrail serve` and `tokenrail token`.
 
 use std::io;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
+use tokenrail_application::Fence;
 use tokenrail_persistence::is_in_use;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -15,7 +17,17 @@ use crate::panics;
 use crate::server::{Server, StartError};
 use crate::token::{self, TokenError};
 
+/// Between two tries to start anew.
+const START_PAUSE: Duration = Duration::from_secs(1);
+
+const SAME_NODE: &str = "another server has joined the database as this node, with a copy of this data folder; to run \
+                         both, stop them, remove the file node.id from the copied folder, and start both again";
+
+const OUTDATED: &str = "a newer version has changed the database, so this version cannot use it; install the newer \
+                        version; agents keep running";
+
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct ServeArgs {
     /// Cancel running agents when the server stops, instead of leaving them running
     #[arg(long)]
@@ -38,13 +50,23 @@ pub(crate) struct ServeArgs {
     /// For tests: poll the run folders, as if inotify were not available
     #[arg(long, hide = true, env = "TOKENRAIL_TEST_WITHOUT_INOTIFY")]
     without_inotify: bool,
+    /// For tests: use the schema of the database as the next release could have it
+    #[arg(long, hide = true, env = "TOKENRAIL_TEST_NEXT_SCHEMA")]
+    next_schema: bool,
 }
 
 impl ServeArgs {
     /// The defaults, with a log of warnings and errors only.
     pub(crate) fn quiet() -> Self {
         let (log_format, log) = (LogFormat::Text, "warn".to_owned());
-        Self { stop_agents: false, log_format, log, test_routes: false, without_inotify: false }
+        Self {
+            stop_agents: false,
+            log_format,
+            log,
+            test_routes: false,
+            without_inotify: false,
+            next_schema: false,
+        }
     }
 }
 
@@ -56,18 +78,18 @@ enum LogFormat {
 
 pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) -> Result<Exit, Failure> {
     let repeat = config.repeat.clone();
-    serve_and(config, args, screen, move |server, screen| {
+    Box::pin(serve_and(config, args, screen, async move |server, screen| {
         screen.line(Style::Plain, &format!("serving on {}", server.url()));
         if !screen.is_live() {
             return;
         }
-        screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url()));
+        screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url().await));
         if server.token().is_some() {
             let open = format!("tokenrail open{repeat}");
             let hint = format!("this link works once, within 10 minutes; for a new one, run: {open}");
             screen.line(Style::Dim, &hint);
         }
-    })
+    }))
     .await
 }
 
@@ -76,13 +98,14 @@ pub(crate) async fn serve_and(
     mut config: Config,
     args: ServeArgs,
     screen: &mut Screen,
-    started: impl FnOnce(&Server, &mut Screen),
+    started: impl AsyncFnOnce(&Server, &mut Screen),
 ) -> Result<Exit, Failure> {
     start_log(&args)?;
     panics::keep_to_themselves();
     warn_of_root(screen);
     config.test_routes = args.test_routes;
     config.inotify = !args.without_inotify;
+    config.next_schema = args.next_schema;
     if config.insecure_no_auth {
         tracing::warn!(
             "authentication is disabled: every program on this machine can run agents as this user"
@@ -99,9 +122,24 @@ pub(crate) async fn serve_and(
     }
     let mut stop = StopSignal::listen()?;
     let _kept = survive_file_size_limit()?;
-    let server = Server::start(config).await.map_err(start_failure)?;
-    started(&server, screen);
-    stop.recv().await;
+    let mut server = Server::start(config.clone()).await.map_err(start_failure)?;
+    started(&server, screen).await;
+    loop {
+        tokio::select! {
+            _ = stop.recv() => break,
+            why = server.fenced() => {
+                server.stop(false).await;
+                match why {
+                    Fence::Replaced => return Err(Failure::new(Exit::Failed, SAME_NODE)),
+                    Fence::Outdated => return Err(Failure::new(Exit::Outdated, OUTDATED)),
+                    Fence::DeclaredLost => {}
+                }
+                // The node joins anew, ends what was taken over, and goes on with the rest.
+                let Some(again) = start_again(&config, &mut stop).await? else { return Ok(Exit::Completed) };
+                server = again;
+            }
+        }
+    }
     tracing::info!("stopping");
     let in_time = tokio::select! {
         in_time = server.stop(args.stop_agents) => in_time,
@@ -112,6 +150,32 @@ pub(crate) async fn serve_and(
         tracing::warn!("some tasks did not end within limits.shutdown_timeout_s");
     }
     Ok(Exit::Completed)
+}
+
+/// Starts the server anew after its node was declared lost. Whatever made it silent may not be over, so this is tried
+/// until it succeeds. Returns `None` if a stop signal comes first.
+async fn start_again(config: &Config, stop: &mut StopSignal) -> Result<Option<Server>, Failure> {
+    loop {
+        let error = match Server::start(config.clone()).await {
+            Ok(server) => return Ok(Some(server)),
+            Err(StartError::Store(error)) if error.is_corrupt() || error.is_outdated() => {
+                return Err(start_failure(error.into()));
+            }
+            Err(
+                error @ (StartError::Store(_)
+                | StartError::CompareToken(_)
+                | StartError::Recover(_)
+                | StartError::Listen { .. }),
+            ) => error,
+            Err(error) => return Err(start_failure(error)),
+        };
+        tracing::error!(error = &error as &dyn std::error::Error, "cannot start anew, trying again");
+        tokio::select! {
+            biased;
+            _ = stop.recv() => return Ok(None),
+            () = tokio::time::sleep(START_PAUSE) => {}
+        }
+    }
 }
 
 /// The server that runs already. `--listen` names none here: it is where this command's own server would listen.
@@ -131,6 +195,7 @@ fn survive_file_size_limit() -> std::io::Result<Signal> {
 fn start_failure(error: StartError) -> Failure {
     let exit = match &error {
         StartError::Store(error) if error.is_corrupt() => Exit::Damaged,
+        StartError::Store(error) if error.is_outdated() => Exit::Outdated,
         _ => Exit::Failed,
     };
     Failure::new(exit, error)

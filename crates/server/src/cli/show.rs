@@ -61,6 +61,7 @@ fn facts(agent: &Value) -> Vec<(&'static str, String)> {
         ("model", text("model")),
         ("folder", text("cwd")),
         ("session", text("sessionId")),
+        ("node", text("node").map(|node| at(&node, text("nodeState").as_deref()))),
         ("prompt", text("prompt")),
         ("turns", Some(turns)),
         ("events", Some(number("head").to_string())),
@@ -76,6 +77,15 @@ fn facts(agent: &Value) -> Vec<(&'static str, String)> {
         ("options", json("options")),
     ];
     facts.into_iter().filter_map(|(name, fact)| Some((name, fact?))).collect()
+}
+
+/// The agent's node, and what is unusual about it.
+fn at(node: &str, state: Option<&str>) -> String {
+    match state {
+        None => node.to_owned(),
+        Some("away") => format!("{node} (away: stopped, and expected back)"),
+        Some(state) => format!("{node} ({state}: the agent accepts no messages)"),
+    }
 }
 
 fn error(error: &Value) -> String {

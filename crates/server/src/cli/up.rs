@@ -21,8 +21,8 @@ pub(crate) async fn up(config: Config, args: UpArgs, screen: &mut Screen) -> Res
         return open(&Config { target, ..config }, OpenArgs { id: None, print }, screen).await;
     }
     let repeat = config.repeat.clone();
-    serve_and(config, ServeArgs::quiet(), screen, move |server, screen| {
-        let url = server.page_url();
+    Box::pin(serve_and(config, ServeArgs::quiet(), screen, async move |server, screen| {
+        let url = server.page_url().await;
         if screen.json {
             screen.line(Style::Plain, &link(&url));
         } else {
@@ -31,7 +31,7 @@ pub(crate) async fn up(config: Config, args: UpArgs, screen: &mut Screen) -> Res
         if !print {
             open_in_browser(&url, screen);
         }
-    })
+    }))
     .await
 }
 

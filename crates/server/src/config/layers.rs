@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::agents::AgentTable;
+use super::cluster::ClusterTable;
 use super::limits::LimitsConfig;
 use super::problem::{ConfigError, explain, nearest, unknown_variable};
 use super::source::{Source, in_file};
@@ -17,6 +18,7 @@ use super::storage::StorageTable;
 pub(super) struct Tables {
     pub(super) server: ServerTable,
     pub(super) storage: StorageTable,
+    pub(super) cluster: ClusterTable,
     pub(super) limits: LimitsConfig,
     pub(super) agents: BTreeMap<String, AgentTable>,
 }
@@ -140,7 +142,7 @@ fn is_other(variable: &str) -> bool {
 
 /// `TOKENRAIL_LIMITS_RUNNING_AGENTS=8` is `limits.running_agents = 8`.
 fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), ConfigError> {
-    let sections = ["server", "storage", "limits"];
+    let sections = ["server", "storage", "cluster", "limits"];
     let name = variable["TOKENRAIL_".len()..].to_ascii_lowercase();
     let wrong = |message: String| ConfigError::Variable { variable: variable.to_owned(), message };
     let Some((section, key)) = name.split_once('_').filter(|(section, _)| sections.contains(section)) else {
@@ -151,7 +153,7 @@ fn overlay(table: &mut toml::Table, variable: &str, value: &str) -> Result<(), C
             let right = nearest(section, sections.into_iter())?.to_ascii_uppercase();
             Some(format!("did you mean TOKENRAIL_{right}_…?"))
         });
-        let usual = "settings begin with TOKENRAIL_SERVER_, TOKENRAIL_STORAGE_ or TOKENRAIL_LIMITS_";
+        let usual = "settings begin with TOKENRAIL_SERVER_, TOKENRAIL_STORAGE_, TOKENRAIL_CLUSTER_ or TOKENRAIL_LIMITS_";
         let hint = hint.unwrap_or_else(|| usual.to_owned());
         return Err(wrong(format!("no such setting; {hint}")));
     };

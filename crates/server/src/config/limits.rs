@@ -25,6 +25,7 @@
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
 //! | `flood_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |
 //! | `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `StoreLimits` | `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
+//! | `postgres_…` | `PostgresLimits`, under names without `postgres_` | `postgres/` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
 //! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `large_body.rs` |
 //! | `header_bytes`, `headers`; `import_…`; `…image…` | `PresentationConfig` | `guard/head.rs`; `import.rs`; `requests/images.rs` |
@@ -43,24 +44,15 @@
 //! * `send_timeout_s`: also `ListenLimits::flush_timeout`;
 //! * `list_agents`, `list_bytes`: also of `PresentationConfig`.
 
+mod range;
+
 use std::time::Duration;
 
 use serde::Deserialize;
 use tokenrail_application::Limits;
-use tokenrail_persistence::StoreLimits;
+use tokenrail_persistence::{PostgresLimits, StoreLimits};
 use tokenrail_presentation::{PresentationConfig, SocketLimits};
-use tokenrail_runner::{ANSWER_TEXT_BYTES, ModelLimits, ProcessLimits, RepositoryLimits, WatchLimits};
-
-/// Ten years: longer than any useful wait, and small enough for every clock.
-const LONGEST_S: u64 = 10 * 365 * 24 * 3600;
-const LONGEST_HOURS: u64 = LONGEST_S / 3600;
-/// The maximum of times in milliseconds and microseconds.
-const LONGEST_PAUSE_MS: u64 = 60_000;
-/// A pebibyte, or that many items: more than any machine has, and small enough to calculate with.
-const MOST: u64 = 1 << 50;
-/// See setpriority(2).
-const NICEST: u64 = 19;
-const MOST_RESTS: u64 = 1000;
+use tokenrail_runner::{ModelLimits, ProcessLimits, RepositoryLimits, WatchLimits};
 
 /// The defaults. Each is defined in the crate that enforces the limit.
 struct Defaults {
@@ -70,6 +62,7 @@ struct Defaults {
     model: ModelLimits,
     repository: RepositoryLimits,
     store: StoreLimits,
+    postgres: PostgresLimits,
     presentation: PresentationConfig,
     sockets: SocketLimits,
 }
@@ -83,6 +76,7 @@ impl Defaults {
             model: ModelLimits::default(),
             repository: RepositoryLimits::default(),
             store: StoreLimits::default(),
+            postgres: PostgresLimits::default(),
             // No limit depends on the port.
             presentation: PresentationConfig::new(0),
             sockets: SocketLimits::default(),
@@ -118,7 +112,7 @@ macro_rules! limits {
             /// The first limit with an invalid value, and what is wrong with it.
             #[expect(clippy::cast_lossless, reason = "limits are of several types, some of which need the cast")]
             pub(super) fn wrong(&self) -> Option<(&'static str, String)> {
-                $(if let Some(why) = wrong(stringify!($name), self.$name as u64) {
+                $(if let Some(why) = range::wrong(stringify!($name), self.$name as u64) {
                     return Some((stringify!($name), why));
                 })*
                 None
@@ -256,6 +250,38 @@ limits! { defaults:
     start_check_bytes: u64 = defaults.store.start_check_bytes,
     /// The largest database that is rewritten after a purge to remove every trace of the purged data, in bytes.
     wipe_bytes: u64 = defaults.store.wipe_bytes,
+    /// Connections that save the output of agents.
+    postgres_writers: usize = defaults.postgres.writers,
+    /// Connections for everything else, at most.
+    postgres_connections: usize = defaults.postgres.pool_connections,
+    /// Batches that may wait for one of the writers. Further output waits in the spool.
+    postgres_queued_appends: usize = defaults.postgres.queued_appends,
+    /// Agents whose output one statement saves.
+    postgres_statement_agents: usize = defaults.postgres.statement_agents,
+    /// Bytes of output that one statement saves.
+    postgres_statement_bytes: usize = defaults.postgres.statement_bytes,
+    /// How long connecting to a host may take.
+    postgres_connect_timeout_ms: u64 = defaults.postgres.connect_timeout_ms,
+    /// How long a write may take. Then it is sent again on another connection.
+    postgres_answer_timeout_ms: u64 = defaults.postgres.answer_timeout_ms,
+    /// How long a read may take.
+    postgres_read_timeout_ms: u64 = defaults.postgres.read_timeout_ms,
+    /// How long a command waits for a row that is locked.
+    postgres_lock_timeout_ms: u64 = defaults.postgres.lock_timeout_ms,
+    /// A connection whose other end confirms nothing for this long is broken.
+    postgres_tcp_timeout_ms: u64 = defaults.postgres.tcp_user_timeout_ms,
+    /// How long a start waits while another server migrates the database.
+    postgres_migration_wait_ms: u64 = defaults.postgres.migration_wait_ms,
+    /// Hints for or from other servers that may wait. With more, the servers look at everything.
+    postgres_hints: usize = defaults.postgres.bell_hints,
+    /// The pause after hints were sent, at least.
+    postgres_hint_pause_ms: u64 = defaults.postgres.bell_pause_ms,
+    /// The same, for each server of the database.
+    postgres_hint_pause_per_node_ms: u64 = defaults.postgres.bell_pause_per_node_ms,
+    /// How often the server checks that hints arrive.
+    postgres_hint_check_ms: u64 = defaults.postgres.bell_check_ms,
+    /// How long it waits for its own hint. Then it connects again.
+    postgres_hint_wait_ms: u64 = defaults.postgres.bell_check_wait_ms,
     /// Connections at the same time, and also streams (event streams and `WebSockets`).
     connections: usize = defaults.presentation.connections,
     /// Event streams and `WebSockets` of one client address. Loopback addresses have no limit.
@@ -310,40 +336,6 @@ limits! { defaults:
     idempotency_hours: u64 = defaults.application.commands.idempotency.as_secs() / 3600,
     /// The duration of a graceful stop.
     shutdown_timeout_s: u64 = defaults.application.commands.shutdown_timeout.as_secs(),
-}
-
-/// Limits that may be 0, which then means "none".
-const OPTIONAL: [&str; 8] = [
-    "agent_processes",
-    "agent_memory_bytes",
-    "agent_nice",
-    "resting_agents",
-    "run_gather_us",
-    "follower_wait_ms",
-    "flood_rest",
-    "time_slice_us",
-];
-
-/// Without time to kill, no process would be killed.
-const KILL_GRACE: &str = "kill_grace_s";
-
-/// What is wrong with the value of a limit. A grace period may be 0, except that of a kill. Most limits may not be 0.
-fn wrong(name: &str, value: u64) -> Option<String> {
-    let is_grace = name.ends_with("_grace_s") && name != KILL_GRACE;
-    if value == 0 && !is_grace && !OPTIONAL.contains(&name) {
-        return Some(format!("limits.{name}: 0 is too small; it must be at least 1"));
-    }
-    let (most, why) = match name {
-        "agent_nice" => (NICEST, " (the lowest priority)"),
-        "answer_text_bytes" => (ANSWER_TEXT_BYTES as u64, " (64 KiB)"),
-        "flood_rest" => (MOST_RESTS, " (at that value, a flooding agent almost stops)"),
-        _ if name.ends_with("_s") => (LONGEST_S, " (ten years)"),
-        _ if name.ends_with("_ms") => (LONGEST_PAUSE_MS, " (one minute)"),
-        _ if name.ends_with("_us") => (LONGEST_PAUSE_MS * 1000, " (one minute)"),
-        _ if name.ends_with("_hours") => (LONGEST_HOURS, " (ten years)"),
-        _ => (MOST, ""),
-    };
-    (most < value).then(|| format!("limits.{name}: {value} is too large; it must be at most {most}{why}"))
 }
 
 #[cfg(test)]

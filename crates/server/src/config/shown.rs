@@ -6,10 +6,10 @@ use tokenrail_runner::{ModelSettings, Protocol, Unanswered};
 use toml::{Table, Value};
 
 use super::agents::ConverseBlock;
-use super::storage::LIMITS_OF_SQLITE;
+use super::storage::{LIMITS_OF_POSTGRES, LIMITS_OF_SQLITE};
 use super::{
-    AgentConfig, Config, PasswordSource, PostgresBlock, ProcessBlock, ProxyBlock, RecordingSource,
-    ReplayBlock, RunnerConfig, StorageConfig, SyncMode,
+    AgentConfig, ClusterConfig, Config, PasswordSource, PostgresBlock, ProcessBlock, ProxyBlock,
+    RecordingSource, ReplayBlock, RunnerConfig, StorageConfig, SyncMode,
 };
 
 /// What stands in place of a value that may be a secret.
@@ -30,12 +30,17 @@ impl Config {
         ]);
         let mut table = Table::from_iter([("server".to_owned(), Value::Table(server))]);
         table.insert("storage".to_owned(), Value::Table(of_storage(&self.storage)));
+        if let StorageConfig::Postgres(_) = &self.storage {
+            table.insert("cluster".to_owned(), Value::Table(of_cluster(&self.cluster)));
+        }
         // The limits are numbers, so their text is always valid.
         let mut limits = self.limits.to_toml().parse::<Table>().unwrap_or_default();
-        if let (StorageConfig::Postgres(_), Some(Value::Table(limits))) =
-            (&self.storage, limits.get_mut("limits"))
-        {
-            limits.retain(|limit, _| !LIMITS_OF_SQLITE.contains(&limit));
+        if let Some(Value::Table(limits)) = limits.get_mut("limits") {
+            let others = match &self.storage {
+                StorageConfig::Sqlite { .. } => &LIMITS_OF_POSTGRES[..],
+                StorageConfig::Postgres(_) => &LIMITS_OF_SQLITE[..],
+            };
+            limits.retain(|limit, _| !others.contains(&limit));
         }
         table.extend(limits);
         let agents = self.agents.iter().map(|(name, agent)| (name.clone(), Value::Table(of_agent(agent))));
@@ -76,6 +81,20 @@ fn of_storage(storage: &StorageConfig) -> Table {
             ])
         }
     }
+}
+
+fn of_cluster(cluster: &ClusterConfig) -> Table {
+    let ClusterConfig { name, beat_s, lost_after_s, away_s, failover_keep_s, failover_keep_bytes } = cluster;
+    // The times are at most ten years.
+    let seconds = |seconds: u64| Some(Value::Integer(seconds as i64));
+    table([
+        ("name", Some(name.clone().into())),
+        ("beat_s", seconds(*beat_s)),
+        ("lost_after_s", seconds(*lost_after_s)),
+        ("away_s", seconds(*away_s)),
+        ("failover_keep_s", seconds(*failover_keep_s)),
+        ("failover_keep_bytes", Some(Value::Integer(*failover_keep_bytes as i64))),
+    ])
 }
 
 fn of_agent(agent: &AgentConfig) -> Table {

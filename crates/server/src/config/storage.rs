@@ -19,6 +19,26 @@ const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 pub(super) const LIMITS_OF_SQLITE: [&str; 6] =
     ["flood_bytes", "flood_rest", "flood_wait_ms", "start_check_bytes", "wal_bytes", "wipe_bytes"];
 
+/// Limits that have a meaning only for PostgreSQL.
+pub(super) const LIMITS_OF_POSTGRES: [&str; 16] = [
+    "postgres_writers",
+    "postgres_connections",
+    "postgres_queued_appends",
+    "postgres_statement_agents",
+    "postgres_statement_bytes",
+    "postgres_connect_timeout_ms",
+    "postgres_answer_timeout_ms",
+    "postgres_read_timeout_ms",
+    "postgres_lock_timeout_ms",
+    "postgres_tcp_timeout_ms",
+    "postgres_migration_wait_ms",
+    "postgres_hints",
+    "postgres_hint_pause_ms",
+    "postgres_hint_pause_per_node_ms",
+    "postgres_hint_check_ms",
+    "postgres_hint_wait_ms",
+];
+
 /// Where the data is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StorageConfig {
@@ -45,6 +65,31 @@ pub(crate) struct PostgresBlock {
     pub(crate) url: String,
     pub(crate) password: PasswordSource,
     pub(crate) durability: DurabilityMode,
+}
+
+impl PostgresBlock {
+    /// A database that a command line names. What it does not say is as configured for the server.
+    ///
+    /// # Errors
+    /// What is wrong with the URL.
+    pub(crate) fn given(
+        url: &str,
+        password_file: Option<&Path>,
+        configured: &StorageConfig,
+    ) -> Result<Self, String> {
+        check_url(url)?;
+        let configured = match configured {
+            StorageConfig::Postgres(block) => Some(block),
+            StorageConfig::Sqlite { synchronous: _ } => None,
+        };
+        let password = match (password_file, configured) {
+            (Some(file), _) => PasswordSource::File(file.to_owned()),
+            (None, Some(block)) => block.password.clone(),
+            (None, None) => variable(std::env::var(PASSWORD_VARIABLE).ok()),
+        };
+        let durability = configured.map(|block| block.durability).unwrap_or_default();
+        Ok(Self { url: url.to_owned(), password, durability })
+    }
 }
 
 /// Where the password comes from.
@@ -116,6 +161,9 @@ impl StorageTable {
         let Self { synchronous, url, password_file, durability } = self;
         let Some(url) = url else {
             let without_url = "only for PostgreSQL; set storage.url too";
+            if let Some(limit) = LIMITS_OF_POSTGRES.iter().find(|limit| source.is_set("limits", limit)) {
+                return Err(source.wrong(&["limits", limit], format!("limits.{limit}: {without_url}")));
+            }
             return match (password_file, durability) {
                 (Some(_), _) => Err(wrong("password_file", without_url)),
                 (None, Some(_)) => Err(wrong("durability", without_url)),
@@ -169,8 +217,12 @@ pub(super) fn keep_password(
 }
 
 fn of_environment(env: &BTreeMap<String, String>) -> PasswordSource {
-    match env.get(PASSWORD_VARIABLE).filter(|password| !password.is_empty()) {
-        Some(password) => PasswordSource::Variable(DatabasePassword(password.clone())),
+    variable(env.get(PASSWORD_VARIABLE).cloned())
+}
+
+fn variable(password: Option<String>) -> PasswordSource {
+    match password.filter(|password| !password.is_empty()) {
+        Some(password) => PasswordSource::Variable(DatabasePassword(password)),
         None => PasswordSource::None,
     }
 }

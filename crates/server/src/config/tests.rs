@@ -1,4 +1,5 @@
 mod built_in_types;
+mod cluster;
 mod storage;
 use super::*;
 
@@ -375,8 +376,7 @@ fn a_wrong_value_in_a_variable_of_small_letters_is_told_with_it() {
 
 #[test]
 fn the_longest_durations_are_taken_and_can_be_calculated_with() {
-    let limits = LimitsConfig::default();
-    let keys = limits.to_toml();
+    let keys = LimitsConfig::default().to_toml();
     let keys = keys.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
     let longest = keys.filter_map(|key| {
         let hours = key.ends_with("_hours").then_some(87_600_u64);

@@ -22,6 +22,7 @@ import type {
   PermissionState,
   NewMessage,
   ReplayRequest,
+  ServerNode,
   ServerProcess,
   Turn,
   TurnRecord,
@@ -156,6 +157,10 @@ export interface Client {
   importAgent(file: Blob | string, options?: Abortable): Promise<Agent>;
   replay(id: string, body?: ReplayRequest, options?: Abortable): Promise<Agent>;
   agentTypes(options?: Abortable): Promise<AgentType[]>;
+  /** The servers that use the database, by id. A database that is not shared has one. */
+  nodes(options?: Abortable): Promise<ServerNode[]>;
+  /** Removes a server that will not come back. Fails with `node_alive` if it has not stopped. */
+  forgetNode(id: number, options?: Abortable): Promise<void>;
   /** The process of the server, if the client is on the same machine. */
   server(options?: Abortable): Promise<ServerProcess>;
   /**
@@ -306,6 +311,14 @@ export class TokenrailClient implements Client {
 
   agentTypes({ signal }: Abortable = {}): Promise<AgentType[]> {
     return this.#rest.json("/api/agent-types", { signal });
+  }
+
+  nodes({ signal }: Abortable = {}): Promise<ServerNode[]> {
+    return this.#rest.json("/api/nodes", { signal });
+  }
+
+  async forgetNode(id: number, { signal }: Abortable = {}): Promise<void> {
+    await this.#rest.send(`/api/nodes/${id}`, { method: "DELETE", signal });
   }
 
   server({ signal }: Abortable = {}): Promise<ServerProcess> {

@@ -192,6 +192,17 @@ describe("a call", () => {
     expect(seen[1]?.address).toBe("http://tokenrail.test/api/agents/active?before=a");
   });
 
+  it("of nodes lists them, and removes one by its id", async () => {
+    const nodes = [{ id: 1, name: "a", state: "lost", version: "1.2.3", self: false }];
+    const { client, seen } = recording(Response.json(nodes), new Response(null, { status: 204 }));
+    expect(await client.nodes()).toEqual(nodes);
+    await client.forgetNode(1);
+    expect(seen.map(({ address }) => address)).toEqual([
+      "http://tokenrail.test/api/nodes",
+      "http://tokenrail.test/api/nodes/1",
+    ]);
+  });
+
   it("of open permission requests has all of them", async () => {
     const link = { Link: '</api/questions?after=1.a.1-1&limit=100>; rel="next"' };
     const { client, seen } = recording(Response.json([{ requestId: "1-1" }], { headers: link }), Response.json([{ requestId: "1-2" }]));

@@ -13,7 +13,7 @@ use crate::postgres::error::PostgresOpenError;
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
 /// The name under which the server shows connections.
-const APPLICATION: &str = "tokenrail";
+pub(crate) const APPLICATION: &str = "tokenrail";
 
 /// Where the server is, and how its identity is checked.
 pub(crate) struct Address {

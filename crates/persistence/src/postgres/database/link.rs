@@ -1,24 +1,31 @@
 //! One connection to the server.
 
+mod copy;
+
 use std::collections::HashMap;
-use std::future::{Future, poll_fn, ready};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::future::{Future, ready};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join;
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-use tokio_postgres::error::Severity;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, Error, Row, RowStream, Socket, Statement};
+use tokio_postgres::{Client, Config, Error, Row, RowStream, SimpleQueryMessage, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::postgres::config::{Durability, PostgresLimits};
 use crate::postgres::database::address::Address;
+use crate::postgres::database::driver::{Driver, Ear};
+use crate::postgres::database::failures::{ChangeFailure, ConnectFailure, UnknownCause};
+use crate::postgres::database::known_server::{KnownServer, ServerIdentity, UNKNOWN_TIMELINE};
 use crate::postgres::database::settings::{BARRIER, Purpose, settings};
+use crate::postgres::database::steps::Steps;
 use crate::postgres::error::{ErrorEffect, QueryFailure, effect_of, unavailable};
+use crate::postgres::figures::Figures;
 
 /// Statements that a connection remembers. There are fewer different ones.
 const STATEMENTS_MAX: usize = 256;
@@ -32,52 +39,20 @@ pub(crate) struct Connector {
     pub(crate) tls: MakeRustlsConnect,
     pub(crate) durability: Durability,
     pub(crate) limits: PostgresLimits,
+    /// What the writers have done with these connections.
+    pub(crate) figures: Figures,
+    pub(crate) steps: &'static Steps,
+    pub(crate) known: Arc<KnownServer>,
     /// The tasks of connections run here, and not where a caller happens to be.
     pub(crate) runtime: Handle,
 }
 
-/// Why there is no connection.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ConnectFailure {
-    #[error("cannot connect to the PostgreSQL server")]
-    Failed(#[from] Error),
-    #[error("the PostgreSQL server did not answer within {0:?}")]
-    TimedOut(Duration),
-    /// The connection is there, but it is not known whether what it shows is durable.
-    #[error("the first write on a new connection failed")]
-    NoBarrier(#[from] ChangeFailure),
-}
-
-impl ConnectFailure {
-    /// Whether a server has answered.
-    fn is_answer(&self) -> bool {
-        match self {
-            Self::Failed(error) => error.as_db_error().is_some(),
-            Self::NoBarrier(_) => true,
-            Self::TimedOut(_) => false,
-        }
-    }
-}
-
-/// Why a change is not known to be saved.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChangeFailure {
-    #[error("nothing of it was saved")]
-    NotSaved(#[source] QueryFailure),
-    #[error("it may have been saved")]
-    Unknown(#[source] UnknownCause),
-}
-
-/// Why the outcome of a commit is unknown.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum UnknownCause {
-    #[error("the connection broke")]
-    Broken(#[source] Error),
-    #[error("the PostgreSQL server did not answer within {0:?}")]
-    TimedOut(Duration),
-    /// For example, the wait for the standby was cancelled.
-    #[error("the PostgreSQL server answered with a warning")]
-    Warned,
+/// What is set up on a new connection.
+struct SetUp<'a> {
+    purpose: Purpose,
+    /// Prepared.
+    statements: &'a [&'a str],
+    ear: Option<Ear>,
 }
 
 /// A connection. Clones are the same connection.
@@ -91,7 +66,12 @@ struct Inner {
     warnings: Arc<AtomicU64>,
     /// Nothing was left half-done.
     clean: AtomicBool,
+    known: Arc<KnownServer>,
+    /// That of the server to which it leads.
+    timeline: AtomicU32,
     answer_timeout: Duration,
+    /// Closed when the connection ends.
+    end: watch::Receiver<()>,
     /// Sends and receives. Aborted with the link, which closes the socket.
     _driver: JoinSet<()>,
 }
@@ -103,7 +83,12 @@ impl Connector {
         purpose: Purpose,
         statements: &[&str],
     ) -> Result<Link, ConnectFailure> {
-        self.any_host(Some((purpose, statements))).await
+        self.any_host(Some(SetUp { purpose, statements, ear: None })).await
+    }
+
+    /// Like [`Connector::connect`]. The ear receives all notifications.
+    pub(crate) async fn connect_to_hear(&self, purpose: Purpose, ear: Ear) -> Result<Link, ConnectFailure> {
+        self.any_host(Some(SetUp { purpose, statements: &[], ear: Some(ear) })).await
     }
 
     /// Opens a connection without setting it up.
@@ -113,11 +98,11 @@ impl Connector {
 
     /// Tries the hosts in their order, each for `connect_timeout_ms`. If all fail, the last answer of a server says
     /// more than that another one did not answer.
-    async fn any_host(&self, set_up: Option<(Purpose, &[&str])>) -> Result<Link, ConnectFailure> {
+    async fn any_host(&self, set_up: Option<SetUp<'_>>) -> Result<Link, ConnectFailure> {
         let wait = Duration::from_millis(self.limits.connect_timeout_ms);
         let mut failure = ConnectFailure::TimedOut(wait);
         for driver in &self.address.drivers {
-            match timeout(wait, self.open(driver, set_up)).await {
+            match timeout(wait, self.open(driver, set_up.as_ref())).await {
                 Ok(Ok(link)) => return Ok(link),
                 Ok(Err(new)) if new.is_answer() || !failure.is_answer() => failure = new,
                 Ok(Err(_)) | Err(_) => {}
@@ -126,71 +111,88 @@ impl Connector {
         Err(failure)
     }
 
-    async fn open(
-        &self,
-        driver: &Config,
-        set_up: Option<(Purpose, &[&str])>,
-    ) -> Result<Link, ConnectFailure> {
+    async fn open(&self, driver: &Config, set_up: Option<&SetUp<'_>>) -> Result<Link, ConnectFailure> {
         let (client, connection) = driver.connect(self.tls.clone()).await?;
-        let link = self.link(client, connection);
-        if let Some((purpose, statements)) = set_up {
-            link.batch(&settings(purpose, self.durability, &self.limits)).await?;
+        let link = self.link(client, connection, set_up.and_then(|set_up| set_up.ear.clone()));
+        // Before anything else: it may be the wrong server.
+        if let Some(server) = ServerIdentity::of(&link.0.client).await? {
+            self.known.admit(server)?;
+            link.0.timeline.store(server.timeline, Ordering::Release);
+        }
+        if let Some(SetUp { purpose, statements, ear: _ }) = set_up {
+            link.batch(&settings(*purpose, self.durability, &self.limits)).await?;
             link.save(link.barrier()).await?;
-            for sql in statements {
+            for sql in *statements {
                 link.prepared(sql).await?;
             }
         }
         Ok(link)
     }
 
-    fn link<S>(&self, client: Client, connection: tokio_postgres::Connection<Socket, S>) -> Link
+    fn link<S>(
+        &self,
+        client: Client,
+        connection: tokio_postgres::Connection<Socket, S>,
+        ear: Option<Ear>,
+    ) -> Link
     where
         S: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
     {
         let warnings = Arc::new(AtomicU64::new(0));
+        let (ends, end) = watch::channel(());
+        let reports = Driver { warnings: Arc::clone(&warnings), ear, _end: ends };
         let mut driver = JoinSet::new();
-        driver.spawn_on(drive(connection, Arc::clone(&warnings)), &self.runtime);
+        driver.spawn_on(reports.run(connection), &self.runtime);
         Link(Arc::new(Inner {
             client,
             statements: Mutex::new(HashMap::new()),
             warnings,
             clean: AtomicBool::new(true),
+            known: Arc::clone(&self.known),
+            timeline: AtomicU32::new(UNKNOWN_TIMELINE),
             answer_timeout: Duration::from_millis(self.limits.answer_timeout_ms),
+            end,
             _driver: driver,
         }))
-    }
-}
-
-/// Sends and receives until the connection ends. A warning is counted before the answer that follows it is passed on.
-async fn drive<S>(mut connection: tokio_postgres::Connection<Socket, S>, warnings: Arc<AtomicU64>)
-where
-    S: tokio_postgres::tls::TlsStream + Unpin,
-{
-    while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-        match message {
-            Ok(AsyncMessage::Notice(notice)) if notice.parsed_severity() == Some(Severity::Warning) => {
-                warnings.fetch_add(1, Ordering::Release);
-                tracing::warn!(code = notice.code().code(), "the PostgreSQL server sent a warning");
-            }
-            Ok(_) => {}
-            Err(error) => {
-                let error = &error as &dyn std::error::Error;
-                tracing::debug!(error, "a connection to the PostgreSQL server ended");
-                return;
-            }
-        }
     }
 }
 
 impl Link {
     /// Whether the next statement may use it.
     pub(crate) fn is_usable(&self) -> bool {
-        self.0.clean.load(Ordering::Acquire) && !self.0.client.is_closed()
+        self.0.clean.load(Ordering::Acquire) && !self.0.client.is_closed() && !self.is_superseded()
+    }
+
+    /// The timeline of its server. [`UNKNOWN_TIMELINE`] if the server does not say.
+    pub(crate) fn timeline(&self) -> u32 {
+        self.0.timeline.load(Ordering::Acquire)
+    }
+
+    /// Whether another server has taken over since it was opened.
+    pub(crate) fn is_superseded(&self) -> bool {
+        let timeline = self.timeline();
+        timeline != UNKNOWN_TIMELINE && timeline < self.0.known.timeline()
+    }
+
+    /// Waits for the end of the connection.
+    pub(crate) async fn ended(&self) {
+        let mut end = self.0.end.clone();
+        while end.changed().await.is_ok() {}
     }
 
     /// Several statements in one string, without values.
     pub(crate) async fn batch(&self, sql: &str) -> Result<(), Error> {
         self.0.client.batch_execute(sql).await
+    }
+
+    /// The first value of a statement as a text. The statement is not prepared, so it needs no session.
+    pub(crate) async fn said(&self, sql: &str) -> Result<String, Error> {
+        let messages = self.0.client.simple_query(sql).await?;
+        let first = messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => row.get(0),
+            _ => None,
+        });
+        Ok(first.unwrap_or_default().to_owned())
     }
 
     pub(crate) async fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, Error> {
@@ -259,29 +261,34 @@ impl Link {
             Ok(Ok(_)) if self.warnings() != warned => {
                 return Err(ChangeFailure::Unknown(UnknownCause::Warned));
             }
+            // A former primary may still answer.
+            Ok(Ok(_)) if self.is_superseded() => {
+                return Err(ChangeFailure::superseded());
+            }
             Ok(Ok(answer)) => Ok(answer),
         };
         self.0.clean.store(true, Ordering::Release);
         answer
     }
 
-    /// Runs `work` in a transaction. COMMIT is sent only if `work` succeeds: after an error it would answer ROLLBACK,
-    /// which the driver takes for a success.
+    /// Runs `work`, which may take this long, in a transaction. COMMIT is sent only if `work` succeeds: after an error
+    /// it would answer ROLLBACK, which the driver takes for a success.
     pub(crate) async fn change<T>(
         &self,
+        wait: Duration,
         work: impl Future<Output = Result<T, QueryFailure>>,
     ) -> Result<T, ChangeFailure> {
-        self.change_after(ready(Ok(())), async |()| work.await).await
+        self.change_after(wait, ready(Ok(())), async |()| work.await).await
     }
 
     /// Like [`Link::change`]. `reads` is sent together with BEGIN. It must change nothing: if BEGIN fails, it is not
     /// in a transaction.
     pub(crate) async fn change_after<R, T>(
         &self,
+        wait: Duration,
         reads: impl Future<Output = Result<R, QueryFailure>>,
         work: impl AsyncFnOnce(R) -> Result<T, QueryFailure>,
     ) -> Result<T, ChangeFailure> {
-        let wait = self.0.answer_timeout;
         self.0.clean.store(false, Ordering::Release);
         let in_transaction = async {
             let (begun, read) = join(self.batch("BEGIN"), reads).await;
@@ -331,14 +338,5 @@ impl Link {
         let read = work.await;
         self.batch("ROLLBACK").await?;
         read
-    }
-}
-
-impl ChangeFailure {
-    pub(crate) fn into_store_error(self) -> tokenrail_ports::StoreError {
-        match self {
-            Self::NotSaved(failure) => failure.before_commit(),
-            Self::Unknown(cause) => tokenrail_ports::StoreError::OutcomeUnknown(Box::new(cause)),
-        }
     }
 }

@@ -4,15 +4,13 @@ use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use crate::postgres::database::address::Address;
-use crate::postgres::database::link::{ChangeFailure, ConnectFailure, Connector, Link};
+use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
+use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::tls;
 use crate::postgres::error::{PostgresOpenError, QueryFailure};
 
 /// The first version with `client_connection_check_interval` on all systems, and the oldest that is tested.
 const SERVER_VERSION_MIN: i32 = 150_000;
-
-/// The `n`th migrates a database from schema n to n + 1.
-const MIGRATIONS: [&str; 1] = [include_str!("../../../../../migrations/postgres/0001_initial.sql")];
 
 /// A program must know at least this schema to use a database with all migrations.
 const COMPATIBLE_FROM: i32 = 1;
@@ -52,14 +50,14 @@ pub(crate) async fn migrate(connector: &Connector) -> Result<(), PostgresOpenErr
     check_server(&link, address).await?;
     let wait = connector.limits.migration_wait_ms;
     let failed = |failure| open_error(address, failure);
-    if missing(&link, address).await?.is_empty() {
+    if missing(&link, connector).await?.is_empty() {
         return Ok(());
     }
     // The whole transaction has no time limit of its own: the lock has one, and each migration takes what it takes.
     link.batch(&format!("BEGIN; SET LOCAL lock_timeout = {wait}; SET LOCAL statement_timeout = 0"))
         .await
         .map_err(|error| failed(error.into()))?;
-    match apply(&link, address).await {
+    match apply(&link, connector).await {
         Ok(()) => link.save(link.commit()).await.map_err(|failure| match failure {
             ChangeFailure::NotSaved(failure) => failed(failure),
             ChangeFailure::Unknown(cause) => PostgresOpenError::Server { source: Box::new(cause) },
@@ -74,7 +72,7 @@ pub(crate) async fn check(connector: &Connector) -> Result<(), PostgresOpenError
     let address = &connector.address;
     let link = connector.connect_only().await.map_err(|failure| refused(address, failure))?;
     check_server(&link, address).await?;
-    missing(&link, address).await.map(drop)
+    missing(&link, connector).await.map(drop)
 }
 
 async fn check_server(link: &Link, address: &Address) -> Result<(), PostgresOpenError> {
@@ -102,8 +100,9 @@ fn server_of(row: &Row) -> Result<FoundServer, tokio_postgres::Error> {
 }
 
 /// The migrations that are not applied yet.
-async fn missing(link: &Link, address: &Address) -> Result<&'static [&'static str], PostgresOpenError> {
-    let known = MIGRATIONS.len() as i32;
+async fn missing(link: &Link, connector: &Connector) -> Result<&'static [&'static str], PostgresOpenError> {
+    let (address, migrations) = (&connector.address, connector.steps.migrations);
+    let known = connector.steps.schema();
     let foreign = || PostgresOpenError::Foreign { database: address.database.clone() };
     let failed = |failure| open_error(address, failure);
     let found = link.row(FOUND, &[]).await.map_err(|error| failed(error.into()))?;
@@ -111,7 +110,7 @@ async fn missing(link: &Link, address: &Address) -> Result<&'static [&'static st
     let (ours, others): (i64, i64) =
         counts.transpose().map_err(|error| failed(error.into()))?.unwrap_or_default();
     if ours == 0 {
-        return if others == 0 { Ok(&MIGRATIONS) } else { Err(foreign()) };
+        return if others == 0 { Ok(migrations) } else { Err(foreign()) };
     }
     let row = match link.row(SCHEMA, &[]).await {
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_COLUMN) => return Err(foreign()),
@@ -124,10 +123,11 @@ async fn missing(link: &Link, address: &Address) -> Result<&'static [&'static st
         return Err(PostgresOpenError::NewerSchema { required, known });
     }
     // A newer schema that is compatible needs nothing.
-    Ok(usize::try_from(schema).ok().and_then(|done| MIGRATIONS.get(done..)).unwrap_or_default())
+    Ok(usize::try_from(schema).ok().and_then(|done| migrations.get(done..)).unwrap_or_default())
 }
 
-async fn apply(link: &Link, address: &Address) -> Result<(), PostgresOpenError> {
+async fn apply(link: &Link, connector: &Connector) -> Result<(), PostgresOpenError> {
+    let address = &connector.address;
     let failed = |error: tokio_postgres::Error| {
         if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
             return PostgresOpenError::Migrating;
@@ -136,13 +136,13 @@ async fn apply(link: &Link, address: &Address) -> Result<(), PostgresOpenError> 
     };
     link.rows("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
     // Another start may have migrated it while this one waited.
-    let missing = missing(link, address).await?;
+    let missing = missing(link, connector).await?;
     for migration in missing {
         link.batch(migration).await.map_err(failed)?;
     }
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
-        [&(MIGRATIONS.len() as i32), &COMPATIBLE_FROM];
-    let new = missing.len() == MIGRATIONS.len();
+        [&connector.steps.schema(), &COMPATIBLE_FROM];
+    let new = missing.len() == connector.steps.migrations.len();
     link.run(if new { NEW_CLUSTER } else { MIGRATED }, &values).await.map_err(failed)?;
     Ok(())
 }
@@ -151,13 +151,17 @@ async fn apply(link: &Link, address: &Address) -> Result<(), PostgresOpenError> 
 pub(crate) fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpenError {
     match failure {
         ConnectFailure::Failed(error) if error.as_db_error().is_some() => open_error(address, error.into()),
+        ConnectFailure::WrongServer(wrong) => PostgresOpenError::WrongServer(wrong),
         ConnectFailure::Failed(error) if wants_password(&error) => {
             PostgresOpenError::Refused { user: address.user.clone(), source: Box::new(error) }
         }
         failure => {
             let problem = match &failure {
                 ConnectFailure::Failed(error) => tls::problem_of(error),
-                ConnectFailure::TimedOut(_) | ConnectFailure::NoBarrier(_) => None,
+                ConnectFailure::TimedOut(_)
+                | ConnectFailure::NoBarrier(_)
+                | ConnectFailure::NotHealed(_)
+                | ConnectFailure::WrongServer(_) => None,
             };
             match problem {
                 Some(problem) => PostgresOpenError::Tls { problem },

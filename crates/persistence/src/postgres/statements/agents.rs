@@ -1,9 +1,12 @@
 //! The table `agents`, read.
 
-use tokenrail_domain::{Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, LongField, Replay};
-use tokenrail_ports::{AgentFilter, ListBounds, ListPage, StoreError};
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, LongField, NodeId, Replay,
+};
+use tokenrail_ports::{AgentFilter, ListBounds, ListPage, Standing, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use uuid::Uuid;
 
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
@@ -42,7 +45,8 @@ macro_rules! agent {
              WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
                 AND turns.stop IS NULL), ",
             $whole!("agents.chat"),
-            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed, agents.pinned, agents.archived",
+            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed, agents.pinned, agents.archived,
+            agents.home",
             $more,
             " FROM agents JOIN heads ON heads.agent = agents.key "
         )
@@ -81,7 +85,7 @@ const LISTED: &str = agent!(
 );
 
 /// The first column after those of the agent.
-const LENGTHS: usize = 32;
+const LENGTHS: usize = 33;
 
 const LONG_FIELDS: [LongField; 10] = [
     LongField::Name,
@@ -98,9 +102,20 @@ const LONG_FIELDS: [LongField; 10] = [
 
 const WITH_OPEN_TURNS: &str = "
     WHERE agents.key IN (SELECT agent FROM turns WHERE state <> 'ended')
+        AND coalesce(heads.owner, agents.home, $2) = $2
     ORDER BY agents.id";
 
-const TO_PURGE: &str = "SELECT id FROM agents WHERE to_purge ORDER BY id";
+const IS_PURGED: &str = "SELECT EXISTS (SELECT FROM tombstones WHERE id = $1)";
+
+const TO_PURGE: &str = "SELECT id FROM agents WHERE to_purge AND coalesce(home, $1) = $1 ORDER BY id";
+
+const STANDINGS: &str = "
+    SELECT agents.id, heads.head, EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended'),
+        agents.deleted_at IS NOT NULL
+    FROM unnest($1::uuid[]) WITH ORDINALITY AS wanted (id, place)
+    JOIN agents ON agents.id = wanted.id
+    JOIN heads ON heads.agent = agents.key
+    ORDER BY wanted.place";
 
 pub(crate) async fn get(db: &Link, id: AgentId) -> Result<Option<Agent>, QueryFailure> {
     one(db, "WHERE agents.id = $1", &[&id.as_uuid()]).await
@@ -118,15 +133,35 @@ async fn one(db: &Link, which: &str, values: &[&(dyn ToSql + Sync)]) -> Result<O
     Ok(row.as_ref().map(agent_of).transpose()?)
 }
 
-/// Every agent that has a queued or running turn, oldest first.
-pub(crate) async fn with_open_turns(db: &Link, field_bytes: usize) -> Result<Vec<ListedAgent>, QueryFailure> {
-    let bounds = ListBounds { bytes: usize::MAX, field_bytes };
-    Ok(listed(db, WITH_OPEN_TURNS, &[], (usize::MAX, bounds)).await?.items)
+/// How far these agents are.
+pub(crate) async fn standings(db: &Link, wanted: &[AgentId]) -> Result<Vec<Standing>, QueryFailure> {
+    let wanted: Vec<Uuid> = wanted.iter().map(|id| id.as_uuid()).collect();
+    let rows = db.rows(STANDINGS, &[&wanted]).await?;
+    let standing = |row: &Row| {
+        let (agent, head) = (agent_id_of(row, 0)?, sequence_of(row, 1)?);
+        Ok(Standing { agent, head, open: column(row, 2)?, deleted: column(row, 3)? })
+    };
+    Ok(rows.iter().map(standing).collect::<Result<_, StoreError>>()?)
 }
 
-/// Every agent that is marked to be purged.
-pub(crate) async fn to_purge(db: &Link) -> Result<Vec<AgentId>, QueryFailure> {
-    let rows = db.rows(TO_PURGE, &[]).await?;
+/// Every agent of this node that has a queued or running turn, oldest first.
+pub(crate) async fn with_open_turns(
+    db: &Link,
+    node: i64,
+    field_bytes: usize,
+) -> Result<Vec<ListedAgent>, QueryFailure> {
+    let bounds = ListBounds { bytes: usize::MAX, field_bytes };
+    Ok(listed(db, WITH_OPEN_TURNS, &[&node], (usize::MAX, bounds)).await?.items)
+}
+
+pub(crate) async fn is_purged(db: &Link, id: AgentId) -> Result<bool, QueryFailure> {
+    let row = db.row(IS_PURGED, &[&id.as_uuid()]).await?;
+    Ok(row.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or_default())
+}
+
+/// Every agent of this node that is marked to be purged.
+pub(crate) async fn to_purge(db: &Link, node: i64) -> Result<Vec<AgentId>, QueryFailure> {
+    let rows = db.rows(TO_PURGE, &[&node]).await?;
     Ok(rows.iter().map(|row| agent_id_of(row, 0)).collect::<Result<_, _>>()?)
 }
 
@@ -212,6 +247,7 @@ fn agent_of(row: &Row) -> Result<Agent, StoreError> {
         cancel_on_disconnect: column(row, 23)?,
         queued: column::<i64>(row, 24)? as u32,
         chat: maybe_text(row, 25)?,
+        home: column::<Option<i64>>(row, 32)?.map(|home| NodeId(home as u64)),
         copy: copy_of(row)?,
         pinned: column(row, 30)?,
         archived: column(row, 31)?,

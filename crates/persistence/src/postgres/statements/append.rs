@@ -8,17 +8,21 @@ mod together;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokenrail_domain::{AgentId, TurnNumber};
+use tokenrail_domain::{AgentId, Event, Sequence, TurnNumber};
 use tokenrail_ports::rules::{self, AppendDecision, NewEvents};
 use tokenrail_ports::{Append, StoreError, TurnStep};
 
 use crate::format::batch::BatchRange;
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
-use crate::postgres::database::link::{ChangeFailure, Link};
+use crate::postgres::command::Redone;
+use crate::postgres::database::failures::ChangeFailure;
+use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
+use crate::postgres::membership::Membership;
 use crate::postgres::statements::columns::int;
 use crate::postgres::statements::heads::{self, Journal};
 use crate::postgres::statements::journal::{ADD_BATCH, FetchLimit, add_batch, events_between};
@@ -32,29 +36,56 @@ pub(crate) use self::together::move_heads;
 /// An append with those that are chained to it (`Append::then`). Its events are packed on the caller's thread.
 pub(crate) struct PreparedAppend {
     pub(crate) append: Append,
+    /// The node that has it.
+    node: i64,
     /// One for each part; `None` if a part is not well-formed.
     parts: Vec<Option<PreparedPart>>,
 }
 
 struct PreparedPart {
+    /// If it starts a turn: the node that does.
+    starter: Option<i64>,
     codec: Codec,
     payload: Vec<u8>,
     rows: Vec<MessageRow>,
 }
 
 impl PreparedAppend {
-    pub(crate) fn new(append: Append) -> Result<Self, StoreError> {
-        let parts = append.parts().map(PreparedPart::of).collect::<Result<_, _>>()?;
-        Ok(Self { append, parts })
+    pub(crate) fn new(append: Append, membership: &Membership) -> Result<Self, StoreError> {
+        let parts =
+            append.parts().map(|part| PreparedPart::of(part, membership)).collect::<Result<_, _>>()?;
+        // Only a start needs a node that has joined.
+        let node = membership.joined().map_or(0, |joined| joined.id);
+        Ok(Self { append, node, parts })
     }
 
     pub(crate) fn agent(&self) -> AgentId {
         self.append.agent
     }
 
+    /// The number of its last event.
+    pub(crate) fn last(&self) -> Option<Sequence> {
+        self.append.parts().last()?.events.last().map(|event| event.sequence)
+    }
+
+    /// How much memory it holds, about.
+    pub(crate) fn bytes_in_memory(&self) -> usize {
+        let events = self.append.parts().flat_map(|part| part.events.iter());
+        let bytes = |event: &Event| {
+            size_of::<Event>() + event.body.text_bytes() + event.raw.as_ref().map_or(0, bytes::Bytes::len)
+        };
+        size_of::<Self>() + self.bytes() + events.map(bytes).sum::<usize>()
+    }
+
     /// How many bytes it sends, about.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.iter().flatten().map(PreparedPart::bytes).sum()
+    }
+
+    /// Where the packed events are in memory.
+    #[cfg(test)]
+    pub(crate) fn sent_bytes(&self) -> Vec<*const u8> {
+        self.parts.iter().flatten().map(|part| part.payload.as_ptr()).collect()
     }
 
     /// Whether it changes nothing but the journal and its head, so that it may go with those of other agents.
@@ -70,14 +101,18 @@ impl PreparedAppend {
 }
 
 impl PreparedPart {
-    fn of(append: &Append) -> Result<Option<Self>, StoreError> {
+    fn of(append: &Append, membership: &Membership) -> Result<Option<Self>, StoreError> {
         if !rules::is_well_formed(append) {
             return Ok(None);
         }
+        let starter = match &append.step {
+            TurnStep::Start(_) => Some(membership.id()?),
+            TurnStep::Continue | TurnStep::End => None,
+        };
         let rows = rows_of(append.agent, &append.events)?;
         let (codec, payload) =
             packing::pack_quick(&append.events).map_err(|error| StoreError::Unavailable(Box::new(error)))?;
-        Ok(Some(Self { codec, payload, rows }))
+        Ok(Some(Self { starter, codec, payload, rows }))
     }
 
     fn bytes(&self) -> usize {
@@ -96,11 +131,12 @@ impl PreparedPart {
 pub(crate) async fn save_alone(
     db: &Link,
     prepared: &PreparedAppend,
+    wait: Duration,
     fetch: FetchLimit,
 ) -> Result<(), ChangeFailure> {
     let first = &prepared.append;
     let place = heads::lock_place(db, first.agent, turn_of(first));
-    db.change_after(place, async |place| {
+    db.change_after(wait, place, async |place| {
         let mut place = Some(place);
         for (append, part) in prepared.append.parts().zip(&prepared.parts) {
             let journal = match place.take() {
@@ -111,6 +147,35 @@ pub(crate) async fn save_alone(
             save_part(db, journal, append, part.as_ref(), fetch).await?;
         }
         Ok(())
+    })
+    .await
+}
+
+/// Saves an append that was acknowledged before a failover, unless it is there. The failover may have lost the
+/// ownership too; a higher one that is there is that of another node.
+pub(crate) async fn save_again(
+    db: &Link,
+    prepared: &PreparedAppend,
+    wait: Duration,
+    fetch: FetchLimit,
+) -> Result<Redone, ChangeFailure> {
+    let first = &prepared.append;
+    let place = heads::lock_place(db, first.agent, turn_of(first));
+    db.change_after(wait, place, async |mut place| {
+        let is_there = prepared.last() <= Some(place.state.head);
+        if place.state.epoch < first.epoch && !is_there {
+            ownership::raise(db, place.agent, prepared.node, first.epoch).await?;
+            place.state.epoch = first.epoch;
+        }
+        let mut place = Some(place);
+        for (append, part) in prepared.append.parts().zip(&prepared.parts) {
+            let journal = match place.take() {
+                Some(journal) => journal,
+                None => heads::place(db, append.agent, turn_of(append)).await?,
+            };
+            save_part(db, journal, append, part.as_ref(), fetch).await?;
+        }
+        Ok(if is_there { Redone::There } else { Redone::Again })
     })
     .await
 }
@@ -177,7 +242,9 @@ async fn write(
     if let TurnStep::Start(turn) = &append.step {
         all.push(Box::pin(steps::start_turn(db, agent, append, turn, first)));
         all.push(Box::pin(steps::agent_starts(db, agent)));
-        all.push(Box::pin(ownership::keep(db, agent)));
+    }
+    if let Some(node) = part.starter {
+        all.push(Box::pin(ownership::keep(db, agent, node)));
     }
     if let Some(result) = result {
         all.push(Box::pin(steps::end_turn(db, agent, append, result, (first, last))));

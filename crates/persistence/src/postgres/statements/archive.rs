@@ -16,11 +16,12 @@ use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{bytes_of, int, sequence_of};
-use crate::postgres::statements::commands::{add_agent, refuse_taken_id, remove};
+use crate::postgres::statements::commands::{add_agent, refuse_taken_id};
 use crate::postgres::statements::heads::lock;
 use crate::postgres::statements::journal::{FetchLimit, add_batch, events_between};
 use crate::postgres::statements::latest_result::LatestResult;
 use crate::postgres::statements::message_row::add_messages;
+use crate::postgres::statements::purge::remove;
 use crate::postgres::statements::{prompt_images, turn_ends};
 
 pub(crate) use rewrite::RewriteCommand;
@@ -66,14 +67,18 @@ fn conflict(head: Sequence) -> QueryFailure {
     QueryFailure::Refused(StoreError::Conflict { head })
 }
 
-pub(crate) struct BeginImportCommand(pub(crate) Agent);
+pub(crate) struct BeginImportCommand {
+    /// This node: its home.
+    pub(crate) node: i64,
+    pub(crate) agent: Agent,
+}
 
 impl ChangeCommand for BeginImportCommand {
     type Answer = ();
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
-        refuse_taken_id(db, self.0.id).await?;
-        let agent = add_agent(db, &self.0, None).await?;
+        refuse_taken_id(db, self.agent.id).await?;
+        let agent = add_agent(db, &self.agent, self.node, None).await?;
         db.run(HIDE, &[&agent]).await?;
         Ok(())
     }

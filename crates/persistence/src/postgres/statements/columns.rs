@@ -81,6 +81,11 @@ pub(crate) fn maybe_text(row: &Row, at: usize) -> Result<Option<String>, StoreEr
     column::<Option<&[u8]>>(row, at)?.map(whole).transpose()
 }
 
+/// A list of texts that are never cut.
+pub(crate) fn texts_of(row: &Row, at: usize) -> Result<Vec<String>, StoreError> {
+    column::<Vec<&[u8]>>(row, at)?.into_iter().map(whole).collect()
+}
+
 fn whole(bytes: &[u8]) -> Result<String, StoreError> {
     str::from_utf8(bytes).map(str::to_owned).map_err(|error| StoreError::Corrupt(error.to_string()))
 }

@@ -1,18 +1,21 @@
-//! Changes of agents and turns, except those of an append.
+//! Changes of agents and turns, except those of an append. `stops.rs` has those that stop turns.
 
-use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Created, Enqueued, Epoch, Idempotency, NewTurn, StoreError, rules};
 
-use crate::format::images;
-use crate::postgres::command::ChangeCommand;
+use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::append::{unarchive_if_archived, wait_again};
-use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int, maybe_parsed, turn_of};
-use crate::postgres::statements::heads::{lock, lock_known, touch};
-use crate::postgres::statements::keys;
-use crate::postgres::statements::ownership::NODE;
-use crate::postgres::statements::prompt_images;
+use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int, turn_of};
+use crate::postgres::statements::heads::{lock, touch, touch_agent};
+use crate::postgres::statements::kept_turn::KeptTurn;
+use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::stops::cancel;
+use crate::postgres::statements::{keys, prompt_images};
 
 const ID_IS_TAKEN: &str = "
     SELECT EXISTS (SELECT FROM agents WHERE id = $1) OR EXISTS (SELECT FROM tombstones WHERE id = $1)";
@@ -25,18 +28,14 @@ const OF_CHAT: &str = "
 const ADD_AGENT: &str = "
     INSERT INTO agents
         (id, type, name, chat, status, prompt, model, cwd, session_id, created_at, metadata, options,
-         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed, pinned, archived)
+         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed, pinned, archived, home)
     VALUES
-        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
     RETURNING key";
 
 const ADD_HEAD: &str = "
     INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at, owner, epoch)
     VALUES ($1, 0, $2, false, 0, $3, $4, $5)";
-
-const ADD_TURN: &str = "
-    INSERT INTO turns (agent, number, run, prompt, images, state, asked_at, spool_offset)
-    VALUES ($1, $2, $3, $4, $5, 'queued', $6, 0)";
 
 const QUEUE: &str = "
     SELECT
@@ -48,30 +47,13 @@ const QUEUE: &str = "
     FROM agents
     WHERE key = $1 AND deleted_at IS NULL";
 
-const CANCEL: &str = "
-    UPDATE turns
-    SET stop = 'cancelled'
-    WHERE agent = $1 AND state <> 'ended' AND stop IS NULL";
-
-const STOP_TURN: &str = "
-    UPDATE turns
-    SET stop = coalesce(stop, $3)
-    WHERE agent = $1 AND number = $2 AND state <> 'ended'
-    RETURNING stop";
-
 const MARK_DELETED: &str = "UPDATE agents SET deleted_at = $2 WHERE key = $1 AND deleted_at IS NULL";
 
 const MARK_TO_PURGE: &str = "UPDATE agents SET to_purge = true WHERE key = $1";
 
-const REMOVE_JOURNAL: &str = "DELETE FROM journal WHERE agent = $1";
-
-const REMOVE_MESSAGES: &str = "DELETE FROM agent_messages WHERE agent = $1";
-
-const REMOVE: &str = "DELETE FROM agents WHERE key = $1";
-
-const ADD_TOMBSTONE: &str = "INSERT INTO tombstones (id, purged_at) VALUES ($1, $2)";
-
 pub(crate) struct CreateCommand {
+    /// This node: its home and its owner.
+    pub(crate) node: i64,
     pub(crate) agent: Agent,
     pub(crate) turn: NewTurn,
     pub(crate) key: Option<Idempotency>,
@@ -90,17 +72,44 @@ impl ChangeCommand for CreateCommand {
         {
             return Ok(Created::ChatTaken(agent_id_of(&row, 0)?));
         }
-        let agent = add_agent(db, &self.agent, Some(NODE)).await?;
+        let home = self.agent.home.map_or(self.node, |home| home.0 as i64);
+        let owner = (home == self.node).then_some(self.node);
+        let agent = add_agent(db, &self.agent, home, owner).await?;
         let turn = self.turn.turn();
         add_turn(db, agent, turn, turn.number).await?;
         prompt_images::add(db, agent, turn.number, self.turn.images()).await?;
         keys::remember(db, self.key.as_ref(), agent, (turn.number, 1)).await?;
         Ok(Created::New)
     }
+
+    fn kept(self, answer: &Created, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        (*answer == Created::New).then(|| Arc::new(self) as Arc<dyn KeptChange>)
+    }
+}
+
+#[async_trait]
+impl KeptChange for CreateCommand {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.agent.prompt.len() + self.turn.bytes()
+    }
+
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        if is_taken(db, self.agent.id).await? {
+            return Ok(Redone::There);
+        }
+        match self.run(db).await? {
+            Created::New => Ok(Redone::Again),
+            // Another agent has got its key or its conversation, from somebody who did not find it.
+            Created::Again(_) | Created::KeyReused | Created::ChatTaken(_) => {
+                Err(StoreError::Conflict { head: Sequence::START }.into())
+            }
+        }
+    }
 }
 
 /// Creates an agent without a turn.
 pub(crate) struct CreateIdleCommand {
+    pub(crate) node: i64,
     pub(crate) agent: Agent,
 }
 
@@ -109,8 +118,27 @@ impl ChangeCommand for CreateIdleCommand {
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         refuse_taken_id(db, self.agent.id).await?;
-        add_agent(db, &self.agent, Some(NODE)).await?;
+        add_agent(db, &self.agent, self.node, None).await?;
         Ok(())
+    }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
+}
+
+#[async_trait]
+impl KeptChange for CreateIdleCommand {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.agent.prompt.len()
+    }
+
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        if is_taken(db, self.agent.id).await? {
+            return Ok(Redone::There);
+        }
+        self.run(db).await?;
+        Ok(Redone::Again)
     }
 }
 
@@ -140,41 +168,16 @@ impl ChangeCommand for EnqueueCommand {
         prompt_images::add(db, agent, number, self.turn.images()).await?;
         wait_again(db, agent).await?;
         touch(db, agent, turn.asked_at).await?;
+        touch_agent(db, agent).await?;
         let unarchived = unarchive_if_archived(db, agent).await?;
         keys::remember(db, self.key.as_ref(), agent, (number, queued)).await?;
         Ok(Enqueued::New { turn: number, queued, unarchived })
     }
-}
 
-/// Cancels all open turns.
-pub(crate) struct CancelCommand {
-    pub(crate) agent: AgentId,
-    pub(crate) at: Timestamp,
-}
-
-impl ChangeCommand for CancelCommand {
-    type Answer = u32;
-
-    async fn run(&self, db: &Link) -> Result<u32, QueryFailure> {
-        let agent = lock_known(db, self.agent).await?;
-        cancel(db, agent, self.at).await
-    }
-}
-
-pub(crate) struct StopTurnCommand {
-    pub(crate) agent: AgentId,
-    pub(crate) turn: TurnNumber,
-    pub(crate) reason: StopReason,
-}
-
-impl ChangeCommand for StopTurnCommand {
-    type Answer = Option<StopReason>;
-
-    async fn run(&self, db: &Link) -> Result<Option<StopReason>, QueryFailure> {
-        let agent = lock_known(db, self.agent).await?;
-        let saved = db.row(STOP_TURN, &[&agent, &int(self.turn.0), &self.reason.as_str()]).await?;
-        let Some(row) = saved else { return Ok(None) };
-        Ok(maybe_parsed(&row, 0, StopReason::from_name)?)
+    fn kept(self, answer: &Enqueued, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        let Enqueued::New { turn: number, queued, unarchived: _ } = *answer else { return None };
+        let Self { turn, queue_max: _, key } = self;
+        Some(Arc::new(KeptTurn { turn, number, key: key.map(|key| (key, queued)) }))
     }
 }
 
@@ -200,22 +203,21 @@ impl ChangeCommand for DeleteCommand {
         }
         Ok(true)
     }
+
+    fn kept(self, was_known: &bool, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        was_known.then(|| Arc::new(self) as Arc<dyn KeptChange>)
+    }
 }
 
-/// Removes an agent's rows.
-pub(crate) struct PurgeCommand {
-    pub(crate) agent: AgentId,
-    pub(crate) at: Timestamp,
-}
+#[async_trait]
+impl KeptChange for DeleteCommand {
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+    }
 
-impl ChangeCommand for PurgeCommand {
-    type Answer = bool;
-
-    async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
-        let Some(agent) = lock(db, self.agent).await? else { return Ok(false) };
-        remove(db, agent).await?;
-        db.run(ADD_TOMBSTONE, &[&self.agent.as_uuid(), &self.at.0]).await?;
-        Ok(true)
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        self.run(db).await?;
+        Ok(Redone::There)
     }
 }
 
@@ -230,16 +232,13 @@ impl ChangeCommand for ProbeCommand {
     }
 }
 
-/// Removes all rows of an agent. It is locked.
-pub(crate) async fn remove(db: &Link, agent: i64) -> Result<(), QueryFailure> {
-    for statement in [REMOVE_JOURNAL, REMOVE_MESSAGES, REMOVE] {
-        db.run(statement, &[&agent]).await?;
-    }
-    Ok(())
-}
-
 /// Returns the key of the new agent.
-pub(crate) async fn add_agent(db: &Link, agent: &Agent, owner: Option<i64>) -> Result<i64, QueryFailure> {
+pub(crate) async fn add_agent(
+    db: &Link,
+    agent: &Agent,
+    home: i64,
+    owner: Option<i64>,
+) -> Result<i64, QueryFailure> {
     let replay = match &agent.copy {
         Some(Copied::Replay(replay)) => Some(replay),
         Some(Copied::File) | None => None,
@@ -271,6 +270,7 @@ pub(crate) async fn add_agent(db: &Link, agent: &Agent, owner: Option<i64>) -> R
                 &replay.map(|replay| replay.speed),
                 &agent.pinned,
                 &agent.archived,
+                &home,
             ],
         )
         .await;
@@ -282,33 +282,13 @@ pub(crate) async fn add_agent(db: &Link, agent: &Agent, owner: Option<i64>) -> R
     Ok(key)
 }
 
-async fn add_turn(db: &Link, agent: i64, turn: &Turn, number: TurnNumber) -> Result<(), QueryFailure> {
-    db.run(
-        ADD_TURN,
-        &[
-            &agent,
-            &int(number.0),
-            &int(turn.run.0),
-            &turn.prompt.as_bytes(),
-            &images::listed(&turn.images),
-            &turn.asked_at.0,
-        ],
-    )
-    .await?;
-    Ok(())
-}
-
 /// An id is never used twice.
 pub(crate) async fn refuse_taken_id(db: &Link, id: AgentId) -> Result<(), QueryFailure> {
-    let row = db.row(ID_IS_TAKEN, &[&id.as_uuid()]).await?;
-    let taken = row.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or(true);
+    let taken = is_taken(db, id).await?;
     if taken { Err(StoreError::Conflict { head: Sequence::START }.into()) } else { Ok(()) }
 }
 
-async fn cancel(db: &Link, agent: i64, at: Timestamp) -> Result<u32, QueryFailure> {
-    let noted = db.run(CANCEL, &[&agent]).await?;
-    if 0 < noted {
-        touch(db, agent, at).await?;
-    }
-    Ok(noted as u32)
+async fn is_taken(db: &Link, id: AgentId) -> Result<bool, QueryFailure> {
+    let row = db.row(ID_IS_TAKEN, &[&id.as_uuid()]).await?;
+    Ok(row.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or(true))
 }

@@ -14,10 +14,16 @@ use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{column, int, turn_of};
 use crate::postgres::statements::journal::{self, FetchLimit, add_batch};
 
+/// A turn of the node `$1`; or one of another node that ended `$2` ms ago, and that this node seems not to pack. Two
+/// nodes that pack the same turn only do some work twice: the batches of the first one are gone when the second one
+/// wants to remove them.
 const NEXT_TURN: &str = "
-    SELECT agent, number, first_sequence, last_sequence
+    SELECT turns.agent, turns.number, turns.first_sequence, turns.last_sequence
     FROM turns
-    WHERE state = 'ended' AND NOT compacted
+    JOIN agents ON agents.key = turns.agent
+    WHERE turns.state = 'ended' AND NOT turns.compacted
+        AND (agents.home = $1
+            OR coalesce(turns.ended_at, 0) < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $2)
     LIMIT 1";
 
 /// At most `$4` batches that are not tight yet, and no further one after `$5` bytes.
@@ -57,9 +63,23 @@ pub(crate) struct TurnPart {
     events: Vec<Event>,
 }
 
+/// Whose turns to pack.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Candidates {
+    /// The node whose turns are packed at once. `None` before it has joined.
+    pub(crate) node: Option<i64>,
+    pub(crate) others_after_ms: u64,
+}
+
 /// Reads the events of the next blocks; `None` if no turn is left. `limits` is the size of one block.
-pub(crate) async fn read(db: &Link, limits: BlockLimits) -> Result<Option<TurnPart>, QueryFailure> {
-    let Some(row) = db.row(NEXT_TURN, &[]).await? else { return Ok(None) };
+pub(crate) async fn read(
+    db: &Link,
+    which: Candidates,
+    limits: BlockLimits,
+) -> Result<Option<TurnPart>, QueryFailure> {
+    let Candidates { node, others_after_ms } = which;
+    let age = i64::try_from(others_after_ms).unwrap_or(i64::MAX);
+    let Some(row) = db.row(NEXT_TURN, &[&node, &age]).await? else { return Ok(None) };
     let (agent, turn) = (column(&row, 0)?, turn_of(&row, 1)?);
     let command = CompactCommand { agent, turn, batches: (Vec::new(), Vec::new()), blocks: Vec::new() };
     let mut part = TurnPart { command, events: Vec::new() };

@@ -30,6 +30,9 @@ const TURN_STATE: &str = "
 
 const TOUCH: &str = "UPDATE heads SET updated_at = $2 WHERE agent = $1";
 
+/// A trigger notes when.
+const TOUCH_AGENT: &str = "UPDATE agents SET touched = 0 WHERE key = $1";
+
 /// The statements of [`lock_place`].
 pub(crate) const OF_A_PLACE: [&str; 3] = [LOCK, PLACE, TURN_STATE];
 
@@ -90,5 +93,11 @@ fn phase_of(state: &str) -> Option<TurnPhase> {
 /// Notes that the agent did something.
 pub(crate) async fn touch(db: &Link, agent: i64, at: Timestamp) -> Result<(), QueryFailure> {
     db.run(TOUCH, &[&agent, &at.0]).await?;
+    Ok(())
+}
+
+/// Notes that the agent's row or its turns have changed.
+pub(crate) async fn touch_agent(db: &Link, agent: i64) -> Result<(), QueryFailure> {
+    db.run(TOUCH_AGENT, &[&agent]).await?;
     Ok(())
 }

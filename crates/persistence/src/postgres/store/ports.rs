@@ -8,9 +8,9 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, INodes,
-    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreResult, TurnFilter,
-    TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, Idempotency,
+    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreResult, TouchMark,
+    Touched, TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::PostgresStore;
@@ -20,21 +20,36 @@ use crate::postgres::statements::archive::{
     RewriteCommand,
 };
 use crate::postgres::statements::commands::{
-    CancelCommand, CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand, PurgeCommand,
-    StopTurnCommand,
+    CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand,
 };
 use crate::postgres::statements::edit::EditCommand;
-use crate::postgres::statements::ownership::{self, ClaimCommand, JoinCommand, Ownership};
-use crate::postgres::statements::{agents, journal, keys, messages, prompt_images, turns};
+use crate::postgres::statements::ownership::{self, ClaimCommand, Ownership};
+use crate::postgres::statements::purge::{PurgeCommand, PurgeStepCommand};
+use crate::postgres::statements::stops::{CancelCommand, StopTurnCommand};
+use crate::postgres::statements::{
+    agents, journal, keys, messages, prompt_images, read_many, touched, turns,
+};
 
 #[async_trait]
 impl IJournal for PostgresStore {
     async fn append(&self, append: Append) -> StoreResult<()> {
-        self.inner.writers.append(PreparedAppend::new(append)?).await
+        self.inner.writers.append(PreparedAppend::new(append, &self.inner.membership)?).await
     }
 
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
         self.events_after(agent, after, limit).await
+    }
+
+    async fn read_many(
+        &self,
+        wanted: Vec<(AgentId, Sequence)>,
+        limit: PageLimit,
+    ) -> StoreResult<Vec<(AgentId, Vec<Event>)>> {
+        let fetch = self.fetch();
+        self.read_on(&self.inner.lookout, move |db| async move {
+            read_many::events_of_many(&db, &wanted, limit, fetch).await
+        })
+        .await
     }
 
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {
@@ -50,11 +65,13 @@ impl IJournal for PostgresStore {
 #[async_trait]
 impl IAgentRepository for PostgresStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
-        self.write(CreateCommand { agent, turn, key }).await
+        let node = self.node()?;
+        self.write(CreateCommand { node, agent, turn, key }).await
     }
 
     async fn create_idle(&self, agent: Agent) -> StoreResult<()> {
-        self.write(CreateIdleCommand { agent }).await
+        let node = self.node()?;
+        self.write(CreateIdleCommand { node, agent }).await
     }
 
     async fn newest_key(&self) -> StoreResult<Option<Timestamp>> {
@@ -82,10 +99,24 @@ impl IAgentRepository for PostgresStore {
         self.read_with(move |db| async move { agents::list(&db, &filter, bounds).await }).await
     }
 
+    async fn standings(&self, wanted: Vec<AgentId>) -> StoreResult<Vec<Standing>> {
+        self.read_on(&self.inner.lookout, move |db| async move { agents::standings(&db, &wanted).await })
+            .await
+    }
+
+    async fn touched(&self, after: Option<TouchMark>, limit: usize) -> StoreResult<Touched> {
+        let slack = self.inner.connector.limits.touch_slack_ms;
+        self.read_on(&self.inner.lookout, move |db| async move {
+            touched::touched(&db, after, limit, slack).await
+        })
+        .await
+    }
+
     async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
-        match self.read_with(move |db| async move { ownership::of(&db, agent).await }).await? {
+        let node = self.inner.membership.require()?;
+        match self.read_with(move |db| async move { ownership::of(&db, agent, node).await }).await? {
             Ownership::Mine(epoch) => Ok(Some(epoch)),
-            Ownership::Nobodys => self.write(ClaimCommand { agent }).await,
+            Ownership::Nobodys => self.write(ClaimCommand { node, agent }).await,
             Ownership::Others => Ok(None),
         }
     }
@@ -134,11 +165,12 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>> {
-        self.read_with(move |db| async move { agents::with_open_turns(&db, field_bytes).await }).await
+        let node = self.node()?;
+        self.read_with(move |db| async move { agents::with_open_turns(&db, node, field_bytes).await }).await
     }
 
     async fn cancel(&self, agent: AgentId, at: Timestamp) -> StoreResult<u32> {
-        self.write(CancelCommand { agent, at }).await
+        Ok(self.write(CancelCommand { agent, at }).await?.len() as u32)
     }
 
     async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
@@ -159,11 +191,14 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {
-        self.read_with(|db| async move { agents::to_purge(&db).await }).await
+        let node = self.node()?;
+        self.read_with(move |db| async move { agents::to_purge(&db, node).await }).await
     }
 
     async fn purge(&self, agent: AgentId, at: Timestamp) -> StoreResult<bool> {
-        self.write(PurgeCommand { agent, at }).await
+        let node = self.node()?;
+        while self.write(PurgeStepCommand(agent)).await? {}
+        self.write(PurgeCommand { node, agent, at }).await
     }
 
     async fn check(&self) -> StoreResult<()> {
@@ -172,16 +207,10 @@ impl IAgentRepository for PostgresStore {
 }
 
 #[async_trait]
-impl INodes for PostgresStore {
-    async fn join(&self) -> StoreResult<()> {
-        self.write(JoinCommand).await
-    }
-}
-
-#[async_trait]
 impl IArchive for PostgresStore {
     async fn begin_import(&self, agent: Agent) -> StoreResult<()> {
-        self.write(BeginImportCommand(agent)).await
+        let node = self.node()?;
+        self.write(BeginImportCommand { node, agent }).await
     }
 
     async fn import_turns(&self, agent: AgentId, turns: Vec<NewTurn>) -> StoreResult<()> {

@@ -1,28 +1,61 @@
+mod adoption;
 mod crashes;
+mod failovers;
+mod healing;
+mod network;
+mod nodes;
 mod opening;
+mod purges;
 mod several;
 mod standby;
+mod takeovers;
+mod upgrades;
 
 use tokenrail_domain::Agent;
+use tokenrail_ports::testing::MemoryStore;
+use tokenrail_ports::testing::contract::nodes::Servers;
 use tokenrail_ports::testing::samples::{Scribe, WHOLE, launch};
-use tokenrail_ports::{Append, IAgentRepository, IJournal};
+use tokenrail_ports::{Append, IAgentRepository, IJournal, INodes};
 use tokenrail_test_postgres::Database;
 
 use super::*;
-use crate::Password;
+use crate::{NodeIdentity, Password};
 
 async fn fresh() -> (PostgresStore, Database) {
     let database = tokenrail_test_postgres::database();
-    (PostgresStore::open(config(&database)).await.unwrap(), database)
+    (joined(config(&database)).await, database)
 }
 
+/// Opens the store, and joins.
+async fn joined(config: PostgresConfig) -> PostgresStore {
+    let store = PostgresStore::open(config).await.unwrap();
+    store.join().await.unwrap();
+    store
+}
+
+/// The first node.
 fn config(database: &Database) -> PostgresConfig {
+    config_of(database, 1)
+}
+
+/// The node whose data folder has this identity.
+fn config_of(database: &Database, folder: u8) -> PostgresConfig {
     let password = Some(Password::new(database.password()));
-    PostgresConfig { password, ..PostgresConfig::new(database.url()) }
+    let node = Some(NodeIdentity { folder: [folder; 16], name: format!("host-{folder}") });
+    PostgresConfig { password, node, ..PostgresConfig::new(database.url()) }
+}
+
+/// Another node of the same database.
+async fn other_node(database: &Database) -> PostgresStore {
+    joined(config_of(database, 2)).await
 }
 
 /// How long a test waits for what must happen. It is far longer than anything takes: it only ends a test that hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Counts connections to the test's own database that wait for a lock.
+const LOCKED: &str = "
+    SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
 fn until(what: &str, condition: impl Fn() -> bool) {
     let started = std::time::Instant::now();
@@ -31,20 +64,41 @@ fn until(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
-/// Short waits, so that a test that needs one does not take long.
+/// Short waits, so that a test that needs one does not take long; yet long enough for a machine that is busy.
 fn impatient(database: &Database) -> PostgresConfig {
     let mut config = config(database);
-    (config.limits.connect_timeout_ms, config.limits.answer_timeout_ms) = (500, 500);
+    (config.limits.connect_timeout_ms, config.limits.answer_timeout_ms) = (2000, 2000);
     config
 }
 
 tokenrail_ports::store_contract!(fresh);
 
+/// Servers on one database. Times are exact, so that nothing is found only because it is looked for again.
+async fn shared() -> (Servers<PostgresStore>, Database) {
+    let database = tokenrail_test_postgres::database();
+    let open = async |folder| {
+        let mut config = config_of(&database, folder);
+        config.limits.touch_slack_ms = 0;
+        PostgresStore::open(config).await.unwrap()
+    };
+    let (one, twin) = (open(1).await, open(1).await);
+    let (other, third) = (open(2).await, open(3).await);
+    (Servers { one, twin, other, third }, database)
+}
+
+tokenrail_ports::nodes_contract!(shared);
+
 #[test]
 fn both_stores_do_the_same_with_any_commands() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (store, _database) = runtime.block_on(fresh());
-    crate::same_as_memory::check(&runtime, &store, 48);
+    crate::same_as_memory::check(&runtime, &store, MemoryStore::shared, 48);
+}
+
+#[test]
+fn both_stores_do_the_same_with_any_commands_of_several_servers() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    crate::same_as_memory::nodes::check(&runtime, shared, 24);
 }
 
 /// Launches the `n`th sample agent and starts its first turn.

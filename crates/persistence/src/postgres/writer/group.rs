@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokenrail_domain::AgentId;
 use tokenrail_ports::StoreError;
@@ -14,9 +14,11 @@ use tokio::time::timeout;
 
 use super::WaitingAppend;
 use crate::postgres::config::PostgresLimits;
-use crate::postgres::database::link::{ChangeFailure, ConnectFailure, Connector, Link, UnknownCause};
+use crate::postgres::database::failures::{ChangeFailure, ConnectFailure, UnknownCause};
+use crate::postgres::database::link::Link;
 use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::{QueryFailure, is_of_the_server, not_saved};
+use crate::postgres::failover::Healer;
 use crate::postgres::known_agents::KnownAgents;
 use crate::postgres::statements::append::{self, PreparedAppend, move_heads, save_alone};
 use crate::postgres::statements::journal::{FetchLimit, agent_keys};
@@ -27,7 +29,8 @@ const TRIES: u32 = 2;
 
 /// Saves one group after the other.
 pub(super) struct GroupWriter {
-    connector: Arc<Connector>,
+    limits: PostgresLimits,
+    healer: Arc<Healer>,
     known: Arc<KnownAgents>,
     /// `None` after an outcome was unknown: the next statement opens a new connection.
     link: Option<Link>,
@@ -48,12 +51,12 @@ enum Together {
 }
 
 impl GroupWriter {
-    pub(super) fn new(connector: Arc<Connector>, known: Arc<KnownAgents>) -> Self {
-        Self { connector, known, link: None, down: None }
+    pub(super) fn new(limits: &PostgresLimits, healer: Arc<Healer>, known: Arc<KnownAgents>) -> Self {
+        Self { limits: limits.clone(), healer, known, link: None, down: None }
     }
 
     pub(super) fn limits(&self) -> &PostgresLimits {
-        &self.connector.limits
+        &self.limits
     }
 
     /// Saves the appends, each of another agent, and answers their callers.
@@ -65,8 +68,10 @@ impl GroupWriter {
             alone.extend(self.save_together(together).await);
         }
         for waiting in alone {
-            let answer = self.save_one(&waiting.prepared).await;
-            waiting.answer(answer);
+            match self.save_one(&waiting.prepared).await {
+                Ok(timeline) => waiting.acknowledge(&self.healer, timeline),
+                Err(error) => waiting.answer(Err(error)),
+            }
         }
     }
 
@@ -74,19 +79,22 @@ impl GroupWriter {
     async fn save_together(&mut self, waiting: Vec<WaitingAppend>) -> Vec<WaitingAppend> {
         let mut unknown = None;
         for _ in 0..TRIES {
-            let tried = match self.link().await {
-                Ok(link) => self.try_together(&link, &waiting).await,
+            let link = match self.link().await {
+                Ok(link) => link,
                 Err(error) => {
                     answer_all(waiting, || unreachable(&error, unknown.is_some()));
                     return Vec::new();
                 }
             };
+            let begun = Instant::now();
+            let tried = self.try_together(&link, &waiting).await;
+            self.healer.figures().count(waiting.len(), begun);
             match tried {
                 Together::Saved(saved) => {
                     let (done, others): (Vec<_>, Vec<_>) =
                         waiting.into_iter().partition(|waiting| saved.contains(&waiting.prepared.agent()));
                     for waiting in done {
-                        waiting.answer(Ok(()));
+                        waiting.acknowledge(&self.healer, link.timeline());
                     }
                     return others;
                 }
@@ -97,6 +105,7 @@ impl GroupWriter {
                 }
                 Together::Again => {}
                 Together::Unknown(cause) => {
+                    self.healer.figures().count_unknown();
                     self.link = None;
                     unknown = Some(Arc::new(cause));
                 }
@@ -151,27 +160,34 @@ impl GroupWriter {
         waiting: &[WaitingAppend],
     ) -> Result<Vec<(i64, usize)>, QueryFailure> {
         let agents = || waiting.iter().map(|waiting| waiting.prepared.agent());
-        let new: Vec<AgentId> = agents().filter(|id| self.known.get(*id).is_none()).collect();
+        let new: Vec<AgentId> =
+            agents().filter(|id| self.known.get(link.timeline(), *id).is_none()).collect();
         if !new.is_empty() {
             for (id, key) in agent_keys(link, &new).await? {
-                self.known.add(id, key);
+                self.known.add(link.timeline(), id, key);
             }
         }
-        let mut keys: Vec<(i64, usize)> =
-            (0..).zip(agents()).filter_map(|(at, id)| Some((self.known.get(id)?, at))).collect();
+        let mut keys: Vec<(i64, usize)> = (0..)
+            .zip(agents())
+            .filter_map(|(at, id)| Some((self.known.get(link.timeline(), id)?, at)))
+            .collect();
         keys.sort_unstable();
         Ok(keys)
     }
 
-    /// Saves one append in a transaction of its own.
-    async fn save_one(&mut self, prepared: &PreparedAppend) -> Result<(), StoreError> {
+    /// Saves one append in a transaction of its own. Returns the timeline on which it is saved.
+    async fn save_one(&mut self, prepared: &PreparedAppend) -> Result<u32, StoreError> {
         let limits = self.limits();
+        let wait = Duration::from_millis(limits.answer_timeout_ms);
         let fetch = FetchLimit { rows: limits.fetch_rows, bytes: limits.fetch_bytes };
         let mut unknown = None;
         for _ in 0..TRIES {
             let link = self.link().await.map_err(|error| unreachable(&error, unknown.is_some()))?;
-            match save_alone(&link, prepared, fetch).await {
-                Ok(()) => return Ok(()),
+            let begun = Instant::now();
+            let saved = save_alone(&link, prepared, wait, fetch).await;
+            self.healer.figures().count(1, begun);
+            match saved {
+                Ok(()) => return Ok(link.timeline()),
                 Err(ChangeFailure::NotSaved(failure)) if failure.is_worth_another_try() => {}
                 Err(ChangeFailure::NotSaved(failure)) => {
                     let error = failure.before_commit();
@@ -184,6 +200,7 @@ impl GroupWriter {
                     });
                 }
                 Err(ChangeFailure::Unknown(cause)) => {
+                    self.healer.figures().count_unknown();
                     self.link = None;
                     unknown = Some(cause);
                 }
@@ -200,7 +217,7 @@ impl GroupWriter {
         if let Some(failure) = &self.down {
             return Err(Arc::clone(failure));
         }
-        match self.connector.connect(Purpose::Writer, &append::statements()).await {
+        match self.healer.connect(Purpose::Writer, &append::statements()).await {
             Ok(link) => Ok(self.link.insert(link).clone()),
             Err(failure) => Err(Arc::clone(self.down.insert(Arc::new(failure)))),
         }
@@ -215,9 +232,9 @@ fn answer_all(waiting: Vec<WaitingAppend>, error: impl Fn() -> StoreError) {
 
 /// The error if there is no connection: after a try whose outcome is unknown, it stays unknown.
 fn unreachable(failure: &Arc<ConnectFailure>, after_a_try: bool) -> StoreError {
-    if after_a_try {
-        StoreError::OutcomeUnknown(Box::new(Arc::clone(failure)))
-    } else {
-        StoreError::Unavailable(Box::new(Arc::clone(failure)))
+    match &**failure {
+        _ if after_a_try => StoreError::OutcomeUnknown(Box::new(Arc::clone(failure))),
+        ConnectFailure::WrongServer(wrong) => StoreError::WrongServer(Box::new(wrong.clone())),
+        _ => StoreError::Unreachable(Box::new(Arc::clone(failure))),
     }
 }

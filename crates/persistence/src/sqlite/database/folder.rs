@@ -1,5 +1,7 @@
 //! The data folder: private, and used by one server at a time.
 
+mod node_id;
+
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
@@ -30,17 +32,20 @@ const MARK_ELSEWHERE: &[u8] = b"postgres\n";
 /// a server with the wrong database would end all of them.
 pub struct DataFolder {
     _folder: Folder,
+    node: [u8; 16],
 }
 
 impl DataFolder {
     /// Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// [`OpenError::Locked`] if another server uses it; [`OpenError::OtherDatabase`] if its data is in SQLite.
+    /// [`OpenError::Locked`] if another server uses it; [`OpenError::OtherDatabase`] if its data is in SQLite;
+    /// [`OpenError::NoNodeId`] if the file with its identity is damaged.
     pub fn claim(path: &Path) -> Result<Self, OpenError> {
         let folder = Folder::claim(path)?;
         let has_database = std::fs::metadata(database_path(path)).is_ok_and(|file| 0 < file.len());
-        if has_database || folder.mark()? == MARK {
+        // After a move, the old database is still there.
+        if !folder.is_elsewhere()? && (has_database || folder.mark()? == MARK) {
             return Err(OpenError::OtherDatabase {
                 folder: path.to_owned(),
                 used: "SQLite",
@@ -48,7 +53,13 @@ impl DataFolder {
             });
         }
         folder.mark_with(MARK_ELSEWHERE)?;
-        Ok(Self { _folder: folder })
+        let node = node_id::of(path)?;
+        Ok(Self { _folder: folder, node })
+    }
+
+    /// The identity of the folder, by which the nodes of a database are distinguished. It never changes.
+    pub fn node(&self) -> [u8; 16] {
+        self.node
     }
 }
 
@@ -83,7 +94,7 @@ impl Folder {
     pub(crate) fn database(&self) -> Result<PathBuf, OpenError> {
         let path = database_path(&self.path);
         let mark = self.mark()?;
-        if mark == MARK_ELSEWHERE {
+        if self.is_elsewhere()? {
             return Err(OpenError::OtherDatabase {
                 folder: self.path.clone(),
                 used: "PostgreSQL",
@@ -127,12 +138,34 @@ impl Folder {
         self.lock.sync_all().map_err(failed)
     }
 
-    /// The content of the lock file. Empty if the folder was never used.
+    /// Whether the database is elsewhere.
+    pub(crate) fn is_elsewhere(&self) -> Result<bool, OpenError> {
+        Ok(self.mark()? == MARK_ELSEWHERE)
+    }
+
+    /// Records that the data has moved to another database. From now on, the folder belongs to that one.
+    pub(crate) fn hand_over(&self) -> Result<(), OpenError> {
+        let failed = |error| OpenError::io(&self.path.join(LOCK), error);
+        // A power loss leaves the old line or the new one: a write of a few bytes is not divided.
+        self.lock.write_all_at(MARK_ELSEWHERE, 0).map_err(failed)?;
+        self.lock.sync_all().map_err(failed)?;
+        self.lock.set_len(MARK_ELSEWHERE.len() as u64).map_err(failed)?;
+        self.lock.sync_all().map_err(failed)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The first line of the lock file. Empty if the folder was never used.
     fn mark(&self) -> Result<Vec<u8>, OpenError> {
         // Longer than all marks, so that none is taken for another one.
         let mut content = vec![0; 64];
         let read = self.lock.read_at(&mut content, 0);
         content.truncate(read.map_err(|error| OpenError::io(&self.path.join(LOCK), error))?);
+        if let Some(end) = content.iter().position(|byte| *byte == b'\n') {
+            content.truncate(end + 1);
+        }
         Ok(content)
     }
 }
@@ -189,6 +222,23 @@ mod tests {
         assert!(told(wrong).contains("set storage.url"));
         assert!(!database_path(elsewhere.path()).exists());
         Folder::claim(sqlite.path()).unwrap().database().unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_was_handed_over_belongs_to_the_other_database() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(database_path(folder.path()), "anything").unwrap();
+        let claimed = Folder::claim(folder.path()).unwrap();
+        claimed.mark_as_used().unwrap();
+        // A power loss may leave the end of the old line.
+        claimed.lock.write_all_at(MARK_ELSEWHERE, 0).unwrap();
+        assert!(claimed.is_elsewhere().unwrap());
+        claimed.hand_over().unwrap();
+        drop(claimed);
+        assert_eq!(std::fs::read(folder.path().join(LOCK)).unwrap(), MARK_ELSEWHERE);
+        drop(DataFolder::claim(folder.path()).unwrap());
+        let wrong = Folder::claim(folder.path()).unwrap().database().unwrap_err();
+        assert!(wrong.to_string().contains("set storage.url"), "{wrong}");
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! The table `agents`, read.
 
-use rusqlite::{Connection, Row, ToSql, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params_from_iter};
 use tokenrail_domain::{
     Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, LongField, Replay, Timestamp,
 };
-use tokenrail_ports::{AgentFilter, ListBounds, ListPage, StoreError};
+use tokenrail_ports::{AgentFilter, ListBounds, ListPage, Standing, StoreError};
 
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{
@@ -95,10 +95,30 @@ const LONG_FIELDS: [LongField; 10] = [
     LongField::Options,
 ];
 
+const STANDING: &str = "
+    SELECT heads.head, EXISTS (SELECT 1 FROM turns WHERE turns.agent = agents.key AND turns.state <> 'ended'),
+        agents.deleted_at IS NOT NULL
+    FROM agents
+    JOIN heads ON heads.agent = agents.key
+    WHERE agents.id = ?1";
+
 const TO_PURGE: &str = "SELECT id FROM agents WHERE to_purge = 1 ORDER BY id";
 
 pub(crate) fn get(db: &Connection, id: AgentId) -> Result<Option<Agent>, StoreError> {
     Ok(select(db, "WHERE agents.id = ?1", &[&id.to_string()])?.pop())
+}
+
+/// How far these agents are.
+pub(crate) fn standings(db: &Connection, agents: &[AgentId]) -> Result<Vec<Standing>, StoreError> {
+    let mut statement = db.prepare_cached(STANDING).map_err(store_error)?;
+    let mut standings = Vec::new();
+    for &agent in agents {
+        let read = |row: &Row<'_>| {
+            Ok(Standing { agent, head: sequence_of(row, 0)?, open: row.get(1)?, deleted: row.get(2)? })
+        };
+        standings.extend(statement.query_row([agent.to_string()], read).optional().map_err(store_error)?);
+    }
+    Ok(standings)
 }
 
 /// Every agent that has a queued or running turn, oldest first.
@@ -213,6 +233,7 @@ fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {
         cancel_on_disconnect: row.get(23)?,
         queued: row.get(24)?,
         chat: row.get(25)?,
+        home: None,
         copy: copy_of(row)?,
         pinned: row.get(30)?,
         archived: row.get(31)?,

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use tokenrail_domain::{AgentId, Event, Sequence, TurnNumber};
-use tokenrail_ports::rules::{EventPage, Flow};
+use tokenrail_ports::rules::{EventPage, Flow, SharedLimit};
 use tokenrail_ports::{PageLimit, StoreError};
 
 use crate::format::batch::BatchRange;
@@ -93,6 +93,29 @@ pub(crate) fn events_after(
         page.offer(event)
     })?;
     Ok(page.events)
+}
+
+/// The events of several agents, each after its number.
+pub(crate) fn events_of_many(
+    db: &Connection,
+    wanted: &[(AgentId, Sequence)],
+    limit: PageLimit,
+) -> Result<Vec<(AgentId, Vec<Event>)>, StoreError> {
+    let mut left = SharedLimit::new(limit);
+    let mut read = Vec::new();
+    for &(agent, after) in wanted {
+        let Some(limit) = left.next_page() else { break };
+        let events = match agent_key(db, agent) {
+            Ok(key) => events_after(db, key, after, limit)?,
+            Err(StoreError::UnknownAgent(_)) => continue,
+            Err(error) => return Err(error),
+        };
+        left.take(&events);
+        if !events.is_empty() {
+            read.push((agent, events));
+        }
+    }
+    Ok(read)
 }
 
 /// Passes the events `range.0 ..= range.1` in order to `take`, until it has enough.

@@ -67,13 +67,18 @@ pub(crate) fn add_message(db: &Connection, agent: &str, row: &MessageRow) -> rus
 
 /// The event of a row of [`COLUMNS`].
 pub(crate) fn event_of(row: &Row<'_>) -> Result<Event, StoreError> {
+    stored_of(row)?.into_event()
+}
+
+/// A row of [`COLUMNS`], unchecked.
+pub(crate) fn stored_of(row: &Row<'_>) -> Result<StoredRow, StoreError> {
     let sequence = Sequence(column::<i64>(row, 0)?.unsigned_abs());
     let raw = match row.get_ref(3).map_err(store_error)? {
         ValueRef::Null => None,
         ValueRef::Text(raw) | ValueRef::Blob(raw) => Some(Bytes::copy_from_slice(raw)),
         _ => return Err(StoreError::Corrupt(format!("message {sequence}: raw is a number"))),
     };
-    let stored = StoredRow {
+    Ok(StoredRow {
         agent: column(row, 7)?,
         sequence,
         first_sequence: column::<Option<i64>>(row, 1)?.map(|first| Sequence(first.unsigned_abs())),
@@ -83,8 +88,7 @@ pub(crate) fn event_of(row: &Row<'_>) -> Result<Event, StoreError> {
         metadata: column(row, 4)?,
         created_at: column(row, 5)?,
         checksum: column(row, 8)?,
-    };
-    stored.into_event()
+    })
 }
 
 fn column<T: FromSql>(row: &Row<'_>, at: usize) -> Result<T, StoreError> {

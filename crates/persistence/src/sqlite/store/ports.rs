@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
-    Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, NodeId, Sequence, StopReason,
+    Timestamp, Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, INodes,
-    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult,
-    TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Edited, Enqueued, Epoch, Errands, IAgentRepository, IArchive, IInbox,
+    IJournal, INodes, Idempotency, LaunchCount, Letter, LetterId, LetterReply, ListBounds, ListPage,
+    MessagePage, NewTurn, Node, PageLimit, Pulse, Recalled, Standing, StoreError, StoreResult, TouchMark,
+    Touched, TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::SqliteStore;
+use crate::only_node::only_node;
 use crate::sqlite::statements::append::AppendCommand;
 use crate::sqlite::statements::archive::{
     BeginImportCommand, DiscardImportCommand, FinishImportCommand, ImportEventsCommand, ImportTurnsCommand,
@@ -36,6 +38,14 @@ impl IJournal for SqliteStore {
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
         self.read_with(move |db| journal::events_after(db, journal::agent_key(db, agent)?, after, limit))
             .await
+    }
+
+    async fn read_many(
+        &self,
+        wanted: Vec<(AgentId, Sequence)>,
+        limit: PageLimit,
+    ) -> StoreResult<Vec<(AgentId, Vec<Event>)>> {
+        self.read_with(move |db| journal::events_of_many(db, &wanted, limit)).await
     }
 
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage> {
@@ -80,6 +90,15 @@ impl IAgentRepository for SqliteStore {
 
     async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
         self.read_with(move |db| agents::list(db, &filter, bounds)).await
+    }
+
+    async fn standings(&self, wanted: Vec<AgentId>) -> StoreResult<Vec<Standing>> {
+        self.read_with(move |db| agents::standings(db, &wanted)).await
+    }
+
+    async fn touched(&self, _after: Option<TouchMark>, _limit: usize) -> StoreResult<Touched> {
+        // Everything that changes an agent comes from this node.
+        Ok(Touched { agents: Vec::new(), mark: TouchMark(0) })
     }
 
     async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
@@ -169,7 +188,11 @@ impl IAgentRepository for SqliteStore {
 
 #[async_trait]
 impl INodes for SqliteStore {
-    async fn join(&self) -> StoreResult<()> {
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    async fn join(&self) -> StoreResult<NodeId> {
         match self.write(JoinCommand).await {
             // The previous process is gone, because this one has the lock of the folder. So nothing that it sent can
             // arrive, even if the epochs stay as they are. And a server starts on a full disk.
@@ -177,10 +200,102 @@ impl INodes for SqliteStore {
                 tracing::warn!(
                     "cannot record this start in the database, because the disk is full; nothing is lost"
                 );
-                Ok(())
+                Ok(NodeId::ONLY)
             }
-            joined => joined,
+            joined => joined.map(|()| NodeId::ONLY),
         }
+    }
+
+    async fn beat(&self) -> StoreResult<Vec<Node>> {
+        Ok(vec![only_node()])
+    }
+
+    async fn offer(&self, _types: Vec<String>) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn count_launch(&self, _per_minute: u32) -> StoreResult<LaunchCount> {
+        Ok(LaunchCount::Counted)
+    }
+
+    async fn waiting_launches(&self) -> StoreResult<u64> {
+        Ok(0)
+    }
+
+    async fn claim_launches(
+        &self,
+        _types: Vec<String>,
+        _room: usize,
+        _stopped: usize,
+    ) -> StoreResult<Vec<AgentId>> {
+        Ok(Vec::new())
+    }
+
+    async fn set_folder(&self, _agent: AgentId, _cwd: String) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn leave(&self) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn nodes(&self) -> StoreResult<Vec<Node>> {
+        Ok(vec![only_node()])
+    }
+
+    async fn declare_lost(&self, _node: NodeId, _seen: Pulse) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    async fn forget(&self, _node: NodeId) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    async fn orphans(&self, _limit: usize) -> StoreResult<Vec<AgentId>> {
+        Ok(Vec::new())
+    }
+
+    async fn take_over(&self, _agent: AgentId) -> StoreResult<Option<Epoch>> {
+        Ok(None)
+    }
+
+    async fn errands(&self, _limit: usize) -> StoreResult<Errands> {
+        Ok(Errands::default())
+    }
+
+    async fn forget_leftover(&self, _agent: AgentId) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn set_watched(&self, _agent: AgentId, _watched: bool) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn is_watched_elsewhere(&self, _agent: AgentId) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    async fn take_watched(&self) -> StoreResult<Vec<AgentId>> {
+        Ok(Vec::new())
+    }
+}
+
+#[async_trait]
+impl IInbox for SqliteStore {
+    async fn put(&self, _to: NodeId, _letter: Letter) -> StoreResult<()> {
+        Err(StoreError::Unavailable("this store has only one node".into()))
+    }
+
+    async fn letters(&self, _underway: Vec<LetterId>, _limit: usize) -> StoreResult<Vec<Letter>> {
+        Ok(Vec::new())
+    }
+
+    async fn reply(&self, _id: LetterId, _reply: LetterReply) -> StoreResult<()> {
+        Ok(())
+    }
+
+    async fn reply_to(&self, _id: LetterId) -> StoreResult<Option<LetterReply>> {
+        Ok(None)
     }
 }
 

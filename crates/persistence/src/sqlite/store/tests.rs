@@ -7,6 +7,7 @@ use std::future::{Ready, ready};
 
 use tempfile::TempDir;
 use tokenrail_domain::{Agent, Event, Sequence};
+use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::{Scribe, WHOLE, launch};
 use tokenrail_ports::{Append, IAgentRepository, IJournal};
 
@@ -55,7 +56,7 @@ fn is_sound(folder: &TempDir) {
 fn both_stores_do_the_same_with_any_commands() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (store, folder) = fresh();
-    crate::same_as_memory::check(&runtime, &store, 96);
+    crate::same_as_memory::check(&runtime, &store, MemoryStore::new, 96);
     drop(store);
     is_sound(&folder);
 }

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{Agent, AgentEdit, AgentId, NewName, Timestamp, TurnNumber, TurnOutcome};
 
-use super::{agent_now, launched, running, saved};
+use super::{agent_now, homeless, launched, running, saved};
 use crate::testing::samples::{WHOLE_LIST, launch, notice, permission_request, queued_turn};
 use crate::{AgentFilter, ArchivedFilter, Edited, Enqueued, IAgentRepository, IJournal};
 
@@ -20,7 +20,7 @@ fn archived(archived: bool) -> AgentEdit {
 
 async fn changed(store: &impl IAgentRepository, agent: AgentId, edit: AgentEdit) -> Agent {
     match store.edit(agent, edit).await.unwrap() {
-        Edited::Saved(agent) => *agent,
+        Edited::Saved(agent) => homeless(*agent),
         other => panic!("not saved: {other:?}"),
     }
 }

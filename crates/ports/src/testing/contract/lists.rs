@@ -104,7 +104,7 @@ pub async fn a_list_shows_the_beginning_of_long_fields<S: IJournal + IAgentRepos
 
     for field_bytes in [0, 1, 2, 3, 4, 5, 8_999, 9_000, 9_001, 9_002, usize::MAX] {
         let page = store.list(filter.clone(), ListBounds { field_bytes, ..WHOLE_LIST }).await.unwrap();
-        let as_it_is = agent_now(store, agent.id).await;
+        let as_it_is = store.get(agent.id).await.unwrap().unwrap();
         assert_eq!(page.items[1], ListedAgent::new(as_it_is, field_bytes), "{field_bytes} bytes");
     }
     let open = store.with_open_turns(1).await.unwrap();

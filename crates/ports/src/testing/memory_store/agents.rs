@@ -9,20 +9,21 @@ use tokenrail_domain::{
 use super::shelf::{self, Shelf};
 use super::{MemoryStore, State};
 use crate::{
-    AgentFilter, Created, Edited, Enqueued, Epoch, IAgentRepository, INodes, Idempotency, ListBounds,
-    ListPage, NewTurn, Recalled, StoreError, StoreResult, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Created, Edited, Enqueued, Epoch, IAgentRepository, Idempotency, ListBounds, ListPage,
+    NewTurn, Recalled, Standing, StoreError, StoreResult, TouchMark, Touched, TurnFilter, TurnLimit,
+    TurnRange,
 };
 
 #[async_trait]
 impl IAgentRepository for MemoryStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
-        self.answered(self.act(|state| state.create(agent, turn, key)).await)
+        self.answered(self.act(|state| state.create(agent, turn, key, self.node)).await)
     }
 
     async fn create_idle(&self, agent: Agent) -> StoreResult<()> {
         self.act(|state| {
             state.refuse_taken(agent.id)?;
-            state.shelves.insert(agent.id, Shelf::new(agent, None));
+            state.add(Agent { home: None, ..agent }, None, self.node);
             Ok(())
         })
         .await
@@ -63,7 +64,23 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
-        Ok(self.act(|state| state.shelves.get(&agent).map(|shelf| shelf.epoch)).await)
+        let incarnation = self.incarnation();
+        let claim = |state: &mut State| {
+            if state.cluster.is_shared && state.own(self.node, incarnation).is_err() {
+                return None;
+            }
+            state.claim(agent, self.node)
+        };
+        Ok(self.act(claim).await)
+    }
+
+    async fn standings(&self, agents: Vec<AgentId>) -> StoreResult<Vec<Standing>> {
+        let standing = |state: &State, agent| state.shelves.get(&agent).map(Shelf::standing);
+        Ok(self.act(|state| agents.into_iter().filter_map(|agent| standing(state, agent)).collect()).await)
+    }
+
+    async fn touched(&self, after: Option<TouchMark>, limit: usize) -> StoreResult<Touched> {
+        Ok(self.act(|state| state.cluster.touched(after, limit)).await)
     }
 
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
@@ -129,7 +146,8 @@ impl IAgentRepository for MemoryStore {
     async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>> {
         self.hesitate().await;
         let state = self.lock();
-        let open = state.shelves.values().filter(|shelf| !shelf.open_turns().is_empty());
+        let mine = |shelf: &&Shelf| shelf.belongs_to(self.node);
+        let open = state.shelves.values().filter(|shelf| !shelf.open_turns().is_empty()).filter(mine);
         Ok(open.map(|shelf| ListedAgent::new(shelf.agent.clone(), field_bytes)).collect())
     }
 
@@ -139,6 +157,7 @@ impl IAgentRepository for MemoryStore {
                 state.cancels_refused = left;
                 return Err(StoreError::Busy);
             }
+            state.touch(agent);
             state.shelf_mut(agent).map(|shelf| shelf.cancel(at))
         };
         self.answered(self.act(cancel).await)
@@ -154,9 +173,11 @@ impl IAgentRepository for MemoryStore {
         turn: TurnNumber,
         reason: StopReason,
     ) -> StoreResult<Option<StopReason>> {
-        self.answered(
-            self.act(|state| state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))).await,
-        )
+        let stop = |state: &mut State| {
+            state.touch(agent);
+            state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))
+        };
+        self.answered(self.act(stop).await)
     }
 
     async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
@@ -166,28 +187,17 @@ impl IAgentRepository for MemoryStore {
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {
         self.hesitate().await;
         let state = self.lock();
-        let marked = state.shelves.values().filter(|shelf| shelf.to_purge);
+        let mine = |shelf: &&Shelf| shelf.to_purge && shelf.agent.is_at_home(self.node);
+        let marked = state.shelves.values().filter(mine);
         Ok(marked.map(|shelf| shelf.agent.id).collect())
     }
 
     async fn purge(&self, id: AgentId, _at: Timestamp) -> StoreResult<bool> {
-        Ok(self.act(|state| state.purge(id)).await)
+        Ok(self.act(|state| state.purge(id, self.node)).await)
     }
 
     async fn check(&self) -> StoreResult<()> {
         self.hesitate().await;
         if self.lock().healthy { Ok(()) } else { Err(StoreError::Unavailable("told to fail".into())) }
-    }
-}
-
-#[async_trait]
-impl INodes for MemoryStore {
-    async fn join(&self) -> StoreResult<()> {
-        self.act(|state| {
-            let open = state.shelves.values_mut().filter(|shelf| !shelf.open_turns().is_empty());
-            open.for_each(|shelf| shelf.epoch.0 += 1);
-        })
-        .await;
-        Ok(())
     }
 }

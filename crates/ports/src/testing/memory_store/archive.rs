@@ -24,7 +24,8 @@ impl IArchive for MemoryStore {
             if state.purged.contains(&agent.id) || state.shelves.contains_key(&agent.id) {
                 return Err(StoreError::Conflict { head: Sequence::START });
             }
-            state.shelves.insert(agent.id, Shelf::imported(agent));
+            let home = state.home(self.node);
+            state.shelves.insert(agent.id, Shelf::imported(Agent { home, ..agent }));
             Ok(())
         })
         .await
@@ -40,12 +41,13 @@ impl IArchive for MemoryStore {
 
     async fn finish_import(&self, agent: Agent) -> Result<(), StoreError> {
         self.act(|state| {
+            state.touch(agent.id);
             let of = state.imported(agent.id)?;
             let head = of.agent.head;
             if !rules::may_finish_import(&agent, head) {
                 return Err(StoreError::Conflict { head });
             }
-            of.agent = Agent { deleted_at: None, ..agent };
+            of.agent = Agent { deleted_at: None, home: of.agent.home, ..agent };
             of.to_purge = false;
             Ok(())
         })

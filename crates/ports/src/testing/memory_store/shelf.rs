@@ -4,19 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use tokenrail_domain::{
-    Agent, AgentStatus, Event, EventBody, ImageFile, ListedTurn, Sequence, SessionId, StopReason, Timestamp,
-    Turn, TurnImage, TurnNumber, TurnState, cut,
+    Agent, AgentStatus, Event, EventBody, ImageFile, ListedTurn, NodeId, Sequence, SessionId, StopReason,
+    Timestamp, Turn, TurnImage, TurnNumber, TurnState, cut,
 };
 
 use crate::rules::{self, AppendDecision, EventPage, Flow, JournalState, NewEvents};
 use crate::{
-    AgentFilter, Append, Epoch, ListBounds, MessagePage, NewTurn, PageLimit, STOP_REASON_EVENTS, StoreError,
-    TurnRange, TurnStep,
+    AgentFilter, Append, Epoch, ListBounds, MessagePage, NewTurn, PageLimit, STOP_REASON_EVENTS, Standing,
+    StoreError, TurnRange, TurnStep,
 };
 
 #[derive(Clone)]
 pub(super) struct Shelf {
     pub(super) agent: Agent,
+    /// Who may append; nobody while no turn is open.
+    pub(super) owner: Option<NodeId>,
     pub(super) epoch: Epoch,
     pub(super) to_purge: bool,
     pub(super) events: Vec<Event>,
@@ -28,7 +30,8 @@ impl Shelf {
     pub(super) fn new(mut agent: Agent, turn: Option<NewTurn>) -> Self {
         agent.queued = turn.iter().len() as u32;
         let (turns, images) = (BTreeMap::new(), BTreeMap::new());
-        let mut it = Self { agent, epoch: Epoch::FIRST, to_purge: false, events: Vec::new(), turns, images };
+        let (owner, epoch) = (None, Epoch::FIRST);
+        let mut it = Self { agent, owner, epoch, to_purge: false, events: Vec::new(), turns, images };
         if let Some(turn) = turn {
             it.add(turn);
         }
@@ -58,7 +61,7 @@ impl Shelf {
         self.images.get(&turn)?.get(usize::try_from(position).ok()?)?.file().cloned()
     }
 
-    pub(super) fn append(&mut self, append: &Append) -> Result<(), StoreError> {
+    pub(super) fn append(&mut self, append: &Append, node: NodeId) -> Result<(), StoreError> {
         let conflict = || StoreError::Conflict { head: self.agent.head };
         if !rules::is_well_formed(append) {
             return Err(conflict());
@@ -72,7 +75,17 @@ impl Shelf {
                 return Err(state.refusal(append));
             }
         };
-        self.write(append, new).ok_or_else(|| StoreError::Conflict { head: self.agent.head })
+        self.write(append, new, node).ok_or_else(|| StoreError::Conflict { head: self.agent.head })
+    }
+
+    /// Whether this node continues its open turns.
+    pub(super) fn belongs_to(&self, node: NodeId) -> bool {
+        self.owner.map_or_else(|| self.agent.is_at_home(node), |owner| owner == node)
+    }
+
+    pub(super) fn standing(&self) -> Standing {
+        let Agent { id, head, deleted_at, .. } = self.agent;
+        Standing { agent: id, head, open: !self.open_turns().is_empty(), deleted: deleted_at.is_some() }
     }
 
     /// The state on which the rules decide.
@@ -82,7 +95,7 @@ impl Shelf {
     }
 
     /// `None` if there is no such turn.
-    fn write(&mut self, append: &Append, new: NewEvents<'_>) -> Option<()> {
+    fn write(&mut self, append: &Append, new: NewEvents<'_>, node: NodeId) -> Option<()> {
         let NewEvents { first, last, result, after } = new;
         let turn = match &append.step {
             TurnStep::Start(new) => {
@@ -99,6 +112,7 @@ impl Shelf {
             self.agent.ended_at = None;
             self.agent.error = None;
             self.agent.usage = None;
+            self.owner = Some(node);
         }
         if let Some(result) = result {
             turn.state = TurnState::Ended(result.outcome);
@@ -116,6 +130,9 @@ impl Shelf {
         self.agent.queued = self.count_queued();
         if result.is_some() {
             self.wait_again();
+            if self.open_turns().is_empty() {
+                self.owner = None;
+            }
         }
         self.events.extend(append.events.iter().cloned());
         Some(())
@@ -236,6 +253,12 @@ impl Shelf {
 
     pub(super) fn turn_at(&self, sequence: Sequence) -> Option<Turn> {
         self.turns.get(&self.event(sequence)?.turn).cloned()
+    }
+
+    /// Whether its first turn is queued.
+    pub(super) fn is_waiting_launch(&self) -> bool {
+        let first = self.turns.get(&TurnNumber::FIRST);
+        first.is_some_and(|turn| turn.state == TurnState::Queued && turn.stop.is_none())
     }
 
     pub(super) fn open_turns(&self) -> Vec<Turn> {

@@ -1,7 +1,10 @@
 use std::future::{Ready, ready};
 use std::sync::Arc;
 
+use tokenrail_domain::NodeId;
+
 use super::{AppendFault, MemoryStore};
+use crate::testing::contract::nodes::Servers;
 use crate::testing::samples::{Scribe, launch};
 use crate::{IAgentRepository, IJournal, StoreError};
 
@@ -10,6 +13,15 @@ fn fresh() -> Ready<(MemoryStore, ())> {
 }
 
 crate::store_contract!(fresh);
+
+fn shared() -> Ready<(Servers<MemoryStore>, ())> {
+    let one = MemoryStore::shared(7);
+    let as_node = |number| one.as_node(NodeId(number));
+    let (twin, other, third) = (as_node(NodeId::ONLY.0), as_node(2), as_node(3));
+    ready((Servers { one, twin, other, third }, ()))
+}
+
+crate::nodes_contract!(shared);
 
 #[tokio::test]
 async fn a_planned_fault_strikes_once_and_saves_or_not_as_told() {

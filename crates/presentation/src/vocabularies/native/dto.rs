@@ -11,6 +11,7 @@ pub(crate) mod deltas;
 pub(crate) mod frames;
 pub(crate) mod message;
 pub(crate) mod message_frames;
+pub(crate) mod node;
 pub(crate) mod permission;
 pub(crate) mod question;
 pub(crate) mod requests;

@@ -72,7 +72,9 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
 endpoints! {
     "/api/agents" {
         get rest::agents::list [ValidationFailed],
-        post rest::agents::launch [RunnerUnknown CwdNotAllowed ImagesNotAccepted IdempotencyMismatch],
+        post rest::agents::launch [
+            RunnerUnknown CwdNotAllowed ImagesNotAccepted IdempotencyMismatch NodeUnknown NodeUnavailable
+        ],
     }
     "/api/agents/active" { get rest::agents::active [] }
     "/api/agents/import" { post rest::copies::take_in [] }
@@ -84,7 +86,9 @@ endpoints! {
     "/api/agents/{id}/status" { get rest::agents::status [] }
     "/api/agents/{id}/messages" {
         get rest::events::messages [CursorMalformed CursorAhead ValidationFailed],
-        post rest::events::send [AgentDeleted AgentReadOnly ImagesNotAccepted QueueFull IdempotencyMismatch],
+        post rest::events::send [
+            AgentDeleted AgentReadOnly ImagesNotAccepted QueueFull IdempotencyMismatch NodeUnavailable
+        ],
     }
     "/api/agents/{id}/events" {
         get rest::events::events [CursorMalformed CursorAhead ValidationFailed NotAcceptable]
@@ -102,9 +106,11 @@ endpoints! {
     "/api/agents/{id}/export" { get rest::copies::export [AgentActive] }
     "/api/agents/{id}/replay" { post rest::copies::replay [AgentActive] }
     "/api/agents/{id}/cancel" { post rest::agents::cancel [ValidationFailed] }
-    "/api/agents/{id}/permissions/{requestId}" { post rest::permissions::permission [AlreadyResolved] }
+    "/api/agents/{id}/permissions/{requestId}" { post rest::permissions::permission [AlreadyResolved NodeUnavailable] }
     "/api/questions" { get rest::questions::questions [ValidationFailed] }
     "/api/agent-types" { get rest::service::types [] }
+    "/api/nodes" { get rest::nodes::nodes [] }
+    "/api/nodes/{id}" { delete rest::nodes::forget [NodeAlive] }
     "/api/server" { get rest::service::server [] }
     "/api/tickets" { post rest::service::ticket [] }
     "/api/session" { post rest::session::start [], delete rest::session::end [] }

@@ -5,6 +5,7 @@ pub(crate) mod changes;
 pub(crate) mod copies;
 pub(crate) mod events;
 pub(crate) mod images;
+pub(crate) mod nodes;
 pub(crate) mod panic;
 pub(crate) mod permissions;
 pub(crate) mod problems;

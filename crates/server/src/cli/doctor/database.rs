@@ -1,9 +1,12 @@
 //! The database of the configuration.
 
+mod health;
+
 use std::io::ErrorKind;
+use std::time::Duration;
 
 use tokenrail_persistence::{
-    Fault, OpenError, PostgresContent, PostgresDiagnosis, Survives, postgres_doctor,
+    Fault, OpenError, PostgresConfig, PostgresContent, PostgresDiagnosis, Survives, postgres_doctor,
 };
 
 use super::outside::with_cause;
@@ -14,27 +17,43 @@ use crate::store::{self, OpenStoreError};
 pub(super) async fn findings(config: &Config) -> Vec<Finding> {
     match &config.storage {
         StorageConfig::Sqlite { .. } => vec![sqlite(config).await],
-        StorageConfig::Postgres(block) => postgres(block).await,
+        StorageConfig::Postgres(block) => postgres(block, config).await,
     }
 }
 
 /// The server of the database, what its data survives, and settings with which it loses data.
-async fn postgres(block: &PostgresBlock) -> Vec<Finding> {
-    let found = match store::postgres_config(block) {
-        Ok(config) => postgres_doctor(config).await.map_err(OpenStoreError::from),
+async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
+    let beat = Duration::from_secs(config.cluster.beat_s);
+    let found = match store::postgres_config(block, &config.limits) {
+        Ok(store) => {
+            let store = PostgresConfig { server_file: Some(store::server_file(&config.data_dir)), ..store };
+            postgres_doctor(store, beat).await.map_err(OpenStoreError::from)
+        }
         Err(error) => Err(error),
     };
-    let PostgresDiagnosis { hosts, version, fsync, full_page_writes, checksums, survives, content } =
-        match found {
-            Ok(diagnosis) => diagnosis,
-            Err(error) => return vec![finding("database", Verdict::Bad, with_cause(&error))],
-        };
+    let diagnosis = match found {
+        Ok(diagnosis) => diagnosis,
+        Err(error) => return vec![finding("database", Verdict::Bad, with_cause(&error))],
+    };
+    let PostgresDiagnosis {
+        hosts,
+        version,
+        timeline,
+        fsync,
+        full_page_writes,
+        checksums,
+        survives,
+        health,
+        nodes,
+        content,
+    } = diagnosis;
+    let timeline = timeline.map(|timeline| format!(", timeline {timeline}")).unwrap_or_default();
     let content = match content {
         Some(PostgresContent { agents, events }) => format!("agents: {agents}, events: {events}"),
         None => "empty; the first start of the server creates the tables".to_owned(),
     };
-    let mut findings =
-        vec![finding("database", Verdict::Good, format!("PostgreSQL {version} at {hosts}; {content}"))];
+    let text = format!("PostgreSQL {version} at {hosts}{timeline}; {content}");
+    let mut findings = vec![finding("database", Verdict::Good, text)];
     findings.push(durability(block.durability, survives));
     let problems = [
         (fsync, Verdict::Bad, "fsync is off: a power loss can destroy the whole database"),
@@ -47,6 +66,8 @@ async fn postgres(block: &PostgresBlock) -> Vec<Finding> {
     ];
     let problems = problems.into_iter().filter(|(is_on, ..)| !is_on);
     findings.extend(problems.map(|(_, verdict, text)| finding("database settings", verdict, text)));
+    findings.extend(health::findings(&health, &version));
+    findings.extend(nodes.iter().map(health::node));
     findings
 }
 
@@ -57,15 +78,16 @@ fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
         }
         (DurabilityMode::Primary, Survives::NoMachine) => (
             Verdict::Remark,
-            "survives the loss of no machine: with storage.durability = \"primary\", commits do not wait for a standby",
+            "does not survive the loss of a machine: with storage.durability = \"primary\", commits do not wait for \
+             a standby",
         ),
         (DurabilityMode::Auto, Survives::NoMachine) => {
-            (Verdict::Remark, "survives the loss of no machine: the database has no synchronous standby")
+            (Verdict::Remark, "does not survive the loss of a machine: there is no synchronous standby")
         }
         (DurabilityMode::Replicated, Survives::NoMachine) => (
             Verdict::Bad,
-            "survives the loss of no machine, but storage.durability = \"replicated\" requires a synchronous standby; \
-             set synchronous_standby_names on the database server",
+            "does not survive the loss of a machine: storage.durability = \"replicated\" requires a synchronous \
+             standby; set synchronous_standby_names on the database server",
         ),
     };
     finding("durability", verdict, text)

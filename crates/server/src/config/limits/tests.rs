@@ -6,7 +6,7 @@ use tokenrail_presentation::ListenLimits;
 use tokenrail_runner::ProxyLimits;
 
 use super::*;
-use crate::compose;
+use crate::{compose, store};
 
 /// The default of each limit, by its key.
 fn defaults() -> BTreeMap<String, u64> {
@@ -61,6 +61,8 @@ fn the_configuration_without_a_file_is_the_default_of_each_crate() {
     assert_eq!(compose::process_limits(&limits), process);
 
     assert_eq!(compose::repository_limits(&limits), RepositoryLimits::default());
+
+    assert_eq!(store::postgres_limits(&limits), PostgresLimits::default());
 
     let (model, proxy) = (ModelLimits::default(), ProxyLimits::default());
     let http = (limits.connect_timeout_s * 1000, limits.idle_timeout_s * 1000, limits.line_bytes);

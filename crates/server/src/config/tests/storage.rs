@@ -68,6 +68,31 @@ fn what_is_meant_for_sqlite_is_an_error_beside_a_url() {
 }
 
 #[test]
+fn what_is_meant_for_postgres_is_an_error_without_a_url() {
+    check_wrong(
+        "[limits]\npostgres_writers = 8\n",
+        "tokenrail.toml:2: limits.postgres_writers: only for PostgreSQL; set storage.url too",
+    );
+    let limits = format!(
+        "[storage]\nurl = \"{URL}\"\n[limits]\npostgres_writers = 8\npostgres_answer_timeout_ms = 900\n"
+    );
+    let limits = crate::store::postgres_limits(&load(Some(&limits), &[]).unwrap().limits);
+    assert_eq!((limits.writers, limits.answer_timeout_ms, limits.pool_connections), (8, 900, 8));
+}
+
+/// A limit of one of the two stores is in one of the two lists.
+#[test]
+fn the_lists_of_limits_have_the_limits_of_postgres() {
+    let shown = LimitsConfig::default().to_toml();
+    let keys = shown.lines().filter_map(|line| line.split_once(" = ")).map(|(key, _)| key);
+    let mut found: Vec<_> = keys.filter(|key| key.starts_with("postgres_")).collect();
+    let mut listed = crate::config::storage::LIMITS_OF_POSTGRES.to_vec();
+    found.sort_unstable();
+    listed.sort_unstable();
+    assert_eq!(found, listed);
+}
+
+#[test]
 fn the_shown_settings_of_postgres_can_be_read_again() {
     let file = format!("[storage]\nurl = \"{URL}\"\npassword_file = \"/run/secrets/pg\"\n");
     let config = load(Some(&file), &[]).unwrap();

@@ -51,6 +51,7 @@ export type ProblemCode =
   | "agent_deleted"
   | "agent_read_only"
   | "agent_active"
+  | "node_alive"
   | "changes_unavailable"
   | "already_resolved"
   | "turn_started"
@@ -64,6 +65,7 @@ export type ProblemCode =
   | "cwd_not_allowed"
   | "images_not_accepted"
   | "runner_unknown"
+  | "node_unknown"
   | "dialect_unknown"
   | "idempotency_mismatch"
   | "upgrade_required"
@@ -71,6 +73,7 @@ export type ProblemCode =
   | "headers_too_large"
   | "store_failed"
   | "capacity_exhausted"
+  | "node_unavailable"
   | "shutting_down"
   | "store_busy"
   | "outcome_unknown"
@@ -134,6 +137,26 @@ export type FieldProblem = {
   detail: string;
 };
 
+/** Whether a node answers. */
+export type NodeState =
+  | "alive"
+  | "away"
+  | "lost"
+  | "gone";
+
+/** A server that uses the database. */
+export type ServerNode = {
+  id: number;
+  /** A label for people. Several nodes can have the same one. */
+  name: string;
+  /** `alive`; `away`: stopped, and expected back; `lost`: silent for too long; or `gone`: removed. */
+  state: NodeState;
+  /** The version of its program. */
+  version: string;
+  /** Whether it is the server that answers. */
+  self: boolean;
+};
+
 /** One conversation with one agent program. */
 export type Agent = {
   id: Id;
@@ -156,6 +179,10 @@ export type Agent = {
   cwd: string;
   /** The agent program's own conversation id. */
   sessionId?: string;
+  /** The name of the node that has the agent's folder and runs its turns. Absent if the database is not shared. */
+  node?: string;
+  /** `away`, `lost` or `gone`; absent if the node is alive. If `lost` or `gone`, the agent accepts no messages. */
+  nodeState?: Exclude<NodeState, "alive">;
   /** The newest turn that has started. */
   turn: number;
   /** How many turns are queued. */
@@ -449,6 +476,7 @@ export type NoChangesReason =
   | "no_commit"
   | "no_repository"
   | "commit_gone"
+  | "other_node"
   | "no_git"
   | "timed_out"
   | "git_failed";
@@ -466,7 +494,7 @@ export type GitChanges = {
 
 /** Git cannot tell what has changed. The agent's own tool calls may. */
 export type NoChanges = {
-  /** `copy`, `no_commit`, `no_repository`, `commit_gone`, `no_git`, `timed_out` or `git_failed`. */
+  /** `copy`, `no_commit`, `no_repository`, `commit_gone`, `other_node`, `no_git`, `timed_out` or `git_failed`. */
   reason: NoChangesReason;
   /** The reason as a sentence. */
   detail: string;
@@ -573,6 +601,11 @@ export type Launch = {
    * new folder for this agent.
    */
   cwd?: string;
+  /**
+   * The name or the id of the server that runs the agent, if several servers share one database. It cannot be
+   * combined with `cwd` or `sessionId`, unless it is the server that is asked.
+   */
+  node?: string;
   /** A session of the agent program to resume. */
   sessionId?: string;
   name?: string;

@@ -43,14 +43,14 @@ const HOLES: &str = "
     ) AS batches
     WHERE first_seq <> before + 1";
 
-/// Runs some agents, and `disturb` again and again until they are done. It returns what it has disturbed. Every event
-/// must be there once.
-async fn disturbed(server: &Server, disturb: impl Fn(&Database) -> u64) {
+/// Runs some agents for so many turns, and `disturb` again and again until they are done. It returns what it has
+/// disturbed. Every event must be there once.
+async fn disturbed(server: &Server, turns: u32, disturb: impl Fn(&Database) -> u64) {
     let database = server.database();
-    let store = PostgresStore::open(impatient(&database)).await.unwrap();
+    let store = joined(impatient(&database)).await;
     let (mut agents, mut lives, mut disturbances) = (JoinSet::new(), Vec::new(), 0);
     for n in 0..6 {
-        agents.spawn(live(store.clone(), n, 5));
+        agents.spawn(live(store.clone(), n, turns));
     }
     while database.sql("SELECT count(*) FROM heads WHERE 2 < head") != "6" {
         tokio::task::yield_now().await;
@@ -76,13 +76,14 @@ async fn disturbed(server: &Server, disturb: impl Fn(&Database) -> u64) {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_while_connections_are_ended() {
     let server = Server::start(Flush::Off);
-    disturbed(&server, |database| server.end_connections(database)).await;
+    disturbed(&server, 5, |database| server.end_connections(database)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_while_statements_are_cancelled() {
     let server = Server::start(Flush::Off);
-    disturbed(&server, |database| {
+    // Only some of the looks find a statement that runs.
+    disturbed(&server, 25, |database| {
         let busy = format!("datname = '{}' AND state <> 'idle'", database.name());
         let cancel = format!("SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE {busy}");
         server.sql(&cancel).parse().unwrap()
@@ -93,7 +94,7 @@ async fn nothing_is_lost_or_doubled_while_statements_are_cancelled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_lost_or_doubled_while_the_server_is_killed_and_started_again() {
     let server = Server::start(Flush::On);
-    disturbed(&server, |_| {
+    disturbed(&server, 5, |_| {
         server.kill_9();
         server.start_again();
         1
@@ -108,7 +109,7 @@ async fn a_statement_that_runs_late_changes_nothing() {
     let mut config = impatient(&database);
     // The server must not notice that nobody waits for the old statement.
     config.limits.client_check_ms = 0;
-    let store = PostgresStore::open(config).await.unwrap();
+    let store = joined(config).await;
     let (agent, mut scribe) = running(&store, 1).await;
     let blocker = store.inner.connector.connect_only().await.unwrap();
     blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
@@ -130,7 +131,7 @@ async fn a_command_that_finds_the_agent_locked_is_told_that_the_store_is_busy() 
     let database = tokenrail_test_postgres::database();
     let mut config = config(&database);
     config.limits.lock_timeout_ms = 50;
-    let store = PostgresStore::open(config).await.unwrap();
+    let store = joined(config).await;
     let (agent, mut scribe) = running(&store, 1).await;
     let blocker = store.inner.connector.connect_only().await.unwrap();
     blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
@@ -149,7 +150,7 @@ async fn a_command_whose_caller_stops_waiting_leaves_no_transaction_open() {
     let mut config = config(&database);
     // The server does not end it either.
     config.limits.idle_transaction_ms = 0;
-    let store = PostgresStore::open(config).await.unwrap();
+    let store = joined(config).await;
     let (agent, _) = running(&store, 1).await;
     let blocker = store.inner.connector.connect_only().await.unwrap();
     blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
@@ -180,7 +181,7 @@ async fn no_connection_is_left_of_a_store_that_is_dropped_or_closed() {
     assert_ne!(connections(), "0");
     drop(store);
     until("the end of the connections", || connections() == "0");
-    let store = PostgresStore::open(config(&database)).await.unwrap();
+    let store = joined(config(&database)).await;
     running(&store, 2).await;
     store.close().await;
     until("the end of the connections", || connections() == "0");
@@ -190,7 +191,7 @@ async fn no_connection_is_left_of_a_store_that_is_dropped_or_closed() {
 async fn reads_and_commands_go_on_when_the_server_is_back() {
     let server = Server::start(Flush::Off);
     let database = server.database();
-    let store = PostgresStore::open(impatient(&database)).await.unwrap();
+    let store = joined(impatient(&database)).await;
     let (agent, _) = running(&store, 1).await;
     server.stop_immediately();
     for _ in 0..2 {

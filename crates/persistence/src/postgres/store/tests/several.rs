@@ -95,7 +95,7 @@ async fn what_is_queued_is_saved_before_the_store_closes() {
 #[tokio::test]
 async fn two_stores_on_one_database_agree() {
     let (one, database) = fresh().await;
-    let other = PostgresStore::open(config(&database)).await.unwrap();
+    let other = other_node(&database).await;
     let (agent, mut scribe) = running(&one, 1).await;
     let said = scribe.rehearse(vec![notice("one")]);
     let others = scribe.say(vec![notice("other")]);
@@ -117,7 +117,7 @@ async fn two_stores_on_one_database_agree() {
 #[tokio::test]
 async fn a_message_that_arrives_while_a_turn_ends_is_not_forgotten() {
     let (one, database) = fresh().await;
-    let other = PostgresStore::open(config(&database)).await.unwrap();
+    let other = other_node(&database).await;
     for n in 0..20 {
         let (agent, mut scribe) = running(&one, n).await;
         let message = queued_turn(agent.id, TurnNumber(0), "go on");
@@ -171,7 +171,7 @@ fn key(key: String) -> Idempotency {
 /// Two stores create an agent each at the same time, twenty times. `with` makes the `n`th agent and its key.
 async fn created_in_pairs(with: impl Fn(u8) -> (Agent, Option<Idempotency>)) -> Vec<[Created; 2]> {
     let (one, database) = fresh().await;
-    let other = PostgresStore::open(config(&database)).await.unwrap();
+    let other = other_node(&database).await;
     let create = async |store: &PostgresStore, n: u8| {
         let (agent, key) = with(n);
         store.create(agent, launch(n).1.into(), key).await.unwrap()
@@ -198,7 +198,7 @@ async fn a_key_that_two_stores_use_at_once_launches_one_agent() {
 #[tokio::test]
 async fn an_expired_key_that_two_stores_use_at_once_launches_one_agent() {
     let (one, database) = fresh().await;
-    let other = PostgresStore::open(config(&database)).await.unwrap();
+    let other = other_node(&database).await;
     let create = async |store: &PostgresStore, n: u8| {
         let key = Idempotency { life: KeyLife::WhileNewest, ..key("k".into()) };
         let (agent, turn) = launch(n);
@@ -232,7 +232,7 @@ async fn a_page_of_a_long_journal_is_read_in_steps() {
     let database = tokenrail_test_postgres::database();
     let mut config = config(&database);
     (config.limits.fetch_rows, config.limits.fetch_bytes) = (2, 100);
-    let store = PostgresStore::open(config).await.unwrap();
+    let store = joined(config).await;
     let (agent, mut scribe) = running(&store, 1).await;
     for n in 0..9 {
         let said = vec![text_delta(0, &format!("{n}").repeat(n * 20)), notice("n")];

@@ -61,6 +61,7 @@ async fn an_append_whose_wait_for_the_standby_ends_early_is_not_acknowledged() {
     for end in ["pg_cancel_backend", "pg_terminate_backend"] {
         let waiting = Waiting::new();
         let (store, reader) = (waiting.store().await, waiting.store().await);
+        store.join().await.unwrap();
         let (agent, mut scribe) = running(&store, 1).await;
         waiting.set(Waits::ForNobody).await;
         let append = scribe.say(vec![notice("n")]);
@@ -83,6 +84,7 @@ async fn an_append_whose_wait_for_the_standby_ends_early_is_not_acknowledged() {
 async fn an_append_that_was_saved_before_is_acknowledged_only_if_the_standby_has_it() {
     let waiting = Waiting::new();
     let (store, other) = (waiting.store().await, waiting.store().await);
+    store.join().await.unwrap();
     let (_, mut scribe) = running(&store, 1).await;
     let before = scribe.say(vec![notice("before")]);
     other.append(before).await.unwrap();
@@ -93,4 +95,21 @@ async fn an_append_that_was_saved_before_is_acknowledged_only_if_the_standby_has
     assert!(matches!(answer, Err(StoreError::OutcomeUnknown(_))), "{answer:?}");
     waiting.set(Waits::Not).await;
     other.append(append).await.unwrap();
+}
+
+/// Its beats say that it is alive, and not that the standby is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_beats_while_commits_wait_for_a_standby() {
+    let waiting = Waiting::new();
+    let store = waiting.store().await;
+    store.join().await.unwrap();
+    store.beat().await.unwrap();
+    let (agent, _) = launch(1);
+    store.create_idle(agent.clone()).await.unwrap();
+    waiting.set(Waits::ForNobody).await;
+    assert!(store.check().await.is_err());
+    // Its transaction waits too, with its locks.
+    assert!(store.claim(agent.id).await.is_err());
+    assert_eq!(store.beat().await.unwrap()[0].pulse.beat, 2);
+    assert_eq!(store.nodes().await.unwrap()[0].pulse.beat, 2);
 }

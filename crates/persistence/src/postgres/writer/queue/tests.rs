@@ -3,10 +3,12 @@ use tokenrail_ports::testing::samples::{Scribe, launch, notice};
 use tokio::sync::oneshot;
 
 use super::*;
+use crate::postgres::membership::Membership;
 use crate::postgres::statements::append::PreparedAppend;
 
 fn order(scribe: &mut Scribe) -> WriterOrder {
-    let prepared = PreparedAppend::new(scribe.say(vec![notice("n")])).unwrap();
+    let append = scribe.say(vec![notice("n")]);
+    let prepared = PreparedAppend::new(append, &Membership::new(None)).unwrap();
     let (reply, _) = oneshot::channel();
     WriterOrder::Append(Box::new(WaitingAppend { prepared, reply }))
 }

@@ -65,7 +65,7 @@ pub(crate) async fn begin(api: web::Data<Api>, request: HttpRequest) -> HttpResp
 
 /// Get a conversation
 #[utoipa::path(get, path = "/v1/conversations/{id}", tag = "letta",
-    params(("id" = String, Path, description = "`default` is accepted together with `agent_id`"), ("agent_id" = Option<String>, Query)),
+    params(("id" = String, Path, description = "`default` is accepted only together with `agent_id`"), ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = ConversationDto)))]
 pub(crate) async fn conversation(ById { api, id, request }: ById) -> HttpResponse {
     answer(shown(&api, &id, &request).await)
@@ -75,7 +75,7 @@ pub(crate) async fn conversation(ById { api, id, request }: ById) -> HttpRespons
 ///
 /// Nothing changes. The response is the unchanged conversation.
 #[utoipa::path(patch, path = "/v1/conversations/{id}", tag = "letta",
-    params(("id" = String, Path, description = "`default` is accepted together with `agent_id`"), ("agent_id" = Option<String>, Query)),
+    params(("id" = String, Path, description = "`default` is accepted only together with `agent_id`"), ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = ConversationDto)))]
 pub(crate) async fn update_conversation(ById { api, id, request }: ById) -> HttpResponse {
     answer(shown(&api, &id, &request).await)
@@ -154,7 +154,7 @@ fn running(agent: &tokenrail_domain::Agent) -> bool {
 
 /// Cancel runs of a conversation
 #[utoipa::path(post, path = "/v1/conversations/{id}/cancel", tag = "letta", request_body = Option<LettaCancelBody>,
-    params(("id" = String, Path, description = "`default` is accepted together with `agent_id`"), ("agent_id" = Option<String>, Query)),
+    params(("id" = String, Path, description = "`default` is accepted only together with `agent_id`"), ("agent_id" = Option<String>, Query)),
     responses((status = 200, body = BTreeMap<String, String>)))]
 pub(crate) async fn cancel_conversation(
     ById { api, id, request }: ById,

@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::declarations::Declarations;
 use serde::Serialize;
-use tokenrail_application::{Accepted, Needs};
+use tokenrail_application::{Accepted, Needs, NodeState, NodeView};
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Copied, ListedAgent, LongField};
 use utoipa::ToSchema;
 
@@ -49,6 +49,15 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     session_id: Option<&'a str>,
+    /// The name of the node that has the agent's folder and runs its turns. Absent if the database is not shared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    node: Option<String>,
+    /// `away`, `lost` or `gone`; absent if the node is alive. If `lost` or `gone`, the agent accepts no messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    #[cfg_attr(test, ts(type = "Exclude<NodeState, \"alive\">", optional))]
+    node_state: Option<&'static str>,
     /// The newest turn that has started.
     turn: u32,
     /// How many turns are queued.
@@ -126,12 +135,15 @@ pub(super) const PROMPT: &str = "prompt";
 
 impl<'a> AgentDto<'a> {
     /// An agent in a list.
-    pub(crate) fn listed(listed: &'a ListedAgent, needs: Needs) -> Self {
+    pub(crate) fn listed(listed: &'a ListedAgent, needs: Needs, home: Option<NodeView>) -> Self {
         let ListedAgent { agent, truncated } = listed;
-        Self { truncated: truncated.iter().map(|field| name_of(*field)).collect(), ..Self::new(agent, needs) }
+        let truncated = truncated.iter().map(|field| name_of(*field)).collect();
+        Self { truncated, ..Self::new(agent, needs, home) }
     }
 
-    pub(crate) fn new(agent: &'a Agent, needs: Needs) -> Self {
+    /// `home` is the agent's node. `None` if the database is not shared.
+    pub(crate) fn new(agent: &'a Agent, needs: Needs, home: Option<NodeView>) -> Self {
+        let node_state = home.as_ref().map(|home| home.node.state).filter(|state| *state != NodeState::Alive);
         let Needs { open_questions, waiting_since } = needs;
         let Agent {
             id,
@@ -158,6 +170,7 @@ impl<'a> AgentDto<'a> {
             metadata,
             options,
             cancel_on_disconnect,
+            home: _,
             copy,
         } = agent;
         Self {
@@ -173,6 +186,8 @@ impl<'a> AgentDto<'a> {
             model: model.as_deref(),
             cwd,
             session_id: session.as_deref(),
+            node: home.map(|home| home.node.name),
+            node_state: node_state.map(NodeState::as_str),
             turn: turn.0,
             queued: *queued,
             head: head.0,
@@ -272,6 +287,10 @@ pub(crate) struct ServerDto {
 #[schema(as = ServiceStatus)]
 pub(crate) struct ServiceStatusDto {
     pub(crate) status: &'static str,
+    /// Only `/readyz`, and only if several servers can share the database: `working`, or `polling` if hints of other
+    /// servers do not arrive. Then the server asks the database more often.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) bell: Option<&'static str>,
 }
 
 /// The types that the client library knows.

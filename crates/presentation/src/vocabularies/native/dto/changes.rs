@@ -35,7 +35,7 @@ pub(crate) struct GitChangesDto<'a> {
 #[schema(as = NoChanges)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "NoChanges"))]
 pub(crate) struct NoChangesDto {
-    /// `copy`, `no_commit`, `no_repository`, `commit_gone`, `no_git`, `timed_out` or `git_failed`.
+    /// `copy`, `no_commit`, `no_repository`, `commit_gone`, `other_node`, `no_git`, `timed_out` or `git_failed`.
     #[cfg_attr(test, ts(type = "NoChangesReason"))]
     reason: &'static str,
     /// The reason as a sentence.
@@ -44,8 +44,8 @@ pub(crate) struct NoChangesDto {
 
 /// The names of the reasons.
 #[cfg(test)]
-const REASONS: [&str; 7] =
-    ["copy", "no_commit", "no_repository", "commit_gone", "no_git", "timed_out", "git_failed"];
+const REASONS: [&str; 8] =
+    ["copy", "no_commit", "no_repository", "commit_gone", "other_node", "no_git", "timed_out", "git_failed"];
 
 /// A file that differs from the commit.
 #[derive(Debug, Serialize, ToSchema)]
@@ -89,6 +89,7 @@ impl From<NoChanges> for ChangesDto<'_> {
             NoChanges::NoCommit => "no_commit",
             NoChanges::NoRepository => "no_repository",
             NoChanges::CommitGone => "commit_gone",
+            NoChanges::OtherNode => "other_node",
             NoChanges::NoGit => "no_git",
             NoChanges::TimedOut => "timed_out",
             NoChanges::GitFailed => "git_failed",

@@ -71,6 +71,10 @@ pub(crate) struct LaunchBody {
     /// new folder for this agent.
     #[schema(min_length = 1, nullable = false)]
     cwd: Option<String>,
+    /// The name or the id of the server that runs the agent, if several servers share one database. It cannot be
+    /// combined with `cwd` or `sessionId`, unless it is the server that is asked.
+    #[schema(min_length = 1, max_length = 200, nullable = false)]
+    node: Option<String>,
     /// A session of the agent program to resume.
     #[schema(max_length = 128, pattern = r"^[!-$&-,0-\[\]-~](\.?[!-$&-\-0-\[\]-~])*\.?$", nullable = false)]
     session_id: Option<String>,
@@ -198,6 +202,7 @@ pub(crate) fn launch(body: &[u8], limits: PromptLimits) -> Result<Launch, Proble
         prompt: fields.required_text("prompt", not_blank),
         model: fields.text("model", is_model),
         cwd: fields.text("cwd", is_path),
+        node: fields.text("node", is_node),
         session: fields
             .text("sessionId", |session| SessionId::new(session).err().map(|_| SessionIdError::RULE))
             .and_then(|session| SessionId::new(&session).ok()),
@@ -267,6 +272,11 @@ pub(crate) fn login_code(body: &[u8], depth: usize) -> Result<Option<String>, Pr
 
 fn not_blank(text: &str) -> Option<&'static str> {
     text.trim().is_empty().then_some("must not be blank")
+}
+
+fn is_node(node: &str) -> Option<&'static str> {
+    let is_named = (1..=NAME_CHARS).contains(&node.chars().count());
+    (!is_named).then_some("must have 1 to 200 characters")
 }
 
 fn is_model(model: &str) -> Option<&'static str> {

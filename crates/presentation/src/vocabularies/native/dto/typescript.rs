@@ -6,7 +6,7 @@ use std::{env, fs};
 use tokenrail_domain::{AgentStatus, ErrorClass, MessageOutcome, TurnOutcome};
 
 use super::declarations::Declarations;
-use super::{agent, changes, deltas, frames, message, permission, question, requests, turn};
+use super::{agent, changes, deltas, frames, message, node, permission, question, requests, turn};
 use crate::error::{Code, FieldProblem, ProblemDto};
 use crate::json::{AgentErrorDto, AgentRefDto, IdText, IsoTime, Json};
 
@@ -25,6 +25,7 @@ fn declarations() -> String {
     out.of::<IsoTime>();
     out.of::<Json<'_>>();
     shared(&mut out);
+    node::declare(&mut out);
     agent::declare(&mut out);
     message::declare(&mut out);
     deltas::declare(&mut out);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{AgentFilter, ArchivedFilter, LaunchOutcome, ListPage};
-use tokenrail_domain::{AgentStatus, ListedAgent};
+use tokenrail_domain::{Agent, AgentStatus, ListedAgent};
 
 use crate::api::Api;
 use crate::by_id::ById;
@@ -39,7 +39,7 @@ pub(crate) async fn launch(
     if again {
         response.insert_header(("Idempotent-Replayed", "true"));
     }
-    Ok(response.json(AgentDto::new(&agent, api.service().needs(agent.id))))
+    Ok(response.json(agent_json(&api, &agent)))
 }
 
 /// List agents, newest first
@@ -99,7 +99,7 @@ pub(crate) async fn active(api: web::Data<Api>) -> Result<HttpResponse, Problem>
     responses((status = 200, body = AgentDto)))]
 pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let agent = api.service().get(query::agent_id(&id)?).await?;
-    Ok(HttpResponse::Ok().json(AgentDto::new(&agent, api.service().needs(agent.id))))
+    Ok(HttpResponse::Ok().json(agent_json(&api, &agent)))
 }
 
 /// Change an agent's name or its place in lists
@@ -116,7 +116,7 @@ pub(crate) async fn edit(
     let body = query::body(&request, payload, api.config()).await?;
     let edit = dto::requests::edit(&body, api.config().json_depth)?;
     let agent = api.service().edit(id, edit).await?;
-    Ok(HttpResponse::Ok().json(AgentDto::new(&agent, api.service().needs(agent.id))))
+    Ok(HttpResponse::Ok().json(agent_json(&api, &agent)))
 }
 
 /// Get an agent's status
@@ -154,6 +154,11 @@ pub(crate) async fn delete(ById { api, id, request }: ById) -> Result<HttpRespon
     Ok(HttpResponse::NoContent().finish())
 }
 
+/// An agent as it is now.
+fn agent_json<'a>(api: &Api, agent: &'a Agent) -> AgentDto<'a> {
+    AgentDto::new(agent, api.service().needs(agent.id), api.service().home_of(agent))
+}
+
 /// One page of agents. `statuses` are the filter's statuses as a query value, for the link to the next page.
 async fn listing(api: &Api, filter: AgentFilter, statuses: Option<&str>) -> Result<HttpResponse, Problem> {
     let ListPage { items: agents, more } = api.service().list(filter.clone()).await?;
@@ -161,7 +166,11 @@ async fn listing(api: &Api, filter: AgentFilter, statuses: Option<&str>) -> Resu
     if let Some(last) = agents.last().filter(|_| more) {
         response.insert_header((header::LINK, next_page(&filter, statuses, last)));
     }
-    let agents = agents.iter().map(|listed| AgentDto::listed(listed, api.service().needs(listed.agent.id)));
+    let service = api.service();
+    let agents = agents.iter().map(|listed| {
+        let agent = &listed.agent;
+        AgentDto::listed(listed, service.needs(agent.id), service.home_of(agent))
+    });
     Ok(response.json(agents.collect::<Vec<_>>()))
 }
 

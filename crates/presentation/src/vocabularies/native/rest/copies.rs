@@ -45,7 +45,7 @@ pub(crate) async fn take_in(
     let agent = import::import(&api, payload).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))
-        .json(AgentDto::new(&agent, Needs::default())))
+        .json(AgentDto::new(&agent, Needs::default(), api.service().home_of(&agent))))
 }
 
 /// Replay an agent with its original timing
@@ -68,5 +68,5 @@ pub(crate) async fn replay(
     let agent = api.service().replay(id, speed).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)))
-        .json(AgentDto::new(&agent, Needs::default())))
+        .json(AgentDto::new(&agent, Needs::default(), api.service().home_of(&agent))))
 }

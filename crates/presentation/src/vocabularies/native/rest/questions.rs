@@ -16,7 +16,7 @@ use crate::vocabularies::native::dto::question::OpenQuestionDto;
 #[utoipa::path(get, path = "/api/questions", tag = "agents",
     params(("limit" = Option<u64>, Query, minimum = 1, description = "Default: 100"),
         ("after" = Option<String>, Query, pattern = "^[0-9]{1,18}\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\\..+$",
-            description = "Only requests after this place. Take it from the `Link` of the page before")),
+            description = "Only requests after this place. Take its value from the `Link` of the previous page")),
     responses((status = 200, body = [OpenQuestionDto], description = "With `Link: rel=next` if there are more",
         headers(("Link" = String)))))]
 pub(crate) async fn questions(api: web::Data<Api>, request: HttpRequest) -> Result<HttpResponse, Problem> {

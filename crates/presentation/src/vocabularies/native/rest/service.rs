@@ -2,6 +2,7 @@
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::Readiness;
 use tokenrail_domain::Timestamp;
 
 use crate::api::Api;
@@ -39,7 +40,7 @@ pub(crate) async fn ticket(
     let now = api.service().now();
     let expires = Timestamp(now.0 + config.ticket_age.as_millis() as i64);
     let origin = request.headers().get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
-    match api.tickets().issue(api.random(), path, origin.map(str::to_owned), now) {
+    match api.tickets().issue(api.random(), path, origin.map(str::to_owned), now).await? {
         Some(ticket) => {
             let dto = TicketDto { ticket: &ticket, expires_at: IsoTime(expires) };
             Ok(HttpResponse::Created().json(dto))
@@ -60,14 +61,17 @@ pub(crate) async fn server(request: HttpRequest) -> HttpResponse {
 /// Check whether the server is running
 #[utoipa::path(get, path = "/healthz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
 pub(crate) async fn health() -> HttpResponse {
-    HttpResponse::Ok().json(ServiceStatusDto { status: "ok" })
+    HttpResponse::Ok().json(ServiceStatusDto { status: "ok", bell: None })
 }
 
 /// Check whether the server can save events
 #[utoipa::path(get, path = "/readyz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
 pub(crate) async fn ready(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     match api.service().check().await.map_err(Problem::from) {
-        Ok(()) => Ok(HttpResponse::Ok().json(ServiceStatusDto { status: "ready" })),
+        Ok(Readiness { hints_arrive }) => {
+            let bell = hints_arrive.map(|arrive| if arrive { "working" } else { "polling" });
+            Ok(HttpResponse::Ok().json(ServiceStatusDto { status: "ready", bell }))
+        }
         // Whatever is wrong with the database, the server itself may become ready again.
         Err(problem) if problem.code == Code::StoreFailed => {
             let detail = "the database cannot be written; the cause is in the log of the server";
@@ -81,7 +85,7 @@ pub(crate) async fn ready(api: web::Data<Api>) -> Result<HttpResponse, Problem> 
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
-    let text = api.metrics().text(api.service().stats(), api.open_streams());
+    let text = api.metrics().text(&api.service().stats(), api.open_streams());
     let text = text.map_err(|_| Problem::new(Code::StoreFailed, "cannot serialize the metrics"))?;
     Ok(HttpResponse::Ok()
         .content_type("application/openmetrics-text; version=1.0.0; charset=utf-8")

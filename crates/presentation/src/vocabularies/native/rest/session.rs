@@ -44,7 +44,7 @@ pub(crate) async fn start(
     let has_token = request.headers().contains_key(header::AUTHORIZATION) || config.token.is_none();
     match code {
         _ if has_token => {}
-        Some(code) if api.login_codes().redeem(&code) => {}
+        Some(code) if api.redeem_login_code(&code).await? => {}
         Some(_) => return Err(api.failed_login(peer(request.peer_addr()))),
         None => return Err(Problem::unauthenticated()),
     }
@@ -62,12 +62,12 @@ pub(crate) async fn end(api: web::Data<Api>, request: HttpRequest) -> HttpRespon
 
 /// Create a login code for a link to the page
 #[utoipa::path(post, path = "/api/session/codes", tag = "service",
-    responses((status = 201, body = LoginCodeDto, description = "A code that starts one session, once. A \
-         session cannot create one: the request must have the token")))]
-pub(crate) async fn code(api: web::Data<Api>) -> HttpResponse {
+    responses((status = 201, body = LoginCodeDto, description = "A code that starts one session. The \
+         request must have the token: a session cannot create a code")))]
+pub(crate) async fn code(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let expires = Timestamp(api.service().now().0 + api.config().login_code_age.as_millis() as i64);
-    let code = api.issue_login_code();
-    HttpResponse::Created().json(LoginCodeDto { code: &code, expires_at: IsoTime(expires) })
+    let code = api.issue_login_code().await?;
+    Ok(HttpResponse::Created().json(LoginCodeDto { code: &code, expires_at: IsoTime(expires) }))
 }
 
 /// TLS ends before the requests arrive here. But a browser that uses it says so in `Origin`.

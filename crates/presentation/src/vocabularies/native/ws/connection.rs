@@ -23,7 +23,7 @@ use crate::vocabularies::native::dto::frames::{
     ErrorFrame, Heads, PermissionFrame, Subscribed, Unsubscribed,
 };
 use crate::vocabularies::native::ws::answers::{Answered, AnswersInFlight};
-use crate::vocabularies::native::ws::envelope::{envelope, lifecycle_frame};
+use crate::vocabularies::native::ws::envelope::{deleted_frame, envelope, lifecycle_frame};
 use crate::vocabularies::native::ws::follow::{Followed, follow};
 use crate::vocabularies::native::ws::message_status::message_status;
 use crate::vocabularies::native::ws::outbox::Outbox;
@@ -275,7 +275,7 @@ impl Connection {
     }
 
     fn deleted(&mut self, agent: AgentId, at: Timestamp) {
-        self.out.push(lifecycle_frame(&LifecycleEvent::Deleted { agent, at }));
+        self.out.push(deleted_frame(agent, at));
     }
 
     fn lifecycle(&mut self, event: Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>) {
@@ -287,7 +287,7 @@ impl Connection {
                     LifecycleEvent::Created { .. } | LifecycleEvent::Updated { .. } => false,
                 };
                 if !told_later {
-                    self.out.push(item.rendering(lifecycle_frame));
+                    self.out.push(item.rendering(|event| lifecycle_frame(self.api.service(), event)));
                 }
             }
             Some(Err(LifecycleEventsMissed)) => {

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokenrail_application::{LifecycleEvent, Needs, UpdateCause};
-use tokenrail_domain::Timestamp;
+use tokenrail_application::{AgentService, LifecycleEvent, Needs, UpdateCause};
+use tokenrail_domain::{AgentId, Timestamp};
 
 use crate::frames;
 use crate::json::IsoTime;
@@ -11,12 +11,12 @@ use crate::vocabularies::native::dto::agent::AgentDto;
 use crate::vocabularies::native::dto::frames::{AgentCreated, AgentDeleted, AgentUpdated, Envelope};
 
 /// The frame of a lifecycle event.
-pub(super) fn lifecycle_frame(event: &LifecycleEvent) -> Bytes {
+pub(super) fn lifecycle_frame(service: &AgentService, event: &LifecycleEvent) -> Bytes {
     match event {
         LifecycleEvent::Created { agent, at } => {
-            let created =
-                AgentCreated { agent: AgentDto::listed(agent, Needs::default()), timestamp: IsoTime(*at) };
-            envelope("agent:created", created, *at)
+            let home = service.home_of(&agent.agent);
+            let agent = AgentDto::listed(agent, Needs::default(), home);
+            envelope("agent:created", AgentCreated { agent, timestamp: IsoTime(*at) }, *at)
         }
         LifecycleEvent::Updated { agent, status, needs, cause, at } => {
             let Needs { open_questions, waiting_since } = *needs;
@@ -30,11 +30,12 @@ pub(super) fn lifecycle_frame(event: &LifecycleEvent) -> Bytes {
             };
             envelope("agent:updated", updated, *at)
         }
-        LifecycleEvent::Deleted { agent, at } => {
-            let deleted = AgentDeleted { agent_id: (*agent).into(), timestamp: IsoTime(*at) };
-            envelope("agent:deleted", deleted, *at)
-        }
+        LifecycleEvent::Deleted { agent, at } => deleted_frame(*agent, *at),
     }
+}
+
+pub(super) fn deleted_frame(agent: AgentId, at: Timestamp) -> Bytes {
+    envelope("agent:deleted", AgentDeleted { agent_id: agent.into(), timestamp: IsoTime(at) }, at)
 }
 
 /// A frame in the envelope of the protocol.

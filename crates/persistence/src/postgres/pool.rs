@@ -5,13 +5,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokenrail_ports::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::postgres::database::link::{ChangeFailure, ConnectFailure, Connector, Link};
+use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
+use crate::postgres::database::link::Link;
 use crate::postgres::database::settings::Purpose;
-use crate::postgres::error::{not_saved, unavailable};
+use crate::postgres::error::not_saved;
+use crate::postgres::failover::Healer;
 
 /// A bounded number of connections. If all are in use, a caller waits for one.
 pub(crate) struct Pool {
-    connector: Arc<Connector>,
+    healer: Arc<Healer>,
+    purpose: Purpose,
     places: Arc<Semaphore>,
     idle: Mutex<Vec<Link>>,
 }
@@ -24,9 +27,10 @@ pub(crate) struct Lease {
 }
 
 impl Pool {
-    pub(crate) fn new(connector: Arc<Connector>) -> Self {
-        let places = Arc::new(Semaphore::new(connector.limits.pool_connections.max(1)));
-        Self { connector, places, idle: Mutex::new(Vec::new()) }
+    /// At most this many connections.
+    pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize) -> Self {
+        let places = Arc::new(Semaphore::new(connections.max(1)));
+        Self { healer, purpose, places, idle: Mutex::new(Vec::new()) }
     }
 
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
@@ -37,8 +41,8 @@ impl Pool {
                 Some(_broken) => {}
                 None => {
                     break self
-                        .connector
-                        .connect(Purpose::Pool, &[])
+                        .healer
+                        .connect(self.purpose, &[])
                         .await
                         .map_err(ConnectFailure::into_store_error)?;
                 }
@@ -77,7 +81,10 @@ impl ConnectFailure {
         match self {
             Self::Failed(error) => not_saved(&Arc::new(error)),
             Self::NoBarrier(ChangeFailure::NotSaved(failure)) => failure.before_commit(),
-            Self::TimedOut(_) | Self::NoBarrier(_) => unavailable(self),
+            Self::WrongServer(wrong) => StoreError::WrongServer(Box::new(wrong)),
+            Self::TimedOut(_) | Self::NoBarrier(_) | Self::NotHealed(_) => {
+                StoreError::Unreachable(Box::new(self))
+            }
         }
     }
 }

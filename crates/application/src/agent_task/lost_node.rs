@@ -1,0 +1,49 @@
+//! The turns of an agent whose node is lost. This node has taken the agent over to end them.
+
+use tokenrail_domain::{Turn, TurnState};
+
+use super::AgentTask;
+use crate::core::SaveError;
+use crate::planted::{Bug, is_planted};
+use crate::recorder::Recorder;
+use crate::stats::Counters;
+use crate::verdict::Verdict;
+
+impl AgentTask {
+    /// Ends an open turn. What its run printed and was not saved is lost, and nobody knows whether its prompt was
+    /// followed. So a turn that waits ends too: no prompt runs twice.
+    pub(super) async fn end_for_lost_node(&self, turn: Turn) -> Result<(), SaveError> {
+        if is_planted(Bug::EndTwice) {
+            self.end_on_behalf(turn.clone()).await?;
+        }
+        self.end_on_behalf(turn).await?;
+        Counters::add(&self.core.counters.turns_of_lost_nodes, 1);
+        Ok(())
+    }
+
+    /// Records that events are lost that were shown: a failover of the database has lost them, and their node cannot
+    /// repeat them. Nothing else may have their numbers.
+    pub(super) async fn fill_up(&self, recorder: &mut Recorder) -> Result<(), SaveError> {
+        let seen = self.patiently(|| self.core.outside.nodes.seen(self.agent)).await?;
+        let (first, now) = (recorder.next_sequence(), self.core.now());
+        while recorder.next_sequence() <= seen {
+            recorder.notice("events_lost", "{}", now);
+        }
+        if first <= seen {
+            tracing::error!(agent = %self.agent, %first, last = %seen, "a failover of the database has lost events");
+        }
+        Ok(())
+    }
+
+    async fn end_on_behalf(&self, turn: Turn) -> Result<(), SaveError> {
+        if turn.state == TurnState::Queued {
+            let verdict = if turn.stop.is_some() { Verdict::cancelled() } else { Verdict::node_lost() };
+            return self.end_unstarted(turn, verdict).await;
+        }
+        let Some(agent) = self.agent_row().await? else { return Ok(()) };
+        let so_far = self.so_far(&turn).await?;
+        let mut recorder = self.recorder(&agent, &turn, so_far).await?;
+        self.fill_up(&mut recorder).await?;
+        self.end(recorder, Verdict::node_lost()).await
+    }
+}

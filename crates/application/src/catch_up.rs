@@ -1,0 +1,38 @@
+//! After a failover of a shared store: it may be behind what was seen, until each node has repeated what was
+//! acknowledged to it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokenrail_ports::{INodes, StoreError};
+
+use crate::core::Core;
+use crate::error::Refusal;
+
+/// Tells whether the store may still be behind.
+#[derive(Clone)]
+pub(crate) struct CatchUp {
+    nodes: Arc<dyn INodes>,
+    patience: Duration,
+    /// Between two looks.
+    pub(crate) pause: Duration,
+}
+
+impl CatchUp {
+    pub(crate) fn of(core: &Core) -> Self {
+        let limits = core.limits.nodes;
+        let nodes = Arc::clone(&core.outside.nodes);
+        Self { nodes, patience: limits.catch_up, pause: limits.poll_without_bell }
+    }
+
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.nodes.failovers().since.is_some_and(|since| since < self.patience)
+    }
+}
+
+impl Core {
+    /// Refuses something that is not in the store. As long as the store may be behind, the client may try again.
+    pub(crate) fn missing(&self, refusal: Refusal) -> Refusal {
+        if CatchUp::of(self).is_awaited() { StoreError::Busy.into() } else { refusal }
+    }
+}

@@ -1,0 +1,78 @@
+//! Which node has an agent, and whether this node may act.
+
+use tokenrail_domain::{Agent, NodeId};
+use tokenrail_ports::{NodeState, Ring, StoreError};
+
+use super::Core;
+use crate::error::Refusal;
+use crate::planted::{Bug, is_planted};
+
+impl Core {
+    /// Joins the nodes of the store, once: a second time would fence this server's own tasks.
+    pub(crate) async fn join(&self) -> Result<NodeId, StoreError> {
+        let join = async || {
+            let me = self.outside.nodes.join().await?;
+            self.outside
+                .nodes
+                .offer(self.outside.types.all().map(|(name, _)| name.clone()).collect())
+                .await?;
+            Ok(me)
+        };
+        self.membership.me.get_or_try_init(join).await.copied()
+    }
+
+    /// Whether this node runs the agent's turns.
+    pub(crate) fn is_here(&self, agent: &Agent) -> bool {
+        self.membership.me().is_none_or(|me| agent.is_at_home(me))
+    }
+
+    /// The node that runs the agent's turns, if it is another one.
+    pub(crate) fn elsewhere(&self, agent: &Agent) -> Option<NodeId> {
+        agent.home.filter(|_| !self.is_here(agent))
+    }
+
+    /// Whether another node runs the agent's turns, and is lost.
+    pub(crate) fn is_home_lost(&self, agent: &Agent) -> bool {
+        self.elsewhere(agent).and_then(|home| self.membership.state_of(home)).is_some_and(NodeState::is_lost)
+    }
+
+    /// # Errors
+    /// [`Refusal::NodeUnavailable`] if another node runs the agent's turns, and is lost.
+    pub(crate) fn check_home(&self, agent: &Agent) -> Result<(), Refusal> {
+        match self.elsewhere(agent) {
+            Some(home) if self.is_home_lost(agent) => {
+                Err(Refusal::NodeUnavailable { node: self.membership.name_of(home) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether this node may start a run.
+    pub(crate) fn is_in_touch(&self) -> bool {
+        let most = self.limits.nodes.in_touch();
+        !self.outside.nodes.is_shared()
+            || is_planted(Bug::NodeStartsOutOfTouch)
+            || self.membership.since_beat().is_some_and(|since| since < most)
+    }
+
+    /// Waits until this node may start a run: until it has beaten so recently that no other node declares it lost soon.
+    /// Returns `None` if the server shuts down meanwhile.
+    pub(crate) async fn until_in_touch(&self) -> Option<()> {
+        loop {
+            let beaten = self.membership.beaten.notified();
+            if self.is_in_touch() {
+                return Some(());
+            }
+            tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return None,
+                () = beaten => {}
+            }
+        }
+    }
+
+    /// Sends a hint to the other nodes. Called after what it is about is saved.
+    pub(crate) fn ring(&self, ring: Ring) {
+        self.outside.bus.ring(ring);
+    }
+}

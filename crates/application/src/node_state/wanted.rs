@@ -1,0 +1,56 @@
+//! What is to be read of the journals of other nodes' agents.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokenrail_domain::{AgentId, Sequence};
+use tokio::sync::Notify;
+
+use crate::tails::Tails;
+
+/// Agents in one query.
+const AGENTS_MAX: usize = 512;
+
+/// The journals of other nodes' agents that are to be read.
+#[derive(Default)]
+pub(crate) struct Wanted {
+    /// How far the journal of each agent reaches.
+    wanted: Mutex<BTreeMap<AgentId, Sequence>>,
+    pub(crate) woken: Notify,
+}
+
+impl Wanted {
+    /// Notes that the journal of an agent reaches to `head`.
+    pub(crate) fn want(&self, agent: AgentId, head: Sequence) {
+        let mut wanted = self.wanted();
+        let known = wanted.entry(agent).or_insert(head);
+        *known = head.max(*known);
+        drop(wanted);
+        self.woken.notify_one();
+    }
+
+    /// Takes the agents that are followed here and behind, each with the number after which to read. Those that nobody
+    /// follows are forgotten.
+    pub(crate) fn take(&self, tails: &Tails) -> Vec<(AgentId, Sequence)> {
+        let mut wanted = self.wanted();
+        wanted.retain(|agent, head| {
+            let tail = tails.get(*agent).filter(|tail| 0 < tail.followers());
+            tail.is_some_and(|tail| tail.bell().head < *head)
+        });
+        let head_here = |agent: &AgentId| tails.get(*agent).map(|tail| tail.bell().head);
+        wanted.keys().take(AGENTS_MAX).filter_map(|agent| Some((*agent, head_here(agent)?))).collect()
+    }
+
+    /// Whether a hint has told of a journal that reaches this far, and it is not read yet.
+    pub(crate) fn is_wanted(&self, agent: AgentId, head: Sequence) -> bool {
+        self.wanted().get(&agent).is_some_and(|wanted| head <= *wanted)
+    }
+
+    pub(crate) fn forget(&self, agent: AgentId) {
+        self.wanted().remove(&agent);
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, BTreeMap<AgentId, Sequence>> {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

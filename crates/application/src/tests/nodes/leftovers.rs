@@ -1,0 +1,51 @@
+//! Agents that are purged while their home is lost.
+
+use super::*;
+
+/// The second node has declared the first one lost.
+async fn lose_home(two: &Pair) {
+    two.kill_home().await;
+    while two.other.service.nodes().await.unwrap()[0].node.state != NodeState::Lost {
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_back_removes_the_files_of_agents_that_were_purged_meanwhile() {
+    let two = pair([said("one"), said("two")]).await;
+    let purged = two.home.launch("hi").await;
+    two.home.watch(purged).await;
+    let kept = two.home.launch("hi").await;
+    two.home.watch(kept).await;
+    assert_eq!(two.home.workspace.own_folders(), [purged, kept]);
+    lose_home(&two).await;
+    two.other.service.delete(purged, true).await.unwrap();
+    assert!(two.other.store.saved_agent(purged).is_none(), "nobody waits for its home");
+    assert_eq!(two.home.workspace.own_folders(), [purged, kept], "nobody can remove them");
+    let back = two.restart_home().await;
+    while back.workspace.own_folders() != [kept] {
+        sleep(Duration::from_millis(100)).await;
+    }
+    sleep(Duration::from_secs(10)).await;
+    let forgotten = back.runner.forgotten();
+    assert_eq!(forgotten.iter().filter(|agent| **agent == purged).count(), 1, "once: {forgotten:?}");
+    assert!(!forgotten.contains(&kept));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_be_purged_when_its_home_dies_is_purged_by_another_node() {
+    let two = pair([vec![Step::Hang]]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.kill_home().await;
+    // The home does not answer any more, but nobody knows that yet: the deletion is saved, and waits for it.
+    two.other.service.delete(id, true).await.unwrap();
+    assert!(two.other.store.saved_agent(id).is_some_and(|agent| agent.deleted_at.is_some()));
+    while two.other.store.saved_agent(id).is_some() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let back = two.restart_home().await;
+    while !back.workspace.own_folders().is_empty() {
+        sleep(Duration::from_millis(100)).await;
+    }
+}

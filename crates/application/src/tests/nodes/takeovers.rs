@@ -1,0 +1,44 @@
+//! What ran on a node that is lost.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn the_turns_of_a_lost_node_end_once_and_no_prompt_runs_twice() {
+    let two = pair([vec![Step::line("say half"), Step::Hang], said("after")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
+    two.home.service.send(id, "wait".into(), None).await.unwrap();
+    two.kill_home().await;
+    let killed = Instant::now();
+    let seen = two.other.watch(id).await;
+    assert!(killed.elapsed() < Duration::from_secs(35), "{:?}", killed.elapsed());
+    assert_eq!(errors(&seen), ["node_lost", "node_lost"]);
+    assert_eq!(two.other.service.stats().nodes.turns_of_lost_nodes, 2);
+    assert_eq!(
+        words(&seen).iter().filter(|word| word.contains("half")).count(),
+        2,
+        "the delta and its message"
+    );
+    assert_eq!((two.home.runner.orders().len(), two.other.runner.orders().len()), (1, 0));
+    let refused = two.other.service.send(id, "more".into(), None).await;
+    assert!(matches!(&refused, Err(Refusal::NodeUnavailable { node }) if node == "node-1"), "{refused:?}");
+
+    let back = two.restart_home().await;
+    assert!(back.runner.swept().last().unwrap().is_empty(), "its run was taken over");
+    assert_eq!(back.watch(id).await, seen);
+    while two.other.service.send(id, "more".into(), None).await.is_err() {
+        sleep(Duration::from_secs(1)).await;
+    }
+    until(&back, id, |agent| agent.turn.0 == 3 && !agent.status.is_active()).await;
+    assert_eq!(back.runner.orders().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_takeover_whose_outcome_is_unknown_ends_the_turns_all_the_same() {
+    let two = pair([vec![Step::Hang]]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.kill_home().await;
+    two.other.store.lose_next_answer();
+    assert_eq!(errors(&two.other.watch(id).await), ["node_lost"]);
+}

@@ -1,0 +1,117 @@
+//! Carries out what other nodes have saved for this one: turns that wait, stops, purges, files of purged agents, and
+//! permission answers.
+
+use tokenrail_domain::{AgentId, StopReason, TurnState};
+use tokenrail_ports::{OpenErrand, StoreError};
+
+use crate::error::Refusal;
+use crate::service::AgentService;
+use crate::stats::Counters;
+
+/// Errands of each kind in one look. The others wait until there are fewer.
+const ERRANDS: usize = 1024;
+
+/// Carries out errands until the server shuts down.
+pub(crate) async fn run_errands(service: AgentService) {
+    let core = &service.core;
+    loop {
+        tokio::select! {
+            biased;
+            () = core.closing.cancelled() => return,
+            () = core.errand.notified() => {}
+        }
+        // A node that may have been declared lost begins nothing.
+        if core.until_in_touch().await.is_none() {
+            return;
+        }
+        // Each by itself: what is wrong with one must not hold up the others.
+        let done = [
+            service.look_at_letters().await,
+            service.look_at_errands().await,
+            service.claim_launches().await,
+        ];
+        for done in done {
+            if let Err(error) = done {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "cannot read what other nodes have saved for this one");
+            }
+        }
+    }
+}
+
+impl AgentService {
+    /// Carries out each errand in a task of its own: one agent that waits for the store holds up no other.
+    async fn look_at_errands(&self) -> Result<(), StoreError> {
+        let errands = self.core.outside.nodes.errands(ERRANDS).await?;
+        for errand in errands.turns {
+            let service = self.clone();
+            self.carry_out_once(errand.agent, async move {
+                if let Err(error) = service.carry_out(errand).await {
+                    let (agent, error) = (errand.agent, &error as &dyn std::error::Error);
+                    tracing::warn!(%agent, error, "cannot carry out what another node has saved");
+                }
+            });
+        }
+        for agent in errands.to_purge {
+            let service = self.clone();
+            self.carry_out_once(agent, async move {
+                Counters::add(&service.core.counters.errands, 1);
+                service.purge_in_background(agent).await;
+                // Otherwise, a purge that fails would begin again with each look.
+                service.core.pause(service.core.limits.saving.retry_pause_max).await;
+            });
+        }
+        for agent in errands.leftovers {
+            let service = self.clone();
+            self.carry_out_once(agent, async move {
+                Counters::add(&service.core.counters.errands, 1);
+                service.remove_leftover(agent).await;
+            });
+        }
+        Ok(())
+    }
+
+    /// Does nothing if an errand of this agent is underway. The next look finds what is left.
+    fn carry_out_once(&self, agent: AgentId, errand: impl Future<Output = ()> + Send + 'static) {
+        let Some(begun) = self.core.errands.begin(agent) else { return };
+        let work = async move {
+            errand.await;
+            drop(begun);
+        };
+        self.core.tracker.spawn_on(work, &self.core.runtime);
+    }
+
+    /// Removes the files of an agent that another node has purged while this one was lost.
+    async fn remove_leftover(&self, agent: AgentId) {
+        self.remove_files(agent).await;
+        if let Err(error) = self.core.outside.nodes.forget_leftover(agent).await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(%agent, error, "cannot save that the files of a purged agent are removed; trying again");
+        }
+    }
+
+    async fn carry_out(&self, errand: OpenErrand) -> Result<(), Refusal> {
+        let Some(handle) = self.core.task_handle(errand.agent) else {
+            if let Some(agent) = self.core.outside.agents.get(errand.agent).await? {
+                Counters::add(&self.core.counters.errands, 1);
+                self.start_task(&agent);
+            }
+            return Ok(());
+        };
+        if !errand.stop {
+            // Its task comes to the turns that wait.
+            return Ok(());
+        }
+        // Locked, so that the turn that is read as running is the one that gets the signal.
+        let _queue = self.core.lock_queue(&handle).await?;
+        let open = self.core.outside.agents.open_turns(errand.agent).await?;
+        let is_cancelled = open
+            .first()
+            .is_some_and(|turn| turn.state == TurnState::Running && turn.stop == Some(StopReason::Cancelled));
+        if is_cancelled {
+            handle.cancel();
+        }
+        handle.poke();
+        Ok(())
+    }
+}

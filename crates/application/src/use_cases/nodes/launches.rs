@@ -1,0 +1,51 @@
+//! Takes launches that wait for a node.
+
+use tokenrail_ports::StoreError;
+
+use crate::catch_up::CatchUp;
+use crate::core::Core;
+use crate::service::AgentService;
+use crate::stats::Counters;
+
+/// Agents that are taken in one go, to end their turns. Those to run are limited by the free places.
+const STOPPED: usize = 256;
+
+impl Core {
+    /// How many more agents can begin at once.
+    fn free_places(&self) -> usize {
+        // An agent counts as waiting until its task takes a place, even if one is free.
+        self.places.available_permits().saturating_sub(self.waiting.len())
+    }
+
+    pub(super) fn has_free_place(&self) -> bool {
+        0 < self.free_places()
+    }
+
+    /// A place is free again, so a launch that waits can be taken.
+    pub(crate) fn note_free_place(&self) {
+        if self.outside.nodes.is_shared() {
+            self.errand.notify_one();
+        }
+    }
+}
+
+impl AgentService {
+    /// Takes as many of the oldest launches as there are free places, and all that are only to be ended.
+    pub(super) async fn claim_launches(&self) -> Result<(), StoreError> {
+        // After a failover, a launch that waits may be one that another node has taken and not repeated yet: no prompt
+        // runs twice.
+        if self.core.draining.is_cancelled() || CatchUp::of(&self.core).is_awaited() {
+            return Ok(());
+        }
+        let types = self.core.outside.types.all().map(|(name, _)| name.clone()).collect();
+        let claimed = self.core.outside.nodes.claim_launches(types, self.core.free_places(), STOPPED).await?;
+        for agent in claimed {
+            Counters::add(&self.core.counters.errands, 1);
+            // If this fails, the errands have it: it is at home here, and its turn waits.
+            if let Some(agent) = self.core.outside.agents.get(agent).await? {
+                self.start_task(&agent);
+            }
+        }
+        Ok(())
+    }
+}

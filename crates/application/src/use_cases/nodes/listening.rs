@@ -1,0 +1,185 @@
+//! Hears the hints of other nodes, and looks at the store by itself.
+//!
+//! A hint only makes this node look sooner. What it looks at is the same without any hint:
+//!
+//! | what | by hints | without any |
+//! | --- | --- | --- |
+//! | journals that are followed here | `gatherer` reads what is new | each poll compares the heads |
+//! | what others have saved for this node | `errands`, `letters` | each poll |
+//! | what clients see that watch all agents | `news` | after hints were lost: they load the list again |
+//!
+//! On a store that cannot be shared, there are no hints, and the poll only checks that every committed event was
+//! announced. It queries each followed agent once, however many followers the agent has.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokenrail_domain::{AgentId, NodeId};
+use tokenrail_ports::{Heard, Ring, Standing, StoreError};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use crate::catch_up::CatchUp;
+use crate::core::Core;
+use crate::planted::{self, Bug};
+use crate::service::AgentService;
+use crate::stats::Counters;
+
+/// Listens and polls until the server shuts down. A poll that hangs, on a connection whose other end is silent, holds
+/// up no hint.
+pub(crate) async fn listen(service: AgentService) {
+    let missed = Notify::new();
+    tokio::join!(service.hear_all(&missed), service.poll_always(&missed));
+}
+
+impl Core {
+    /// Until the next look at the store.
+    fn poll_pause(&self) -> Duration {
+        let limits = self.limits.nodes;
+        match (self.outside.nodes.is_shared(), self.outside.bus.is_working()) {
+            (false, _) => self.limits.saving.look_again,
+            (true, true) => limits.poll,
+            (true, false) => limits.poll_without_bell,
+        }
+    }
+}
+
+impl AgentService {
+    async fn hear_all(&self, missed: &Notify) {
+        let core = &self.core;
+        if !core.outside.nodes.is_shared() {
+            return;
+        }
+        loop {
+            tokio::select! {
+                biased;
+                () = core.closing.cancelled() => return,
+                heard = core.outside.bus.heard() => match heard {
+                    Heard::Rung(rings) => self.hear(rings),
+                    Heard::Missed if planted::correctly(Bug::MissedIgnored) => {
+                        self.hear_missed();
+                        missed.notify_one();
+                    }
+                    Heard::Missed => {}
+                },
+            }
+        }
+    }
+
+    async fn poll_always(&self, missed: &Notify) {
+        let core = &self.core;
+        loop {
+            tokio::select! {
+                biased;
+                () = core.closing.cancelled() => return,
+                () = missed.notified() => {}
+                () = sleep(core.poll_pause()) => {}
+            }
+            core.closing.run_until_cancelled(self.poll()).await;
+        }
+    }
+
+    fn hear(&self, rings: Vec<Ring>) {
+        let core = &self.core;
+        let me = core.membership.me();
+        for ring in rings {
+            match ring {
+                Ring::Head { agent, head } => core.wanted.want(agent, head),
+                Ring::Created(_) | Ring::Changed(_) | Ring::Deleted(_) => core.news.note(ring),
+                Ring::Errand(NodeId::ANY) => core.errand.notify_one(),
+                Ring::Errand(node) | Ring::Letter(node) if Some(node) == me => core.errand.notify_one(),
+                Ring::Errand(_) | Ring::Letter(_) => {}
+            }
+        }
+    }
+
+    /// Hints may have been lost.
+    pub(super) fn hear_missed(&self) {
+        self.core.news.missed();
+        self.core.errand.notify_one();
+    }
+
+    async fn poll(&self) {
+        if let Err(error) = self.look_at_followed().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "cannot read the latest sequence numbers from the database");
+        }
+        if self.core.outside.nodes.is_shared() {
+            self.core.errand.notify_one();
+            if !self.core.outside.bus.is_working() {
+                self.core.news.look();
+            }
+        }
+    }
+
+    async fn look_at_followed(&self) -> Result<(), StoreError> {
+        let followed = planted::instead(Bug::BellIsTruth, self.core.tails.followed(), Vec::new);
+        if followed.is_empty() {
+            return Ok(());
+        }
+        let standings = self.core.outside.agents.standings(followed.clone()).await?;
+        let standings: BTreeMap<AgentId, Standing> =
+            standings.into_iter().map(|standing| (standing.agent, standing)).collect();
+        self.core.note_seen(&followed, &standings).await?;
+        for agent in followed {
+            let standing = standings.get(&agent);
+            self.core.count_found(agent, standing);
+            self.core.apply_standing(agent, standing);
+        }
+        Ok(())
+    }
+}
+
+impl Core {
+    /// After a failover, tells the other nodes how far journals were shown here that do not reach there any more. If
+    /// the node of such an agent is lost too, the node that takes it over must give these numbers to nothing else.
+    async fn note_seen(
+        &self,
+        followed: &[AgentId],
+        standings: &BTreeMap<AgentId, Standing>,
+    ) -> Result<(), StoreError> {
+        if !CatchUp::of(self).is_awaited() {
+            return Ok(());
+        }
+        let shown = followed.iter().filter_map(|agent| {
+            let (head, standing) = (self.tails.get(*agent)?.bell().head, standings.get(agent)?);
+            (standing.head < head).then_some((*agent, head))
+        });
+        let shown: Vec<_> = shown.collect();
+        if shown.is_empty() { Ok(()) } else { self.outside.nodes.note_seen(shown).await }
+    }
+
+    /// Counts a journal that is ahead of all hints. The hint may still be under way, so a few are normal.
+    fn count_found(&self, agent: AgentId, standing: Option<&Standing>) {
+        let Some((standing, tail)) = standing.zip(self.tails.get(agent)) else { return };
+        let is_told = standing.head <= tail.bell().head || self.wanted.is_wanted(agent, standing.head);
+        if self.outside.nodes.is_shared() && !is_told {
+            Counters::add(&self.counters.poll_found, 1);
+        }
+    }
+
+    /// Tells the followers of an agent how far it is. `None` if it is unknown or purged.
+    ///
+    /// No tail is held during the query, so that its last reader may leave. An event that is committed just now may be
+    /// announced twice. That is harmless, because readers go by the sequence number.
+    pub(super) fn apply_standing(&self, agent: AgentId, standing: Option<&Standing>) {
+        let Some(tail) = self.tails.get(agent) else { return };
+        let has_task = self.task_handle(agent).is_some();
+        match standing {
+            Some(standing) if has_task || !self.outside.nodes.is_shared() => tail.raise(standing.head),
+            // The head first: a reader ends when it has everything and nothing is open.
+            Some(standing) => {
+                tail.raise(standing.head);
+                // After a failover, the start of a turn may not be there yet.
+                if standing.open || !CatchUp::of(self).is_awaited() {
+                    tail.set_active(standing.open);
+                }
+                if standing.deleted && !standing.open {
+                    tail.set_gone();
+                }
+            }
+            None if self.outside.nodes.is_shared() && !CatchUp::of(self).is_awaited() => tail.set_gone(),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! What clients that watch all agents must learn of changes that other nodes have made.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tokenrail_domain::{Agent, AgentId, ListedAgent, Timestamp};
+use tokenrail_ports::{Standing, StoreError, TouchMark};
+
+use crate::core::Core;
+use crate::lifecycle::{LifecycleEvent, UpdateCause};
+use crate::node_state::{CHANGES_MAX, Pending};
+
+/// How much the clocks of two nodes may differ.
+const CLOCKS_DIFFER_MS: i64 = 60_000;
+
+/// Tells clients what other nodes have changed, until the server shuts down.
+pub(crate) async fn tell_news(core: Arc<Core>) {
+    let mut teller = Teller::new(Arc::clone(&core));
+    loop {
+        tokio::select! {
+            biased;
+            () = core.closing.cancelled() => return,
+            () = core.news.woken.notified() => {}
+        }
+        let pending = std::mem::take(&mut *core.news.pending());
+        if let Err(error) = teller.tell(pending).await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "cannot read what other nodes have changed, retrying"
+            );
+            core.news.missed();
+            if core.pause(core.limits.saving.retry_pause_max).await.is_none() {
+                return;
+            }
+        }
+    }
+}
+
+struct Teller {
+    core: Arc<Core>,
+    /// Where the look at what has changed goes on. `None` while hints arrive.
+    mark: Option<TouchMark>,
+    /// What was told at that mark, because a look may return it again.
+    told: BTreeSet<(AgentId, TouchMark)>,
+    /// Since when clients know all agents that existed.
+    listed_at: Timestamp,
+    /// The agents that were created since then and that were told.
+    created: BTreeSet<AgentId>,
+}
+
+impl Teller {
+    fn new(core: Arc<Core>) -> Self {
+        let listed_at = core.now();
+        Self { core, mark: None, told: BTreeSet::new(), listed_at, created: BTreeSet::new() }
+    }
+
+    async fn tell(&mut self, pending: Pending) -> Result<(), StoreError> {
+        let Pending { created, changed, deleted, missed, look } = pending;
+        if missed {
+            self.start_anew().await?;
+        }
+        for agent in created {
+            if let Some(agent) = self.core.outside.agents.get(agent).await? {
+                self.tell_created(&agent);
+            }
+        }
+        for agent in changed {
+            self.tell_changed(agent).await?;
+        }
+        for agent in deleted {
+            self.apply_standing(agent).await?;
+            self.tell_deleted(agent);
+        }
+        if look { self.look().await } else { Ok(()) }
+    }
+
+    /// Clients load the list again. What is followed here, and what agents need, is read again too.
+    async fn start_anew(&mut self) -> Result<(), StoreError> {
+        let mark = self.core.outside.agents.touched(None, 0).await?.mark;
+        self.core.read_all_requests_elsewhere().await?;
+        (self.mark, self.listed_at) = (Some(mark), self.core.now());
+        self.told.clear();
+        self.created.clear();
+        self.core.lifecycle.miss();
+        Ok(())
+    }
+
+    fn tell_created(&self, agent: &Agent) {
+        let listed = ListedAgent::new(agent.clone(), self.core.limits.lists.list_field_bytes);
+        self.core.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at: agent.created_at });
+    }
+
+    async fn tell_changed(&self, id: AgentId) -> Result<(), StoreError> {
+        let core = &self.core;
+        self.apply_standing(id).await?;
+        let Some(agent) = core.outside.agents.get(id).await? else {
+            self.tell_deleted(id);
+            return Ok(());
+        };
+        if agent.deleted_at.is_some() {
+            // The node that deletes it says so when it has stopped.
+            return Ok(());
+        }
+        core.read_requests_elsewhere(&agent).await?;
+        let (status, needs, at) = (agent.status, core.open_requests.needs(id), core.now());
+        core.lifecycle.tell(LifecycleEvent::Updated {
+            agent: id,
+            status,
+            needs,
+            cause: UpdateCause::Edit,
+            at,
+        });
+        Ok(())
+    }
+
+    /// Tells the followers of an agent how far it is. What was saved last is shown before its end.
+    async fn apply_standing(&self, id: AgentId) -> Result<(), StoreError> {
+        if self.core.tails.get(id).is_some() {
+            let standings = self.core.outside.agents.standings(vec![id]).await?;
+            let standing: Option<&Standing> = standings.first();
+            self.core.apply_standing(id, standing);
+        }
+        Ok(())
+    }
+
+    fn tell_deleted(&self, agent: AgentId) {
+        if let Some(tail) = self.core.tails.get(agent) {
+            tail.set_gone();
+            tail.forget();
+        }
+        self.core.forget_requests_elsewhere(agent);
+        self.core.lifecycle.tell(LifecycleEvent::Deleted { agent, at: self.core.now() });
+    }
+
+    /// Tells what has changed since the last look.
+    async fn look(&mut self) -> Result<(), StoreError> {
+        let Some(mark) = self.mark else { return self.start_anew().await };
+        let touched = self.core.outside.agents.touched(Some(mark), CHANGES_MAX).await?;
+        for touch in &touched.agents {
+            if !self.told.contains(touch) {
+                self.tell_touched(touch.0).await?;
+            }
+        }
+        self.told = touched.agents.into_iter().collect();
+        self.mark = Some(touched.mark);
+        Ok(())
+    }
+
+    async fn tell_touched(&mut self, id: AgentId) -> Result<(), StoreError> {
+        match self.core.outside.agents.get(id).await? {
+            Some(agent) if agent.deleted_at.is_none() => {
+                // Two clocks are compared, so clients may know it already.
+                let is_new = self.listed_at.0 - CLOCKS_DIFFER_MS < agent.created_at.0;
+                if is_new && self.created.insert(id) {
+                    self.tell_created(&agent);
+                }
+                self.tell_changed(id).await
+            }
+            Some(_) | None => {
+                self.tell_deleted(id);
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Takes over the agents of lost nodes, to end their open turns. `agent_task/lost_node.rs` ends them.
+
+use tokenrail_domain::AgentId;
+use tokenrail_ports::StoreError;
+
+use crate::service::AgentService;
+
+/// Agents that are taken over in one go.
+const ORPHANS: usize = 256;
+
+/// Takes over what nobody continues, until the server shuts down. Apart from the beats, because it may take long.
+pub(crate) async fn take_over(service: AgentService) {
+    let core = &service.core;
+    loop {
+        // Also at the start: a previous process may have left something.
+        if let Err(error) = service.watch_what_was_followed().await {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "cannot read which agents were followed, retrying"
+            );
+            if core.pause(core.limits.saving.retry_pause_max).await.is_none() {
+                return;
+            }
+            core.orphans.notify_one();
+        }
+        while service.take_over_orphans().await && !core.closing.is_cancelled() {}
+        tokio::select! {
+            biased;
+            () = core.closing.cancelled() => return,
+            () = core.orphans.notified() => {}
+        }
+    }
+}
+
+impl AgentService {
+    /// Takes over what has an open turn and nobody to continue it. Of several nodes, one takes each agent. Returns
+    /// whether there may be more.
+    async fn take_over_orphans(&self) -> bool {
+        let orphans = match self.core.outside.nodes.orphans(ORPHANS).await {
+            Ok(orphans) => orphans,
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(
+                    error,
+                    "cannot list the agents of lost nodes; trying again with the next beat"
+                );
+                return false;
+            }
+        };
+        let mut taken = 0;
+        for &agent in &orphans {
+            if self.core.closing.is_cancelled() {
+                return false;
+            }
+            match self.take_over_agent(agent).await {
+                Ok(was_taken) => taken += usize::from(was_taken),
+                // If it is taken, this node finds it among its errands.
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(%agent, error, "cannot take over an agent of a lost node; trying again");
+                }
+            }
+        }
+        0 < taken && orphans.len() == ORPHANS
+    }
+
+    async fn take_over_agent(&self, agent: AgentId) -> Result<bool, StoreError> {
+        if self.core.outside.nodes.take_over(agent).await?.is_none() {
+            return Ok(false);
+        }
+        if let Some(agent) = self.core.outside.agents.get(agent).await? {
+            tracing::warn!(agent = %agent.id, "ends the turns of an agent whose node is lost");
+            self.start_task(&agent);
+        }
+        Ok(true)
+    }
+}

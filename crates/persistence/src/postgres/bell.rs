@@ -1,0 +1,82 @@
+//! Hints between the nodes of a database: LISTEN and NOTIFY.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`payload`] | the text of a NOTIFY |
+//! | [`sender`] | the connection that sends |
+//! | [`listener`] | the connection that hears, and how a node finds out that it no longer does |
+//! | [`board`] | what the two and the callers share |
+//!
+//! NOTIFY never stands in a transaction that writes: it would make all commits of the database wait for each other. On
+//! a connection of its own it costs the writers nothing.
+
+mod board;
+mod listener;
+mod payload;
+mod sender;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokenrail_ports::{BusFigures, Heard, IBus, Ring};
+use tokio::task::JoinSet;
+
+use self::board::Board;
+use crate::postgres::database::link::Connector;
+
+/// The channel of all nodes. NOTIFY reaches only listeners of the same database.
+const CHANNEL: &str = "tokenrail_bell";
+
+/// The bus between the nodes of a database. [`PostgresStore::bus`](crate::PostgresStore::bus) starts it.
+///
+/// It has two connections, one to send and one to hear, which are opened again when they are lost. It ends when it is
+/// dropped; hints that were not sent by then are lost.
+///
+/// The first thing that it hears is [`Heard::Missed`], and so is the first thing after each loss of a connection. It
+/// works as soon as it has heard itself.
+#[derive(Debug)]
+pub struct PostgresBus {
+    board: Arc<Board>,
+    _tasks: JoinSet<()>,
+}
+
+impl PostgresBus {
+    pub(crate) fn start(connector: &Arc<Connector>) -> Self {
+        let board = Arc::new(Board::new(&connector.limits));
+        let mut tasks = JoinSet::new();
+        tasks.spawn_on(sender::run(Arc::clone(connector), Arc::clone(&board)), &connector.runtime);
+        tasks.spawn_on(listener::run(Arc::clone(connector), Arc::clone(&board)), &connector.runtime);
+        Self { board, _tasks: tasks }
+    }
+}
+
+#[async_trait]
+impl IBus for PostgresBus {
+    fn ring(&self, ring: Ring) {
+        self.board.ring(ring);
+    }
+
+    /// It assumes 10 until this is called.
+    fn set_nodes(&self, nodes: usize) {
+        self.board.set_nodes(nodes);
+    }
+
+    async fn heard(&self) -> Heard {
+        self.board.heard().await
+    }
+
+    fn is_working(&self) -> bool {
+        self.board.works()
+    }
+
+    fn figures(&self) -> BusFigures {
+        self.board.figures()
+    }
+}
+
+/// Logs a failure of one of the two connections. [`Board::set_works`] warns the operator.
+fn tell(what: &'static str, failure: &(dyn std::error::Error + 'static)) {
+    tracing::debug!(error = failure, "{what}");
+}

@@ -1,0 +1,102 @@
+//! Sends hints on a connection that does nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+use tokio_postgres::Error;
+
+use super::board::{Board, Mail};
+use super::{CHANNEL, tell};
+use crate::postgres::database::link::{Connector, Link, Values};
+use crate::postgres::database::settings::Purpose;
+
+/// One transaction for all payloads: its commit takes a lock that all NOTIFYs of the server share.
+const SEND: &str = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS payloads (payload)";
+
+/// Why something may not have been sent.
+#[derive(Debug, thiserror::Error)]
+enum SendFailure {
+    #[error("the PostgreSQL server did not take hints for other nodes")]
+    Failed(#[from] Error),
+    #[error("the PostgreSQL server did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error("the connection is to be replaced")]
+    Renewed,
+}
+
+struct Sender {
+    connector: Arc<Connector>,
+    board: Arc<Board>,
+    link: Option<Link>,
+    renewals: watch::Receiver<u64>,
+}
+
+/// Sends what is rung: at once after a pause, else with everything that is rung during the pause.
+pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
+    let renewals = board.renewals();
+    let mut sender = Sender { connector, board, link: None, renewals };
+    // Before the first ring, so that it does not wait.
+    sender.link().await;
+    loop {
+        sender.board.rung().await;
+        // While there is no connection, hints wait and become fewer.
+        let link = sender.link().await;
+        let Some(mail) = sender.board.mail() else { continue };
+        match sender.send(&link, &mail).await {
+            Ok(()) => {
+                sender.board.note_sent(&mail);
+                sleep(sender.board.pause()).await;
+            }
+            Err(failure) => sender.failed(mail, &failure).await,
+        }
+    }
+}
+
+impl Sender {
+    /// The connection, opened if there is none. Tries until it succeeds.
+    async fn link(&mut self) -> Link {
+        if self.renewals.has_changed().unwrap_or(false) {
+            self.link = None;
+        }
+        loop {
+            if let Some(link) = self.link.as_ref().filter(|link| link.is_usable()) {
+                return link.clone();
+            }
+            self.renewals.mark_unchanged();
+            match self.connector.connect(Purpose::Bell, &[SEND]).await {
+                Ok(link) => self.link = Some(link),
+                Err(failure) => {
+                    tell("there is no connection to send hints to other nodes", &failure);
+                    sleep(self.retry_pause()).await;
+                }
+            }
+        }
+    }
+
+    async fn send(&mut self, link: &Link, mail: &Mail) -> Result<(), SendFailure> {
+        let payloads = self.board.payloads(mail);
+        let values: Values<'_> = &[&CHANNEL, &payloads];
+        let wait = Duration::from_millis(self.connector.limits.answer_timeout_ms);
+        tokio::select! {
+            sent = timeout(wait, link.run(SEND, values)) => {
+                sent.map_err(|_| SendFailure::TimedOut(wait))??;
+                Ok(())
+            }
+            _ = self.renewals.changed() => Err(SendFailure::Renewed),
+        }
+    }
+
+    /// Sends it again on another connection. Hints may come twice.
+    async fn failed(&mut self, mail: Mail, failure: &SendFailure) {
+        tell("hints for other nodes are sent again", failure);
+        self.link = None;
+        self.board.send_again(mail);
+        sleep(self.retry_pause()).await;
+    }
+
+    fn retry_pause(&self) -> Duration {
+        Duration::from_millis(self.connector.limits.bell_retry_ms)
+    }
+}

@@ -1,0 +1,72 @@
+//! Why there is no connection, and why a change is not known to be saved.
+
+use std::time::Duration;
+
+use tokio_postgres::Error;
+
+use crate::postgres::error::{QueryFailure, WrongServer};
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConnectFailure {
+    #[error("cannot connect to the PostgreSQL server")]
+    Failed(#[from] Error),
+    #[error("the PostgreSQL server did not answer within {0:?}")]
+    TimedOut(Duration),
+    #[error(transparent)]
+    WrongServer(#[from] WrongServer),
+    /// The connection is there, but it is not known whether what it shows is durable.
+    #[error("the first write on a new connection failed")]
+    NoBarrier(#[from] ChangeFailure),
+    /// Nothing may be read or written before this is done.
+    #[error("what was saved before the failover of the database could not be repeated")]
+    NotHealed(#[source] ChangeFailure),
+}
+
+impl ConnectFailure {
+    /// Whether a server has answered.
+    pub(crate) fn is_answer(&self) -> bool {
+        match self {
+            Self::Failed(error) => error.as_db_error().is_some(),
+            Self::NoBarrier(_) | Self::NotHealed(_) | Self::WrongServer(_) => true,
+            Self::TimedOut(_) => false,
+        }
+    }
+}
+
+/// Why a change is not known to be saved.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChangeFailure {
+    #[error("nothing of it was saved")]
+    NotSaved(#[source] QueryFailure),
+    #[error("it may have been saved")]
+    Unknown(#[source] UnknownCause),
+}
+
+/// Why the outcome of a commit is unknown.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnknownCause {
+    #[error("the connection broke")]
+    Broken(#[source] Error),
+    #[error("the PostgreSQL server did not answer within {0:?}")]
+    TimedOut(Duration),
+    /// For example, the wait for the standby was cancelled.
+    #[error("the PostgreSQL server answered with a warning")]
+    Warned,
+    #[error("another PostgreSQL server has taken over meanwhile")]
+    Superseded,
+}
+
+impl ChangeFailure {
+    /// Another server has taken over meanwhile.
+    pub(crate) fn superseded() -> Self {
+        Self::Unknown(UnknownCause::Superseded)
+    }
+
+    pub(crate) fn into_store_error(self) -> tokenrail_ports::StoreError {
+        match self {
+            Self::NotSaved(failure) => failure.before_commit(),
+            Self::Unknown(cause) => tokenrail_ports::StoreError::OutcomeUnknown(Box::new(cause)),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! After a failover to a server that lacks the newest commits: what this node was told to be saved is saved again.
+//!
+//! A standby that is not synchronous may lack the last moments of its primary. Their numbers and ids were seen, so they
+//! must not be given to anything else. Each node keeps what was acknowledged lately, and repeats all of it before it
+//! writes anything else: what is there stays, and what was lost gets in again, with the same numbers, ids and bytes.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`kept`] | what was acknowledged lately |
+//! | this one | repeats it, when the first connection to the new server is opened |
+//!
+//! Nobody else can have written in the meantime: another node could only have taken an agent over, and then has an
+//! epoch that no former server has given. See [`first_epoch`](crate::postgres::statements::ownership::first_epoch).
+
+pub(crate) mod kept;
+mod repeat;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokenrail_ports::Failovers;
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use self::kept::{Kept, KeptEntry, Superseded};
+use crate::postgres::command::KeptChange;
+use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
+use crate::postgres::database::known_server::UNKNOWN_TIMELINE;
+use crate::postgres::database::link::{Connector, Link};
+use crate::postgres::database::settings::Purpose;
+use crate::postgres::figures::Figures;
+use crate::postgres::statements::append::{self, PreparedAppend};
+
+/// Opens connections that show everything that was acknowledged to this node, also after a failover.
+pub(crate) struct Healer {
+    connector: Arc<Connector>,
+    kept: Kept,
+    /// The timeline on which everything was repeated.
+    healed: AtomicU32,
+    /// The timeline on which the join of the node was repeated.
+    rejoined: AtomicU32,
+    /// Held while it is repeated. The number is that of the newest entry for which this is done, on this timeline.
+    progress: Mutex<(u32, u64)>,
+    repeated: AtomicU64,
+    lost: AtomicU64,
+}
+
+/// What became of a change that was repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The new server has it.
+    There,
+    Repeated,
+    /// It cannot be repeated.
+    Lost,
+}
+
+impl Healer {
+    pub(crate) fn new(connector: Arc<Connector>) -> Self {
+        let limits = &connector.limits;
+        let kept = Kept::new(Duration::from_millis(limits.kept_ms), limits.kept_bytes);
+        Self {
+            connector,
+            kept,
+            healed: AtomicU32::new(UNKNOWN_TIMELINE),
+            rejoined: AtomicU32::new(UNKNOWN_TIMELINE),
+            progress: Mutex::new((UNKNOWN_TIMELINE, 0)),
+            repeated: AtomicU64::new(0),
+            lost: AtomicU64::new(0),
+        }
+    }
+
+    /// What the writers have done with these connections.
+    pub(crate) fn figures(&self) -> &Figures {
+        &self.connector.figures
+    }
+
+    /// Opens a connection. After a failover, everything is repeated first. A beat waits only for the join of the node:
+    /// it says that the node is alive, and not how far it is.
+    pub(crate) async fn connect(
+        &self,
+        purpose: Purpose,
+        statements: &[&str],
+    ) -> Result<Link, ConnectFailure> {
+        let link = self.connector.connect(purpose, statements).await?;
+        match purpose {
+            Purpose::Writer | Purpose::Pool => self.heal(link.timeline()).await?,
+            Purpose::Bell => self.rejoin(&link).await.map_err(ConnectFailure::NotHealed)?,
+        }
+        Ok(link)
+    }
+
+    /// Keeps an append that was saved on this timeline.
+    ///
+    /// # Errors
+    /// [`Superseded`] if another server has taken over: then the append counts as not acknowledged.
+    pub(crate) fn keep_append(&self, timeline: u32, append: PreparedAppend) -> Result<(), Superseded> {
+        self.kept.keep(timeline, Instant::now(), KeptEntry::Append(Arc::new(append)))
+    }
+
+    /// Keeps a change of a command, like [`Healer::keep_append`].
+    pub(crate) fn keep_change(&self, timeline: u32, change: Arc<dyn KeptChange>) -> Result<(), Superseded> {
+        self.kept.keep(timeline, Instant::now(), KeptEntry::Change(change))
+    }
+
+    pub(crate) fn failovers(&self) -> Failovers {
+        let known = &self.connector.known;
+        Failovers {
+            timeline: known.timeline(),
+            count: known.failovers(),
+            repeated: self.repeated.load(Ordering::Relaxed),
+            lost: self.lost.load(Ordering::Relaxed),
+            since: known.since_failover(),
+        }
+    }
+
+    /// Repeats the join of the node. Otherwise, its beat would find that another process had joined in its place.
+    async fn rejoin(&self, link: &Link) -> Result<(), ChangeFailure> {
+        let timeline = link.timeline();
+        if timeline <= self.healed.load(Ordering::Acquire).max(self.rejoined.load(Ordering::Acquire)) {
+            return Ok(());
+        }
+        for change in self.kept.of_the_node() {
+            let wait = Duration::from_millis(self.connector.limits.answer_timeout_ms);
+            link.change(wait, change.redo(link)).await?;
+        }
+        self.rejoined.store(timeline, Ordering::Release);
+        Ok(())
+    }
+
+    /// Repeats what was acknowledged before this timeline, once.
+    async fn heal(&self, timeline: u32) -> Result<(), ConnectFailure> {
+        if timeline <= self.healed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut progress = self.progress.lock().await;
+        if timeline <= self.healed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // From here on, no answer of a former server counts any more.
+        self.kept.begin(timeline);
+        if progress.0 < timeline {
+            *progress = (timeline, 0);
+        }
+        let entries = self.kept.after(progress.1);
+        if !entries.is_empty() {
+            let link = self.connector.connect(Purpose::Writer, &append::statements()).await?;
+            if link.timeline() != timeline {
+                return Err(ConnectFailure::NotHealed(ChangeFailure::superseded()));
+            }
+            let counts = self.repeat_all(&link, entries, &mut progress.1).await;
+            counts.map_err(ConnectFailure::NotHealed)?;
+        }
+        self.kept.renew(Instant::now());
+        self.healed.store(timeline, Ordering::Release);
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! What was acknowledged lately.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::postgres::command::KeptChange;
+use crate::postgres::statements::append::PreparedAppend;
+
+/// What was acknowledged lately, the oldest first. The bytes are those that were sent: nothing is copied.
+pub(crate) struct Kept {
+    entries: Mutex<Entries>,
+    keep_for: Duration,
+    bytes_max: usize,
+}
+
+#[derive(Clone)]
+pub(crate) enum KeptEntry {
+    Append(Arc<PreparedAppend>),
+    /// Of a command.
+    Change(Arc<dyn KeptChange>),
+}
+
+impl KeptEntry {
+    /// About how much memory it holds.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Append(append) => append.bytes_in_memory(),
+            Self::Change(change) => change.bytes(),
+        }
+    }
+}
+
+/// Another server has taken over, and may lack what this one has acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("another PostgreSQL server has taken over meanwhile")]
+pub(crate) struct Superseded;
+
+#[derive(Default)]
+struct Entries {
+    queue: VecDeque<Entry>,
+    /// The newest one about the node itself that was dropped from the queue: its join. Without it, the node would not
+    /// be known after a failover.
+    of_the_node: Option<Entry>,
+    bytes: usize,
+    /// The number of the newest entry.
+    newest: u64,
+    /// What was acknowledged on a lower one does not count.
+    timeline: u32,
+}
+
+struct Entry {
+    number: u64,
+    at: Instant,
+    bytes: usize,
+    what: KeptEntry,
+}
+
+impl Entries {
+    fn drop_oldest(&mut self) {
+        if let Some(entry) = self.queue.pop_front() {
+            self.bytes -= entry.bytes;
+            if entry.is_of_the_node() {
+                self.of_the_node = Some(entry);
+            }
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.of_the_node.iter().chain(&self.queue)
+    }
+}
+
+impl Entry {
+    fn is_of_the_node(&self) -> bool {
+        matches!(&self.what, KeptEntry::Change(change) if change.is_of_the_node())
+    }
+}
+
+impl Kept {
+    pub(crate) fn new(keep_for: Duration, bytes_max: usize) -> Self {
+        Self { entries: Mutex::default(), keep_for, bytes_max }
+    }
+
+    /// Keeps an entry. Only newer entries remove older ones: however long the failover takes, the last moments before
+    /// it are still there. The join of the node stays.
+    pub(super) fn keep(&self, timeline: u32, now: Instant, entry: KeptEntry) -> Result<(), Superseded> {
+        let bytes = entry.bytes();
+        let mut entries = self.lock();
+        if timeline < entries.timeline {
+            return Err(Superseded);
+        }
+        entries.newest += 1;
+        entries.bytes += bytes;
+        let number = entries.newest;
+        entries.queue.push_back(Entry { number, at: now, bytes, what: entry });
+        let is_old = |oldest: &Entry| self.keep_for < now.duration_since(oldest.at);
+        while self.bytes_max < entries.bytes || entries.queue.front().is_some_and(is_old) {
+            entries.drop_oldest();
+        }
+        Ok(())
+    }
+
+    /// From here on, what was acknowledged on an older timeline does not count.
+    pub(super) fn begin(&self, timeline: u32) {
+        let mut entries = self.lock();
+        entries.timeline = entries.timeline.max(timeline);
+    }
+
+    /// The entries after this number.
+    pub(super) fn after(&self, number: u64) -> Vec<(u64, KeptEntry)> {
+        let entries = self.lock();
+        let later = entries.all().filter(|entry| number < entry.number);
+        later.map(|entry| (entry.number, entry.what.clone())).collect()
+    }
+
+    /// The changes that are about the node itself.
+    pub(super) fn of_the_node(&self) -> Vec<Arc<dyn KeptChange>> {
+        let entries = self.lock();
+        let changes = entries.all().filter_map(|entry| match &entry.what {
+            KeptEntry::Change(change) => change.is_of_the_node().then(|| Arc::clone(change)),
+            KeptEntry::Append(_) => None,
+        });
+        changes.collect()
+    }
+
+    /// All entries were acknowledged now.
+    pub(super) fn renew(&self, now: Instant) {
+        self.lock().queue.iter_mut().for_each(|entry| entry.at = now);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

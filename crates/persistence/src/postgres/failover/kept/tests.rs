@@ -1,0 +1,117 @@
+use async_trait::async_trait;
+use tokenrail_ports::testing::samples::{Scribe, launch, notice};
+
+use super::*;
+use crate::postgres::command::Redone;
+use crate::postgres::database::link::Link;
+use crate::postgres::error::QueryFailure;
+use crate::postgres::membership::Membership;
+
+/// A change of so many bytes.
+struct Sized(usize);
+
+struct Join;
+
+#[async_trait]
+impl KeptChange for Join {
+    fn bytes(&self) -> usize {
+        1
+    }
+
+    fn is_of_the_node(&self) -> bool {
+        true
+    }
+
+    async fn redo(&self, _db: &Link) -> Result<Redone, QueryFailure> {
+        Ok(Redone::There)
+    }
+}
+
+#[async_trait]
+impl KeptChange for Sized {
+    fn bytes(&self) -> usize {
+        self.0
+    }
+
+    async fn redo(&self, _db: &Link) -> Result<Redone, QueryFailure> {
+        Ok(Redone::There)
+    }
+}
+
+fn change(bytes: usize) -> KeptEntry {
+    KeptEntry::Change(Arc::new(Sized(bytes)))
+}
+
+fn numbers(kept: &Kept) -> Vec<u64> {
+    kept.after(0).into_iter().map(|(number, _)| number).collect()
+}
+
+#[test]
+fn what_is_too_old_or_too_much_is_not_kept() {
+    let kept = Kept::new(Duration::from_mins(1), 100);
+    let begin = Instant::now();
+    let keep = |second, bytes| kept.keep(1, begin + Duration::from_secs(second), change(bytes)).unwrap();
+    for bytes in [40, 40, 40] {
+        keep(0, bytes);
+    }
+    assert_eq!(numbers(&kept), [2, 3]);
+    keep(59, 1);
+    assert_eq!(numbers(&kept), [2, 3, 4]);
+    keep(61, 1);
+    assert_eq!(numbers(&kept), [4, 5]);
+    keep(62, 101);
+    assert_eq!(numbers(&kept), [] as [u64; 0], "it is more than there is room for");
+}
+
+/// Nothing was acknowledged during a failover, so time alone makes nothing old.
+#[test]
+fn the_last_moments_before_a_long_failover_are_still_there() {
+    let kept = Kept::new(Duration::from_mins(1), 100);
+    let before = Instant::now();
+    kept.keep(1, before, change(1)).unwrap();
+    kept.begin(2);
+    assert_eq!(numbers(&kept), [1]);
+    let after = before + Duration::from_hours(1);
+    kept.renew(after);
+    kept.keep(2, after, change(1)).unwrap();
+    assert_eq!(numbers(&kept), [1, 2]);
+}
+
+#[test]
+fn what_a_former_server_saves_after_the_failover_is_not_acknowledged() {
+    let kept = Kept::new(Duration::from_mins(1), 100);
+    let now = Instant::now();
+    kept.keep(1, now, change(1)).unwrap();
+    kept.begin(2);
+    assert_eq!(kept.keep(1, now, change(1)), Err(Superseded));
+    kept.keep(2, now, change(1)).unwrap();
+    assert_eq!(numbers(&kept), [1, 2]);
+}
+
+/// An append is kept as it was sent: its events, which readers share, and its packed bytes.
+#[test]
+fn the_bytes_of_an_append_are_not_copied() {
+    let (agent, turn) = launch(1);
+    let mut scribe = Scribe::new(&agent);
+    scribe.start(&turn);
+    let append = scribe.say(vec![notice("n")]);
+    let events = Arc::as_ptr(&append.events);
+    let prepared = PreparedAppend::new(append, &Membership::new(None)).unwrap();
+    let sent = prepared.sent_bytes();
+    let kept = Kept::new(Duration::from_mins(1), 1 << 20);
+    kept.keep(1, Instant::now(), KeptEntry::Append(Arc::new(prepared))).unwrap();
+    let KeptEntry::Append(there) = &kept.after(0)[0].1 else { panic!("an append") };
+    assert_eq!(Arc::as_ptr(&there.append.events), events);
+    assert_eq!(there.sent_bytes(), sent);
+}
+
+#[test]
+fn the_join_of_the_node_is_kept_whatever_comes_after_it() {
+    let kept = Kept::new(Duration::from_mins(1), 100);
+    let begin = Instant::now();
+    kept.keep(1, begin, KeptEntry::Change(Arc::new(Join))).unwrap();
+    kept.keep(1, begin, change(100)).unwrap();
+    kept.keep(1, begin + Duration::from_hours(1), change(100)).unwrap();
+    assert_eq!(numbers(&kept), [1, 3], "it comes first");
+    assert_eq!(kept.of_the_node().len(), 1);
+}

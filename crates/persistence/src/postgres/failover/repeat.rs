@@ -1,0 +1,140 @@
+//! Repeats what was acknowledged, one after the other.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_ports::StoreError;
+
+use super::kept::KeptEntry;
+use super::{Healer, Outcome};
+use crate::postgres::command::Redone;
+use crate::postgres::database::failures::ChangeFailure;
+use crate::postgres::database::link::Link;
+use crate::postgres::error::{QueryFailure, is_of_the_server};
+use crate::postgres::statements::agents;
+use crate::postgres::statements::append::save_again;
+use crate::postgres::statements::journal::FetchLimit;
+
+/// How often a change is repeated if another one was faster, or the server chose it to break a deadlock.
+const TRIES: u32 = 3;
+
+impl Healer {
+    /// Repeats these entries in their order, and notes how far it has come, because it may not come to its end.
+    pub(super) async fn repeat_all(
+        &self,
+        link: &Link,
+        entries: Vec<(u64, KeptEntry)>,
+        progress: &mut u64,
+    ) -> Result<(), ChangeFailure> {
+        let there = self.those_that_are_there(link, &entries).await?;
+        let (mut repeated, mut lost) = (0, 0);
+        for (number, entry) in &entries {
+            if !there.contains(number) {
+                match self.repeat(link, entry).await? {
+                    Outcome::There => {}
+                    Outcome::Repeated => repeated += 1,
+                    Outcome::Lost => lost += 1,
+                }
+            }
+            *progress = *number;
+        }
+        self.repeated.fetch_add(repeated, Ordering::Relaxed);
+        self.lost.fetch_add(lost, Ordering::Relaxed);
+        let all = entries.len();
+        if 0 < lost {
+            tracing::error!(
+                all,
+                repeated,
+                lost,
+                "the failover of the database has lost changes, and not all of them could be saved again"
+            );
+        } else {
+            tracing::warn!(
+                all,
+                repeated,
+                "the changes of the last moments before the failover are in the database; `repeated` of them were lost and \
+                 saved again"
+            );
+        }
+        Ok(())
+    }
+
+    /// The numbers of appends that need not be looked at one by one: of each agent, those before the newest one that
+    /// its journal reaches. An older journal of the same agent can only be a beginning of it.
+    async fn those_that_are_there(
+        &self,
+        link: &Link,
+        entries: &[(u64, KeptEntry)],
+    ) -> Result<HashSet<u64>, ChangeFailure> {
+        let appends = || {
+            entries.iter().filter_map(|(number, entry)| match entry {
+                KeptEntry::Append(append) => Some((*number, append)),
+                KeptEntry::Change(_) => None,
+            })
+        };
+        let agents: HashSet<AgentId> = appends().map(|(_, append)| append.agent()).collect();
+        let agents: Vec<AgentId> = agents.into_iter().collect();
+        let standings = agents::standings(link, &agents).await.map_err(ChangeFailure::NotSaved)?;
+        let heads: HashMap<AgentId, Sequence> =
+            standings.into_iter().map(|standing| (standing.agent, standing.head)).collect();
+        let (mut there, mut newest) = (HashSet::new(), HashMap::new());
+        for (number, append) in appends() {
+            let reached = heads.get(&append.agent()).is_some_and(|head| append.last() <= Some(*head));
+            if reached && let Some(before) = newest.insert(append.agent(), number) {
+                there.insert(before);
+            }
+        }
+        Ok(there)
+    }
+
+    async fn repeat(&self, link: &Link, entry: &KeptEntry) -> Result<Outcome, ChangeFailure> {
+        let limits = &self.connector.limits;
+        let wait = Duration::from_millis(limits.answer_timeout_ms);
+        let fetch = FetchLimit { rows: limits.fetch_rows, bytes: limits.fetch_bytes };
+        let mut tries = 1;
+        loop {
+            let done = match entry {
+                KeptEntry::Append(append) => save_again(link, append, wait, fetch).await,
+                KeptEntry::Change(change) => link.change(wait, change.redo(link)).await,
+            };
+            let failure = match done {
+                Ok(Redone::There) => return Ok(Outcome::There),
+                Ok(Redone::Again) => return Ok(Outcome::Repeated),
+                Err(ChangeFailure::NotSaved(failure)) => failure,
+                Err(unknown) => return Err(unknown),
+            };
+            if failure.is_worth_another_try() && tries < TRIES {
+                tries += 1;
+                continue;
+            }
+            if may_be_over_later(&failure) {
+                return Err(ChangeFailure::NotSaved(failure));
+            }
+            if is_purged(link, &failure).await? {
+                return Ok(Outcome::There);
+            }
+            let error = &failure as &dyn std::error::Error;
+            tracing::error!(
+                error,
+                "the failover of the database has lost a change that cannot be saved again"
+            );
+            return Ok(Outcome::Lost);
+        }
+    }
+}
+
+/// Whether the change is one of an agent that was purged later.
+async fn is_purged(link: &Link, failure: &QueryFailure) -> Result<bool, ChangeFailure> {
+    let QueryFailure::Refused(StoreError::UnknownAgent(agent)) = failure else { return Ok(false) };
+    agents::is_purged(link, *agent).await.map_err(ChangeFailure::NotSaved)
+}
+
+fn may_be_over_later(failure: &QueryFailure) -> bool {
+    match failure {
+        QueryFailure::Refused(error) => error.is_transient(),
+        QueryFailure::Failed(error) => is_of_the_server(error) || error.as_db_error().is_none(),
+        QueryFailure::Again => true,
+    }
+}

@@ -1,0 +1,122 @@
+//! The table `inbox`: what the node of an agent is asked to do, above all permission answers.
+
+use tokenrail_domain::NodeId;
+use tokenrail_ports::{LETTER_LIFE_MS, Letter, LetterId, LetterReply, StoreError};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::format::letters;
+use crate::postgres::command::ChangeCommand;
+use crate::postgres::database::link::Link;
+use crate::postgres::error::QueryFailure;
+use crate::postgres::statements::columns::{agent_id_of, column};
+
+const FORGET: &str = "
+    DELETE FROM inbox
+    WHERE made_at < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1";
+
+const PUT: &str = "
+    INSERT INTO inbox (id, node, agent, body)
+    VALUES ($1, $2, $3, $4)
+    ON CONFLICT (id) DO NOTHING";
+
+const OPEN: &str = "
+    SELECT id, agent, body
+    FROM inbox
+    WHERE node = $1 AND reply IS NULL AND id <> ALL($2)
+    ORDER BY number
+    LIMIT $3";
+
+const REPLY: &str = "UPDATE inbox SET reply = $2 WHERE id = $1 AND reply IS NULL";
+
+const REPLY_TO: &str = "SELECT reply FROM inbox WHERE id = $1";
+
+/// Puts a letter into a node's inbox, and removes those that are too old.
+pub(crate) struct PutCommand {
+    to: NodeId,
+    letter: Letter,
+    body: Vec<u8>,
+}
+
+impl PutCommand {
+    pub(crate) fn new(to: NodeId, letter: Letter) -> Result<Self, StoreError> {
+        let body = letters::content_to_bytes(&letter.content)?;
+        Ok(Self { to, letter, body })
+    }
+}
+
+impl ChangeCommand for PutCommand {
+    type Answer = ();
+
+    async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
+        let Letter { id, agent, content: _ } = &self.letter;
+        db.run(FORGET, &[&i64::try_from(LETTER_LIFE_MS).unwrap_or(i64::MAX)]).await?;
+        db.run(PUT, &[&uuid_of(*id), &(self.to.0 as i64), &agent.as_uuid(), &self.body]).await?;
+        Ok(())
+    }
+}
+
+/// The letters to a node without a reply.
+#[derive(Default)]
+pub(crate) struct OpenLetters {
+    pub(crate) letters: Vec<Letter>,
+    pub(crate) unreadable: Vec<LetterId>,
+}
+
+/// The letters to a node without a reply, without those that are underway.
+pub(crate) async fn open(
+    db: &Link,
+    node: i64,
+    underway: &[LetterId],
+    limit: usize,
+) -> Result<OpenLetters, QueryFailure> {
+    let underway: Vec<Uuid> = underway.iter().copied().map(uuid_of).collect();
+    let rows = db.rows(OPEN, &[&node, &underway, &i64::try_from(limit).unwrap_or(i64::MAX)]).await?;
+    let mut open = OpenLetters::default();
+    for row in &rows {
+        let id = LetterId(column::<Uuid>(row, 0)?.into_bytes());
+        match letter_of(row, id) {
+            Ok(letter) => open.letters.push(letter),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(error, "cannot read a letter of another node; is its version newer?");
+                open.unreadable.push(id);
+            }
+        }
+    }
+    Ok(open)
+}
+
+fn letter_of(row: &Row, id: LetterId) -> Result<Letter, StoreError> {
+    Ok(Letter { id, agent: agent_id_of(row, 1)?, content: letters::content_of_bytes(column(row, 2)?)? })
+}
+
+/// Replies to a letter, if nobody has.
+pub(crate) struct ReplyCommand {
+    letter: LetterId,
+    reply: Vec<u8>,
+}
+
+impl ReplyCommand {
+    pub(crate) fn new(letter: LetterId, reply: LetterReply) -> Result<Self, StoreError> {
+        Ok(Self { letter, reply: letters::reply_to_bytes(reply)? })
+    }
+}
+
+impl ChangeCommand for ReplyCommand {
+    type Answer = ();
+
+    async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
+        db.run(REPLY, &[&uuid_of(self.letter), &self.reply]).await?;
+        Ok(())
+    }
+}
+
+pub(crate) async fn reply_to(db: &Link, letter: LetterId) -> Result<Option<LetterReply>, QueryFailure> {
+    let Some(row) = db.row(REPLY_TO, &[&uuid_of(letter)]).await? else { return Ok(None) };
+    Ok(column::<Option<&[u8]>>(&row, 0)?.map(letters::reply_of_bytes).transpose()?)
+}
+
+fn uuid_of(letter: LetterId) -> Uuid {
+    Uuid::from_bytes(letter.0)
+}

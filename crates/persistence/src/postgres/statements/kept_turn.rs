@@ -1,0 +1,71 @@
+//! A queued turn that a failover may lose.
+
+use async_trait::async_trait;
+use tokenrail_domain::{Sequence, Turn, TurnNumber};
+use tokenrail_ports::{Idempotency, NewTurn, StoreError};
+
+use crate::postgres::command::{KeptChange, Redone};
+use crate::postgres::database::link::Link;
+use crate::postgres::error::QueryFailure;
+use crate::postgres::statements::append::wait_again;
+use crate::postgres::statements::columns::{column, int};
+use crate::postgres::statements::heads::lock_known;
+use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::{keys, prompt_images};
+
+/// Whether the turn with this number is this one.
+const IS_IT: &str = "SELECT prompt = $3 AND asked_at = $4 FROM turns WHERE agent = $1 AND number = $2";
+
+/// A turn that was queued under this number. The number was told to a client, so it must not be that of another prompt.
+pub(crate) struct KeptTurn {
+    pub(crate) turn: NewTurn,
+    pub(crate) number: TurnNumber,
+    /// With how many turns waited, this one included.
+    pub(crate) key: Option<(Idempotency, u32)>,
+}
+
+#[async_trait]
+impl KeptChange for KeptTurn {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.turn.bytes()
+    }
+
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        let turn = self.turn.turn();
+        let agent = lock_known(db, turn.agent).await?;
+        let redone = match self.is_there(db, agent).await? {
+            Some(true) => Redone::There,
+            Some(false) => return Err(StoreError::Conflict { head: Sequence::START }.into()),
+            None => {
+                let turn = Turn { run: self.number, ..turn.clone() };
+                add_turn(db, agent, &turn, self.number).await?;
+                wait_again(db, agent).await?;
+                Redone::Again
+            }
+        };
+        // The node of the agent may have repeated the start of the turn, without these.
+        if let Some((position, _)) = self.turn.images().next()
+            && prompt_images::one(db, turn.agent, self.number, position).await?.is_none()
+        {
+            prompt_images::add(db, agent, self.number, self.turn.images()).await?;
+        }
+        if let Some((key, queued)) = &self.key {
+            match keys::remember(db, Some(key), agent, (self.number, *queued)).await {
+                // It is there, or was used for something else by a command that did not find it.
+                Err(QueryFailure::Again) => {}
+                remembered => remembered?,
+            }
+        }
+        Ok(redone)
+    }
+}
+
+impl KeptTurn {
+    /// Whether the turn with this number is this one. `None` if there is none.
+    async fn is_there(&self, db: &Link, agent: i64) -> Result<Option<bool>, QueryFailure> {
+        let turn = self.turn.turn();
+        let row =
+            db.row(IS_IT, &[&agent, &int(self.number.0), &turn.prompt.as_bytes(), &turn.asked_at.0]).await?;
+        Ok(row.as_ref().map(|row| column(row, 0)).transpose()?)
+    }
+}

@@ -1,0 +1,43 @@
+//! How far journals were shown whose ends a failover has lost.
+
+use tokenrail_domain::{AgentId, Sequence};
+use uuid::Uuid;
+
+use crate::postgres::command::ChangeCommand;
+use crate::postgres::database::link::Link;
+use crate::postgres::error::QueryFailure;
+use crate::postgres::statements::columns::sequence_of;
+
+const NOTE: &str = "
+    INSERT INTO seen (agent, head)
+    SELECT heads.agent, shown.head
+    FROM unnest($1::uuid[], $2::bigint[]) AS shown (id, head)
+    JOIN agents ON agents.id = shown.id
+    JOIN heads ON heads.agent = agents.key
+    WHERE heads.head < shown.head
+    ORDER BY heads.agent
+    ON CONFLICT (agent) DO UPDATE SET head = greatest(seen.head, excluded.head)";
+
+const SEEN: &str = "
+    SELECT seen.head
+    FROM seen
+    JOIN agents ON agents.key = seen.agent
+    WHERE agents.id = $1";
+
+pub(crate) struct NoteSeenCommand(pub(crate) Vec<(AgentId, Sequence)>);
+
+impl ChangeCommand for NoteSeenCommand {
+    type Answer = ();
+
+    async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
+        let (agents, heads): (Vec<Uuid>, Vec<i64>) =
+            self.0.iter().map(|(agent, head)| (agent.as_uuid(), head.0 as i64)).unzip();
+        db.run(NOTE, &[&agents, &heads]).await?;
+        Ok(())
+    }
+}
+
+pub(crate) async fn seen(db: &Link, agent: AgentId) -> Result<Sequence, QueryFailure> {
+    let row = db.row(SEEN, &[&agent.as_uuid()]).await?;
+    Ok(row.as_ref().map(|row| sequence_of(row, 0)).transpose()?.unwrap_or(Sequence::START))
+}

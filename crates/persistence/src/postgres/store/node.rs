@@ -1,0 +1,261 @@
+//! What the store does for its node: one line each.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokenrail_domain::{AgentId, NodeId, Sequence};
+use tokenrail_ports::{
+    Credential, CredentialDigest, CredentialKind, CredentialRoom, Epoch, Errands, Failovers, ICredentials,
+    IInbox, INodes, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse, StoreFigures, StoreResult,
+    ValidCredential,
+};
+use tokio::time::sleep;
+
+use super::PostgresStore;
+use crate::postgres::database::steps::Steps;
+use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::credentials::{self, AddCredentialCommand, RedeemCommand};
+use crate::postgres::statements::errands::{self, ForgetLeftoverCommand, TakeWatchedCommand, WatchCommand};
+use crate::postgres::statements::inbox::{self, PutCommand, ReplyCommand};
+use crate::postgres::statements::launches::{
+    self, ClaimLaunchesCommand, CountLaunchCommand, SetFolderCommand,
+};
+use crate::postgres::statements::nodes::{
+    self, AdoptCommand, BeatCommand, DeclareLostCommand, ForgetCommand, JoinCommand, LeaveCommand,
+    OfferCommand,
+};
+use crate::postgres::statements::outdated::{self, RemoveCommand};
+use crate::postgres::statements::seen::{self, NoteSeenCommand};
+use crate::postgres::statements::takeover::{self, TakeOverCommand};
+
+/// How often a node beats while it adopts agents.
+const ADOPTION_BEAT: Duration = Duration::from_secs(1);
+
+impl PostgresStore {
+    /// This node's number in the database. Fails before it has joined.
+    pub(super) fn node(&self) -> StoreResult<i64> {
+        self.inner.membership.id()
+    }
+
+    /// After the last upgrade. Another beat follows if it fails.
+    async fn remove_what_nobody_needs(&self) {
+        let steps: &'static Steps = self.inner.connector.steps;
+        for removal in steps.removals {
+            let removing =
+                async {
+                    let is_due = self.read_on(&self.inner.beats, move |db| async move {
+                        outdated::is_due(&db, removal).await
+                    });
+                    if is_due.await? { self.write(RemoveCommand(removal)).await } else { Ok(false) }
+                };
+            match removing.await {
+                Ok(false) => {}
+                Ok(true) => {
+                    let schema = removal.schema;
+                    tracing::info!(schema, "older versions of this program can no longer use the database");
+                }
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "cannot remove from the database what no server needs any more");
+                }
+            }
+        }
+    }
+
+    /// Adopts the agents that have no home. That may take long, so the node beats meanwhile.
+    async fn adopt(&self, joined: JoinedNode) -> StoreResult<()> {
+        let adopting = self.write(AdoptCommand(joined));
+        tokio::pin!(adopting);
+        loop {
+            tokio::select! {
+                biased;
+                adopted = &mut adopting => return adopted,
+                () = sleep(ADOPTION_BEAT) => {
+                    // A beat that fails is made up for by the next one.
+                    if let Err(error) = self.write_on(&self.inner.beats, BeatCommand(joined)).await {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::warn!(error, "cannot tell the other nodes that this one is alive");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl INodes for PostgresStore {
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn figures(&self) -> StoreFigures {
+        self.inner.connector.figures.read()
+    }
+
+    fn failovers(&self) -> Failovers {
+        self.inner.healer.failovers()
+    }
+
+    async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {
+        self.write(NoteSeenCommand(seen)).await
+    }
+
+    async fn seen(&self, agent: AgentId) -> StoreResult<Sequence> {
+        self.read_with(move |db| async move { seen::seen(&db, agent).await }).await
+    }
+
+    async fn join(&self) -> StoreResult<NodeId> {
+        let joined = {
+            let identity = self.inner.membership.identity()?;
+            self.write(JoinCommand { identity, schema: self.inner.connector.steps.schema() }).await?
+        };
+        if self.read_with(|db| async move { nodes::has_homeless(&db).await }).await? {
+            Box::pin(self.adopt(joined)).await?;
+        }
+        self.inner.membership.set(joined);
+        Ok(joined.node_id())
+    }
+
+    async fn beat(&self) -> StoreResult<Vec<Node>> {
+        let nodes = self.write_on(&self.inner.beats, BeatCommand(self.inner.membership.require()?)).await?;
+        self.remove_what_nobody_needs().await;
+        Ok(nodes)
+    }
+
+    async fn offer(&self, types: Vec<String>) -> StoreResult<()> {
+        self.write(OfferCommand(self.inner.membership.require()?, types)).await
+    }
+
+    async fn count_launch(&self, per_minute: u32) -> StoreResult<LaunchCount> {
+        self.write(CountLaunchCommand { per_minute }).await
+    }
+
+    async fn waiting_launches(&self) -> StoreResult<u64> {
+        self.read_with(|db| async move { launches::waiting(&db).await }).await
+    }
+
+    async fn claim_launches(
+        &self,
+        types: Vec<String>,
+        room: usize,
+        stopped: usize,
+    ) -> StoreResult<Vec<AgentId>> {
+        let node = self.inner.membership.require()?;
+        // Mostly there is none, and a write waits for the disk.
+        if !self.read_on(&self.inner.lookout, |db| async move { launches::any(&db).await }).await? {
+            return Ok(Vec::new());
+        }
+        self.write(ClaimLaunchesCommand { node, types, room, stopped }).await
+    }
+
+    async fn set_folder(&self, agent: AgentId, cwd: String) -> StoreResult<()> {
+        self.write(SetFolderCommand { agent, cwd }).await
+    }
+
+    async fn leave(&self) -> StoreResult<()> {
+        self.write_on(&self.inner.beats, LeaveCommand(self.inner.membership.require()?)).await
+    }
+
+    async fn nodes(&self) -> StoreResult<Vec<Node>> {
+        // Not on the connection of the beats: clients ask for this too.
+        self.read_on(&self.inner.nodes, |db| async move { nodes::all(&db).await }).await
+    }
+
+    async fn declare_lost(&self, node: NodeId, seen: Pulse) -> StoreResult<bool> {
+        self.write(DeclareLostCommand(node, seen)).await
+    }
+
+    async fn forget(&self, node: NodeId) -> StoreResult<bool> {
+        self.write(ForgetCommand(node)).await
+    }
+
+    async fn orphans(&self, limit: usize) -> StoreResult<Vec<AgentId>> {
+        self.read_on(&self.inner.lookout, move |db| async move { takeover::orphans(&db, limit).await }).await
+    }
+
+    async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
+        let node = self.inner.membership.require()?;
+        self.write(TakeOverCommand { node, agent }).await
+    }
+
+    async fn errands(&self, limit: usize) -> StoreResult<Errands> {
+        let node = self.node()?;
+        self.read_on(&self.inner.lookout, move |db| async move {
+            let reading = db.clone();
+            db.view(async move { errands::errands(&reading, node, limit).await }).await
+        })
+        .await
+    }
+
+    async fn forget_leftover(&self, agent: AgentId) -> StoreResult<()> {
+        let node = self.node()?;
+        self.write(ForgetLeftoverCommand { node, agent }).await
+    }
+
+    async fn set_watched(&self, agent: AgentId, watched: bool) -> StoreResult<()> {
+        let node = self.node()?;
+        self.write(WatchCommand { node, agent, watched }).await
+    }
+
+    async fn is_watched_elsewhere(&self, agent: AgentId) -> StoreResult<bool> {
+        let node = self.node()?;
+        self.read_with(move |db| async move { errands::is_watched_elsewhere(&db, agent, node).await }).await
+    }
+
+    async fn take_watched(&self) -> StoreResult<Vec<AgentId>> {
+        let node = self.node()?;
+        self.write(TakeWatchedCommand { node }).await
+    }
+}
+
+#[async_trait]
+impl IInbox for PostgresStore {
+    async fn put(&self, to: NodeId, letter: Letter) -> StoreResult<()> {
+        self.write(PutCommand::new(to, letter)?).await
+    }
+
+    async fn letters(&self, underway: Vec<LetterId>, limit: usize) -> StoreResult<Vec<Letter>> {
+        let node = self.node()?;
+        let open =
+            self.read_on(&self.inner.lookout, move |db| async move {
+                inbox::open(&db, node, &underway, limit).await
+            })
+            .await?;
+        for unreadable in open.unreadable {
+            // Its writer waits for a reply.
+            self.write(ReplyCommand::new(unreadable, LetterReply::NotDelivered)?).await?;
+        }
+        Ok(open.letters)
+    }
+
+    async fn reply(&self, id: LetterId, reply: LetterReply) -> StoreResult<()> {
+        self.write(ReplyCommand::new(id, reply)?).await
+    }
+
+    async fn reply_to(&self, id: LetterId) -> StoreResult<Option<LetterReply>> {
+        self.read_with(move |db| async move { inbox::reply_to(&db, id).await }).await
+    }
+}
+
+#[async_trait]
+impl ICredentials for PostgresStore {
+    async fn add(&self, credential: Credential, room: CredentialRoom) -> StoreResult<bool> {
+        self.write(AddCredentialCommand(credential, room)).await
+    }
+
+    async fn redeem(
+        &self,
+        kind: CredentialKind,
+        digest: CredentialDigest,
+    ) -> StoreResult<Option<ValidCredential>> {
+        self.write(RedeemCommand(kind, digest)).await
+    }
+
+    async fn find(
+        &self,
+        kind: CredentialKind,
+        digest: CredentialDigest,
+    ) -> StoreResult<Option<ValidCredential>> {
+        self.read_with(move |db| async move { credentials::find(&db, kind, digest).await }).await
+    }
+}

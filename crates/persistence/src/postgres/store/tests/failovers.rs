@@ -1,0 +1,120 @@
+//! A standby becomes the primary: which server may be used afterwards, and whether acknowledged changes survive.
+
+use tokenrail_ports::testing::samples::notice;
+use tokenrail_ports::{Heard, IBus};
+use tokenrail_test_postgres::{Flush, Replication, Server};
+
+use super::*;
+use crate::WrongServer;
+use crate::postgres::database::known_server::ServerIdentity;
+
+/// A primary, and a standby of it. A client knows both addresses.
+pub(super) struct Pair {
+    pub(super) primary: Server,
+    pub(super) standby: Server,
+    pub(super) database: Database,
+}
+
+impl Pair {
+    pub(super) fn new(replication: Replication) -> Self {
+        let primary = Server::start(Flush::Off);
+        let database = primary.database();
+        let standby = primary.standby(replication);
+        Self { primary, standby, database }
+    }
+
+    /// The node whose data folder has this identity. Its waits are short.
+    pub(super) fn config(&self, folder: u8) -> PostgresConfig {
+        let both = format!("{},{}", self.primary.address(), self.standby.address());
+        let url = self.database.url().replace(&self.primary.address(), &both);
+        PostgresConfig { url, limits: impatient(&self.database).limits, ..config_of(&self.database, folder) }
+    }
+
+    /// The primary dies, and the standby takes over.
+    pub(super) fn fail_over(&self) {
+        self.primary.kill_9();
+        self.standby.promote();
+    }
+}
+
+fn refused_as_former(answer: Result<(), StoreError>) -> bool {
+    let Err(StoreError::WrongServer(wrong)) = answer else { return false };
+    matches!(wrong.downcast_ref(), Some(WrongServer::Former { .. }))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_former_primary_is_not_used_any_more() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let folder = tempfile::tempdir().unwrap();
+    let server_file = Some(folder.path().join("server"));
+    let config = PostgresConfig { server_file, ..pair.config(1) };
+    let store = joined(config.clone()).await;
+    let (agent, mut scribe) = running(&store, 1).await;
+    pair.fail_over();
+    let append = scribe.say(vec![notice("n")]);
+    save_at_last(&store, &append).await;
+    assert_eq!(pair.standby.sql_in(&pair.database, "SELECT head FROM heads"), "2");
+
+    // It is the first one of the addresses.
+    pair.primary.start_again();
+    pair.standby.end_connections(&pair.database);
+    let append = scribe.say(vec![notice("n")]);
+    save_at_last(&store, &append).await;
+    assert_eq!(pair.standby.sql_in(&pair.database, "SELECT head FROM heads"), "3");
+    assert_eq!(everything(&store, &agent).await.len(), 3);
+    pair.standby.stop();
+    assert!(refused_as_former(store.check().await), "nothing else is there");
+    assert!(refused_as_former(store.append(scribe.say(vec![notice("n")])).await));
+    store.close().await;
+
+    let refused = PostgresStore::open(config.clone()).await.err();
+    assert!(matches!(&refused, Some(PostgresOpenError::WrongServer(_))), "{refused:?}");
+    let refused = crate::postgres_doctor(config.clone(), Duration::from_secs(1)).await.unwrap_err();
+    assert!(refused.to_string().contains(&folder.path().join("server").display().to_string()), "{refused}");
+    std::fs::remove_file(folder.path().join("server")).unwrap();
+    PostgresStore::open(config).await.unwrap();
+}
+
+/// Its connections still work. They are left all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_lives_on_is_left_when_the_failover_is_noticed() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let store = joined(pair.config(1)).await;
+    let (agent, mut scribe) = running(&store, 1).await;
+    let bus = store.bus();
+    assert_eq!(bus.heard().await, Heard::Missed, "before it has listened");
+    until("the bus works", || bus.is_working());
+    pair.standby.fall_behind(&pair.primary);
+    pair.standby.promote();
+    store.append(scribe.say(vec![notice("before it is noticed")])).await.unwrap();
+    store.inner.connector.known.admit(identity_of(&pair.standby)).unwrap();
+
+    assert_eq!(bus.heard().await, Heard::Missed, "everything is looked at anew");
+    store.append(scribe.say(vec![notice("afterwards")])).await.unwrap();
+    let head = |server: &Server| server.sql_in(&pair.database, "SELECT head FROM heads");
+    assert_eq!((&*head(&pair.primary), &*head(&pair.standby)), ("2", "3"));
+    assert_eq!(everything(&store, &agent).await.len(), 3);
+}
+
+fn identity_of(server: &Server) -> ServerIdentity {
+    let system = server.sql("SELECT system_identifier FROM pg_control_system()").parse().unwrap();
+    let timeline = server.sql("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)::int");
+    ServerIdentity { system, timeline: timeline.parse().unwrap() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_of_another_database_is_refused_until_a_restart() {
+    let (one, other) = (Server::start(Flush::Off), Server::start_with_new_identity(Flush::Off));
+    let database = one.database();
+    let _same_name = other.database();
+    let both = format!("{},{}", one.address(), other.address());
+    let url = database.url().replace(&one.address(), &both);
+    let config = PostgresConfig { url, limits: impatient(&database).limits, ..config_of(&database, 1) };
+    let store = joined(config.clone()).await;
+    one.stop();
+    let refused = store.check().await;
+    let Err(StoreError::WrongServer(wrong)) = refused else { panic!("{refused:?}") };
+    assert!(wrong.to_string().contains("restart this server if the database was moved"), "{wrong}");
+    store.close().await;
+    PostgresStore::open(config).await.unwrap().check().await.unwrap();
+}

@@ -1,0 +1,149 @@
+//! A failover that has lost the last moments: they are saved again.
+
+use tokenrail_domain::{NodeId, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
+use tokenrail_ports::{Created, Enqueued, Epoch, Idempotency, KeyLife, Recalled};
+use tokenrail_test_postgres::Replication;
+
+use super::failovers::Pair;
+use super::*;
+
+fn key(name: &str) -> Idempotency {
+    Idempotency {
+        scope: "s".into(),
+        key: name.into(),
+        body: "b".into(),
+        used_at: Timestamp(1000),
+        forget_before: Timestamp(0),
+        life: KeyLife::UntilForgotten,
+    }
+}
+
+/// The next turn of an agent whose last one has ended, up to its start.
+async fn next_turn(store: &PostgresStore, agent: &Agent, scribe: Scribe, number: u32) -> (Scribe, Append) {
+    let mut turn = queued_turn(agent.id, TurnNumber(number), "next");
+    let queued = store.enqueue(turn.clone().into(), 9, Some(key("next"))).await.unwrap();
+    assert_eq!(queued, Enqueued::New { turn: TurnNumber(number), queued: 1, unarchived: false });
+    turn.run = TurnNumber(number);
+    let epoch = store.claim(agent.id).await.unwrap().unwrap();
+    let mut scribe = scribe.at_epoch(epoch);
+    let start = scribe.start(&turn);
+    (scribe, start)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_failover_has_lost_is_saved_again() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let store = joined(pair.config(1)).await;
+    let (old, mut scribe) = running(&store, 1).await;
+    let mut said = vec![scribe.say(vec![text_delta(0, "before")])];
+    store.append(said[0].clone()).await.unwrap();
+
+    pair.standby.fall_behind(&pair.primary);
+    for text in 0..20 {
+        said.push(scribe.say(vec![text_delta(0, &text.to_string()), notice("n")]));
+        store.append(said[said.len() - 1].clone()).await.unwrap();
+    }
+    said.push(scribe.end(TurnOutcome::Completed));
+    store.append(said[said.len() - 1].clone()).await.unwrap();
+    let (mut scribe, start) = next_turn(&store, &old, scribe, 2).await;
+    said.push(start);
+    said.push(scribe.say(vec![notice("in the next turn")]));
+    for append in &said[said.len() - 2..] {
+        store.append(append.clone()).await.unwrap();
+    }
+    assert_eq!(store.cancel(old.id, Timestamp(1)).await.unwrap(), 1);
+    let (new, mut of_new) = running(&store, 2).await;
+    let complaint = of_new.say(vec![notice("of a new agent")]);
+    store.append(complaint.clone()).await.unwrap();
+    let (waits, turn) = launch(3);
+    let created = store.create(waits.clone(), turn.into(), Some(key("launch"))).await.unwrap();
+    assert_eq!(created, Created::New);
+    let expected = (everything(&store, &old).await, everything(&store, &new).await);
+
+    pair.fail_over();
+    assert_eq!(pair.standby.sql_in(&pair.database, "SELECT count(*) FROM agents"), "1");
+    assert_eq!(pair.standby.sql_in(&pair.database, "SELECT head FROM heads"), "2");
+    let next = scribe.say(vec![notice("after the failover")]);
+    save_at_last(&store, &next).await;
+    let later = everything(&store, &old).await;
+    assert_eq!(later[..later.len() - 1], expected.0);
+    assert_eq!(everything(&store, &new).await, expected.1);
+    let failovers = store.failovers();
+    assert_eq!((failovers.count, failovers.lost), (1, 0));
+    assert!(20 < failovers.repeated, "{failovers:?}");
+
+    let turns = store.open_turns(old.id).await.unwrap();
+    let [turn] = &turns[..] else { panic!("{turns:?}") };
+    assert_eq!(
+        (turn.number, turn.state, turn.stop),
+        (TurnNumber(2), TurnState::Running, Some(StopReason::Cancelled))
+    );
+    let recalled = |turn, id| Some(Recalled { same_body: true, agent: id, turn, queued: 1 });
+    assert_eq!(store.recall(key("next")).await.unwrap(), recalled(TurnNumber(2), old.id));
+    assert_eq!(store.recall(key("launch")).await.unwrap(), recalled(TurnNumber::FIRST, waits.id));
+    assert_eq!(store.last_turn(waits.id).await.unwrap(), TurnNumber::FIRST);
+    store.append(scribe.end(TurnOutcome::Cancelled)).await.unwrap();
+    store.append(of_new.end(TurnOutcome::Completed)).await.unwrap();
+    store.beat().await.unwrap();
+}
+
+/// The failover had lost the epoch of the former owner. The new owner has another one nevertheless.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_that_was_taken_over_after_the_failover_is_not_written_to() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let one = joined(pair.config(1)).await;
+    let other = joined(pair.config(2)).await;
+    let (agent, mut scribe) = running(&one, 1).await;
+    pair.standby.fall_behind(&pair.primary);
+    one.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
+    let (mut scribe, start) = next_turn(&one, &agent, scribe, 2).await;
+    let lost = scribe.say(vec![notice("lost")]);
+    one.append(start).await.unwrap();
+    one.append(lost).await.unwrap();
+
+    pair.fail_over();
+    while other.check().await.is_err() {}
+    let seen = other.nodes().await.unwrap()[0].pulse;
+    assert!(other.declare_lost(NodeId(1), seen).await.unwrap());
+    let epoch = other.take_over(agent.id).await.unwrap().unwrap();
+    assert!(Epoch(1 << 32) <= epoch, "{epoch:?}");
+    let append = scribe.say(vec![notice("late")]);
+    let late = loop {
+        match one.append(append.clone()).await {
+            Err(error) if error.is_transient() => tokio::task::yield_now().await,
+            answer => break answer,
+        }
+    };
+    assert!(matches!(late, Err(StoreError::Fenced)), "{late:?}");
+    assert_eq!(everything(&other, &agent).await.len(), 1);
+    assert!(0 < one.failovers().lost);
+}
+
+/// Its next beat would otherwise say that another server has joined in its place.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_join_was_lost_goes_on() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let first = joined(pair.config(1)).await;
+    let (agent, scribe) = running(&first, 1).await;
+    first.close().await;
+    pair.standby.fall_behind(&pair.primary);
+    let (again, new) = (joined(pair.config(1)).await, joined(pair.config(2)).await);
+    let epoch = again.claim(agent.id).await.unwrap().unwrap();
+    assert_eq!(epoch, Epoch(2));
+    pair.fail_over();
+    assert_eq!(pair.standby.sql_in(&pair.database, "SELECT count(*) FROM nodes"), "1");
+    for store in [&again, &new] {
+        while let Err(error) = store.beat().await {
+            assert!(error.is_transient(), "the first that it does there: {error:?}");
+        }
+    }
+    let append = scribe.at_epoch(epoch).say(vec![notice("n")]);
+    save_at_last(&again, &append).await;
+    while new.check().await.is_err() {}
+    for store in [&again, &new] {
+        assert_eq!(store.beat().await.unwrap().len(), 2);
+    }
+    let third = joined(pair.config(3)).await;
+    assert_eq!(third.nodes().await.unwrap().len(), 3);
+}

@@ -1,0 +1,57 @@
+//! How a test makes the memory store fail.
+
+use tokenrail_domain::{AgentId, TurnNumber};
+
+use super::MemoryStore;
+use crate::StoreError;
+
+/// How an append fails.
+#[derive(Debug)]
+pub enum AppendFault {
+    /// Nothing is saved, and the caller gets the error.
+    BeforeSaving(StoreError),
+    /// The append is saved, but the caller still gets the error.
+    AfterSaving(StoreError),
+}
+
+impl MemoryStore {
+    /// Makes the next append fail that has no fault yet. Two calls make the next two appends fail.
+    pub fn fail_next_append(&self, fault: AppendFault) {
+        self.lock().faults.push_back(fault);
+    }
+
+    /// Makes all appends after the next `left` fail, as if the server had died there. `None` lets all succeed again.
+    pub fn take_appends(&self, left: Option<u32>) {
+        self.lock().appends_left = left;
+    }
+
+    /// Makes the next command that changes an agent or its turns, or that takes it over, succeed, but report that its
+    /// outcome is unknown.
+    pub fn lose_next_answer(&self) {
+        self.lock().answer_lost = true;
+    }
+
+    /// Makes the next `times` cancels of agents fail, as if the store was busy.
+    pub fn refuse_cancels(&self, times: u32) {
+        self.lock().cancels_refused = times;
+    }
+
+    /// Sets whether the beats of all nodes fail, as if the store was away.
+    pub fn refuse_beats(&self, refuse: bool) {
+        self.lock().cluster.beats_refused = refuse;
+    }
+
+    /// Makes reads of images fail, as if the database was damaged.
+    pub fn damage_images(&self) {
+        self.lock().images_damaged = true;
+    }
+    /// Removes one image of an agent's turn, which still lists it.
+    pub fn lose_image(&self, agent: AgentId, turn: TurnNumber, position: usize) {
+        self.lock().shelves.entry(agent).and_modify(|shelf| shelf.lose_image(turn, position));
+    }
+
+    /// Sets whether [`IAgentRepository::check`] succeeds.
+    pub fn set_healthy(&self, healthy: bool) {
+        self.lock().healthy = healthy;
+    }
+}

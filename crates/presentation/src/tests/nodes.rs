@@ -1,0 +1,207 @@
+//! Several nodes on one store, as a client of one of them sees them.
+
+use std::time::Duration;
+
+use actix_web::test::TestRequest;
+use serde_json::json;
+use tokenrail_domain::{AgentId, NodeId};
+use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository};
+use tokenrail_ports::{INodes, NodeState};
+use tokio::time::sleep;
+
+use super::client::{Client, Heard, serve};
+use super::harness::{Answer, Harness};
+
+/// Two nodes of one store, started. They beat often, and nothing but a test declares one of them lost.
+async fn two_nodes() -> [Harness; 2] {
+    let (first, bus) = (MemoryStore::shared(1), MemoryBus::new(1));
+    let second = (first.as_node(NodeId(2)), bus.another());
+    [start((first, bus)).await, start(second).await]
+}
+
+async fn start(outside: (MemoryStore, MemoryBus)) -> Harness {
+    let repository = PretendRepository::default();
+    let often = |_: &mut _, limits: &mut tokenrail_application::Limits| {
+        limits.nodes.beat = Duration::from_millis(10);
+        limits.nodes.lost_after = Duration::from_hours(1);
+    };
+    let harness = Harness::on(outside, often, None, repository, true);
+    harness.service.recover().await.unwrap();
+    harness
+}
+
+/// Declares the first node lost, and waits until the second one knows.
+async fn lose_first([first, second]: &[Harness; 2], agent: AgentId) {
+    loop {
+        let pulse = second.store.nodes().await.unwrap()[0].pulse;
+        if second.store.declare_lost(NodeId::ONLY, pulse).await.unwrap() {
+            break;
+        }
+    }
+    first.service.fenced().await;
+    let agent = second.store.saved_agent(agent).unwrap();
+    while second.service.home_of(&agent).is_none_or(|home| home.node.state != NodeState::Lost) {
+        sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[actix_web::test]
+async fn an_agent_of_a_lost_node_can_be_read_but_accepts_no_message() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let id = first.launch_to_end("say a").await;
+    let messages = format!("/api/agents/{id}/messages");
+    let before = first.get(&messages).await.text;
+    lose_first(&nodes, id.parse().unwrap()).await;
+    let refused = second.post(&messages, r#"{"content":"b"}"#).await;
+    assert_eq!((refused.status.as_u16(), &*refused.problem()), (503, "node_unavailable"), "{refused:?}");
+    assert_eq!(second.get(&messages).await.text, before);
+}
+
+#[actix_web::test]
+async fn every_node_lists_all_nodes_and_says_which_one_it_is() {
+    let nodes = two_nodes().await;
+    let node = |id: u64, is_this: bool| {
+        let name = format!("node-{id}");
+        json!({ "id": id, "name": name, "state": "alive", "version": "0.0.0", "self": is_this })
+    };
+    for (harness, own) in nodes.iter().zip(1..) {
+        let answer = harness.get("/api/nodes").await;
+        assert_eq!(answer.json(), json!([node(1, own == 1), node(2, own == 2)]));
+        assert_eq!(answer.header("tokenrail-node"), format!("node-{own}"));
+        let refused = harness.get("/api/agents/x").await;
+        assert_eq!(refused.header("tokenrail-node"), format!("node-{own}"), "errors have it too");
+    }
+}
+
+#[actix_web::test]
+async fn an_agent_says_where_it_is_and_whether_its_node_is_missing() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let body = r#"{"type":"script","prompt":"say a"}"#;
+    let launched = first.post("/api/agents", body).await.json();
+    let id = launched["id"].as_str().unwrap();
+    first.ended(id).await;
+    let places = [format!("/api/agents/{id}"), "/api/agents".to_owned()];
+    let shown = async |path: &String| {
+        let agent = second.get(path).await.json();
+        let agent = if agent.is_array() { agent[0].clone() } else { agent };
+        (agent["node"].clone(), agent.get("nodeState").cloned())
+    };
+    assert_eq!((&launched["node"], launched.get("nodeState")), (&json!("node-1"), None));
+    for path in &places {
+        assert_eq!(shown(path).await, (json!("node-1"), None), "{path}");
+    }
+    lose_first(&nodes, id.parse().unwrap()).await;
+    for path in &places {
+        assert_eq!(shown(path).await, (json!("node-1"), Some(json!("lost"))), "{path}");
+    }
+}
+
+#[actix_web::test]
+async fn a_new_agent_is_told_to_clients_with_its_node() {
+    let [first, _second] = &two_nodes().await;
+    let served = serve(first);
+    let (mut client, _) = Client::connect(&served, "").await;
+    client.say("ping", json!({})).await;
+    client.frame().await;
+    first.launch("say a").await;
+    loop {
+        let Heard::Frame(frame) = client.hear().await else { panic!("no frame came") };
+        if frame["type"] == "agent:created" {
+            assert_eq!(frame["payload"]["agent"]["node"], "node-1");
+            break;
+        }
+        if frame["type"] == "error" {
+            // A node has joined, so the client may have missed something.
+            first.launch("say a").await;
+        }
+    }
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn on_a_store_of_one_node_nothing_is_told_of_nodes() {
+    let harness = Harness::new();
+    harness.service.recover().await.unwrap();
+    let id = harness.launch_to_end("say a").await;
+    let answer = harness.get(&format!("/api/agents/{id}")).await;
+    let agent = answer.json();
+    assert_eq!((agent.get("node"), agent.get("nodeState")), (None, None));
+    assert_eq!(answer.header("tokenrail-node"), "");
+    let nodes = harness.get("/api/nodes").await.json();
+    assert_eq!((nodes.as_array().unwrap().len(), &nodes[0]["self"]), (1, &json!(true)));
+}
+
+async fn forget(harness: &Harness, node: &str) -> Answer {
+    harness.call(TestRequest::delete().uri(&format!("/api/nodes/{node}"))).await
+}
+
+#[actix_web::test]
+async fn only_a_node_that_is_not_alive_can_be_removed() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let id = first.launch_to_end("say a").await;
+    let refused = forget(second, "1").await;
+    assert_eq!((refused.status.as_u16(), &*refused.problem()), (409, "node_alive"), "{refused:?}");
+    for unknown in ["3", "0", "x", "-1", "99999999999999999999"] {
+        assert_eq!(forget(second, unknown).await.problem(), "not_found", "{unknown}");
+    }
+    lose_first(&nodes, id.parse().unwrap()).await;
+    for _ in 0..2 {
+        assert_eq!(forget(second, "1").await.status, 204);
+    }
+    assert_eq!(second.get("/api/nodes").await.json()[0]["state"], "gone");
+}
+
+async fn launch(harness: &Harness, fields: &serde_json::Value) -> Answer {
+    let mut body = json!({ "type": "script", "prompt": "say a" });
+    body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    harness.post("/api/agents", &body.to_string()).await
+}
+
+#[actix_web::test]
+async fn a_launch_may_name_its_node() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    // Until its next beat, the first node does not know the second one.
+    while launch(first, &json!({ "node": "node-2" })).await.status != 201 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    for node in ["node-2", "2"] {
+        let launched = launch(first, &json!({ "node": node })).await;
+        assert_eq!((launched.status.as_u16(), &launched.json()["node"]), (201, &json!("node-2")));
+        let id = launched.json()["id"].as_str().unwrap().to_owned();
+        second.ended(&id).await;
+        assert_eq!(first.get(&format!("/api/agents/{id}")).await.json()["cwd"], "/work", "its node made it");
+    }
+    let unknown = launch(first, &json!({ "node": "node-3" })).await;
+    assert_eq!((unknown.status.as_u16(), &*unknown.problem()), (422, "node_unknown"), "{unknown:?}");
+    for both in [json!({ "node": "2", "cwd": "/work" }), json!({ "node": "2", "sessionId": "s" })] {
+        let refused = launch(first, &both).await;
+        assert_eq!(refused.problem(), "validation_failed", "{refused:?}");
+        assert_eq!(refused.json()["errors"][0]["pointer"], "/node");
+    }
+    assert_eq!(launch(first, &json!({ "node": "1", "cwd": "/work" })).await.status, 201);
+    for strange in [json!(""), json!(2), json!("x".repeat(201))] {
+        let refused = launch(first, &json!({ "node": strange })).await;
+        assert_eq!(refused.json()["errors"][0]["pointer"], "/node", "{refused:?}");
+    }
+    let id = first.launch_to_end("say a").await;
+    lose_first(&nodes, id.parse().unwrap()).await;
+    let refused = launch(second, &json!({ "node": "node-1" })).await;
+    assert_eq!((refused.status.as_u16(), &*refused.problem()), (503, "node_unavailable"), "{refused:?}");
+}
+
+#[actix_web::test]
+async fn the_metrics_count_the_nodes_by_state() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let id = first.launch_to_end("say a").await;
+    lose_first(&nodes, id.parse().unwrap()).await;
+    let metrics = second.get("/metrics").await.text;
+    for line in ["nodes{state=\"alive\"} 1", "nodes{state=\"lost\"} 1", "nodes{state=\"gone\"} 0"] {
+        assert!(metrics.contains(&format!("tokenrail_{line}\n")), "{line} in {metrics}");
+    }
+    assert!(metrics.contains("tokenrail_node_beat_age_seconds 0."), "{metrics}");
+}

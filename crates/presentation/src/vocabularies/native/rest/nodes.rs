@@ -1,0 +1,28 @@
+//! The servers that share the database.
+
+use actix_web::{HttpResponse, web};
+use tokenrail_domain::NodeId;
+
+use crate::api::Api;
+use crate::error::{Code, Problem};
+use crate::vocabularies::native::dto::node::NodeDto;
+
+/// List the servers that use the database
+#[utoipa::path(get, path = "/api/nodes", tag = "service",
+    responses((status = 200, body = [NodeDto], description = "By id. A database that is not shared has one node")))]
+pub(crate) async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
+    let nodes = api.service().nodes().await?;
+    Ok(HttpResponse::Ok().json(nodes.iter().map(NodeDto::from).collect::<Vec<_>>()))
+}
+
+/// Remove a server that will not come back
+///
+/// The server must be stopped. What ran on it is ended, and its agents can still be read. If it is started again, it is
+/// a node again. A repeated request has the same response.
+#[utoipa::path(delete, path = "/api/nodes/{id}", tag = "service", params(("id" = u64, Path)),
+    responses((status = 204, description = "The node is gone")))]
+pub(crate) async fn forget(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let id: NodeId = id.parse().map(NodeId).map_err(|_| Problem::new(Code::NotFound, "no such node"))?;
+    api.service().forget_node(id).await?;
+    Ok(HttpResponse::NoContent().finish())
+}

@@ -1,0 +1,103 @@
+//! How a PostgreSQL server is doing, in words.
+
+use std::time::Duration;
+
+use tokenrail_persistence::{PostgresHealth, PostgresTimes, ReplicationSlots, SeenNode};
+use tokenrail_ports::NodeState;
+
+use super::super::{Finding, Verdict, finding};
+
+/// From here on, each token is late.
+const SLOW_COMMIT: Duration = Duration::from_millis(100);
+/// A database without long transactions has far fewer.
+const OLD_SNAPSHOT: i64 = 1_000_000;
+/// PostgreSQL stops at about twice as many. Autovacuum keeps it below a tenth, if it can.
+const OLD_XID: i64 = 1_000_000_000;
+const MUCH_LOG: i64 = 1 << 30;
+
+pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<Finding> {
+    let PostgresHealth { times: taken, oldest_snapshot, oldest_xid, slots, listen_mended_in } = health;
+    let mut findings = vec![times(*taken), snapshot(*oldest_snapshot), xids(*oldest_xid)];
+    findings.extend(replication_slots(*slots));
+    if let Some(mended) = listen_mended_in {
+        let text = format!(
+            "PostgreSQL {version} can lose hints between servers (a bug of LISTEN); upgrade it to {mended} or newer"
+        );
+        findings.push(finding("database version", Verdict::Remark, text));
+    }
+    findings
+}
+
+fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> Finding {
+    let name = "database times";
+    let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
+    let text = format!("round trip {}, commit {}", ms(round_trip), ms(commit));
+    let Some(hint) = hint else {
+        let text = format!(
+            "{text}; a hint (NOTIFY) did not arrive, so readers at other servers are up to 1.5 s late; read the log of \
+             the database server"
+        );
+        return finding(name, Verdict::Remark, text);
+    };
+    let text = format!("{text}, hint between servers {}", ms(hint));
+    if SLOW_COMMIT < commit {
+        let text =
+            format!("{text}; commits are slow, so every token is late; check the disk of the database");
+        return finding(name, Verdict::Remark, text);
+    }
+    finding(name, Verdict::Good, text)
+}
+
+fn snapshot(transactions: i64) -> Finding {
+    let name = "oldest snapshot";
+    if OLD_SNAPSHOT < transactions {
+        let text = format!(
+            "{transactions} transactions old: a long transaction keeps PostgreSQL from cleaning up, so the database \
+             grows and becomes slower; end it (pg_stat_activity shows it)"
+        );
+        return finding(name, Verdict::Remark, text);
+    }
+    finding(name, Verdict::Good, format!("{transactions} transactions old"))
+}
+
+fn xids(age: i64) -> Finding {
+    let name = "oldest transaction id";
+    let millions = age / 1_000_000;
+    if OLD_XID < age {
+        let text = format!(
+            "{millions} million transactions old; PostgreSQL stops at about 2,100 million; let autovacuum finish, and \
+             end long transactions"
+        );
+        return finding(name, Verdict::Bad, text);
+    }
+    finding(name, Verdict::Good, format!("{millions} of 2,100 million transactions old"))
+}
+
+fn replication_slots(ReplicationSlots { count, inactive, kept_bytes }: ReplicationSlots) -> Option<Finding> {
+    let mib = kept_bytes >> 20;
+    let text = format!("{count}, of which {inactive} are unused; they keep {mib} MiB of log");
+    if 0 < inactive || MUCH_LOG < kept_bytes {
+        let text = format!("{text}, and can fill the disk of the database; drop those that nobody needs");
+        return Some(finding("replication slots", Verdict::Remark, text));
+    }
+    (0 < count).then(|| finding("replication slots", Verdict::Good, text))
+}
+
+pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> Finding {
+    let name = format!("node {}", node.name);
+    let (state, version) = (node.state.as_str(), &node.version);
+    let text = format!("{state}, version {version}");
+    match (node.state, beats) {
+        (NodeState::Alive, true) => finding(&name, Verdict::Good, format!("{text}, beats")),
+        (NodeState::Alive, false) => {
+            let text =
+                format!("{text}, but did not beat while this command looked: it hangs, or cannot write");
+            finding(&name, Verdict::Remark, text)
+        }
+        (NodeState::Lost, _) => {
+            let text = format!("{text}; start it again, or remove it: tokenrail nodes forget {}", node.id);
+            finding(&name, Verdict::Remark, text)
+        }
+        (NodeState::Away | NodeState::Gone, _) => finding(&name, Verdict::Good, text),
+    }
+}

@@ -1,0 +1,175 @@
+//! The database fails over to an asynchronous standby that lacks the last moments.
+
+use std::time::{Duration, Instant};
+
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokenrail_test_postgres::{Database, Flush, Replication, Server};
+use tokio::runtime::Handle;
+
+use super::nodes::node_with;
+use super::{WAYS, config};
+use crate::follower::{Follower, Place, Way};
+use crate::harness::{PATIENCE, TestServer, numbers, text_of};
+
+/// A primary and its standby. All servers know both.
+struct Pair {
+    primary: Server,
+    standby: Server,
+    database: Database,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let primary = Server::start(Flush::Off);
+        let database = primary.database();
+        let standby = primary.standby(Replication::Asynchronous);
+        Self { primary, standby, database }
+    }
+
+    fn node(&self, name: &str) -> TestServer {
+        let both = format!("{},{}", self.primary.address(), self.standby.address());
+        node_with(config(&self.database).replace(&self.primary.address(), &both), name)
+    }
+
+    fn fail_over(&self) {
+        self.primary.kill_9();
+        self.standby.promote();
+    }
+}
+
+async fn metric(server: &TestServer, name: &str) -> u64 {
+    let text = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
+}
+
+/// The first answer with this status.
+async fn until_ready(server: &TestServer, status: StatusCode) -> Value {
+    let started = Instant::now();
+    loop {
+        let answer = server.request(Method::GET, "/readyz").send().await.unwrap();
+        if answer.status() == status {
+            return answer.json().await.unwrap();
+        }
+        assert!(started.elapsed() < PATIENCE, "{}", answer.status());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "one story")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nobody_notices_what_an_asynchronous_failover_has_lost() {
+    let pair = Pair::new();
+    let (home, other) = (pair.node("home"), pair.node("other"));
+    let hurry = home.folder.path().join("hurry");
+    let script = json!({ "mode": "stream", "deltas": 20_000, "pace_us": 5000, "hurry": hurry });
+    let id = home.launch(&script).await;
+    let mut readers = Vec::new();
+    for (at, server) in [&home, &other].into_iter().enumerate() {
+        for way in WAYS {
+            let mut servers = [&home, &other].map(Place::of).into_iter().cycle().skip(at);
+            let mut follower = Follower::new(Place::of(server), &id);
+            readers.push(Handle::current().spawn(async move {
+                while follower.results() == 0 {
+                    if !follower.read(way, usize::MAX >> 1).await {
+                        follower.move_to(servers.next().unwrap());
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+                follower
+            }));
+        }
+    }
+    other.wait_until(&id, |agent| 20 < agent["head"].as_u64().unwrap()).await;
+    pair.standby.fall_behind(&pair.primary);
+    let lost = home.launch(&json!({ "deltas": 5 })).await;
+    home.wait_for_status(&lost, "completed").await;
+    let events_of_lost = home.events(&lost).await;
+    let body = json!({ "content": json!({ "deltas": 3 }).to_string() });
+    let (status, accepted) = other.post(&format!("/api/agents/{id}/messages"), &body).await;
+    assert_eq!((status, &accepted["turn"]), (StatusCode::ACCEPTED, &json!(2)));
+    let head = other.get(&format!("/api/agents/{id}")).await["head"].as_u64().unwrap();
+    other.wait_until(&id, |agent| head + 50 < agent["head"].as_u64().unwrap()).await;
+
+    // The servers are faster than a look afterwards.
+    assert_eq!(
+        pair.standby.sql_in(&pair.database, "SELECT count(*) FROM agents"),
+        "1",
+        "the new agent is lost"
+    );
+    pair.fail_over();
+    for server in [&home, &other] {
+        until_ready(server, StatusCode::OK).await;
+    }
+    std::fs::write(&hurry, "").unwrap();
+    let end = |agent: &Value| agent["turn"] == 2 && agent["status"] == "completed";
+    home.wait_until(&id, end).await;
+    let events = home.events(&id).await;
+    let (first, second) = (numbers(20_000), numbers(3));
+    assert_eq!(text_of(&events), format!("{first}{second}"));
+    for reader in readers {
+        let seen = tokio::time::timeout(PATIENCE, reader).await.expect("in time").unwrap();
+        let seen = seen.events();
+        assert_eq!(seen, events[..seen.len()]);
+    }
+    assert_eq!(other.events(&lost).await, events_of_lost);
+    assert!(50 < metric(&home, "tokenrail_changes_repeated_total").await);
+    for server in [&home, &other] {
+        assert_eq!(metric(server, "tokenrail_changes_lost_total").await, 0);
+        assert_eq!(metric(server, "tokenrail_invariant_violations_total").await, 0);
+        assert_eq!(metric(server, "tokenrail_database_timeline").await, 2);
+    }
+
+    // The former primary is back, and the standby is gone.
+    pair.standby.stop();
+    pair.primary.start_again();
+    let started = Instant::now();
+    loop {
+        let problem = until_ready(&home, StatusCode::SERVICE_UNAVAILABLE).await;
+        assert_eq!(problem["code"], "store_busy");
+        if problem["detail"].as_str().unwrap().contains("former primary") {
+            break;
+        }
+        assert!(started.elapsed() < PATIENCE, "{problem}");
+    }
+    let output = home.command(&["doctor"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("former primary"), "{said}");
+}
+
+/// Nobody can repeat what was lost. Nothing else gets its numbers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_number_that_was_seen_is_not_used_again_if_its_node_dies_too() {
+    let pair = Pair::new();
+    let (mut home, other) = (pair.node("home"), pair.node("other"));
+    let hurry = home.folder.path().join("hurry");
+    let id =
+        home.launch(&json!({ "mode": "stream", "deltas": 20_000, "pace_us": 5000, "hurry": hurry })).await;
+    let mut follower = Follower::new(Place::of(&other), &id);
+    let reader = Handle::current().spawn(async move {
+        while follower.results() == 0 {
+            follower.read(Way::WebSocket, usize::MAX >> 1).await;
+        }
+        follower
+    });
+    let there = other.wait_until(&id, |agent| 20 < agent["head"].as_u64().unwrap()).await;
+    pair.standby.fall_behind(&pair.primary);
+    let head = there["head"].as_u64().unwrap();
+    other.wait_until(&id, |agent| head + 100 < agent["head"].as_u64().unwrap()).await;
+    home.kill_9();
+    pair.fail_over();
+    until_ready(&other, StatusCode::OK).await;
+    other.wait_for_status(&id, "interrupted").await;
+    let (journal, shown) = (other.events(&id).await, reader.await.unwrap().events());
+    assert_eq!(shown.len(), journal.len());
+    let is_lost = |event: &Value| event["metadata"]["eventType"] == "events_lost";
+    let lost = journal.iter().filter(|event| is_lost(event)).count();
+    assert!(0 < lost, "{lost}");
+    for (event, saved) in shown.iter().zip(&journal) {
+        assert_eq!(event["sequenceNumber"], saved["sequenceNumber"]);
+        assert!(event == saved || is_lost(saved), "{event} {saved}");
+    }
+    home.start_again();
+    super::nodes::until_its_processes_end(&id).await;
+}

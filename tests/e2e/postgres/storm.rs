@@ -1,0 +1,111 @@
+//! Three servers, one database with a synchronous standby, and everything that can go away does so, again and again.
+//!
+//! The seed decides what happens to whom; the machine decides when exactly. `TOKENRAIL_TEST_STORM_SEED` repeats the
+//! choices of a run, and `TOKENRAIL_TEST_STORM_FAULTS` makes it longer:
+//!
+//! ```sh
+//! TOKENRAIL_TEST_STORM_FAULTS=1000 cargo test -p tokenrail-tests --test e2e -- --nocapture several_servers
+//! ```
+
+mod clients;
+mod cluster;
+mod judge;
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+
+use clients::{Author, Reader};
+use cluster::Cluster;
+
+use super::WAYS;
+
+/// How many faults a run has in the test command.
+const FAULTS: u64 = 150;
+const AGENTS: usize = 20;
+/// How long a test waits until everybody has come to the end. Nodes that were declared lost, and a database that has
+/// just recovered, need their time.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Random numbers that follow from a seed (`SplitMix64`).
+struct Dice(u64);
+
+impl Dice {
+    /// Others for each purpose, so that the draws of one do not depend on how often another has drawn.
+    fn of(seed: u64, purpose: u64) -> Self {
+        Self(seed ^ purpose.wrapping_mul(0xd6e8_feb8_6659_fd93))
+    }
+
+    /// From 0 to `n`, excluding `n`.
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % n
+    }
+
+    fn index(&mut self, n: usize) -> usize {
+        usize::try_from(self.below(n as u64)).unwrap()
+    }
+
+    fn millis(&mut self, least: u64, most: u64) -> Duration {
+        Duration::from_millis(least + self.below(most - least + 1))
+    }
+}
+
+/// The number in this variable.
+fn variable<T: FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name}: {text} is no number")))
+}
+
+#[expect(clippy::print_stdout, reason = "the test prints it where it fails")]
+fn say(started: Instant, what: &str) {
+    println!("{:6.1} s  {what}", started.elapsed().as_secs_f64());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_servers_survive_a_storm() {
+    let seed = variable("TOKENRAIL_TEST_STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
+    let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(FAULTS);
+    let started = Instant::now();
+    say(started, &format!("TOKENRAIL_TEST_STORM_SEED={seed} TOKENRAIL_TEST_STORM_FAULTS={faults}"));
+    let mut cluster = Cluster::start(started);
+    let places = cluster.places();
+    let (end, over) = watch::channel(false);
+    let (mut authors, mut readers, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+    for number in 0..AGENTS {
+        let dice = Dice::of(seed, 1 + number as u64);
+        let author = Author::launch(cluster.server(number), places.clone(), cluster.folder(), dice).await;
+        // All agents together have a reader of each way at each node.
+        let places = places.iter().cloned().cycle().skip(number / WAYS.len()).take(places.len()).collect();
+        readers.push(Reader::start(author.id(), WAYS[number % WAYS.len()], places));
+        ids.push(author.id().to_owned());
+        authors.push(Handle::current().spawn(author.write_until(over.clone())));
+    }
+
+    cluster.storm(faults, &mut Dice::of(seed, 0)).await;
+    cluster.calm();
+    say(started, "it is calm");
+    end.send(true).unwrap();
+    let mut asked = Vec::new();
+    for author in authors {
+        let asked_for =
+            tokio::time::timeout(PATIENCE, author).await.expect("each prompt is accepted in the end");
+        asked.push(asked_for.unwrap());
+    }
+    let mut journals = Vec::new();
+    for (id, asked) in ids.iter().zip(&asked) {
+        let journal = judge::journal(&cluster, id).await;
+        say(started, &judge::each_turn_is_as_it_was_asked(&journal, asked));
+        journals.push(journal);
+    }
+    for reader in readers {
+        let number = ids.iter().position(|id| id == reader.id()).unwrap();
+        reader.has_seen(&journals[number]).await;
+    }
+    say(started, "all of it is as it should be");
+}

@@ -1,0 +1,107 @@
+//! What must be true whatever has happened.
+
+use std::time::{Duration, Instant};
+
+use reqwest::{Method, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::nodes::until_its_processes_end;
+use super::PATIENCE;
+use super::clients::Asked;
+use super::cluster::Cluster;
+use crate::harness::{TestServer, assert_dense, numbers, text_of};
+
+/// The journal of an agent once it is at rest: its processes are gone, and all servers show the same, byte for byte.
+pub(super) async fn journal(cluster: &Cluster, id: &str) -> Vec<Box<RawValue>> {
+    let at_rest = |agent: &Value| {
+        let status = agent["status"].as_str().unwrap();
+        agent["queued"] == 0 && !["initializing", "running"].contains(&status)
+    };
+    for server in cluster.servers() {
+        answer_that(server, &format!("/api/agents/{id}"), at_rest).await;
+    }
+    until_its_processes_end(id).await;
+    let mut journals = Vec::new();
+    for server in cluster.servers() {
+        journals.push(events(server, id).await);
+    }
+    let bytes =
+        |journal: &[Box<RawValue>]| journal.iter().map(|event| event.get().to_owned()).collect::<Vec<_>>();
+    let last = journals.pop().expect("a server");
+    for other in &journals {
+        assert_eq!(bytes(other), bytes(&last), "{id}: all servers have the same journal");
+    }
+    last
+}
+
+/// The first answer for which this holds. A request may fail while a server replaces connections to the database.
+async fn answer_that<T: DeserializeOwned>(server: &TestServer, path: &str, holds: impl Fn(&T) -> bool) -> T {
+    let started = Instant::now();
+    loop {
+        let answer = server.request(Method::GET, path).send().await.expect("an answer");
+        let status = answer.status();
+        let text = answer.text().await.expect("a text");
+        if status == StatusCode::OK {
+            let answer = serde_json::from_str(&text).expect("JSON");
+            if holds(&answer) {
+                return answer;
+            }
+        }
+        assert!(started.elapsed() < PATIENCE, "{path}: {status} {text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn events(server: &TestServer, id: &str) -> Vec<Box<RawValue>> {
+    let mut events: Vec<Box<RawValue>> = Vec::new();
+    loop {
+        let path = format!("/api/agents/{id}/events?since={}", events.len());
+        let page: Vec<Box<RawValue>> = answer_that(server, &path, |_| true).await;
+        if page.is_empty() {
+            return events;
+        }
+        events.extend(page);
+    }
+}
+
+/// Each prompt that was accepted is one turn: it began at most once, and has one result. Only a turn whose end was not
+/// its own has less than its whole text. Returns what the turns came to.
+pub(super) fn each_turn_is_as_it_was_asked(journal: &[Box<RawValue>], asked: &[Asked]) -> String {
+    let events: Vec<Value> =
+        journal.iter().map(|event| serde_json::from_str(event.get()).expect("JSON")).collect();
+    assert_dense(&events);
+    let is = |event: &Value, kind: &str| event["metadata"]["eventType"] == kind;
+    let turns: Vec<&[Value]> = events.split_inclusive(|event| is(event, "result")).collect();
+    assert_eq!(turns.len(), asked.len(), "as many turns as prompts");
+    let mut outcomes = Vec::new();
+    for (number, (turn, asked)) in (1..).zip(turns.into_iter().zip(asked)) {
+        let prompts: Vec<&Value> = turn.iter().filter(|event| is(event, "user_message")).collect();
+        assert_eq!(prompts.len(), 1, "turn {number} has one prompt");
+        assert_eq!(
+            (&prompts[0]["content"], &prompts[0]["metadata"]["turn"]),
+            (&asked.prompt.as_str().into(), &number.into())
+        );
+        let result = &turn.last().expect("a result")["metadata"];
+        assert_eq!((&result["eventType"], &result["turn"]), (&"result".into(), &number.into()));
+        let starts = std::fs::read_to_string(&asked.starts).unwrap_or_default().lines().count();
+        assert!(starts <= 1, "the prompt of turn {number} ran {starts} times");
+        let (text, whole) = (text_of(turn), numbers(asked.deltas));
+        assert!(whole.starts_with(&text), "turn {number}: {text}");
+        let code = result["error"]["code"].as_str().unwrap_or("-");
+        let outcome = result["outcome"].as_str().unwrap();
+        match outcome {
+            "completed" => assert_eq!((starts, text), (1, whole), "turn {number}"),
+            "cancelled" => assert!(asked.cancelled, "nobody cancelled turn {number}"),
+            "interrupted" => {
+                let had_not_begun = text.is_empty();
+                assert!(code == "node_lost" || had_not_begun, "turn {number}: {result}");
+            }
+            _ => panic!("turn {number}: {result}"),
+        }
+        outcomes.push(if code == "-" { outcome.to_owned() } else { format!("{outcome} ({code})") });
+    }
+    assert!(outcomes.iter().any(|outcome| outcome == "completed"), "{outcomes:?}");
+    format!("{} events: {}", events.len(), outcomes.join(", "))
+}

@@ -1,0 +1,152 @@
+//! What is checked at the ports of a node, and how its process is stopped.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokenrail_domain::{AgentId, NodeId, Sequence, TurnNumber};
+use tokenrail_ports::TurnOrder;
+use tokio::sync::Notify;
+
+use crate::world::World;
+
+/// A node that has beaten this recently must not be declared lost: less than `lost_after`, because what was read may
+/// be as old as a beat.
+const BEATS_MS: u64 = 25_000;
+/// A node that cannot beat for this long starts no agent: `in_touch`, and what the start itself takes.
+const CUT_OFF_MS: u64 = 29_000;
+
+const NEVER: u64 = u64::MAX;
+
+/// What is known of all nodes.
+#[derive(Default)]
+pub(crate) struct Promises(Mutex<Known>);
+
+#[derive(Default)]
+pub(super) struct Known {
+    /// When each node has last beaten.
+    beats: BTreeMap<NodeId, u64>,
+    owners: BTreeMap<AgentId, NodeId>,
+    started: BTreeSet<(AgentId, TurnNumber)>,
+    prompts: BTreeSet<(AgentId, String)>,
+    /// When each event of an agent was saved.
+    saved: BTreeMap<AgentId, Vec<u64>>,
+}
+
+impl Promises {
+    /// When an event was saved.
+    pub(super) fn saved_ms(&self, sequence: Sequence, agent: AgentId) -> Option<u64> {
+        self.known().saved.get(&agent)?.get(sequence.0 as usize - 1).copied()
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One life of a node, as its ports see it.
+pub(crate) struct Place {
+    node: NodeId,
+    promises: Arc<Promises>,
+    stopped: AtomicBool,
+    /// Not a `watch`, which wakes those that wait in a random order.
+    goes_on: Notify,
+    /// Since when beats fail.
+    cut_off_ms: AtomicU64,
+    /// When the process last went on after it was stopped.
+    woken_ms: AtomicU64,
+}
+
+impl Place {
+    pub(super) fn new(node: NodeId, promises: Arc<Promises>) -> Self {
+        let (cut_off_ms, woken_ms) = (AtomicU64::new(NEVER), AtomicU64::new(0));
+        let (stopped, goes_on) = (AtomicBool::new(false), Notify::new());
+        Self { node, promises, stopped, goes_on, cut_off_ms, woken_ms }
+    }
+
+    pub(super) fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// Stops the process, or lets it go on.
+    pub(super) fn stop(&self, stopped: bool, now: u64) {
+        self.woken_ms.store(now, Ordering::Relaxed);
+        self.stopped.store(stopped, Ordering::Relaxed);
+        if !stopped {
+            self.goes_on.notify_waiters();
+        }
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn woken_ms(&self) -> u64 {
+        self.woken_ms.load(Ordering::Relaxed)
+    }
+
+    /// Lets beats fail, or no longer.
+    pub(super) fn cut_off(&self, since: Option<u64>) {
+        self.cut_off_ms.store(since.unwrap_or(NEVER), Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.cut_off_ms.load(Ordering::Relaxed) != NEVER
+    }
+
+    pub(crate) async fn while_stopped(&self) {
+        while self.is_stopped() {
+            self.goes_on.notified().await;
+        }
+    }
+
+    pub(crate) fn has_beaten(&self, now: u64) {
+        self.promises.known().beats.insert(self.node, now);
+    }
+
+    pub(crate) fn has_declared_lost(&self, node: NodeId, now: u64) -> Result<(), String> {
+        let beaten = self.promises.known().beats.get(&node).copied().unwrap_or(0);
+        if now.saturating_sub(beaten) < BEATS_MS {
+            return Err(format!("node {node} is declared lost at {now}, and it has beaten at {beaten}"));
+        }
+        Ok(())
+    }
+
+    /// The journal of an agent reaches to `head` now.
+    pub(crate) fn has_saved(&self, agent: AgentId, head: u64, now: u64) {
+        let mut known = self.promises.known();
+        let saved = known.saved.entry(agent).or_default();
+        let len = saved.len().max(head as usize);
+        saved.resize(len, now);
+    }
+
+    pub(crate) fn owns(&self, agent: AgentId) {
+        self.promises.known().owners.insert(agent, self.node);
+    }
+
+    pub(crate) fn is_owned_elsewhere(&self, agent: AgentId) -> bool {
+        self.promises.known().owners.get(&agent).is_some_and(|owner| *owner != self.node)
+    }
+
+    /// This node is about to start an agent.
+    pub(crate) fn starts(&self, order: &TurnOrder, world: &World) -> Result<(), String> {
+        let (agent, now) = (order.agent, world.now_ms());
+        let home = world.disk.saved_agent(agent).and_then(|agent| agent.home);
+        if home != Some(self.node) {
+            return Err(format!("turn {} of an agent of {home:?} is run at node {}", order.run, self.node));
+        }
+        let mut known = self.promises.known();
+        let first = known.started.insert((agent, order.run));
+        if !first || !known.prompts.insert((agent, order.prompt.clone())) {
+            return Err(format!("G10: turn {} is run twice, with {:?}", order.run, order.prompt));
+        }
+        let since = self.cut_off_ms.load(Ordering::Relaxed).max(self.woken_ms());
+        if since != NEVER && CUT_OFF_MS < now.saturating_sub(since) && self.is_cut_off() {
+            return Err(format!(
+                "node {} starts an agent at {now}, and is out of touch since {since}",
+                self.node
+            ));
+        }
+        Ok(())
+    }
+}
