@@ -136,7 +136,7 @@ test("a connection that the server refuses for good offers to load the page agai
 
 test("while the connection is lost, the clock and the rate stand still", async () => {
   const { become } = await show();
-  const clock = () => screen.getByTitle("Duration so far of the running turn").textContent;
+  const clock = () => screen.getByTitle("How long the running turn has taken so far").textContent;
   await after(3_000);
   const before = clock();
   await become(lost);

@@ -5,6 +5,7 @@ import { type FormEvent, type Ref, useEffect, useLayoutEffect, useRef, useState 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
 import { useAgentType } from "../agents/agent-type.ts";
+import { aboutNode, isNodeLost } from "../agents/node.ts";
 import { useFailure } from "../app/failure.ts";
 import { usePhase } from "../app/link.tsx";
 import { counted } from "../ui/format.ts";
@@ -254,5 +255,5 @@ export function whyNot(agent: Agent): string | undefined {
   if (agent.deletedAt) return "This agent was deleted, so it accepts no messages. Launch a new agent to continue.";
   if (agent.replayOf) return "A replay accepts no messages. Launch a new agent to continue.";
   if (agent.readOnly) return "An imported agent accepts no messages. Launch a new agent to continue.";
-  return undefined;
+  return isNodeLost(agent) ? aboutNode(agent) : undefined;
 }

@@ -109,7 +109,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
   const live = !replay;
-  const canAsk = live && !agent.readOnly && !agent.deletedAt;
+  const canAsk = live && whyNot(agent) === undefined;
   const changes = useChangesPanel(agent, all, live);
   const { ask, onRetry, refusal } = useAsk(agent.id, rows, list);
   const pane = (

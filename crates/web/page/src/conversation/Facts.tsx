@@ -1,6 +1,7 @@
 import type { Agent, Item } from "@tokenrail/client";
 import type { ReactNode } from "react";
 
+import { aboutNode } from "../agents/node.ts";
 import { hasOwnFolder, ownFolder } from "../agents/filter.ts";
 import { isActive } from "../agents/StatusBadge.tsx";
 import { usePhase } from "../app/link.tsx";
@@ -33,13 +34,19 @@ export function Facts({ agent, items, head, isWhole = false }: Props) {
       <Fact name="Folder" title={agent.cwd} long>
         <bdi>{isWhole ? agent.cwd : folderOf(agent)}</bdi>
       </Fact>
+      {agent.node && (
+        <Fact name="Node" title={aboutNode(agent) ?? "The server that has the agent's folder and runs its turns"} long>
+          {agent.node}
+          {agent.nodeState && <span className="tag">{agent.nodeState}</span>}
+        </Fact>
+      )}
       <Fact name="Created" title={dateOf(agent.createdAt)}>
         <time dateTime={agent.createdAt}>{shortDateOf(agent.createdAt)}</time>
       </Fact>
       {took !== undefined && (
         <Fact
           name="Turn time"
-          title={active ? "Duration so far of the running turn" : "Duration of the last turn"}
+          title={active ? "How long the running turn has taken so far" : "Duration of the last turn"}
         >
           {duration(took)}
         </Fact>

@@ -1,0 +1,20 @@
+import type { Agent } from "@tokenrail/client";
+
+/** What is wrong with the server that has the agent's folder, as sentences. Undefined if it is alive. */
+export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">): string | undefined {
+  switch (nodeState) {
+    case "away":
+      return `The server ${node} has been stopped and should be back soon. Messages wait until then.`;
+    case "lost":
+      return `The server ${node}, which has this agent's folder, does not respond. The agent accepts no messages until it is back. Everything that was saved is shown.`;
+    case "gone":
+      return `The server ${node}, which had this agent's folder, was removed. The agent accepts no messages. Launch a new agent to continue.`;
+    default:
+      return undefined;
+  }
+}
+
+/** Whether the agent accepts no messages because of its server. */
+export function isNodeLost({ nodeState }: Pick<Agent, "nodeState">): boolean {
+  return nodeState === "lost" || nodeState === "gone";
+}
