@@ -217,7 +217,8 @@ struct Crowd {
 
 impl Crowd {
     async fn launch(who: Who, load: &Load, cores: Option<&Cores>) -> Result<Self, Failure> {
-        let setup = Setup { durability: Durability::Normal, more: LIMITS, in_memory: true, cores };
+        let setup =
+            Setup { durability: Durability::Normal, more: LIMITS, in_memory: true, cores, program: None };
         let server = who.start(&setup)?;
         let (ids, streams, launched) = launch(&server, load.agents as usize).await?;
         let cursors = vec![0; (load.agents * load.followers) as usize];

@@ -17,7 +17,7 @@ use tokenrail_test_postgres::{Database, Flush, Replication, Server as Postgres};
 use self::sheet::{Line, Sheet, Storage};
 use self::site::Site;
 use crate::latency::delays_at;
-use crate::report::progress;
+use crate::report::{Report, progress};
 use crate::{Failure, Scale};
 
 /// The default of PostgreSQL. The private server of the tests has less.
@@ -29,7 +29,7 @@ const UNTOLD_DELTAS: u64 = 5000;
 const NODES: usize = 3;
 const MANY: u64 = 100;
 
-pub(crate) async fn measure(scale: Scale) -> Result<(), Failure> {
+pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Failure> {
     let mut sheet = Sheet::default();
     sqlite(scale, &mut sheet).await?;
     let postgres = Postgres::start_with(Flush::On, &SETTINGS);
@@ -45,7 +45,9 @@ pub(crate) async fn measure(scale: Scale) -> Result<(), Failure> {
     let site = several(scale, Site::new(&database, url), Storage::Replicated, &mut sheet).await?;
     let held_up = faults::failover(&site, &postgres, &standby).await?;
     sheet.seconds(Line::Failover, Storage::Replicated, held_up);
-    sheet.print();
+    for missed in sheet.print() {
+        report.fail(format!("the goal is missed: {missed}"));
+    }
     Ok(())
 }
 

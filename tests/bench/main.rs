@@ -12,6 +12,7 @@
 //! * [`history`]: how fast a client that connects late catches up
 //! * [`memory`]: the memory of a connection, and what remains after a flood
 //! * [`cluster`]: several servers on one PostgreSQL, for `--cluster`
+//! * [`compare`]: an earlier version and this one, alternately, for `--before`
 //! * [`peers`], [`nats`]: other servers, for `--peers`
 //! * [`server`], [`http`], [`websocket`], [`event_stream`], [`seen`], [`pacer`], [`cores`], [`machine`], [`report`]:
 //!   the building blocks
@@ -20,6 +21,7 @@
 
 mod agents;
 mod cluster;
+mod compare;
 mod cores;
 mod event_stream;
 mod history;
@@ -59,6 +61,9 @@ const NAMES: [&str; 8] = ["raw", "rate", "agents", "packed", "latency", "neighbo
 /// The part that needs PostgreSQL. It runs only if it is asked for.
 const CLUSTER: &str = "cluster";
 
+/// The part that compares with an earlier version. It runs only if one is named.
+const COMPARE: &str = "compare";
+
 const HELP: &str = include_str!("help.txt");
 
 /// The command line.
@@ -71,6 +76,8 @@ struct Options {
     peers: bool,
     agents: Option<Vec<u64>>,
     beside: Option<Vec<String>>,
+    before: Option<String>,
+    rounds: Option<u64>,
 }
 
 impl Options {
@@ -91,11 +98,20 @@ impl Options {
                     let names = arguments.next().ok_or("--beside needs names")?;
                     options.beside = Some(neighbours::named(&names)?);
                 }
+                "--before" => {
+                    options.before = Some(arguments.next().ok_or("--before needs a revision")?);
+                    options.only = Some(COMPARE.to_owned());
+                }
+                "--rounds" => {
+                    let rounds = arguments.next().ok_or("--rounds needs a number")?;
+                    options.rounds = rounds.parse().ok().filter(|rounds| 0 < *rounds);
+                    options.rounds.ok_or_else(|| format!("--rounds {rounds}: a number above 0"))?;
+                }
                 _ => return Err(format!("no such option: {argument}\n\n{HELP}").into()),
             }
         }
         match &options.only {
-            Some(name) if name != CLUSTER && !NAMES.contains(&name.as_str()) => {
+            Some(name) if ![CLUSTER, COMPARE].contains(&name.as_str()) && !NAMES.contains(&name.as_str()) => {
                 Err(format!("--only is one of {}", NAMES.join(", ")).into())
             }
             _ => Ok(options),
@@ -103,12 +119,19 @@ impl Options {
     }
 
     fn wants(&self, name: &str) -> bool {
-        self.only.as_deref().map_or(name != CLUSTER, |only| only == name)
+        self.only.as_deref().map_or(NAMES.contains(&name), |only| only == name)
     }
 
     fn plan(&self) -> Plan {
         let scale = Scale { divisor: if self.quick { 10 } else { 1 } };
-        Plan { scale, peers: self.peers, agents: self.agents.clone(), beside: self.beside.clone() }
+        let rounds = self.rounds.map_or(compare::ROUNDS, |rounds| rounds as usize);
+        Plan {
+            scale,
+            peers: self.peers,
+            agents: self.agents.clone(),
+            beside: self.beside.clone(),
+            before: self.before.clone().map(|revision| (revision, rounds)),
+        }
     }
 }
 
@@ -126,6 +149,8 @@ pub(crate) struct Plan {
     pub(crate) agents: Option<Vec<u64>>,
     /// Which of the harmful agents to run, instead of all.
     pub(crate) beside: Option<Vec<String>>,
+    /// The earlier version to compare with, and the number of rounds.
+    pub(crate) before: Option<(String, usize)>,
 }
 
 /// The factor by which all amounts are reduced.
@@ -159,7 +184,7 @@ fn run() -> Result<(), Failure> {
     machine::allow_many_descriptors()?;
     println!("{}", machine::describe(&server::program()?)?);
     let (plan, mut report) = (options.plan(), Report::default());
-    for name in NAMES.into_iter().chain([CLUSTER]).filter(|name| options.wants(name)) {
+    for name in NAMES.into_iter().chain([CLUSTER, COMPARE]).filter(|name| options.wants(name)) {
         runtime(name)?.block_on(async {
             let measuring = measure(name, &plan, &mut report);
             tokio::time::timeout(patience(name), measuring)
@@ -167,7 +192,7 @@ fn run() -> Result<(), Failure> {
                 .map_err(|_| format!("{name} took too long"))?
         })?;
     }
-    if !options.wants(CLUSTER) {
+    if ![CLUSTER, COMPARE].iter().any(|part| options.wants(part)) {
         report.print_aims();
     }
     report.verdict()
@@ -184,7 +209,7 @@ fn runtime(name: &str) -> Result<Runtime, Failure> {
 }
 
 fn patience(name: &str) -> Duration {
-    if matches!(name, "agents" | "packed") { PATIENCE_WITH_PEERS } else { PATIENCE }
+    if matches!(name, "agents" | "packed" | COMPARE) { PATIENCE_WITH_PEERS } else { PATIENCE }
 }
 
 async fn measure(name: &str, plan: &Plan, report: &mut Report) -> Result<(), Failure> {
@@ -197,7 +222,11 @@ async fn measure(name: &str, plan: &Plan, report: &mut Report) -> Result<(), Fai
         "latency" => latency::measure(scale, report).await,
         "neighbours" => neighbours::measure(plan, report).await,
         "history" => history::measure(scale, report).await,
-        CLUSTER => cluster::measure(scale).await,
+        CLUSTER => cluster::measure(scale, report).await,
+        COMPARE => match &plan.before {
+            Some((revision, rounds)) => compare::measure(revision, *rounds, scale, report).await,
+            None => Ok(()),
+        },
         _ => memory::measure(scale).await,
     }
 }
@@ -221,7 +250,13 @@ mod tests {
             parse("--beside flood,disk").unwrap().beside.unwrap(),
             ["a disk hog", "a flood of output"]
         );
+        let options = parse("--before HEAD~3 --rounds 5").unwrap();
+        assert!(options.wants("compare") && !options.wants("rate"));
+        assert_eq!(options.plan().before, Some(("HEAD~3".to_owned(), 5)));
         let wrong = [
+            "--before",
+            "--rounds",
+            "--rounds 0",
             "--only",
             "--only nothing",
             "--agents",
@@ -237,7 +272,7 @@ mod tests {
 
     #[test]
     fn the_help_explains_every_part() {
-        for name in NAMES.into_iter().chain(["--cluster"]) {
+        for name in NAMES.into_iter().chain(["--cluster", "--before", "--rounds"]) {
             assert!(HELP.contains(&format!("\n  {name} ")), "{name}");
         }
     }

@@ -85,7 +85,7 @@ struct Server {
 
 impl Server {
     fn start(cores: Option<&Cores>) -> Result<Self, Failure> {
-        let setup = Setup { durability: Durability::Normal, more: "", in_memory: true, cores };
+        let setup = Setup { durability: Durability::Normal, more: "", in_memory: true, cores, program: None };
         let folder = setup.folder()?;
         let mut command = nats_command(cores)?;
         command

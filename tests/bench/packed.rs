@@ -97,7 +97,7 @@ async fn middle(
     tokens: u64,
     name: &str,
 ) -> Result<Measured, Failure> {
-    let setup = Setup { durability: Durability::Normal, more: "", in_memory: true, cores };
+    let setup = Setup { durability: Durability::Normal, more: "", in_memory: true, cores, program: None };
     let server = who.start(&setup)?;
     let mut floods = Vec::new();
     for _ in 0..REPEATS {

@@ -88,6 +88,10 @@ impl Flood {
         self.delta_bytes as f64 / self.deltas as f64
     }
 
+    pub(crate) fn cpu_us_per_event(&self) -> f64 {
+        self.cpu.total().as_secs_f64() * 1e6 / self.events as f64
+    }
+
     pub(crate) fn rate(&self) -> f64 {
         self.events as f64 / self.seconds
     }

@@ -83,6 +83,8 @@ pub(crate) struct Setup<'a> {
     /// If the data are in memory, the disk does not influence the figures.
     pub(crate) in_memory: bool,
     pub(crate) cores: Option<&'a Cores>,
+    /// Another server program than [`program`].
+    pub(crate) program: Option<&'a Path>,
 }
 
 impl Setup<'_> {
@@ -101,20 +103,30 @@ impl Server {
 
     /// Starts a server with additional configuration.
     pub(crate) fn start_with(durability: Durability, more: &str) -> Result<Self, Failure> {
-        Self::set_up(&Setup { durability, more, in_memory: false, cores: None })
+        Self::set_up(&Setup { durability, more, in_memory: false, cores: None, program: None })
     }
 
     pub(crate) fn set_up(setup: &Setup<'_>) -> Result<Self, Failure> {
-        let Setup { durability, more, cores, .. } = *setup;
+        let Setup { durability, more, cores, program: other, .. } = *setup;
         let config = format!("[storage]\nsynchronous = {:?}\n{}{more}", durability.as_str(), agents()?);
-        Self::serve(setup.folder()?, &config, cores)
+        let program = other.map_or_else(program, |other| Ok(other.to_owned()))?;
+        Self::serve_by(&program, setup.folder()?, &config, cores)
     }
 
     /// Starts a server with this configuration, and with its data in `data` of the folder.
     pub(crate) fn serve(folder: TempDir, config: &str, cores: Option<&Cores>) -> Result<Self, Failure> {
+        Self::serve_by(&program()?, folder, config, cores)
+    }
+
+    fn serve_by(
+        program: &Path,
+        folder: TempDir,
+        config: &str,
+        cores: Option<&Cores>,
+    ) -> Result<Self, Failure> {
         let file = folder.path().join("tokenrail.toml");
         std::fs::write(&file, config)?;
-        let mut command = Cores::command(cores, &program()?);
+        let mut command = Cores::command(cores, program);
         command.args(["serve", "--log", "error", "--listen", "127.0.0.1:0", "--config"]).arg(file);
         command.arg("--data-dir").arg(folder.path().join("data"));
         Self::run(folder, command)

@@ -142,8 +142,10 @@ impl Sheet {
         self.0.insert((line, storage), Cell { shown, figure });
     }
 
-    /// Prints all lines. A goal is for PostgreSQL without a standby, if that was measured.
-    pub(super) fn print(&self) {
+    /// Prints all lines. Returns those whose goal is missed. A goal is for PostgreSQL without a standby, if that was
+    /// measured.
+    pub(super) fn print(&self) -> Vec<&'static str> {
+        let mut missed = Vec::new();
         let wide = " ".repeat(WIDTH);
         let [sqlite, postgres, replicated] = Storage::ALL.map(|storage| format!("{:>14}", storage.as_str()));
         let columns = [&wide, &sqlite, &postgres, &replicated, "      goal", "met"];
@@ -163,12 +165,16 @@ impl Sheet {
             let met = match (goal.is_empty(), met) {
                 (true, _) => "",
                 (false, true) => "yes",
-                (false, false) => "no",
+                (false, false) => {
+                    missed.push(line.as_str());
+                    "no"
+                }
             };
             let [sqlite, postgres, replicated] =
                 Storage::ALL.map(|storage| cell(storage).map_or("-", |cell| cell.shown.as_str()));
             table.row(&[line.as_str(), sqlite, postgres, replicated, &goal, met]);
         }
+        missed
     }
 }
 
