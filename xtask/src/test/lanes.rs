@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use super::outcome::{Outcome, failed};
 use crate::process;
 
-/// Each part takes a few minutes, and the packages up to twenty on a busy machine. A part that takes longer hangs.
-pub(super) const PART_LIMIT: Duration = Duration::from_mins(40);
+/// Each part takes a few minutes. The build of the packages yields to all other parts, so it may take as long as these. A
+/// part that takes longer hangs.
+pub(super) const PART_LIMIT: Duration = Duration::from_mins(60);
 
 /// One row of the table, before it has run.
 pub(crate) struct Part<'a> {
