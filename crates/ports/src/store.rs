@@ -51,8 +51,9 @@ pub trait IJournal: Send + Sync {
     /// messages. The page is one consistent view of the store.
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage>;
 
-    /// Rewrites the batches of one ended turn that can be packed more tightly. Reads return the same as before. Returns
-    /// false if no turn is left to compact.
+    /// Rewrites the batches of one ended turn that can be packed more tightly. Reads return the same as before. Events
+    /// that are rewritten meanwhile stay rewritten: see [`IArchive::rewrite`]. Returns false if no turn is left to
+    /// compact.
     async fn compact_next(&self) -> StoreResult<bool>;
 }
 

@@ -26,19 +26,28 @@ const PACKED_BATCHES: &str = "
     WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
     ORDER BY first_seq";
 
-/// A number is used once, so these are exactly the batches that were read.
+/// What identifies the contents of a batch.
+const STORED: &str = "
+    SELECT first_seq, checksum
+    FROM journal
+    WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
+    ORDER BY first_seq";
+
 const REMOVE: &str = "
     DELETE FROM journal
     WHERE agent = :agent AND :first <= first_seq AND last_seq <= :last AND codec = 1";
 
 const MARK: &str = "UPDATE turns SET compacted = 1 WHERE agent = :agent AND number = :number";
 
+/// A batch that was read: its first number, and its checksum. Rows of early versions have none. A rewrite adds one.
+type ReadBatch = (i64, Option<u32>);
+
 /// The change of one turn.
 pub(crate) struct CompactCommand {
     agent: i64,
     turn: TurnNumber,
-    /// How many batches were read.
-    batches: usize,
+    /// The batches that were read.
+    batches: Vec<ReadBatch>,
     /// Empty if nothing is left to pack: then the turn is marked as done.
     blocks: Vec<TightBlock>,
 }
@@ -62,7 +71,7 @@ pub(crate) fn read(db: &Connection, limits: &StoreLimits) -> Result<Option<TurnP
         .optional()
         .map_err(store_error)?;
     let Some((agent, turn, range)) = turn else { return Ok(None) };
-    let command = CompactCommand { agent, turn, batches: 0, blocks: Vec::new() };
+    let command = CompactCommand { agent, turn, batches: Vec::new(), blocks: Vec::new() };
     let mut part = TurnPart { command, events: Vec::new() };
     // A turn that was dropped from the queue has no events.
     if let Some(range) = range {
@@ -87,9 +96,9 @@ impl TurnPart {
             && self.events.len() < limits.block_events
             && let Some(row) = rows.next().map_err(store_error)?
         {
-            self.command.batches += 1;
             bytes += row.get_ref(4).and_then(|payload| Ok(payload.as_blob()?.len())).map_err(store_error)?;
             let StoredBatch { range, codec, payload, checksum } = journal::batch_of(row, self.command.agent)?;
+            self.command.batches.push((range.first.0 as i64, checksum));
             for event in range.open(codec, payload, checksum)? {
                 self.events.push(event.map_err(|error| range.corrupt(error))?);
             }
@@ -119,20 +128,19 @@ impl WriteCommand for CompactCommand {
                 .execute(named_params! { ":agent": self.agent, ":number": self.turn.0 })?;
             return Ok(());
         };
-        let removed = db.prepare_cached(REMOVE)?.execute(named_params! {
+        let range = named_params! {
             ":agent": self.agent,
             ":first": first.first.0 as i64,
             ":last": last.last.0 as i64,
-        })?;
-        if removed == 0 {
-            // The agent was purged meanwhile, or another call was faster.
+        };
+        let mut statement = db.prepare_cached(STORED)?;
+        let stored = statement.query_map(range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if stored.collect::<Result<Vec<ReadBatch>, _>>()? != self.batches {
+            // The agent was purged meanwhile, another call was faster, or events were rewritten. The next call reads
+            // what is there now.
             return Ok(());
         }
-        if removed != self.batches {
-            return Err(WriteFailure::Undo(StoreError::Corrupt(
-                "the batches of a finished turn have changed".into(),
-            )));
-        }
+        db.prepare_cached(REMOVE)?.execute(range)?;
         let journal = BatchWriter { db, agent: self.agent, turn: self.turn };
         for block in &self.blocks {
             journal.add(Codec::Tight, block.first, block.last, &block.payload)?;
