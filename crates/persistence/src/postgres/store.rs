@@ -21,7 +21,7 @@ use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
 use crate::postgres::database::failures::ChangeFailure;
 use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::settings::{Purpose, STANDBY_EXPECTED};
-use crate::postgres::database::{pooler, schema};
+use crate::postgres::database::{migration, pooler};
 use crate::postgres::error::{ErrorEffect, PostgresOpenError, QueryFailure, effect_of, unavailable};
 use crate::postgres::failover::Healer;
 use crate::postgres::known_agents::KnownAgents;
@@ -83,7 +83,7 @@ impl PostgresStore {
         let node = config.node.clone();
         let connector = Connector::of(config)?;
         pooler::refuse(&connector).await?;
-        schema::migrate(&connector).await?;
+        migration::migrate(&connector).await?;
         unfinished_move::refuse(&connector).await?;
         connector.known.keep();
         Ok(Self::on(connector, node))
