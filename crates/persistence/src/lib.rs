@@ -15,6 +15,7 @@
 mod format;
 mod mover;
 mod only_node;
+mod passed_over;
 mod postgres;
 #[cfg(test)]
 mod same_as_memory;

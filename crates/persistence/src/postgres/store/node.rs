@@ -1,5 +1,6 @@
 //! What the store does for its node: one line each.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -170,7 +171,12 @@ impl INodes for PostgresStore {
     }
 
     async fn orphans(&self, limit: usize) -> StoreResult<Vec<AgentId>> {
-        self.read_on(&self.inner.lookout, move |db| async move { takeover::orphans(&db, limit).await }).await
+        let round = Arc::clone(&self.inner.orphans);
+        self.read_on(
+            &self.inner.lookout,
+            move |db| async move { takeover::orphans(&db, limit, &round).await },
+        )
+        .await
     }
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
@@ -179,10 +185,10 @@ impl INodes for PostgresStore {
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {
-        let node = self.node()?;
+        let (node, rounds) = (self.node()?, Arc::clone(&self.inner.errands));
         self.read_on(&self.inner.lookout, move |db| async move {
             let reading = db.clone();
-            db.view(async move { errands::errands(&reading, node, limit).await }).await
+            db.view(async move { errands::errands(&reading, node, limit, &rounds).await }).await
         })
         .await
     }

@@ -1,5 +1,6 @@
 mod adoption;
 mod away;
+mod bounded;
 mod crashes;
 mod failovers;
 mod healing;

@@ -8,6 +8,7 @@ use tokenrail_ports::StoreError;
 use crate::format::batch_run::StoredBatch;
 use crate::format::blocks::{BlockLimits, TightBlock, tight_blocks};
 use crate::format::packing::Codec;
+use crate::passed_over::TurnPlace;
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::config::StoreLimits;
 use crate::sqlite::error::store_error;
@@ -17,7 +18,8 @@ use crate::sqlite::statements::journal::{self, BatchWriter};
 const NEXT_TURN: &str = "
     SELECT agent, number, first_sequence, last_sequence
     FROM turns
-    WHERE state = 'ended' AND compacted = 0
+    WHERE state = 'ended' AND compacted = 0 AND (agent, number) > (:agent, :number)
+    ORDER BY agent, number
     LIMIT 1";
 
 const PACKED_BATCHES: &str = "
@@ -59,11 +61,19 @@ pub(crate) struct TurnPart {
     events: Vec<Event>,
 }
 
-/// Reads the events of the next blocks; `None` if no turn is left.
-pub(crate) fn read(db: &Connection, limits: &StoreLimits) -> Result<Option<TurnPart>, StoreError> {
+/// A turn, and its next blocks or why they cannot be packed.
+pub(crate) type FoundTurn = (TurnPlace, Result<TurnPart, StoreError>);
+
+/// Reads the events of the next blocks of a turn after this one, or says why that turn cannot be packed; `None` if no
+/// turn is left.
+pub(crate) fn read(
+    db: &Connection,
+    after: TurnPlace,
+    limits: &StoreLimits,
+) -> Result<Option<FoundTurn>, StoreError> {
     let mut statement = db.prepare_cached(NEXT_TURN).map_err(store_error)?;
     let turn = statement
-        .query_row([], |row| {
+        .query_row(named_params! { ":agent": after.agent, ":number": after.number }, |row| {
             let first: Option<i64> = row.get(2)?;
             let last: Option<i64> = row.get(3)?;
             Ok((row.get(0)?, turn_of(row, 1)?, first.zip(last)))
@@ -74,10 +84,9 @@ pub(crate) fn read(db: &Connection, limits: &StoreLimits) -> Result<Option<TurnP
     let command = CompactCommand { agent, turn, batches: Vec::new(), blocks: Vec::new() };
     let mut part = TurnPart { command, events: Vec::new() };
     // A turn that was dropped from the queue has no events.
-    if let Some(range) = range {
-        part.collect(db, range, limits)?;
-    }
-    Ok(Some(part))
+    let collected = range.map_or(Ok(()), |range| part.collect(db, range, limits));
+    let place = TurnPlace { agent, number: turn.0 as i32 };
+    Ok(Some((place, collected.map(|()| part))))
 }
 
 impl TurnPart {
