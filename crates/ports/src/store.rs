@@ -67,6 +67,10 @@ pub trait IAgentRepository: Send + Sync {
     /// This node becomes its home and its owner, unless [`Agent::home`] is another node, or
     /// [`NodeId::ANY`](tokenrail_domain::NodeId::ANY): then nobody owns it yet, and it has no folder. A store that
     /// cannot be shared ignores that.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if this node would own the agent, but was declared lost, has left, or if another process
+    /// has joined as this node: nobody would run the turn.
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created>;
 
     /// Saves a new agent that has nothing to do yet. Its first turn comes with [`IAgentRepository::enqueue`]. Its

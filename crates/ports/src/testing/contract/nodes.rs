@@ -3,7 +3,7 @@
 use tokenrail_domain::{AgentId, NodeId, TurnOutcome};
 
 use super::{launched, running, saved};
-use crate::testing::samples::notice;
+use crate::testing::samples::{launch, notice};
 use crate::{
     Epoch, IAgentRepository, IArchive, ICredentials, IInbox, IJournal, INodes, Node, NodeState, Pulse,
     StoreError,
@@ -171,6 +171,10 @@ pub async fn a_server_that_joins_as_the_same_node_fences_the_older_one<S: IShare
     assert_eq!(servers.twin.join().await.unwrap(), one);
     is_fenced(&servers.one.beat().await);
     is_fenced(&servers.one.leave().await);
+    let (new, turn) = launch(2);
+    is_fenced(&servers.one.create(new.clone(), turn.clone().into(), None).await);
+    assert_eq!(servers.twin.get(new.id).await.unwrap(), None);
+    servers.twin.create(new, turn.into(), None).await.unwrap();
     is_fenced(&servers.one.append(former.rehearse(vec![notice("late")])).await);
     assert_eq!(servers.one.claim(agent.id).await.unwrap(), None, "the newer one has it");
     assert!(servers.twin.claim(agent.id).await.unwrap().is_some());

@@ -40,6 +40,12 @@ impl Cluster {
         self.nodes.get(&node).is_some_and(|node| node.state.is_lost())
     }
 
+    /// Whether another process is this node now, or nobody. A node that has never joined is not fenced.
+    pub(super) fn is_fenced(&self, node: NodeId, incarnation: u64) -> bool {
+        let is_another = |now: &Node| now.state != NodeState::Alive || now.pulse.incarnation != incarnation;
+        self.nodes.get(&node).is_some_and(is_another)
+    }
+
     pub(super) fn touched(&self, after: Option<TouchMark>, limit: usize) -> Touched {
         let Some(after) = after else {
             return Touched { agents: Vec::new(), mark: TouchMark(self.last_touch) };
