@@ -1,7 +1,7 @@
 //! What the store does for its node: one line each.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, NodeId, Sequence};
@@ -58,6 +58,20 @@ impl PostgresStore {
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "cannot remove from the database what no server needs any more");
+                }
+            }
+        }
+    }
+
+    /// For metrics. What cannot be read now is read later.
+    async fn look_at_age(&self) {
+        let figures = &self.inner.connector.figures;
+        if figures.is_age_due(Instant::now()) {
+            match self.read_on(&self.inner.beats, |db| async move { nodes::age(&db).await }).await {
+                Ok(age) => figures.note_age(age),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::debug!(error, "cannot read how old the snapshots of the database are");
                 }
             }
         }
@@ -120,6 +134,7 @@ impl INodes for PostgresStore {
     async fn beat(&self) -> StoreResult<Vec<Node>> {
         let nodes = self.write_on(&self.inner.beats, BeatCommand(self.inner.membership.require()?)).await?;
         self.remove_what_nobody_needs().await;
+        self.look_at_age().await;
         Ok(nodes)
     }
 

@@ -65,6 +65,17 @@ async fn a_node_beats_and_looks_for_what_is_new_while_all_other_connections_are_
     cancelling.await.unwrap();
 }
 
+#[tokio::test]
+async fn a_beat_finds_how_old_the_snapshots_of_the_database_are() {
+    let (store, _database) = fresh().await;
+    let reader = store.inner.connector.connect_only().await.unwrap();
+    reader.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    running(&store, 1).await;
+    store.beat().await.unwrap();
+    let age = store.figures().age;
+    assert!(0 < age.oldest_snapshot && 0 < age.transaction_id, "{age:?}");
+}
+
 /// Two servers with the same identity. What the older one creates while the newer one joins belongs to the newer one, and
 /// the older one may not go on with it.
 #[tokio::test(flavor = "multi_thread")]
