@@ -123,5 +123,5 @@ pub use tokenrail_ports::{
     Abilities, AgentFilter, ArchivedFilter, BusFigures, ChangedFile, Changes, Credential, CredentialDigest,
     CredentialKind, CredentialRoom, CredentialScope, Extent, Failovers, FileChoice, FileStatus, ICredentials,
     ListPage, MessagePage, NewTurn, Node, NodeState, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS,
-    StoreError, StoreFigures, TurnFilter, TurnRange, ValidCredential, WhenFull,
+    StoreAge, StoreError, StoreFigures, TurnFilter, TurnRange, ValidCredential, WhenFull,
 };

@@ -15,6 +15,7 @@
 mod format;
 mod mover;
 mod only_node;
+mod passed_over;
 mod postgres;
 #[cfg(test)]
 mod same_as_memory;
@@ -29,7 +30,7 @@ pub use only_node::SilentBus;
 pub use postgres::{
     Durability, NodeIdentity, Password, PostgresBus, PostgresConfig, PostgresContent, PostgresDiagnosis,
     PostgresHealth, PostgresLimits, PostgresOpenError, PostgresStore, PostgresTimes, ReplicationSlots,
-    SeenNode, Survives, WrongServer, postgres_doctor,
+    SeenNode, Survives, TableHolder, WrongServer, postgres_doctor,
 };
 pub use sqlite::{
     DataFolder, Diagnosis, Fault, OpenError, SqliteStore, StoreConfig, StoreLimits, Synchronous, backup,

@@ -41,5 +41,5 @@ pub use self::doctor::{
     PostgresContent, PostgresDiagnosis, PostgresHealth, PostgresTimes, ReplicationSlots, SeenNode, Survives,
     postgres_doctor,
 };
-pub use self::error::{PostgresOpenError, WrongServer};
+pub use self::error::{PostgresOpenError, TableHolder, WrongServer};
 pub use self::store::PostgresStore;

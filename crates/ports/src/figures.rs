@@ -13,6 +13,16 @@ pub struct StoreFigures {
     pub write_time: Duration,
     /// Of how many it was not known whether they were saved, so that they were sent again.
     pub unknown_outcomes: u64,
+    pub age: StoreAge,
+}
+
+/// What grows while something keeps the database from cleaning up. Read at times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StoreAge {
+    /// How many transactions have begun since the oldest snapshot that is in use.
+    pub oldest_snapshot: u64,
+    /// The age of the oldest transaction id.
+    pub transaction_id: u64,
 }
 
 /// What a bus has carried.

@@ -52,7 +52,7 @@ pub use credentials::{
     Credential, CredentialDigest, CredentialKind, CredentialRoom, CredentialScope, ICredentials,
     ValidCredential, WhenFull,
 };
-pub use figures::{BusFigures, StoreFigures};
+pub use figures::{BusFigures, StoreAge, StoreFigures};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
 pub use inbox::{IInbox, LETTER_LIFE_MS, Letter, LetterContent, LetterId, LetterReply};
 pub use new_turn::NewTurn;

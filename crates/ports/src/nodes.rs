@@ -97,14 +97,16 @@ pub trait INodes: Send + Sync {
     async fn forget(&self, node: NodeId) -> StoreResult<bool>;
 
     /// The agents with open turns that nobody continues: their owner is lost or gone, or nobody owns them and their
-    /// home is lost or gone. At most `limit`, the oldest first.
+    /// home is lost or gone. At most `limit`, the oldest first. If there are more, the next call goes on after them, and
+    /// begins anew after the last.
     async fn orphans(&self, limit: usize) -> StoreResult<Vec<AgentId>>;
 
     /// Makes this node the owner of an agent that is an orphan, with a higher epoch. `None` if the agent is none, or no
     /// longer, or if this node is fenced: then nothing changes.
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>>;
 
-    /// What other nodes have saved and this one must carry out. At most `limit` of each kind.
+    /// What other nodes have saved and this one must carry out. At most `limit` of each kind. If there are more, the
+    /// next call goes on after them, and begins anew after the last. So what cannot be done does not hide the rest.
     async fn errands(&self, limit: usize) -> StoreResult<Errands>;
 
     /// Says that this node has removed the files of an agent that another node has purged.

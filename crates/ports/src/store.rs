@@ -51,8 +51,9 @@ pub trait IJournal: Send + Sync {
     /// messages. The page is one consistent view of the store.
     async fn messages(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<MessagePage>;
 
-    /// Rewrites the batches of one ended turn that can be packed more tightly. Reads return the same as before. Returns
-    /// false if no turn is left to compact.
+    /// Rewrites the batches of one ended turn that can be packed more tightly. Reads return the same as before. Events
+    /// that are rewritten meanwhile stay rewritten: see [`IArchive::rewrite`]. Returns false if no turn is left to
+    /// compact.
     async fn compact_next(&self) -> StoreResult<bool>;
 }
 
@@ -66,6 +67,10 @@ pub trait IAgentRepository: Send + Sync {
     /// This node becomes its home and its owner, unless [`Agent::home`] is another node, or
     /// [`NodeId::ANY`](tokenrail_domain::NodeId::ANY): then nobody owns it yet, and it has no folder. A store that
     /// cannot be shared ignores that.
+    ///
+    /// # Errors
+    /// [`StoreError::Fenced`] if this node would own the agent, but was declared lost, has left, or if another process
+    /// has joined as this node: nobody would run the turn.
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created>;
 
     /// Saves a new agent that has nothing to do yet. Its first turn comes with [`IAgentRepository::enqueue`]. Its

@@ -295,8 +295,12 @@ impl From<StoreError> for Problem {
                               again with the same key, otherwise check first whether it took effect";
                 (Code::OutcomeUnknown, detail)
             }
+            StoreError::Fenced => {
+                let detail = "this server was declared lost, or another server uses its data folder's identity; it \
+                              joins the others again by itself, so try again, or ask another server";
+                (Code::StoreBusy, detail)
+            }
             StoreError::Conflict { .. }
-            | StoreError::Fenced
             | StoreError::Outdated { .. }
             | StoreError::Corrupt(_)
             | StoreError::Unavailable(_) => {

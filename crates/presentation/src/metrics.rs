@@ -11,7 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use tokenrail_application::{BusFigures, Failovers, NodeState, NodeStats, Stats, StoreFigures};
+use tokenrail_application::{BusFigures, Failovers, NodeState, NodeStats, Stats, StoreAge, StoreFigures};
 
 /// The metrics of the presentation, and a copy of the application's metrics from the latest request.
 pub(crate) struct Metrics {
@@ -71,6 +71,8 @@ struct DatabaseMetrics {
     appends: Counter,
     write_seconds: Counter<f64, AtomicU64>,
     unknown_outcomes: Counter,
+    oldest_snapshot: Gauge,
+    transaction_id_age: Gauge,
     hints_sent: Counter,
     hints_heard: Counter,
     hints_missed: Counter,
@@ -288,10 +290,22 @@ impl DatabaseMetrics {
             registry.register(name, help, counter.clone());
         }
         registry.register("database_write_seconds", "Time of these statements", self.write_seconds.clone());
+        let gauges = [
+            (
+                "database_oldest_snapshot",
+                "Transactions since the oldest snapshot in use",
+                &self.oldest_snapshot,
+            ),
+            ("database_transaction_id_age", "Age of the oldest transaction id", &self.transaction_id_age),
+        ];
+        for (name, help, gauge) in gauges {
+            registry.register(name, help, gauge.clone());
+        }
     }
 
     fn update(&self, store: StoreFigures, bus: BusFigures) {
-        let StoreFigures { writes, appends, write_time, unknown_outcomes } = store;
+        let StoreFigures { writes, appends, write_time, unknown_outcomes, age } = store;
+        let StoreAge { oldest_snapshot, transaction_id } = age;
         let BusFigures { sent, heard, missed } = bus;
         let counters = [
             (&self.writes, writes),
@@ -305,6 +319,8 @@ impl DatabaseMetrics {
             counter.inner().store(count, Ordering::Relaxed);
         }
         set_seconds(&self.write_seconds, write_time);
+        self.oldest_snapshot.set(i64::try_from(oldest_snapshot).unwrap_or(i64::MAX));
+        self.transaction_id_age.set(i64::try_from(transaction_id).unwrap_or(i64::MAX));
     }
 }
 

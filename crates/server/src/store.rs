@@ -186,6 +186,7 @@ pub(crate) fn postgres_limits(limits: &LimitsConfig) -> PostgresLimits {
         queued_appends: limits.postgres_queued_appends,
         statement_agents: limits.postgres_statement_agents,
         statement_bytes: limits.postgres_statement_bytes,
+        openings: limits.postgres_openings,
         connect_timeout_ms: limits.postgres_connect_timeout_ms,
         answer_timeout_ms: limits.postgres_answer_timeout_ms,
         read_timeout_ms: limits.postgres_read_timeout_ms,

@@ -15,8 +15,8 @@ use super::tables::Table;
 use crate::postgres::database::address::APPLICATION;
 use crate::postgres::database::failures::ChangeFailure;
 use crate::postgres::database::link::{Connector, Link};
-use crate::postgres::database::schema;
 use crate::postgres::database::settings::Purpose;
+use crate::postgres::database::{migration, schema};
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{agent_id_of, column, time_of};
 use crate::postgres::unfinished_move::{self, UnfinishedMove};
@@ -95,7 +95,7 @@ impl Target {
         // No limits: a table takes what it takes, and reading the data folder may pause between two pieces.
         (patient.limits.read_timeout_ms, patient.limits.idle_transaction_ms) = (0, 0);
         let connector = Connector::of(patient)?;
-        schema::migrate(&connector).await?;
+        migration::migrate(&connector).await?;
         let address = &connector.address;
         let link = connector.connect(Purpose::Pool, &[]).await;
         let link = link.map_err(|failure| schema::refused(address, failure))?;

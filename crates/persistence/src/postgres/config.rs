@@ -98,6 +98,9 @@ pub struct PostgresLimits {
     pub beat_connections: usize,
     /// Connections for questions about the nodes, which are answered while commits wait for a standby.
     pub node_connections: usize,
+    /// Connections to one host that are being opened at the same time, at most. One whose first write is not answered
+    /// counts until it is, so a node adds no more than these to a server whose commits wait for a standby.
+    pub openings: usize,
     /// How long to wait for a new connection.
     pub connect_timeout_ms: u64,
     /// How long to wait for the answer to a write. After that, its outcome is unknown.
@@ -163,6 +166,7 @@ impl Default for PostgresLimits {
             lookout_connections: 2,
             beat_connections: 1,
             node_connections: 1,
+            openings: 4,
             connect_timeout_ms: 5000,
             answer_timeout_ms: 5000,
             read_timeout_ms: 30_000,

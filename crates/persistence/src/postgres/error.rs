@@ -1,5 +1,6 @@
 //! What errors of the server and of the connection mean to a caller.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -59,6 +60,11 @@ pub enum PostgresOpenError {
     SharedSessions,
     #[error("another server is still migrating the database; try again later")]
     Migrating,
+    #[error(
+        "the database cannot be migrated, because a long transaction uses its tables{}; end that transaction, or start \
+         this server again later", by(.holder.as_ref())
+    )]
+    TablesInUse { holder: Option<TableHolder> },
     #[error(transparent)]
     WrongServer(WrongServer),
     #[error("the disk of the PostgreSQL server is full")]
@@ -81,6 +87,30 @@ pub enum WrongServer {
          storage.url, or restart this server if the database was moved or restored"
     )]
     Another { found: u64, known: u64 },
+}
+
+/// A transaction that uses the tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableHolder {
+    /// The process of its connection on the server.
+    pub pid: i32,
+    /// How its program calls itself. Empty if it does not say.
+    pub application: String,
+}
+
+impl fmt::Display for TableHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pid, application } = self;
+        if application.is_empty() {
+            write!(f, "process {pid} of the PostgreSQL server")
+        } else {
+            write!(f, "process {pid} of the PostgreSQL server ({application})")
+        }
+    }
+}
+
+fn by(holder: Option<&TableHolder>) -> String {
+    holder.map(|holder| format!(": {holder}")).unwrap_or_default()
 }
 
 /// What to do if the server is the right one nevertheless.

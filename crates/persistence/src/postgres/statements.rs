@@ -18,6 +18,7 @@
 //! | [`outdated`] | which versions may use the database; removes what only older versions need |
 //! | [`nodes`], [`takeover`] | the servers that share the database; agents that nobody continues |
 //! | [`errands`], [`touched`], [`inbox`] | what nodes leave for each other, and what has changed |
+//! | [`rounds`] | looks at more than one call returns |
 //! | [`credentials`] | tickets and login codes |
 //! | [`launches`] | agents that wait for a node to take them |
 //! | [`seen`] | how far journals were shown whose ends a failover has lost |
@@ -56,6 +57,7 @@ pub(crate) mod ownership;
 pub(crate) mod prompt_images;
 pub(crate) mod purge;
 pub(crate) mod read_many;
+pub(crate) mod rounds;
 pub(crate) mod seen;
 pub(crate) mod shared_token;
 pub(crate) mod stops;

@@ -15,20 +15,23 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::format::blocks::BlockLimits;
+use crate::passed_over::PassedOver;
 use crate::postgres::bell::PostgresBus;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
 use crate::postgres::database::failures::ChangeFailure;
 use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::settings::{Purpose, STANDBY_EXPECTED};
-use crate::postgres::database::{pooler, schema};
+use crate::postgres::database::{migration, pooler};
 use crate::postgres::error::{ErrorEffect, PostgresOpenError, QueryFailure, effect_of, unavailable};
 use crate::postgres::failover::Healer;
 use crate::postgres::known_agents::KnownAgents;
 use crate::postgres::membership::Membership;
 use crate::postgres::pool::{Pool, closed};
 use crate::postgres::statements::commands::ProbeCommand;
+use crate::postgres::statements::errands::ErrandRounds;
 use crate::postgres::statements::journal::FetchLimit;
+use crate::postgres::statements::rounds::Round;
 use crate::postgres::statements::shared_token::AgreeCommand;
 use crate::postgres::statements::{compaction, journal};
 use crate::postgres::unfinished_move;
@@ -56,6 +59,9 @@ struct Inner {
     writers: Writers,
     known: Arc<KnownAgents>,
     membership: Membership,
+    errands: Arc<ErrandRounds>,
+    orphans: Arc<Round>,
+    passed_over: PassedOver,
 }
 
 /// How often a read is tried if its connection breaks. All idle connections may be broken, and each is used once.
@@ -83,7 +89,7 @@ impl PostgresStore {
         let node = config.node.clone();
         let connector = Connector::of(config)?;
         pooler::refuse(&connector).await?;
-        schema::migrate(&connector).await?;
+        migration::migrate(&connector).await?;
         unfinished_move::refuse(&connector).await?;
         connector.known.keep();
         Ok(Self::on(connector, node))
@@ -107,6 +113,9 @@ impl PostgresStore {
             writers,
             known,
             membership: Membership::new(node),
+            errands: Arc::default(),
+            orphans: Arc::default(),
+            passed_over: PassedOver::default(),
             connector: Arc::clone(&connector),
         };
         Self { inner: Arc::new(inner) }
@@ -292,12 +301,16 @@ impl PostgresStore {
         let which = compaction::Candidates {
             node: self.inner.membership.joined().map(|joined| joined.id),
             others_after_ms: self.inner.connector.limits.compact_others_after_ms,
+            after: self.inner.passed_over.last(),
         };
         let read = self.view_with(move |db| async move { compaction::read(&db, which, limits).await });
-        let Some(unpacked) = read.await? else { return Ok(false) };
-        let packing = tokio::task::spawn_blocking(move || unpacked.pack(limits));
-        let command = packing.await.map_err(unavailable)??;
-        self.write(command).await.map(|()| true)
+        let Some((place, part)) = read.await? else { return Ok(self.inner.passed_over.begin_anew()) };
+        let packing = async {
+            let part = part?;
+            let packing = tokio::task::spawn_blocking(move || part.pack(limits));
+            self.write(packing.await.map_err(unavailable)??).await
+        };
+        packing.await.inspect_err(|_| self.inner.passed_over.pass_over(place)).map(|()| true)
     }
 
     fn fetch(&self) -> FetchLimit {

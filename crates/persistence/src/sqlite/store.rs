@@ -18,6 +18,7 @@ use tokenrail_ports::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+use crate::passed_over::PassedOver;
 use crate::sqlite::checkpoint::{self, CheckpointRound, LogCutter, UnderWay};
 use crate::sqlite::command::{WaitingCommand, WriteCommand, WriterOrder};
 use crate::sqlite::config::StoreConfig;
@@ -47,6 +48,7 @@ struct Inner {
     readers: r2d2::Pool<ReaderSource>,
     reading: Arc<Semaphore>,
     threads: Mutex<Option<Threads>>,
+    passed_over: PassedOver,
     #[cfg(test)]
     faults: crate::sqlite::writer::CommitFaults,
 }
@@ -112,6 +114,7 @@ impl SqliteStore {
                 orders,
                 readers,
                 threads: Mutex::new(Some(threads)),
+                passed_over: PassedOver::default(),
                 #[cfg(test)]
                 faults,
             }),
@@ -143,13 +146,15 @@ impl SqliteStore {
     /// result. Returns whether there were any.
     async fn compact(&self) -> Result<bool, StoreError> {
         let limits = self.inner.config.limits.clone();
-        let reading = limits.clone();
-        let Some(unpacked) = self.read_with(move |db| compaction::read(db, &reading)).await? else {
-            return Ok(false);
+        let (reading, after) = (limits.clone(), self.inner.passed_over.last());
+        let read = self.read_with(move |db| compaction::read(db, after, &reading)).await?;
+        let Some((place, part)) = read else { return Ok(self.inner.passed_over.begin_anew()) };
+        let packing = async {
+            let part = part?;
+            let packing = tokio::task::spawn_blocking(move || part.pack(&limits));
+            self.write(packing.await.map_err(unavailable)??).await
         };
-        let packing = tokio::task::spawn_blocking(move || unpacked.pack(&limits));
-        let command = packing.await.map_err(|error| StoreError::Unavailable(Box::new(error)))??;
-        self.write(command).await.map(|()| true)
+        packing.await.inspect_err(|_| self.inner.passed_over.pass_over(place)).map(|()| true)
     }
 
     /// Reads in one transaction, that is, from one snapshot. This is the only place at which a read leaves the

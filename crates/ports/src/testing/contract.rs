@@ -106,6 +106,7 @@ macro_rules! store_contract {
             an_import_is_hidden_until_all_of_it_is_there
             an_import_takes_no_hole_and_nothing_twice
             events_of_an_ended_turn_are_written_anew
+            a_compaction_keeps_what_is_written_anew_meanwhile
             no_number_gets_another_meaning
             a_replay_is_kept_with_its_agent
         }

@@ -3,6 +3,7 @@
 mod agents;
 mod archive;
 mod credentials;
+mod errands;
 mod faults;
 mod launch_rate;
 mod launches;
@@ -201,7 +202,7 @@ impl State {
         agent: Agent,
         turn: NewTurn,
         key: Option<Idempotency>,
-        node: NodeId,
+        (node, incarnation): (NodeId, u64),
     ) -> StoreResult<Created> {
         if let Some(recalled) = self.recall(key.as_ref()) {
             return Ok(recalled.created());
@@ -209,6 +210,9 @@ impl State {
         self.refuse_taken(agent.id)?;
         if let Some(taken) = agent.chat.as_deref().and_then(|chat| self.by_chat(chat)) {
             return Ok(Created::ChatTaken(taken.id));
+        }
+        if agent.home.is_none_or(|home| home == node) && self.cluster.is_fenced(node, incarnation) {
+            return Err(StoreError::Fenced);
         }
         self.remember(key, turn.turn(), 1);
         self.add(agent, Some(turn), node);

@@ -254,6 +254,8 @@ limits! { defaults:
     postgres_writers: usize = defaults.postgres.writers,
     /// Connections for everything else, at most.
     postgres_connections: usize = defaults.postgres.pool_connections,
+    /// Connections to one host that are being opened at the same time, at most.
+    postgres_openings: usize = defaults.postgres.openings,
     /// Batches that may wait for one of the writers. Further output waits in the spool.
     postgres_queued_appends: usize = defaults.postgres.queued_appends,
     /// Agents whose output one statement saves.

@@ -52,6 +52,7 @@ async fn read(core: &Core, wanted: Vec<(AgentId, Sequence)>) -> Result<(), Store
     let mut unread: BTreeMap<AgentId, Sequence> = wanted.into_iter().collect();
     for (agent, events) in pages {
         unread.remove(&agent);
+        core.wanted.go_on_after(agent);
         announce(core, agent, events);
     }
     // Those that found no room in this page come with the next one. If nothing was read at all, there is nothing: the

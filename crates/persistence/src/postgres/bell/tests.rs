@@ -13,6 +13,7 @@ use super::*;
 use crate::postgres::config::PostgresLimits;
 use crate::postgres::database::address::Address;
 use crate::postgres::database::known_server::KnownServer;
+use crate::postgres::database::opening_places::OpeningPlaces;
 use crate::postgres::database::steps::RELEASED;
 use crate::postgres::database::tls;
 use crate::postgres::figures::Figures;
@@ -52,6 +53,7 @@ fn connector(config: PostgresConfig) -> Arc<Connector> {
     let tls = tls::connector(&address.check).unwrap();
     let PostgresConfig { durability, limits, .. } = config;
     let known = Arc::new(KnownServer::new(None));
+    let places = vec![OpeningPlaces::new(limits.openings)];
     Arc::new(Connector {
         address,
         tls,
@@ -60,6 +62,7 @@ fn connector(config: PostgresConfig) -> Arc<Connector> {
         figures: Figures::default(),
         steps: &RELEASED,
         known,
+        places,
         runtime: Handle::current(),
     })
 }

@@ -13,6 +13,11 @@ pub(crate) enum ConnectFailure {
     Failed(#[from] Error),
     #[error("the PostgreSQL server did not answer within {0:?}")]
     TimedOut(Duration),
+    /// As many connections are being opened as may be, and their first writes have no answer.
+    #[error(
+        "the PostgreSQL server does not answer the writes on other new connections, so none was opened within {0:?}"
+    )]
+    NoPlace(Duration),
     #[error(transparent)]
     WrongServer(#[from] WrongServer),
     /// The connection is there, but it is not known whether what it shows is durable.
@@ -29,7 +34,8 @@ impl ConnectFailure {
         match self {
             Self::Failed(error) => error.as_db_error().is_some(),
             Self::NoBarrier(_) | Self::NotHealed(_) | Self::WrongServer(_) => true,
-            Self::TimedOut(_) => false,
+            // That no place became free says less than the answer of another host.
+            Self::TimedOut(_) | Self::NoPlace(_) => false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One connection to the server.
 
 mod copy;
+mod opening;
 
 use std::collections::HashMap;
 use std::future::{Future, ready};
@@ -14,15 +15,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Client, Config, Error, Row, RowStream, SimpleQueryMessage, Socket, Statement};
+use tokio_postgres::{Client, Error, Row, RowStream, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::postgres::config::{Durability, PostgresLimits};
 use crate::postgres::database::address::Address;
-use crate::postgres::database::driver::{Driver, Ear};
-use crate::postgres::database::failures::{ChangeFailure, ConnectFailure, UnknownCause};
-use crate::postgres::database::known_server::{KnownServer, ServerIdentity, UNKNOWN_TIMELINE};
-use crate::postgres::database::settings::{BARRIER, Purpose, settings};
+use crate::postgres::database::failures::{ChangeFailure, UnknownCause};
+use crate::postgres::database::known_server::{KnownServer, UNKNOWN_TIMELINE};
+use crate::postgres::database::opening_places::OpeningPlaces;
+use crate::postgres::database::settings::BARRIER;
 use crate::postgres::database::steps::Steps;
 use crate::postgres::error::{ErrorEffect, QueryFailure, effect_of, unavailable};
 use crate::postgres::figures::Figures;
@@ -43,16 +44,10 @@ pub(crate) struct Connector {
     pub(crate) figures: Figures,
     pub(crate) steps: &'static Steps,
     pub(crate) known: Arc<KnownServer>,
+    /// Those of each host of the address.
+    pub(crate) places: Vec<OpeningPlaces>,
     /// The tasks of connections run here, and not where a caller happens to be.
     pub(crate) runtime: Handle,
-}
-
-/// What is set up on a new connection.
-struct SetUp<'a> {
-    purpose: Purpose,
-    /// Prepared.
-    statements: &'a [&'a str],
-    ear: Option<Ear>,
 }
 
 /// A connection. Clones are the same connection.
@@ -74,87 +69,6 @@ struct Inner {
     end: watch::Receiver<()>,
     /// Sends and receives. Aborted with the link, which closes the socket.
     _driver: JoinSet<()>,
-}
-
-impl Connector {
-    /// Opens a connection, sets it up, passes its barrier, and prepares these statements.
-    pub(crate) async fn connect(
-        &self,
-        purpose: Purpose,
-        statements: &[&str],
-    ) -> Result<Link, ConnectFailure> {
-        self.any_host(Some(SetUp { purpose, statements, ear: None })).await
-    }
-
-    /// Like [`Connector::connect`]. The ear receives all notifications.
-    pub(crate) async fn connect_to_hear(&self, purpose: Purpose, ear: Ear) -> Result<Link, ConnectFailure> {
-        self.any_host(Some(SetUp { purpose, statements: &[], ear: Some(ear) })).await
-    }
-
-    /// Opens a connection without setting it up.
-    pub(crate) async fn connect_only(&self) -> Result<Link, ConnectFailure> {
-        self.any_host(None).await
-    }
-
-    /// Tries the hosts in their order, each for `connect_timeout_ms`. If all fail, the last answer of a server says
-    /// more than that another one did not answer.
-    async fn any_host(&self, set_up: Option<SetUp<'_>>) -> Result<Link, ConnectFailure> {
-        let wait = Duration::from_millis(self.limits.connect_timeout_ms);
-        let mut failure = ConnectFailure::TimedOut(wait);
-        for driver in &self.address.drivers {
-            match timeout(wait, self.open(driver, set_up.as_ref())).await {
-                Ok(Ok(link)) => return Ok(link),
-                Ok(Err(new)) if new.is_answer() || !failure.is_answer() => failure = new,
-                Ok(Err(_)) | Err(_) => {}
-            }
-        }
-        Err(failure)
-    }
-
-    async fn open(&self, driver: &Config, set_up: Option<&SetUp<'_>>) -> Result<Link, ConnectFailure> {
-        let (client, connection) = driver.connect(self.tls.clone()).await?;
-        let link = self.link(client, connection, set_up.and_then(|set_up| set_up.ear.clone()));
-        // Before anything else: it may be the wrong server.
-        if let Some(server) = ServerIdentity::of(&link.0.client).await? {
-            self.known.admit(server)?;
-            link.0.timeline.store(server.timeline, Ordering::Release);
-        }
-        if let Some(SetUp { purpose, statements, ear: _ }) = set_up {
-            link.batch(&settings(*purpose, self.durability, &self.limits)).await?;
-            link.save(link.barrier()).await?;
-            for sql in *statements {
-                link.prepared(sql).await?;
-            }
-        }
-        Ok(link)
-    }
-
-    fn link<S>(
-        &self,
-        client: Client,
-        connection: tokio_postgres::Connection<Socket, S>,
-        ear: Option<Ear>,
-    ) -> Link
-    where
-        S: tokio_postgres::tls::TlsStream + Unpin + Send + 'static,
-    {
-        let warnings = Arc::new(AtomicU64::new(0));
-        let (ends, end) = watch::channel(());
-        let reports = Driver { warnings: Arc::clone(&warnings), ear, _end: ends };
-        let mut driver = JoinSet::new();
-        driver.spawn_on(reports.run(connection), &self.runtime);
-        Link(Arc::new(Inner {
-            client,
-            statements: Mutex::new(HashMap::new()),
-            warnings,
-            clean: AtomicBool::new(true),
-            known: Arc::clone(&self.known),
-            timeline: AtomicU32::new(UNKNOWN_TIMELINE),
-            answer_timeout: Duration::from_millis(self.limits.answer_timeout_ms),
-            end,
-            _driver: driver,
-        }))
-    }
 }
 
 impl Link {
@@ -245,27 +159,31 @@ impl Link {
         self.0.warnings.load(Ordering::Acquire)
     }
 
-    /// Runs one statement that commits by itself.
+    /// Runs one statement that commits by itself. It is not waited for longer than `answer_timeout_ms`.
     pub(crate) async fn save<T>(
+        &self,
+        statement: impl Future<Output = Result<T, QueryFailure>>,
+    ) -> Result<T, ChangeFailure> {
+        let late = |_| ChangeFailure::Unknown(UnknownCause::TimedOut(self.0.answer_timeout));
+        timeout(self.0.answer_timeout, self.committed(statement)).await.map_err(late)?
+    }
+
+    /// Like [`Link::save`], but waits until there is an answer.
+    async fn committed<T>(
         &self,
         statement: impl Future<Output = Result<T, QueryFailure>>,
     ) -> Result<T, ChangeFailure> {
         let warned = self.warnings();
         self.0.clean.store(false, Ordering::Release);
-        let answer = match timeout(self.0.answer_timeout, statement).await {
-            Err(_) => return Err(ChangeFailure::Unknown(UnknownCause::TimedOut(self.0.answer_timeout))),
-            Ok(Err(QueryFailure::Failed(error))) if effect_of(&error) == ErrorEffect::Unknown => {
+        let answer = match statement.await {
+            Err(QueryFailure::Failed(error)) if effect_of(&error) == ErrorEffect::Unknown => {
                 return Err(ChangeFailure::Unknown(UnknownCause::Broken(error)));
             }
-            Ok(Err(failure)) => Err(ChangeFailure::NotSaved(failure)),
-            Ok(Ok(_)) if self.warnings() != warned => {
-                return Err(ChangeFailure::Unknown(UnknownCause::Warned));
-            }
+            Err(failure) => Err(ChangeFailure::NotSaved(failure)),
+            Ok(_) if self.warnings() != warned => return Err(ChangeFailure::Unknown(UnknownCause::Warned)),
             // A former primary may still answer.
-            Ok(Ok(_)) if self.is_superseded() => {
-                return Err(ChangeFailure::superseded());
-            }
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(_) if self.is_superseded() => return Err(ChangeFailure::superseded()),
+            Ok(answer) => Ok(answer),
         };
         self.0.clean.store(true, Ordering::Release);
         answer

@@ -1,22 +1,16 @@
-//! The migrations, and the servers and databases to which they may be applied.
+//! The servers and databases that may be used, and the migrations that a database lacks.
 
 use tokio_postgres::Row;
 use tokio_postgres::error::SqlState;
 
 use crate::postgres::database::address::Address;
-use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
+use crate::postgres::database::failures::ConnectFailure;
 use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::tls;
 use crate::postgres::error::{PostgresOpenError, QueryFailure};
 
 /// The first version with `client_connection_check_interval` on all systems, and the oldest that is tested.
 const SERVER_VERSION_MIN: i32 = 150_000;
-
-/// A program must know at least this schema to use a database with all migrations.
-const COMPATIBLE_FROM: i32 = 1;
-
-/// The key of the lock that one start holds while it migrates: the letters `TkRl`.
-const MIGRATION_LOCK: i64 = 0x546b_526c;
 
 const SERVER: &str = "
     SELECT current_setting('server_version_num')::int, current_setting('server_version'),
@@ -34,40 +28,7 @@ const FOUND: &str = "
 
 const SCHEMA: &str = "SELECT schema, compatible_from FROM cluster WHERE one = 1";
 
-const NEW_CLUSTER: &str = "
-    INSERT INTO cluster (one, id, schema, compatible_from)
-    VALUES (1, gen_random_uuid(), $1, $2)";
-
-const MIGRATED: &str = "
-    UPDATE cluster
-    SET schema = $1, compatible_from = greatest(compatible_from, $2)
-    WHERE one = 1";
-
-/// Checks the server, and applies all missing migrations, in one transaction.
-pub(crate) async fn migrate(connector: &Connector) -> Result<(), PostgresOpenError> {
-    let address = &connector.address;
-    let link = connector.connect_only().await.map_err(|failure| refused(address, failure))?;
-    check_server(&link, address).await?;
-    let wait = connector.limits.migration_wait_ms;
-    let failed = |failure| open_error(address, failure);
-    if missing(&link, connector).await?.is_empty() {
-        return Ok(());
-    }
-    // The whole transaction has no time limit of its own: the lock has one, and each migration takes what it takes.
-    link.batch(&format!("BEGIN; SET LOCAL lock_timeout = {wait}; SET LOCAL statement_timeout = 0"))
-        .await
-        .map_err(|error| failed(error.into()))?;
-    match apply(&link, connector).await {
-        Ok(()) => link.save(link.commit()).await.map_err(|failure| match failure {
-            ChangeFailure::NotSaved(failure) => failed(failure),
-            ChangeFailure::Unknown(cause) => PostgresOpenError::Server { source: Box::new(cause) },
-        }),
-        // The connection is closed, which rolls back.
-        Err(error) => Err(error),
-    }
-}
-
-/// Checks what [`migrate`] checks, and changes nothing.
+/// Checks what a start checks, and changes nothing.
 pub(crate) async fn check(connector: &Connector) -> Result<(), PostgresOpenError> {
     let address = &connector.address;
     let link = connector.connect_only().await.map_err(|failure| refused(address, failure))?;
@@ -75,7 +36,7 @@ pub(crate) async fn check(connector: &Connector) -> Result<(), PostgresOpenError
     missing(&link, connector).await.map(drop)
 }
 
-async fn check_server(link: &Link, address: &Address) -> Result<(), PostgresOpenError> {
+pub(crate) async fn check_server(link: &Link, address: &Address) -> Result<(), PostgresOpenError> {
     let read = async {
         let row = link.row(SERVER, &[]).await?;
         row.as_ref().map(server_of).transpose().map_err(QueryFailure::from)
@@ -100,7 +61,10 @@ fn server_of(row: &Row) -> Result<FoundServer, tokio_postgres::Error> {
 }
 
 /// The migrations that are not applied yet.
-async fn missing(link: &Link, connector: &Connector) -> Result<&'static [&'static str], PostgresOpenError> {
+pub(crate) async fn missing(
+    link: &Link,
+    connector: &Connector,
+) -> Result<&'static [&'static str], PostgresOpenError> {
     let (address, migrations) = (&connector.address, connector.steps.migrations);
     let known = connector.steps.schema();
     let foreign = || PostgresOpenError::Foreign { database: address.database.clone() };
@@ -126,27 +90,6 @@ async fn missing(link: &Link, connector: &Connector) -> Result<&'static [&'stati
     Ok(usize::try_from(schema).ok().and_then(|done| migrations.get(done..)).unwrap_or_default())
 }
 
-async fn apply(link: &Link, connector: &Connector) -> Result<(), PostgresOpenError> {
-    let address = &connector.address;
-    let failed = |error: tokio_postgres::Error| {
-        if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) {
-            return PostgresOpenError::Migrating;
-        }
-        open_error(address, error.into())
-    };
-    link.rows("SELECT pg_advisory_xact_lock($1)", &[&MIGRATION_LOCK]).await.map_err(failed)?;
-    // Another start may have migrated it while this one waited.
-    let missing = missing(link, connector).await?;
-    for migration in missing {
-        link.batch(migration).await.map_err(failed)?;
-    }
-    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 2] =
-        [&connector.steps.schema(), &COMPATIBLE_FROM];
-    let new = missing.len() == connector.steps.migrations.len();
-    link.run(if new { NEW_CLUSTER } else { MIGRATED }, &values).await.map_err(failed)?;
-    Ok(())
-}
-
 /// Why there is no connection, for people.
 pub(crate) fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpenError {
     match failure {
@@ -159,6 +102,7 @@ pub(crate) fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpe
             let problem = match &failure {
                 ConnectFailure::Failed(error) => tls::problem_of(error),
                 ConnectFailure::TimedOut(_)
+                | ConnectFailure::NoPlace(_)
                 | ConnectFailure::NoBarrier(_)
                 | ConnectFailure::NotHealed(_)
                 | ConnectFailure::WrongServer(_) => None,

@@ -9,8 +9,10 @@ use tokenrail_ports::{Created, Enqueued, Epoch, Idempotency, NewTurn, StoreError
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
+use crate::postgres::membership::JoinedNode;
 use crate::postgres::statements::append::{unarchive_if_archived, wait_again};
 use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int, turn_of};
+use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::{lock, touch, touch_agent};
 use crate::postgres::statements::kept_turn::KeptTurn;
 use crate::postgres::statements::new_turn::add_turn;
@@ -53,16 +55,16 @@ const MARK_TO_PURGE: &str = "UPDATE agents SET to_purge = true WHERE key = $1";
 
 pub(crate) struct CreateCommand {
     /// This node: its home and its owner.
-    pub(crate) node: i64,
+    pub(crate) node: JoinedNode,
     pub(crate) agent: Agent,
     pub(crate) turn: NewTurn,
     pub(crate) key: Option<Idempotency>,
 }
 
-impl ChangeCommand for CreateCommand {
-    type Answer = Created;
-
-    async fn run(&self, db: &Link) -> Result<Created, QueryFailure> {
+impl CreateCommand {
+    /// `is_redone`: it was acknowledged once, so it must be there. If another process is the node by now, that one
+    /// finds it among its errands.
+    async fn create(&self, db: &Link, is_redone: bool) -> Result<Created, QueryFailure> {
         if let Some(recalled) = keys::look_up(db, self.key.as_ref()).await? {
             return Ok(recalled.created());
         }
@@ -72,14 +74,26 @@ impl ChangeCommand for CreateCommand {
         {
             return Ok(Created::ChatTaken(agent_id_of(&row, 0)?));
         }
-        let home = self.agent.home.map_or(self.node, |home| home.0 as i64);
-        let owner = (home == self.node).then_some(self.node);
+        let home = self.agent.home.map_or(self.node.id, |home| home.0 as i64);
+        let is_mine = home == self.node.id;
+        let owner = (is_mine && is_still(db, self.node).await?).then_some(self.node.id);
+        if is_mine && owner.is_none() && !is_redone {
+            return Err(StoreError::Fenced.into());
+        }
         let agent = add_agent(db, &self.agent, home, owner).await?;
         let turn = self.turn.turn();
         add_turn(db, agent, turn, turn.number).await?;
         prompt_images::add(db, agent, turn.number, self.turn.images()).await?;
         keys::remember(db, self.key.as_ref(), agent, (turn.number, 1)).await?;
         Ok(Created::New)
+    }
+}
+
+impl ChangeCommand for CreateCommand {
+    type Answer = Created;
+
+    async fn run(&self, db: &Link) -> Result<Created, QueryFailure> {
+        self.create(db, false).await
     }
 
     fn kept(self, answer: &Created, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
@@ -97,7 +111,7 @@ impl KeptChange for CreateCommand {
         if is_taken(db, self.agent.id).await? {
             return Ok(Redone::There);
         }
-        match self.run(db).await? {
+        match self.create(db, true).await? {
             Created::New => Ok(Redone::Again),
             // Another agent has got its key or its conversation, from somebody who did not find it.
             Created::Again(_) | Created::KeyReused | Created::ChatTaken(_) => {

@@ -8,6 +8,7 @@ use crate::format::batch::BatchRange;
 use crate::format::batch_run::StoredBatch;
 use crate::format::blocks::{BlockLimits, TightBlock, tight_blocks};
 use crate::format::packing::Codec;
+use crate::passed_over::TurnPlace;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
@@ -16,7 +17,7 @@ use crate::postgres::statements::journal::{self, FetchLimit, add_batch};
 
 /// A turn of the node `$1`; or one of another node that ended `$2` ms ago, and that this node seems not to pack. Two
 /// nodes that pack the same turn only do some work twice: the batches of the first one are gone when the second one
-/// wants to remove them.
+/// wants to remove them. Those after `$3`, `$4` only.
 const NEXT_TURN: &str = "
     SELECT turns.agent, turns.number, turns.first_sequence, turns.last_sequence
     FROM turns
@@ -24,6 +25,8 @@ const NEXT_TURN: &str = "
     WHERE turns.state = 'ended' AND NOT turns.compacted
         AND (agents.home = $1
             OR coalesce(turns.ended_at, 0) < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $2)
+        AND (turns.agent, turns.number) > ($3, $4)
+    ORDER BY turns.agent, turns.number
     LIMIT 1";
 
 /// At most `$4` batches that are not tight yet, and no further one after `$5` bytes.
@@ -69,26 +72,37 @@ pub(crate) struct Candidates {
     /// The node whose turns are packed at once. `None` before it has joined.
     pub(crate) node: Option<i64>,
     pub(crate) others_after_ms: u64,
+    pub(crate) after: TurnPlace,
 }
 
-/// Reads the events of the next blocks; `None` if no turn is left. `limits` is the size of one block.
+/// A turn, and its next blocks or why they cannot be packed.
+pub(crate) type FoundTurn = (TurnPlace, Result<TurnPart, StoreError>);
+
+/// Reads the events of the next blocks, or says why those of the next turn cannot be packed; `None` if no turn is left.
+/// `limits` is the size of one block.
 pub(crate) async fn read(
     db: &Link,
     which: Candidates,
     limits: BlockLimits,
-) -> Result<Option<TurnPart>, QueryFailure> {
-    let Candidates { node, others_after_ms } = which;
+) -> Result<Option<FoundTurn>, QueryFailure> {
+    let Candidates { node, others_after_ms, after } = which;
     let age = i64::try_from(others_after_ms).unwrap_or(i64::MAX);
-    let Some(row) = db.row(NEXT_TURN, &[&node, &age]).await? else { return Ok(None) };
+    let Some(row) = db.row(NEXT_TURN, &[&node, &age, &after.agent, &after.number]).await? else {
+        return Ok(None);
+    };
     let (agent, turn) = (column(&row, 0)?, turn_of(&row, 1)?);
+    let place = TurnPlace { agent, number: int(turn.0) };
     let command = CompactCommand { agent, turn, batches: (Vec::new(), Vec::new()), blocks: Vec::new() };
     let mut part = TurnPart { command, events: Vec::new() };
     let range = column::<Option<i64>>(&row, 2)?.zip(column::<Option<i64>>(&row, 3)?);
     // A turn that was dropped from the queue has no events.
     if let Some(range) = range {
-        part.collect(db, range, limits).await?;
+        match part.collect(db, range, limits).await {
+            Err(QueryFailure::Refused(error)) => return Ok(Some((place, Err(error)))),
+            collected => collected?,
+        }
     }
-    Ok(Some(part))
+    Ok(Some((place, Ok(part))))
 }
 
 impl TurnPart {

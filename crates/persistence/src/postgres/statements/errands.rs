@@ -8,27 +8,41 @@ use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{agent_id_of, column};
+use crate::postgres::statements::list_page::one_more;
+use crate::postgres::statements::rounds::Round;
 
 /// Each of the first two conditions is that of a partial index. The third one finds what this node has taken over: a
 /// takeover may have been saved although its answer was lost.
+///
+/// Agents with a turn to be stopped are first, but if there are others, these get half of the places.
 const TURNS: &str = "
-    SELECT agents.id, bool_or(turns.stop IS NOT NULL), bool_or(turns.stop IS NOT NULL AND turns.state = 'running')
-    FROM turns
-    JOIN agents ON agents.key = turns.agent
-    JOIN heads ON heads.agent = turns.agent
-    WHERE turns.state <> 'ended' AND coalesce(heads.owner, agents.home, $1) = $1
-        AND turns.agent IN (
-            SELECT agent FROM turns WHERE state = 'queued'
-            UNION
-            SELECT agent FROM turns WHERE state <> 'ended' AND stop IS NOT NULL
-            UNION
-            SELECT heads.agent
-            FROM heads
-            JOIN agents ON agents.key = heads.agent
-            WHERE heads.owner = $1 AND agents.home <> $1
-        )
-    GROUP BY agents.id
-    ORDER BY bool_or(turns.stop IS NOT NULL) DESC, agents.id
+    SELECT id, stop, stop_running, place < count
+    FROM (
+        SELECT id, stop, stop_running,
+            row_number() OVER (
+                PARTITION BY stop ORDER BY id > CASE WHEN stop THEN $3::uuid ELSE $4::uuid END DESC, id) AS place,
+            count(*) OVER (PARTITION BY stop) AS count
+        FROM (
+            SELECT agents.id, bool_or(turns.stop IS NOT NULL) AS stop,
+                bool_or(turns.stop IS NOT NULL AND turns.state = 'running') AS stop_running
+            FROM turns
+            JOIN agents ON agents.key = turns.agent
+            JOIN heads ON heads.agent = turns.agent
+            WHERE turns.state <> 'ended' AND coalesce(heads.owner, agents.home, $1) = $1
+                AND turns.agent IN (
+                    SELECT agent FROM turns WHERE state = 'queued'
+                    UNION
+                    SELECT agent FROM turns WHERE state <> 'ended' AND stop IS NOT NULL
+                    UNION
+                    SELECT heads.agent
+                    FROM heads
+                    JOIN agents ON agents.key = heads.agent
+                    WHERE heads.owner = $1 AND agents.home <> $1
+                )
+            GROUP BY agents.id
+        ) AS open
+    ) AS placed
+    ORDER BY stop AND place <= ($2 + 1) / 2 DESC, stop, place
     LIMIT $2";
 
 /// An agent that is being imported is marked too, and still in use. The agents of a lost node are purged by any node,
@@ -43,10 +57,11 @@ const TO_PURGE: &str = "
             OR nodes.state IN ('lost', 'gone')
                 AND NOT EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended')
         )
-    ORDER BY agents.id
+    ORDER BY agents.id > $3 DESC, agents.id
     LIMIT $2";
 
-const LEFTOVERS: &str = "SELECT agent FROM leftovers WHERE node = $1 ORDER BY agent LIMIT $2";
+const LEFTOVERS: &str =
+    "SELECT agent FROM leftovers WHERE node = $1 ORDER BY agent > $3 DESC, agent LIMIT $2";
 
 /// An imported agent has no files, and neither has one that no node has taken yet.
 const LEAVE_FILES: &str = "
@@ -93,21 +108,49 @@ const TAKE_WATCHED: &str = "
     WHERE key IN (SELECT agent FROM taken UNION SELECT agent FROM watchers WHERE node = $1)
     ORDER BY id";
 
+/// How far the looks at the errands have come.
+#[derive(Default)]
+pub(crate) struct ErrandRounds {
+    stops: Round,
+    turns: Round,
+    purges: Round,
+    leftovers: Round,
+}
+
 /// What this node must carry out: at most `limit` of each kind. `db` is in a transaction that sees one state.
-pub(crate) async fn errands(db: &Link, node: i64, limit: usize) -> Result<Errands, QueryFailure> {
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let turns = db.rows(TURNS, &[&node, &limit]).await?;
-    let to_purge = db.rows(TO_PURGE, &[&node, &limit]).await?;
-    let leftovers = db.rows(LEFTOVERS, &[&node, &limit]).await?;
+pub(crate) async fn errands(
+    db: &Link,
+    node: i64,
+    limit: usize,
+    rounds: &ErrandRounds,
+) -> Result<Errands, QueryFailure> {
+    let (one_more, at_most) = (one_more(limit), i64::try_from(limit).unwrap_or(i64::MAX));
+    let ErrandRounds { stops, turns, purges, leftovers } = rounds;
+    let open = db.rows(TURNS, &[&node, &at_most, &stops.after(), &turns.after()]).await?;
+    let to_purge = db.rows(TO_PURGE, &[&node, &one_more, &purges.after()]).await?;
+    let left = db.rows(LEFTOVERS, &[&node, &one_more, &leftovers.after()]).await?;
     let agents = |rows: &[Row]| rows.iter().map(|row| agent_id_of(row, 0)).collect::<Result<Vec<_>, _>>();
-    let errand = |row: &Row| {
-        Ok(OpenErrand { agent: agent_id_of(row, 0)?, stop: column(row, 1)?, stop_running: column(row, 2)? })
-    };
+    let (to_purge, left) = (agents(&to_purge)?, agents(&left)?);
     Ok(Errands {
-        turns: turns.iter().map(errand).collect::<Result<_, StoreError>>()?,
-        to_purge: agents(&to_purge)?,
-        leftovers: agents(&leftovers)?,
+        turns: open_errands(&open, stops, turns)?,
+        to_purge: purges.end(to_purge, limit),
+        leftovers: leftovers.end(left, limit),
     })
+}
+
+fn open_errands(rows: &[Row], stops: &Round, turns: &Round) -> Result<Vec<OpenErrand>, StoreError> {
+    let mut errands = Vec::with_capacity(rows.len());
+    for row in rows {
+        let errand =
+            OpenErrand { agent: agent_id_of(row, 0)?, stop: column(row, 1)?, stop_running: column(row, 2)? };
+        // The last row of a kind counts.
+        let is_cut: bool = column(row, 3)?;
+        let round = if errand.stop { stops } else { turns };
+        round.go_on_after(is_cut.then_some(errand.agent));
+        errands.push(errand);
+    }
+    errands.sort_unstable_by_key(|errand| (!errand.stop, errand.agent));
+    Ok(errands)
 }
 
 /// Tells the home of an agent to remove the agent's files, if the home is another node. The agent is locked.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::NodeId;
-use tokenrail_ports::{Node, NodeState, Pulse, StoreError};
+use tokenrail_ports::{Node, NodeState, Pulse, StoreAge, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -100,6 +100,19 @@ const DECLARE_LOST: &str = "
     WHERE id = $1 AND incarnation = $2 AND beat = $3 AND state IN ('alive', 'away')";
 
 const FORGET: &str = "UPDATE nodes SET state = 'gone' WHERE id = $1 AND state IN ('away', 'lost')";
+
+/// Everybody sees the age of the snapshots of other sessions.
+const AGE: &str = "
+    SELECT
+        coalesce((SELECT max(age(backend_xmin)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()), 0)::bigint,
+        (SELECT max(age(datfrozenxid)) FROM pg_database)::bigint";
+
+/// What grows while something keeps the database from cleaning up.
+pub(crate) async fn age(db: &Link) -> Result<StoreAge, QueryFailure> {
+    let Some(row) = db.row(AGE, &[]).await? else { return Ok(StoreAge::default()) };
+    let number = |at| Ok::<u64, StoreError>(column::<i64>(&row, at)?.unsigned_abs());
+    Ok(StoreAge { oldest_snapshot: number(0)?, transaction_id: number(1)? })
+}
 
 /// Makes this process the node of its data folder.
 pub(crate) struct JoinCommand {

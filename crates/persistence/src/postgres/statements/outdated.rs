@@ -7,6 +7,7 @@ use tokenrail_ports::StoreError;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::config::PostgresLimits;
 use crate::postgres::database::link::Link;
+use crate::postgres::database::migration::TABLE_LOCK_WAIT_MS;
 use crate::postgres::database::steps::Removal;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::column;
@@ -16,8 +17,11 @@ const COMPATIBLE_FROM: &str = "SELECT compatible_from FROM cluster WHERE one = 1
 const IS_NEEDED: &str = "
     SELECT EXISTS (SELECT FROM nodes WHERE schema < $1 AND state IN ('alive', 'away'))";
 
-/// No node joins meanwhile. A node that joins afterwards finds that it must not.
-const KEEP_OTHERS_OUT: &str = "LOCK TABLE nodes IN SHARE ROW EXCLUSIVE MODE";
+/// No node joins meanwhile. A node that joins afterwards finds that it must not. Nodes cannot beat meanwhile, so this
+/// waits only for a moment for what somebody uses.
+fn keep_others_out() -> String {
+    format!("SET LOCAL lock_timeout = {TABLE_LOCK_WAIT_MS}; LOCK TABLE nodes IN SHARE ROW EXCLUSIVE MODE")
+}
 
 const EXCLUDE: &str = "UPDATE cluster SET compatible_from = greatest(compatible_from, $1) WHERE one = 1";
 
@@ -59,7 +63,7 @@ impl ChangeCommand for RemoveCommand {
     }
 
     async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
-        db.batch(KEEP_OTHERS_OUT).await?;
+        db.batch(&keep_others_out()).await?;
         if !is_due(db, self.0).await? {
             return Ok(false);
         }

@@ -12,7 +12,9 @@ use crate::postgres::membership::JoinedNode;
 use crate::postgres::statements::columns::{agent_id_of, column, epoch_of};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::lock;
+use crate::postgres::statements::list_page::one_more;
 use crate::postgres::statements::ownership::{KeptOwnership, first_epoch};
+use crate::postgres::statements::rounds::Round;
 
 const ORPHANS: &str = "
     SELECT agents.id
@@ -20,7 +22,7 @@ const ORPHANS: &str = "
     JOIN heads ON heads.agent = agents.key
     JOIN nodes ON nodes.id = coalesce(heads.owner, agents.home)
     WHERE agents.key IN (SELECT agent FROM turns WHERE state <> 'ended') AND nodes.state IN ('lost', 'gone')
-    ORDER BY agents.id
+    ORDER BY agents.id > $2 DESC, agents.id
     LIMIT $1";
 
 /// The node that should continue the open turns.
@@ -37,9 +39,10 @@ const TAKE: &str =
     "UPDATE heads SET owner = $2, epoch = greatest(epoch + 1, $3) WHERE agent = $1 RETURNING epoch";
 
 /// The agents with open turns that nobody continues.
-pub(crate) async fn orphans(db: &Link, limit: usize) -> Result<Vec<AgentId>, QueryFailure> {
-    let rows = db.rows(ORPHANS, &[&i64::try_from(limit).unwrap_or(i64::MAX)]).await?;
-    Ok(rows.iter().map(|row| agent_id_of(row, 0)).collect::<Result<_, _>>()?)
+pub(crate) async fn orphans(db: &Link, limit: usize, round: &Round) -> Result<Vec<AgentId>, QueryFailure> {
+    let rows = db.rows(ORPHANS, &[&one_more(limit), &round.after()]).await?;
+    let found = rows.iter().map(|row| agent_id_of(row, 0)).collect::<Result<_, _>>()?;
+    Ok(round.end(found, limit))
 }
 
 /// Makes a node the owner of an agent that nobody continues.

@@ -29,6 +29,13 @@ const CHANGED: &str = "
     ) AS changed
     ORDER BY touched, id";
 
+/// One update of many rows may give all of them the same time.
+const CHANGED_AT: &str = "
+    SELECT id, touched FROM agents WHERE touched = $1
+    UNION ALL
+    SELECT id, touched FROM tombstones WHERE touched = $1
+    ORDER BY id";
+
 /// The agents that have changed after this mark. Each statement sees a state of its own: the second one sees everything
 /// that was committed before the horizon was taken.
 pub(crate) async fn touched(
@@ -51,7 +58,12 @@ pub(crate) async fn touched(
         agents.truncate(limit);
         // What has the same time as the first one that does not fit comes with it.
         let before = agents.iter().filter(|(_, touch)| *touch < beyond).count();
-        agents.truncate(if before == 0 { limit } else { before });
+        agents.truncate(before);
+        if before == 0 {
+            // The next mark passes all of them, so all of them must be returned.
+            let rows = db.rows(CHANGED_AT, &[&beyond.0]).await?;
+            agents = rows.iter().map(change).collect::<Result<Vec<_>, StoreError>>()?;
+        }
         seen = horizon.min(agents.last().map_or(after.0, |(_, touch)| touch.0));
     }
     // Never back: the horizon of a long transaction may be before the mark of an earlier call.

@@ -1,6 +1,7 @@
 //! What the store does for its node: one line each.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, NodeId, Sequence};
@@ -57,6 +58,20 @@ impl PostgresStore {
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "cannot remove from the database what no server needs any more");
+                }
+            }
+        }
+    }
+
+    /// For metrics. What cannot be read now is read later.
+    async fn look_at_age(&self) {
+        let figures = &self.inner.connector.figures;
+        if figures.is_age_due(Instant::now()) {
+            match self.read_on(&self.inner.beats, |db| async move { nodes::age(&db).await }).await {
+                Ok(age) => figures.note_age(age),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::debug!(error, "cannot read how old the snapshots of the database are");
                 }
             }
         }
@@ -119,6 +134,7 @@ impl INodes for PostgresStore {
     async fn beat(&self) -> StoreResult<Vec<Node>> {
         let nodes = self.write_on(&self.inner.beats, BeatCommand(self.inner.membership.require()?)).await?;
         self.remove_what_nobody_needs().await;
+        self.look_at_age().await;
         Ok(nodes)
     }
 
@@ -170,7 +186,12 @@ impl INodes for PostgresStore {
     }
 
     async fn orphans(&self, limit: usize) -> StoreResult<Vec<AgentId>> {
-        self.read_on(&self.inner.lookout, move |db| async move { takeover::orphans(&db, limit).await }).await
+        let round = Arc::clone(&self.inner.orphans);
+        self.read_on(
+            &self.inner.lookout,
+            move |db| async move { takeover::orphans(&db, limit, &round).await },
+        )
+        .await
     }
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
@@ -179,10 +200,10 @@ impl INodes for PostgresStore {
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {
-        let node = self.node()?;
+        let (node, rounds) = (self.node()?, Arc::clone(&self.inner.errands));
         self.read_on(&self.inner.lookout, move |db| async move {
             let reading = db.clone();
-            db.view(async move { errands::errands(&reading, node, limit).await }).await
+            db.view(async move { errands::errands(&reading, node, limit, &rounds).await }).await
         })
         .await
     }

@@ -65,7 +65,7 @@ impl IJournal for PostgresStore {
 #[async_trait]
 impl IAgentRepository for PostgresStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
-        let node = self.node()?;
+        let node = self.inner.membership.require()?;
         self.write(CreateCommand { node, agent, turn, key }).await
     }
 

@@ -1,4 +1,6 @@
 mod adoption;
+mod away;
+mod bounded;
 mod crashes;
 mod failovers;
 mod healing;
@@ -57,7 +59,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const LOCKED: &str = "
     SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
 
-fn until(what: &str, condition: impl Fn() -> bool) {
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let started = std::time::Instant::now();
     while !condition() {
         assert!(started.elapsed() < PATIENCE, "{what} does not happen");

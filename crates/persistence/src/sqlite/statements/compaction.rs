@@ -8,6 +8,7 @@ use tokenrail_ports::StoreError;
 use crate::format::batch_run::StoredBatch;
 use crate::format::blocks::{BlockLimits, TightBlock, tight_blocks};
 use crate::format::packing::Codec;
+use crate::passed_over::TurnPlace;
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::config::StoreLimits;
 use crate::sqlite::error::store_error;
@@ -17,7 +18,8 @@ use crate::sqlite::statements::journal::{self, BatchWriter};
 const NEXT_TURN: &str = "
     SELECT agent, number, first_sequence, last_sequence
     FROM turns
-    WHERE state = 'ended' AND compacted = 0
+    WHERE state = 'ended' AND compacted = 0 AND (agent, number) > (:agent, :number)
+    ORDER BY agent, number
     LIMIT 1";
 
 const PACKED_BATCHES: &str = "
@@ -26,19 +28,28 @@ const PACKED_BATCHES: &str = "
     WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
     ORDER BY first_seq";
 
-/// A number is used once, so these are exactly the batches that were read.
+/// What identifies the contents of a batch.
+const STORED: &str = "
+    SELECT first_seq, checksum
+    FROM journal
+    WHERE agent = :agent AND :first <= first_seq AND first_seq <= :last AND codec = 1
+    ORDER BY first_seq";
+
 const REMOVE: &str = "
     DELETE FROM journal
     WHERE agent = :agent AND :first <= first_seq AND last_seq <= :last AND codec = 1";
 
 const MARK: &str = "UPDATE turns SET compacted = 1 WHERE agent = :agent AND number = :number";
 
+/// A batch that was read: its first number, and its checksum. Rows of early versions have none. A rewrite adds one.
+type ReadBatch = (i64, Option<u32>);
+
 /// The change of one turn.
 pub(crate) struct CompactCommand {
     agent: i64,
     turn: TurnNumber,
-    /// How many batches were read.
-    batches: usize,
+    /// The batches that were read.
+    batches: Vec<ReadBatch>,
     /// Empty if nothing is left to pack: then the turn is marked as done.
     blocks: Vec<TightBlock>,
 }
@@ -50,11 +61,19 @@ pub(crate) struct TurnPart {
     events: Vec<Event>,
 }
 
-/// Reads the events of the next blocks; `None` if no turn is left.
-pub(crate) fn read(db: &Connection, limits: &StoreLimits) -> Result<Option<TurnPart>, StoreError> {
+/// A turn, and its next blocks or why they cannot be packed.
+pub(crate) type FoundTurn = (TurnPlace, Result<TurnPart, StoreError>);
+
+/// Reads the events of the next blocks of a turn after this one, or says why that turn cannot be packed; `None` if no
+/// turn is left.
+pub(crate) fn read(
+    db: &Connection,
+    after: TurnPlace,
+    limits: &StoreLimits,
+) -> Result<Option<FoundTurn>, StoreError> {
     let mut statement = db.prepare_cached(NEXT_TURN).map_err(store_error)?;
     let turn = statement
-        .query_row([], |row| {
+        .query_row(named_params! { ":agent": after.agent, ":number": after.number }, |row| {
             let first: Option<i64> = row.get(2)?;
             let last: Option<i64> = row.get(3)?;
             Ok((row.get(0)?, turn_of(row, 1)?, first.zip(last)))
@@ -62,13 +81,12 @@ pub(crate) fn read(db: &Connection, limits: &StoreLimits) -> Result<Option<TurnP
         .optional()
         .map_err(store_error)?;
     let Some((agent, turn, range)) = turn else { return Ok(None) };
-    let command = CompactCommand { agent, turn, batches: 0, blocks: Vec::new() };
+    let command = CompactCommand { agent, turn, batches: Vec::new(), blocks: Vec::new() };
     let mut part = TurnPart { command, events: Vec::new() };
     // A turn that was dropped from the queue has no events.
-    if let Some(range) = range {
-        part.collect(db, range, limits)?;
-    }
-    Ok(Some(part))
+    let collected = range.map_or(Ok(()), |range| part.collect(db, range, limits));
+    let place = TurnPlace { agent, number: turn.0 as i32 };
+    Ok(Some((place, collected.map(|()| part))))
 }
 
 impl TurnPart {
@@ -87,9 +105,9 @@ impl TurnPart {
             && self.events.len() < limits.block_events
             && let Some(row) = rows.next().map_err(store_error)?
         {
-            self.command.batches += 1;
             bytes += row.get_ref(4).and_then(|payload| Ok(payload.as_blob()?.len())).map_err(store_error)?;
             let StoredBatch { range, codec, payload, checksum } = journal::batch_of(row, self.command.agent)?;
+            self.command.batches.push((range.first.0 as i64, checksum));
             for event in range.open(codec, payload, checksum)? {
                 self.events.push(event.map_err(|error| range.corrupt(error))?);
             }
@@ -119,20 +137,19 @@ impl WriteCommand for CompactCommand {
                 .execute(named_params! { ":agent": self.agent, ":number": self.turn.0 })?;
             return Ok(());
         };
-        let removed = db.prepare_cached(REMOVE)?.execute(named_params! {
+        let range = named_params! {
             ":agent": self.agent,
             ":first": first.first.0 as i64,
             ":last": last.last.0 as i64,
-        })?;
-        if removed == 0 {
-            // The agent was purged meanwhile, or another call was faster.
+        };
+        let mut statement = db.prepare_cached(STORED)?;
+        let stored = statement.query_map(range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if stored.collect::<Result<Vec<ReadBatch>, _>>()? != self.batches {
+            // The agent was purged meanwhile, another call was faster, or events were rewritten. The next call reads
+            // what is there now.
             return Ok(());
         }
-        if removed != self.batches {
-            return Err(WriteFailure::Undo(StoreError::Corrupt(
-                "the batches of a finished turn have changed".into(),
-            )));
-        }
+        db.prepare_cached(REMOVE)?.execute(range)?;
         let journal = BatchWriter { db, agent: self.agent, turn: self.turn };
         for block in &self.blocks {
             journal.add(Codec::Tight, block.first, block.last, &block.payload)?;

@@ -183,6 +183,28 @@ pub async fn events_of_an_ended_turn_are_written_anew<S: IJournal + IAgentReposi
     assert_eq!(everything(store, agent.id).await, stored);
 }
 
+pub async fn a_compaction_keeps_what_is_written_anew_meanwhile<S: IJournal + IAgentRepository + IArchive>(
+    store: &S,
+) {
+    let (agent, mut scribe) = running(store, 1).await;
+    for _ in 0..40 {
+        saved(store, scribe.say(vec![notice("status"); 25])).await;
+    }
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    let mut stored = everything(store, agent.id).await;
+    for round in 0..20 {
+        let at = 1 + 50 * round;
+        stored[at].body = notice(&format!("round {round}"));
+        let rewrite = store.rewrite(agent.id, Arc::from(&stored[at..=at]));
+        let (compacted, rewritten) = tokio::join!(store.compact_next(), rewrite);
+        compacted.unwrap();
+        rewritten.unwrap();
+        assert_eq!(everything(store, agent.id).await, stored, "round {round}");
+    }
+    while store.compact_next().await.unwrap() {}
+    assert_eq!(everything(store, agent.id).await, stored);
+}
+
 pub async fn no_number_gets_another_meaning<S: IJournal + IAgentRepository + IArchive>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
     saved(store, scribe.say(vec![text_delta(0, "a"), notice("status")])).await;

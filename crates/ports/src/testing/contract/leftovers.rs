@@ -56,3 +56,55 @@ pub async fn the_home_of_a_purged_agent_learns_that_its_files_are_left<S: IShare
         assert_eq!(left(one).await, agents[1..2]);
     }
 }
+
+/// What is not done is found again and again, and must not hide the rest.
+pub async fn a_look_goes_on_where_the_one_before_has_ended<S: ISharedStore>(servers: &Servers<S>) {
+    let Servers { one, other, third, .. } = servers;
+    let (lost, _) = servers.two().await;
+    third.join().await.unwrap();
+    let mut agents = Vec::new();
+    for n in 1..6 {
+        let agent = ended(one, n).await;
+        other.delete(agent, Timestamp(10), true).await.unwrap();
+        agents.push(agent);
+    }
+    let to_purge = async || one.errands(2).await.unwrap().to_purge;
+    assert_eq!(to_purge().await, agents[..2]);
+    assert_eq!(to_purge().await, agents[2..4]);
+    assert_eq!(to_purge().await, [agents[0], agents[4]]);
+    assert_eq!(to_purge().await, agents[1..3]);
+    assert_eq!(one.errands(5).await.unwrap().to_purge, agents);
+    assert_eq!(to_purge().await, agents[..2], "all were returned");
+
+    let mut open = Vec::new();
+    for n in 6..11 {
+        let (agent, turn) = launch(n);
+        one.create(agent.clone(), turn.into(), None).await.unwrap();
+        open.push(agent.id);
+    }
+    let turns = async || {
+        let turns = one.errands(2).await.unwrap().turns;
+        turns.into_iter().map(|errand| errand.agent).collect::<Vec<_>>()
+    };
+    assert_eq!(turns().await, open[..2]);
+    assert_eq!(turns().await, open[2..4]);
+    assert_eq!(turns().await, [open[0], open[4]]);
+    for agent in &open[2..] {
+        one.cancel(*agent, Timestamp(11)).await.unwrap();
+    }
+    assert_eq!(turns().await, [open[2], open[1]], "a turn to be stopped, and another one");
+    assert_eq!(turns().await, [open[3], open[0]]);
+    assert_eq!(turns().await, [open[4], open[1]]);
+
+    lose(other, lost).await;
+    assert_eq!(other.orphans(2).await.unwrap(), open[..2]);
+    assert_eq!(other.orphans(2).await.unwrap(), open[2..4]);
+    assert_eq!(third.orphans(2).await.unwrap(), open[..2], "each node looks for itself");
+    assert_eq!(other.orphans(2).await.unwrap(), [open[0], open[4]]);
+    for agent in &agents[..3] {
+        assert!(other.purge(*agent, Timestamp(12)).await.unwrap());
+    }
+    one.join().await.unwrap();
+    assert_eq!(one.errands(2).await.unwrap().leftovers, agents[..2]);
+    assert_eq!(one.errands(2).await.unwrap().leftovers, [agents[0], agents[2]]);
+}

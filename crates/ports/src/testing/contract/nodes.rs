@@ -3,7 +3,7 @@
 use tokenrail_domain::{AgentId, NodeId, TurnOutcome};
 
 use super::{launched, running, saved};
-use crate::testing::samples::notice;
+use crate::testing::samples::{launch, notice};
 use crate::{
     Epoch, IAgentRepository, IArchive, ICredentials, IInbox, IJournal, INodes, Node, NodeState, Pulse,
     StoreError,
@@ -75,6 +75,7 @@ macro_rules! nodes_contract {
         $crate::nodes_contract! { $fresh: leftovers
             what_is_to_be_purged_of_a_lost_node_is_everybodys
             the_home_of_a_purged_agent_learns_that_its_files_are_left
+            a_look_goes_on_where_the_one_before_has_ended
         }
         $crate::nodes_contract! { $fresh: launches
             a_launch_for_any_node_is_taken_by_one
@@ -170,6 +171,10 @@ pub async fn a_server_that_joins_as_the_same_node_fences_the_older_one<S: IShare
     assert_eq!(servers.twin.join().await.unwrap(), one);
     is_fenced(&servers.one.beat().await);
     is_fenced(&servers.one.leave().await);
+    let (new, turn) = launch(2);
+    is_fenced(&servers.one.create(new.clone(), turn.clone().into(), None).await);
+    assert_eq!(servers.twin.get(new.id).await.unwrap(), None);
+    servers.twin.create(new, turn.into(), None).await.unwrap();
     is_fenced(&servers.one.append(former.rehearse(vec![notice("late")])).await);
     assert_eq!(servers.one.claim(agent.id).await.unwrap(), None, "the newer one has it");
     assert!(servers.twin.claim(agent.id).await.unwrap().is_some());

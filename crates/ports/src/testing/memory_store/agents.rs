@@ -17,7 +17,8 @@ use crate::{
 #[async_trait]
 impl IAgentRepository for MemoryStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
-        self.answered(self.act(|state| state.create(agent, turn, key, self.node)).await)
+        let node = (self.node, self.incarnation());
+        self.answered(self.act(|state| state.create(agent, turn, key, node)).await)
     }
 
     async fn create_idle(&self, agent: Agent) -> StoreResult<()> {

@@ -65,6 +65,44 @@ async fn a_node_beats_and_looks_for_what_is_new_while_all_other_connections_are_
     cancelling.await.unwrap();
 }
 
+#[tokio::test]
+async fn a_beat_finds_how_old_the_snapshots_of_the_database_are() {
+    let (store, _database) = fresh().await;
+    let reader = store.inner.connector.connect_only().await.unwrap();
+    reader.batch("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
+    running(&store, 1).await;
+    store.beat().await.unwrap();
+    let age = store.figures().age;
+    assert!(0 < age.oldest_snapshot && 0 < age.transaction_id, "{age:?}");
+}
+
+/// Two servers with the same identity. What the older one creates while the newer one joins belongs to the newer one, and
+/// the older one may not go on with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_join_waits_for_an_agent_that_a_former_server_is_about_to_create() {
+    let database = tokenrail_test_postgres::database();
+    let mut config = config(&database);
+    config.limits.lock_timeout_ms = 60_000;
+    let (one, twin) = (joined(config.clone()).await, PostgresStore::open(config).await.unwrap());
+    let blocker = one.inner.connector.connect_only().await.unwrap();
+    blocker.batch("BEGIN; LOCK TABLE turns IN SHARE MODE").await.unwrap();
+    let (agent, turn) = launch(1);
+    let mut creating = Box::pin(one.create(agent.clone(), turn.clone().into(), None));
+    assert!(futures_util::poll!(&mut creating).is_pending());
+    until("the agent is about to be created", || database.sql(LOCKED) == "1");
+    let mut joining = Box::pin(twin.join());
+    while database.sql(LOCKED) != "2" {
+        let joined = futures_util::poll!(&mut joining);
+        assert!(joined.is_pending(), "the newer server would own an agent that it does not know");
+    }
+    blocker.batch("COMMIT").await.unwrap();
+    creating.await.unwrap();
+    joining.await.unwrap();
+    assert_eq!(twin.with_open_turns(9).await.unwrap()[0].agent.id, agent.id);
+    let late = one.append(Scribe::new(&agent).start(&turn)).await;
+    assert!(matches!(late, Err(StoreError::Fenced)), "{late:?}");
+}
+
 /// Its time is earlier than that of a change that was committed before it.
 #[tokio::test]
 async fn a_change_that_is_committed_late_is_found() {

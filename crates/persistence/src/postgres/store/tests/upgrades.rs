@@ -1,6 +1,7 @@
 //! Older and newer programs on one database.
 
-use tokenrail_domain::NodeId;
+use tokenrail_domain::{NodeId, TurnNumber, TurnOutcome};
+use tokenrail_ports::testing::samples::queued_turn;
 
 use super::*;
 
@@ -54,4 +55,47 @@ async fn an_older_node_that_joins_during_the_removal_is_refused_or_keeps_what_it
         assert_eq!(join.is_ok(), is_there, "{join:?}");
         assert!(join.is_ok() || is_outdated(&join), "{join:?}");
     }
+}
+
+/// For example, `pg_dump` reads all tables in one transaction. What waits for a table that it uses lets nobody else use
+/// that table.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_other_nodes_work_while_a_migration_waits_for_a_long_transaction() {
+    let database = tokenrail_test_postgres::database();
+    let older = joined(config(&database)).await;
+    let (agent, mut scribe) = running(&older, 1).await;
+    let dump = older.inner.connector.connect_only().await.unwrap();
+    dump.batch("BEGIN; SELECT count(*) FROM agents").await.unwrap();
+    let starting = tokio::runtime::Handle::current().spawn(PostgresStore::open(newer(&database, 2)));
+    for turn in 2..6 {
+        until("the migration waits for the table", || database.sql(LOCKED) != "0");
+        assert_eq!(older.get(agent.id).await.unwrap().unwrap().id, agent.id);
+        older.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
+        let message = queued_turn(agent.id, TurnNumber(turn), "go on");
+        older.enqueue(message.into(), 9, None).await.unwrap();
+        let next = older.open_turns(agent.id).await.unwrap().remove(0);
+        older.append(scribe.start(&next)).await.unwrap();
+        older.beat().await.unwrap();
+    }
+    assert!(!starting.is_finished(), "the transaction uses the table");
+    dump.batch("ROLLBACK").await.unwrap();
+    let newer = starting.await.unwrap().unwrap();
+    newer.join().await.unwrap();
+    assert_eq!(everything(&newer, &agent).await.len(), 9);
+}
+
+#[tokio::test]
+async fn a_start_that_cannot_migrate_says_who_uses_the_tables() {
+    let database = tokenrail_test_postgres::database();
+    let older = joined(config(&database)).await;
+    let dump = older.inner.connector.connect_only().await.unwrap();
+    dump.batch("SET application_name = 'pg_dump'; BEGIN; SELECT count(*) FROM agents").await.unwrap();
+    let pid = dump.said("SELECT pg_backend_pid()").await.unwrap();
+    let mut impatient = newer(&database, 2);
+    impatient.limits.migration_wait_ms = 100;
+    let error = PostgresStore::open(impatient.clone()).await.err().unwrap().to_string();
+    assert!(error.contains(&format!("process {pid} of the PostgreSQL server (pg_dump)")), "{error}");
+    assert_eq!(database.sql("SELECT to_regclass('newer_programs') IS NULL"), "t", "nothing of it is there");
+    dump.batch("ROLLBACK").await.unwrap();
+    PostgresStore::open(impatient).await.unwrap();
 }

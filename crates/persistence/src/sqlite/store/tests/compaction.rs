@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use tokenrail_domain::{EventBody, MessageOrdinal, Part, TurnOutcome};
+use tokenrail_ports::IArchive;
 use tokenrail_ports::testing::samples::{notice, page_of};
 
 use super::*;
+use crate::passed_over::TurnPlace;
+use crate::sqlite::statements::compaction::{self, CompactCommand};
 
 const DELTAS: usize = 20_000;
 
@@ -119,25 +122,94 @@ async fn a_long_turn_takes_less_than_an_eighth_of_its_lines_and_a_handful_of_row
     is_sound(&folder);
 }
 
+/// A turn that has ended, with five batches.
+async fn ended_turn(store: &SqliteStore, n: u8) -> Agent {
+    let (agent, mut scribe) = running(store, n).await;
+    for _ in 0..5 {
+        saved(store, scribe.say(vec![notice("n")])).await;
+    }
+    saved(store, scribe.end(TurnOutcome::Completed)).await;
+    agent
+}
+
+/// The next block as a compaction has read and packed it. It is not written yet.
+async fn packed(store: &SqliteStore) -> CompactCommand {
+    let limits = store.inner.config.limits.clone();
+    let reading = limits.clone();
+    let first = TurnPlace::default();
+    let read = store.read_with(move |db| compaction::read(db, first, &reading)).await.unwrap();
+    read.unwrap().1.unwrap().pack(&limits).unwrap()
+}
+
+#[tokio::test]
+async fn events_that_are_rewritten_while_a_block_is_packed_stay_rewritten() {
+    let (store, folder) = fresh();
+    let agent = ended_turn(&store, 1).await;
+    let mut events = everything(&store, &agent).await;
+    let packed = packed(&store).await;
+    events[2].body = notice("rewritten");
+    store.rewrite(agent.id, Arc::from(&events[2..3])).await.unwrap();
+    store.write(packed).await.unwrap();
+    assert_eq!(everything(&store, &agent).await, events);
+
+    while store.compact_next().await.unwrap() {}
+    assert_eq!(everything(&store, &agent).await, events);
+    assert_eq!(count(&folder, "SELECT count(*) FROM journal WHERE codec = 1"), 0);
+    is_sound(&folder);
+}
+
+#[tokio::test]
+async fn batches_of_early_versions_without_checksums_are_packed() {
+    let (store, folder) = fresh();
+    let agent = ended_turn(&store, 1).await;
+    let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    db.execute("UPDATE journal SET checksum = NULL", []).unwrap();
+    let before = everything(&store, &agent).await;
+    let packed = packed(&store).await;
+    let mut events = before.clone();
+    events[2].body = notice("rewritten");
+    store.rewrite(agent.id, Arc::from(&events[2..3])).await.unwrap();
+    store.write(packed).await.unwrap();
+    while store.compact_next().await.unwrap() {}
+    assert_eq!(everything(&store, &agent).await, events);
+    assert_eq!(count(&folder, "SELECT count(*) FROM journal WHERE codec = 1"), 0);
+    is_sound(&folder);
+}
+
 #[tokio::test]
 async fn a_purge_while_a_block_is_packed_leaves_nothing_behind() {
     let (store, folder) = fresh();
-    let (agent, mut scribe) = running(&store, 1).await;
-    for _ in 0..5 {
-        saved(&store, scribe.say(vec![notice("n")])).await;
-    }
-    saved(&store, scribe.end(TurnOutcome::Completed)).await;
-    let limits = store.inner.config.limits.clone();
-    let reading = limits.clone();
-    let read = store
-        .read_with(move |db| crate::sqlite::statements::compaction::read(db, &reading))
-        .await
-        .unwrap()
-        .unwrap();
-    let packed = read.pack(&limits).unwrap();
+    let agent = ended_turn(&store, 1).await;
+    let packed = packed(&store).await;
     store.purge(agent.id, agent.created_at).await.unwrap();
     store.write(packed).await.unwrap();
     assert_eq!(count(&folder, "SELECT count(*) FROM journal"), 0);
     assert!(!store.compact_next().await.unwrap());
     is_sound(&folder);
+}
+
+#[tokio::test]
+async fn a_turn_that_cannot_be_packed_does_not_hold_up_the_others() {
+    let (store, folder) = fresh();
+    let agent = ended_turn(&store, 1).await;
+    for n in 2..4 {
+        ended_turn(&store, n).await;
+    }
+    let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    db.execute("UPDATE journal SET payload = x'00' WHERE agent = 1 AND first_seq = 3", []).unwrap();
+    let loose = || count(&folder, "SELECT count(DISTINCT agent) FROM journal WHERE codec = 1");
+    let refused = async || {
+        loop {
+            match store.compact_next().await {
+                Ok(more) => assert!(more, "one is left"),
+                Err(error) => break assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}"),
+            }
+        }
+    };
+    refused().await;
+    refused().await;
+    assert_eq!(loose(), 1);
+    store.purge(agent.id, agent.created_at).await.unwrap();
+    while store.compact_next().await.unwrap() {}
+    assert_eq!(loose(), 0);
 }
