@@ -9,7 +9,7 @@ use crate::process;
 
 /// Each part takes a few minutes. The build of the packages yields to all other parts, so it may take as long as these. A
 /// part that takes longer hangs.
-pub(super) const PART_LIMIT: Duration = Duration::from_mins(60);
+pub(super) const PART_LIMIT: Duration = Duration::from_hours(1);
 
 /// One row of the table, before it has run.
 pub(crate) struct Part<'a> {
