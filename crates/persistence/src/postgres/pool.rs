@@ -82,7 +82,7 @@ impl ConnectFailure {
             Self::Failed(error) => not_saved(&Arc::new(error)),
             Self::NoBarrier(ChangeFailure::NotSaved(failure)) => failure.before_commit(),
             Self::WrongServer(wrong) => StoreError::WrongServer(Box::new(wrong)),
-            Self::TimedOut(_) | Self::NoBarrier(_) | Self::NotHealed(_) => {
+            Self::TimedOut(_) | Self::Standby | Self::NoBarrier(_) | Self::NotHealed(_) => {
                 StoreError::Unreachable(Box::new(self))
             }
         }

@@ -21,7 +21,9 @@ use crate::postgres::config::{Durability, PostgresLimits};
 use crate::postgres::database::address::Address;
 use crate::postgres::database::driver::{Driver, Ear};
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure, UnknownCause};
-use crate::postgres::database::known_server::{KnownServer, ServerIdentity, UNKNOWN_TIMELINE};
+use crate::postgres::database::known_server::{
+    IdentityAnswer, KnownServer, ServerIdentity, UNKNOWN_TIMELINE,
+};
 use crate::postgres::database::settings::{BARRIER, Purpose, settings};
 use crate::postgres::database::steps::Steps;
 use crate::postgres::error::{ErrorEffect, QueryFailure, effect_of, unavailable};
@@ -115,9 +117,13 @@ impl Connector {
         let (client, connection) = driver.connect(self.tls.clone()).await?;
         let link = self.link(client, connection, set_up.and_then(|set_up| set_up.ear.clone()));
         // Before anything else: it may be the wrong server.
-        if let Some(server) = ServerIdentity::of(&link.0.client).await? {
-            self.known.admit(server)?;
-            link.0.timeline.store(server.timeline, Ordering::Release);
+        match ServerIdentity::of(&link.0.client).await? {
+            IdentityAnswer::Primary(server) => {
+                self.known.admit(server)?;
+                link.0.timeline.store(server.timeline, Ordering::Release);
+            }
+            IdentityAnswer::Standby if set_up.is_some() => return Err(ConnectFailure::Standby),
+            IdentityAnswer::Standby | IdentityAnswer::Withheld => {}
         }
         if let Some(SetUp { purpose, statements, ear: _ }) = set_up {
             link.batch(&settings(*purpose, self.durability, &self.limits)).await?;

@@ -159,6 +159,7 @@ pub(crate) fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpe
             let problem = match &failure {
                 ConnectFailure::Failed(error) => tls::problem_of(error),
                 ConnectFailure::TimedOut(_)
+                | ConnectFailure::Standby
                 | ConnectFailure::NoBarrier(_)
                 | ConnectFailure::NotHealed(_)
                 | ConnectFailure::WrongServer(_) => None,
