@@ -20,6 +20,7 @@
 //! | [`errands`], [`touched`], [`inbox`] | what nodes leave for each other, and what has changed |
 //! | [`credentials`] | tickets and login codes |
 //! | [`launches`] | agents that wait for a node to take them |
+//! | [`catch_up`] | whether all nodes have repeated what a failover may have lost |
 //! | [`seen`] | how far journals were shown whose ends a failover has lost |
 //! | [`purge`] | the removal of everything that an agent has |
 //! | [`list_page`] | one page of a list, in which long fields are cut |
@@ -32,6 +33,7 @@
 pub(crate) mod agents;
 pub(crate) mod append;
 pub(crate) mod archive;
+pub(crate) mod catch_up;
 pub(crate) mod columns;
 pub(crate) mod commands;
 pub(crate) mod compaction;

@@ -195,6 +195,14 @@ impl KnownServer {
         self.failovers.load(Ordering::Relaxed)
     }
 
+    /// The database says how long ago the failover to the current server was noticed: this process may be newer.
+    pub(crate) fn note_failover(&self, ago: Duration) {
+        let mut seen = self.seen();
+        if seen.failed_over.is_none() {
+            seen.failed_over = Instant::now().checked_sub(ago);
+        }
+    }
+
     /// How long ago the newest failover was noticed.
     pub(crate) fn since_failover(&self) -> Option<Duration> {
         self.seen().failed_over.map(|at| at.elapsed())

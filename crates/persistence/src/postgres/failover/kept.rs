@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokenrail_domain::AgentId;
 use tokio::time::Instant;
 
 use crate::postgres::command::KeptChange;
@@ -29,6 +30,14 @@ impl KeptEntry {
         match self {
             Self::Append(append) => append.bytes_in_memory(),
             Self::Change(change) => change.bytes(),
+        }
+    }
+
+    /// The only agent that it is about.
+    pub(super) fn agent(&self) -> Option<AgentId> {
+        match self {
+            Self::Append(append) => Some(append.agent()),
+            Self::Change(change) => change.agent(),
         }
     }
 }

@@ -89,6 +89,14 @@ impl ChangeCommand for CreateCommand {
 
 #[async_trait]
 impl KeptChange for CreateCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent.id)
+    }
+
+    fn is_new_agent(&self) -> bool {
+        true
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.agent.prompt.len() + self.turn.bytes()
     }
@@ -129,6 +137,10 @@ impl ChangeCommand for CreateIdleCommand {
 
 #[async_trait]
 impl KeptChange for CreateIdleCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent.id)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.agent.prompt.len()
     }
@@ -150,6 +162,10 @@ pub(crate) struct EnqueueCommand {
 
 impl ChangeCommand for EnqueueCommand {
     type Answer = Enqueued;
+
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.turn.turn().agent)
+    }
 
     async fn run(&self, db: &Link) -> Result<Enqueued, QueryFailure> {
         let locked = lock(db, self.turn.turn().agent).await?;
@@ -191,6 +207,10 @@ pub(crate) struct DeleteCommand {
 impl ChangeCommand for DeleteCommand {
     type Answer = bool;
 
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
         let Some(agent) = lock(db, self.agent).await? else { return Ok(false) };
         cancel(db, agent, self.at).await?;
@@ -211,12 +231,18 @@ impl ChangeCommand for DeleteCommand {
 
 #[async_trait]
 impl KeptChange for DeleteCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }
 
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
-        self.run(db).await?;
+        if !self.run(db).await? {
+            return Err(StoreError::UnknownAgent(self.agent).into());
+        }
         Ok(Redone::There)
     }
 }

@@ -20,6 +20,10 @@ pub(crate) struct EditCommand {
 impl ChangeCommand for EditCommand {
     type Answer = Edited;
 
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     async fn run(&self, db: &Link) -> Result<Edited, QueryFailure> {
         lock(db, self.agent).await?;
         let Some(mut agent) = agents::get(db, self.agent).await? else { return Ok(Edited::UnknownAgent) };

@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
+use crate::postgres::statements::catch_up::{CatchUpTimes, is_awaited};
 use crate::postgres::statements::columns::{agent_id_of, column};
 
 /// Each of the first two conditions is that of a partial index. The third one finds what this node has taken over: a
@@ -32,7 +33,7 @@ const TURNS: &str = "
     LIMIT $2";
 
 /// An agent that is being imported is marked too, and still in use. The agents of a lost node are purged by any node,
-/// but only after their turns have been ended.
+/// but only after their turns have been ended, and not right after a failover: such a node may be back.
 const TO_PURGE: &str = "
     SELECT agents.id
     FROM agents
@@ -40,7 +41,7 @@ const TO_PURGE: &str = "
     WHERE agents.to_purge AND agents.copy IS DISTINCT FROM 'file'
         AND (
             coalesce(agents.home, $1) = $1
-            OR nodes.state IN ('lost', 'gone')
+            OR NOT $3 AND nodes.state IN ('lost', 'gone')
                 AND NOT EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended')
         )
     ORDER BY agents.id
@@ -94,10 +95,15 @@ const TAKE_WATCHED: &str = "
     ORDER BY id";
 
 /// What this node must carry out: at most `limit` of each kind. `db` is in a transaction that sees one state.
-pub(crate) async fn errands(db: &Link, node: i64, limit: usize) -> Result<Errands, QueryFailure> {
+pub(crate) async fn errands(
+    db: &Link,
+    node: i64,
+    limit: usize,
+    times: CatchUpTimes,
+) -> Result<Errands, QueryFailure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let turns = db.rows(TURNS, &[&node, &limit]).await?;
-    let to_purge = db.rows(TO_PURGE, &[&node, &limit]).await?;
+    let to_purge = db.rows(TO_PURGE, &[&node, &limit, &is_awaited(db, times).await?]).await?;
     let leftovers = db.rows(LEFTOVERS, &[&node, &limit]).await?;
     let agents = |rows: &[Row]| rows.iter().map(|row| agent_id_of(row, 0)).collect::<Result<Vec<_>, _>>();
     let errand = |row: &Row| {

@@ -1,4 +1,5 @@
 mod adoption;
+mod catching_up;
 mod crashes;
 mod failovers;
 mod healing;

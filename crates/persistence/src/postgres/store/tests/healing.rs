@@ -93,7 +93,10 @@ async fn what_a_failover_has_lost_is_saved_again() {
 async fn an_agent_that_was_taken_over_after_the_failover_is_not_written_to() {
     let pair = Pair::new(Replication::Asynchronous);
     let one = joined(pair.config(1)).await;
-    let other = joined(pair.config(2)).await;
+    let mut config = pair.config(2);
+    // It does not wait for the others.
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (0, 0);
+    let other = joined(config).await;
     let (agent, mut scribe) = running(&one, 1).await;
     pair.standby.fall_behind(&pair.primary);
     one.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
