@@ -59,13 +59,21 @@ pub(crate) trait KeptChange: Send + Sync {
         false
     }
 
-    /// Whether it is about the node itself. Beats wait until such changes were made again.
-    fn is_of_the_node(&self) -> bool {
-        false
+    /// What it says about the node itself, if it does. Beats wait until such changes were made again.
+    fn of_the_node(&self) -> Option<NodeFact> {
+        None
     }
 
     /// Makes the change again, unless it is there.
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure>;
+}
+
+/// What a change says about the node itself. The newest one of each is kept however old it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeFact {
+    Joined,
+    /// Which agent types it runs.
+    Offers,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -46,7 +46,7 @@ impl Later {
 /// The agents of which something is missing.
 #[derive(Default)]
 pub(super) struct Awaited {
-    /// Mostly there is none.
+    /// Whether anything is to be repeated again. Mostly there is nothing.
     any: AtomicBool,
     agents: Mutex<HashSet<AgentId>>,
 }
@@ -55,7 +55,7 @@ impl Awaited {
     pub(super) fn set(&self, later: &Later) {
         let mut agents = self.agents();
         agents.clone_from(&later.agents);
-        self.any.store(!agents.is_empty(), Ordering::Release);
+        self.any.store(!later.is_empty(), Ordering::Release);
     }
 
     fn contains(&self, agent: AgentId) -> bool {

@@ -314,7 +314,7 @@ pub(crate) async fn refuse_taken_id(db: &Link, id: AgentId) -> Result<(), QueryF
     if taken { Err(StoreError::Conflict { head: Sequence::START }.into()) } else { Ok(()) }
 }
 
-async fn is_taken(db: &Link, id: AgentId) -> Result<bool, QueryFailure> {
+pub(crate) async fn is_taken(db: &Link, id: AgentId) -> Result<bool, QueryFailure> {
     let row = db.row(ID_IS_TAKEN, &[&id.as_uuid()]).await?;
     Ok(row.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or(true))
 }

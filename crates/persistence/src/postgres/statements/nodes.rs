@@ -9,7 +9,7 @@ use tokenrail_ports::{Node, NodeState, Pulse, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
+use crate::postgres::command::{ChangeCommand, KeptChange, NodeFact, Redone};
 use crate::postgres::config::{NodeIdentity, PostgresLimits};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
@@ -91,6 +91,8 @@ const ALL: &str = "SELECT id, name, version, state, incarnation, beat, types FRO
 
 const OFFER: &str = "UPDATE nodes SET types = $2 WHERE id = $1";
 
+const OFFER_AGAIN: &str = "UPDATE nodes SET types = $2 WHERE id = $1 AND folder = $3 AND types <> $2";
+
 const LEAVE: &str = "
     UPDATE nodes
     SET state = 'away'
@@ -153,8 +155,8 @@ impl KeptChange for KeptJoin {
         size_of::<Self>() + self.name.len()
     }
 
-    fn is_of_the_node(&self) -> bool {
-        true
+    fn of_the_node(&self) -> Option<NodeFact> {
+        Some(NodeFact::Joined)
     }
 
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
@@ -246,9 +248,33 @@ impl ChangeCommand for OfferCommand {
     type Answer = ();
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
-        let types: Vec<&[u8]> = self.1.iter().map(String::as_bytes).collect();
-        db.run(OFFER, &[&self.0.id, &types]).await?;
+        db.run(OFFER, &[&self.0.id, &self.types()]).await?;
         Ok(())
+    }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
+}
+
+impl OfferCommand {
+    fn types(&self) -> Vec<&[u8]> {
+        self.1.iter().map(String::as_bytes).collect()
+    }
+}
+
+#[async_trait]
+impl KeptChange for OfferCommand {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.1.iter().map(|name| size_of::<String>() + name.len()).sum::<usize>()
+    }
+
+    fn of_the_node(&self) -> Option<NodeFact> {
+        Some(NodeFact::Offers)
+    }
+
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        Ok(Redone::of_rows(db.run(OFFER_AGAIN, &[&self.0.id, &self.types(), &self.0.folder]).await?))
     }
 }
 

@@ -177,7 +177,7 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
-        self.write(EditCommand { agent, edit }).await
+        Ok(self.write(EditCommand { agent, edit }).await?.edited)
     }
 
     async fn stop_turn(
