@@ -114,6 +114,7 @@ impl AgentTask {
     /// Returns true also if nothing ran because the queue changed while the turn waited for its place: the caller calls
     /// again.
     async fn run_next(&self) -> Result<bool, SaveError> {
+        self.until_others_have_told().await?;
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         let ends_only = turn.state != TurnState::Queued || planted::correctly(Bug::PromptTwice);
         if !self.is_here && ends_only {

@@ -9,9 +9,13 @@ use tokenrail_ports::{INodes, StoreError};
 use crate::core::Core;
 use crate::error::Refusal;
 
+/// What a failover loses is not older than this.
+const LOST_AT_MOST: Duration = Duration::from_mins(1);
+
 /// Tells whether the store may still be behind.
 #[derive(Clone)]
 pub(crate) struct CatchUp {
+    since_join: Option<Duration>,
     nodes: Arc<dyn INodes>,
     patience: Duration,
     /// Between two looks.
@@ -22,11 +26,20 @@ impl CatchUp {
     pub(crate) fn of(core: &Core) -> Self {
         let limits = core.limits.nodes;
         let nodes = Arc::clone(&core.outside.nodes);
-        Self { nodes, patience: limits.catch_up, pause: limits.poll_without_bell }
+        let since_join = core.membership.since_join();
+        Self { since_join, nodes, patience: limits.catch_up, pause: limits.poll_without_bell }
     }
 
     pub(crate) fn is_awaited(&self) -> bool {
         self.nodes.failovers().since.is_some_and(|since| since < self.patience)
+    }
+
+    /// Whether the failover may have lost what an earlier process of this node had saved: this one does not know it.
+    pub(crate) fn is_news_to_this_server(&self) -> bool {
+        let Some(since) = self.nodes.failovers().since.filter(|since| *since < self.patience) else {
+            return false;
+        };
+        self.since_join.is_none_or(|joined| joined < since + LOST_AT_MOST)
     }
 }
 

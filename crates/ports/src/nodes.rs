@@ -31,7 +31,7 @@ pub trait INodes: Send + Sync {
     }
 
     /// Saves how far this node has shown the journals of these agents, if that is further than they reach: a failover
-    /// has lost their ends.
+    /// has lost their ends. After a failover, each node calls this, also if there are none: the others wait for it.
     async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {
         let _ = seen;
         Ok(())
@@ -41,6 +41,13 @@ pub trait INodes: Send + Sync {
     async fn seen(&self, agent: AgentId) -> StoreResult<Sequence> {
         let _ = agent;
         Ok(Sequence::START)
+    }
+
+    /// Whether, after a failover, other nodes may still repeat what was acknowledged to them, or say how far they have
+    /// shown journals. Until then, [`INodes::claim_launches`], [`INodes::declare_lost`] and [`INodes::take_over`] do
+    /// nothing, and [`INodes::errands`] has no purges of the agents of lost nodes.
+    async fn is_catching_up(&self) -> StoreResult<bool> {
+        Ok(false)
     }
 
     /// Starts this node, and returns its number: the same one as at its last start. It is alive from here on. It stays

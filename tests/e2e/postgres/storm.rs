@@ -6,6 +6,9 @@
 //! ```sh
 //! TOKENRAIL_TEST_STORM_FAULTS=1000 cargo test -p tokenrail-tests --test e2e -- --nocapture several_servers
 //! ```
+//!
+//! With `TOKENRAIL_TEST_STORM_ASYNCHRONOUS=1`, the standby is asynchronous, and lacks the last moments when it takes
+//! over. All servers live then: what a server that dies had in memory, nobody could save again.
 
 mod clients;
 mod cluster;
@@ -15,6 +18,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
+use tokenrail_test_postgres::Replication;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -71,9 +75,17 @@ fn say(started: Instant, what: &str) {
 async fn several_servers_survive_a_storm() {
     let seed = variable("TOKENRAIL_TEST_STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
     let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(FAULTS);
+    let asynchronous: u8 = variable("TOKENRAIL_TEST_STORM_ASYNCHRONOUS").unwrap_or_default();
+    let replication = if asynchronous == 0 { Replication::Synchronous } else { Replication::Asynchronous };
     let started = Instant::now();
-    say(started, &format!("TOKENRAIL_TEST_STORM_SEED={seed} TOKENRAIL_TEST_STORM_FAULTS={faults}"));
-    let mut cluster = Cluster::start(started);
+    say(
+        started,
+        &format!(
+            "TOKENRAIL_TEST_STORM_SEED={seed} TOKENRAIL_TEST_STORM_FAULTS={faults} \
+             TOKENRAIL_TEST_STORM_ASYNCHRONOUS={asynchronous}"
+        ),
+    );
+    let mut cluster = Cluster::start(started, replication);
     let places = cluster.places();
     let (end, over) = watch::channel(false);
     let (mut authors, mut readers, mut ids) = (Vec::new(), Vec::new(), Vec::new());

@@ -3,6 +3,7 @@
 use tokenrail_domain::{Turn, TurnState};
 
 use super::AgentTask;
+use crate::catch_up::CatchUp;
 use crate::core::SaveError;
 use crate::planted::{Bug, is_planted};
 use crate::recorder::Recorder;
@@ -18,6 +19,18 @@ impl AgentTask {
         }
         self.end_on_behalf(turn).await?;
         Counters::add(&self.core.counters.turns_of_lost_nodes, 1);
+        Ok(())
+    }
+
+    /// After a failover, a server that has just started waits until the other nodes have said how far they had shown
+    /// journals whose ends are lost: its previous process may have saved them, and this one does not know it.
+    pub(super) async fn until_others_have_told(&self) -> Result<(), SaveError> {
+        while CatchUp::of(&self.core).is_news_to_this_server()
+            && self.patiently(|| self.core.outside.nodes.is_catching_up()).await?
+        {
+            let pause = tokio::time::sleep(CatchUp::of(&self.core).pause);
+            self.core.closing.run_until_cancelled(pause).await.ok_or(SaveError::Closing)?;
+        }
         Ok(())
     }
 

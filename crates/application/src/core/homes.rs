@@ -12,6 +12,7 @@ impl Core {
     pub(crate) async fn join(&self) -> Result<NodeId, StoreError> {
         let join = async || {
             let me = self.outside.nodes.join().await?;
+            self.membership.note_join();
             self.outside
                 .nodes
                 .offer(self.outside.types.all().map(|(name, _)| name.clone()).collect())

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 pub(crate) struct Membership {
     /// Set when this server has joined.
     pub(crate) me: OnceCell<NodeId>,
+    joined: OnceLock<Instant>,
     /// The name of this node. Set when it has seen itself among the nodes of a shared store.
     name: OnceLock<Arc<str>>,
     seen: Mutex<Seen>,
@@ -50,11 +51,21 @@ impl Membership {
     pub(crate) fn new() -> Self {
         Self {
             me: OnceCell::new(),
+            joined: OnceLock::new(),
             name: OnceLock::new(),
             seen: Mutex::default(),
             beaten: Notify::new(),
             fence: watch::Sender::new(None),
         }
+    }
+
+    pub(crate) fn note_join(&self) {
+        self.joined.get_or_init(Instant::now);
+    }
+
+    /// How long ago this server has joined. `None` before that.
+    pub(crate) fn since_join(&self) -> Option<Duration> {
+        self.joined.get().map(Instant::elapsed)
     }
 
     /// The number of this node. `None` before it has joined.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use tokenrail_domain::AgentId;
 
 use crate::postgres::config::PostgresLimits;
 use crate::postgres::database::link::Link;
@@ -21,6 +22,12 @@ pub(crate) trait ChangeCommand: Send + Sync + 'static {
     /// How long it may take, without its commit.
     fn patience(&self, limits: &PostgresLimits) -> Duration {
         Duration::from_millis(limits.answer_timeout_ms)
+    }
+
+    /// The only agent that it is about. It is not run while something of this agent is missing that another node may
+    /// still repeat after a failover.
+    fn agent(&self) -> Option<AgentId> {
+        None
     }
 
     fn run(&self, db: &Link) -> impl Future<Output = Result<Self::Answer, QueryFailure>> + Send;
@@ -42,21 +49,41 @@ pub(crate) trait KeptChange: Send + Sync {
     /// About how much memory it holds.
     fn bytes(&self) -> usize;
 
-    /// Whether it is about the node itself. Beats wait until such changes were made again.
-    fn is_of_the_node(&self) -> bool {
+    /// The only agent that it is about. Changes of one agent are repeated in their order.
+    fn agent(&self) -> Option<AgentId> {
+        None
+    }
+
+    /// Whether it adds this agent.
+    fn is_new_agent(&self) -> bool {
         false
+    }
+
+    /// What it says about the node itself, if it does. Beats wait until such changes were made again.
+    fn of_the_node(&self) -> Option<NodeFact> {
+        None
     }
 
     /// Makes the change again, unless it is there.
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure>;
 }
 
+/// What a change says about the node itself. The newest one of each is kept however old it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NodeFact {
+    Joined,
+    /// Which agent types it runs.
+    Offers,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Redone {
     /// The database has it.
     There,
     /// The database had lost it.
     Again,
+    /// A part of it is done. The rest builds on something that is missing: something of these agents.
+    Awaits(Vec<AgentId>),
 }
 
 impl Redone {

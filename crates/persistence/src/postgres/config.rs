@@ -152,6 +152,13 @@ pub struct PostgresLimits {
     pub kept_ms: u64,
     /// Bytes of it, at most, about.
     pub kept_bytes: usize,
+    /// How long after a failover a node waits, at most, until the others have repeated what they kept. Until then, it
+    /// takes over nothing and claims no launch, and nobody is declared lost.
+    pub catch_up_ms: u64,
+    /// The same, at least: the join of another node may be lost, and not repeated yet.
+    pub catch_up_least_ms: u64,
+    /// The pause before something is repeated again that builds on what another node has to repeat.
+    pub catch_up_pause_ms: u64,
 }
 
 impl Default for PostgresLimits {
@@ -192,6 +199,9 @@ impl Default for PostgresLimits {
             bell_retry_ms: 200,
             kept_ms: 60_000,
             kept_bytes: 32 << 20,
+            catch_up_ms: 30_000,
+            catch_up_least_ms: 3000,
+            catch_up_pause_ms: 250,
         }
     }
 }

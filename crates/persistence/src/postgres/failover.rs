@@ -8,29 +8,37 @@
 //! | --- | --- |
 //! | [`kept`] | what was acknowledged lately |
 //! | this one | repeats it, when the first connection to the new server is opened |
+//! | [`repeat`] | repeats one entry after the other |
+//! | [`rounds`] | repeats later what builds on something that another node has not repeated yet |
 //!
 //! Nobody else can have written in the meantime: another node could only have taken an agent over, and then has an
 //! epoch that no former server has given. See [`first_epoch`](crate::postgres::statements::ownership::first_epoch).
+//! `statements/catch_up.rs` says what nodes leave alone until all have repeated everything.
 
 pub(crate) mod kept;
 mod repeat;
+mod rounds;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use tokenrail_domain::AgentId;
 use tokenrail_ports::Failovers;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use self::kept::{Kept, KeptEntry, Superseded};
+use self::rounds::{Awaited, Later};
 use crate::postgres::command::KeptChange;
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
 use crate::postgres::database::known_server::UNKNOWN_TIMELINE;
 use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::settings::Purpose;
 use crate::postgres::figures::Figures;
+use crate::postgres::membership::Membership;
 use crate::postgres::statements::append::{self, PreparedAppend};
+use crate::postgres::statements::catch_up;
 
 /// Opens connections that show everything that was acknowledged to this node, also after a failover.
 pub(crate) struct Healer {
@@ -40,35 +48,54 @@ pub(crate) struct Healer {
     healed: AtomicU32,
     /// The timeline on which the join of the node was repeated.
     rejoined: AtomicU32,
-    /// Held while it is repeated. The number is that of the newest entry for which this is done, on this timeline.
-    progress: Mutex<(u32, u64)>,
+    /// Held while it is repeated.
+    progress: Mutex<Progress>,
+    awaited: Awaited,
+    membership: Arc<Membership>,
+    /// Itself, for its rounds.
+    me: Weak<Self>,
     repeated: AtomicU64,
     lost: AtomicU64,
 }
 
+/// How far this node has come with what it repeats.
+#[derive(Default)]
+struct Progress {
+    timeline: u32,
+    /// The newest entry that was looked at.
+    number: u64,
+    /// Those before it that are not done.
+    later: Later,
+}
+
 /// What became of a change that was repeated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     /// The new server has it.
     There,
     Repeated,
+    /// Something is missing on which it builds: something of these agents.
+    Later(Vec<AgentId>),
     /// It cannot be repeated.
     Lost,
 }
 
 impl Healer {
-    pub(crate) fn new(connector: Arc<Connector>) -> Self {
+    pub(crate) fn new(connector: Arc<Connector>, membership: Arc<Membership>) -> Arc<Self> {
         let limits = &connector.limits;
         let kept = Kept::new(Duration::from_millis(limits.kept_ms), limits.kept_bytes);
-        Self {
+        Arc::new_cyclic(|me| Self {
             connector,
             kept,
             healed: AtomicU32::new(UNKNOWN_TIMELINE),
             rejoined: AtomicU32::new(UNKNOWN_TIMELINE),
-            progress: Mutex::new((UNKNOWN_TIMELINE, 0)),
+            progress: Mutex::default(),
+            awaited: Awaited::default(),
+            membership,
+            me: Weak::clone(me),
             repeated: AtomicU64::new(0),
             lost: AtomicU64::new(0),
-        }
+        })
     }
 
     /// What the writers have done with these connections.
@@ -85,7 +112,7 @@ impl Healer {
     ) -> Result<Link, ConnectFailure> {
         let link = self.connector.connect(purpose, statements).await?;
         match purpose {
-            Purpose::Writer | Purpose::Pool => self.heal(link.timeline()).await?,
+            Purpose::Writer | Purpose::Pool => self.heal(&link).await?,
             Purpose::Bell => self.rejoin(&link).await.map_err(ConnectFailure::NotHealed)?,
         }
         Ok(link)
@@ -129,8 +156,9 @@ impl Healer {
         Ok(())
     }
 
-    /// Repeats what was acknowledged before this timeline, once.
-    async fn heal(&self, timeline: u32) -> Result<(), ConnectFailure> {
+    /// Repeats what was acknowledged before the timeline of this connection, once.
+    async fn heal(&self, first: &Link) -> Result<(), ConnectFailure> {
+        let timeline = first.timeline();
         if timeline <= self.healed.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -140,20 +168,36 @@ impl Healer {
         }
         // From here on, no answer of a former server counts any more.
         self.kept.begin(timeline);
-        if progress.0 < timeline {
-            *progress = (timeline, 0);
+        if progress.timeline < timeline {
+            *progress = Progress { timeline, ..Progress::default() };
         }
-        let entries = self.kept.after(progress.1);
+        let failed = ConnectFailure::NotHealed;
+        let noted = first.save(catch_up::note_timeline(first)).await.map_err(failed)?;
+        if let Some(ago) = noted {
+            self.connector.known.note_failover(ago);
+        }
+        let entries = self.kept.after(progress.number);
         if !entries.is_empty() {
-            let link = self.connector.connect(Purpose::Writer, &append::statements()).await?;
-            if link.timeline() != timeline {
-                return Err(ConnectFailure::NotHealed(ChangeFailure::superseded()));
-            }
-            let counts = self.repeat_all(&link, entries, &mut progress.1).await;
-            counts.map_err(ConnectFailure::NotHealed)?;
+            let link = self.link(timeline).await?;
+            self.repeat_all(&link, entries, &mut progress).await.map_err(failed)?;
+        }
+        self.awaited.set(&progress.later);
+        if progress.later.is_empty() {
+            self.note_healed(first).await.map_err(failed)?;
+        } else {
+            self.begin_rounds(timeline);
         }
         self.kept.renew(Instant::now());
         self.healed.store(timeline, Ordering::Release);
         Ok(())
+    }
+
+    /// A connection on which changes are repeated.
+    async fn link(&self, timeline: u32) -> Result<Link, ConnectFailure> {
+        let link = self.connector.connect(Purpose::Writer, &append::statements()).await?;
+        if link.timeline() == timeline {
+            return Ok(link);
+        }
+        Err(ConnectFailure::NotHealed(ChangeFailure::superseded()))
     }
 }

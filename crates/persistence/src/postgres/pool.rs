@@ -82,9 +82,11 @@ impl ConnectFailure {
             Self::Failed(error) => not_saved(&Arc::new(error)),
             Self::NoBarrier(ChangeFailure::NotSaved(failure)) => failure.before_commit(),
             Self::WrongServer(wrong) => StoreError::WrongServer(Box::new(wrong)),
-            Self::TimedOut(_) | Self::NoPlace(_) | Self::NoBarrier(_) | Self::NotHealed(_) => {
-                StoreError::Unreachable(Box::new(self))
-            }
+            Self::TimedOut(_)
+            | Self::NoPlace(_)
+            | Self::Standby
+            | Self::NoBarrier(_)
+            | Self::NotHealed(_) => StoreError::Unreachable(Box::new(self)),
         }
     }
 }

@@ -21,6 +21,7 @@
 //! | [`rounds`] | looks at more than one call returns |
 //! | [`credentials`] | tickets and login codes |
 //! | [`launches`] | agents that wait for a node to take them |
+//! | [`catch_up`] | whether all nodes have repeated what a failover may have lost |
 //! | [`seen`] | how far journals were shown whose ends a failover has lost |
 //! | [`purge`] | the removal of everything that an agent has |
 //! | [`list_page`] | one page of a list, in which long fields are cut |
@@ -33,6 +34,7 @@
 pub(crate) mod agents;
 pub(crate) mod append;
 pub(crate) mod archive;
+pub(crate) mod catch_up;
 pub(crate) mod columns;
 pub(crate) mod commands;
 pub(crate) mod compaction;

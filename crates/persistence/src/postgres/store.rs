@@ -7,6 +7,7 @@ mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
@@ -20,6 +21,7 @@ use crate::postgres::bell::PostgresBus;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
 use crate::postgres::database::failures::ChangeFailure;
+use crate::postgres::database::known_server::UNKNOWN_TIMELINE;
 use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::settings::{Purpose, STANDBY_EXPECTED};
 use crate::postgres::database::{migration, pooler};
@@ -58,7 +60,9 @@ struct Inner {
     nodes: Arc<Pool>,
     writers: Writers,
     known: Arc<KnownAgents>,
-    membership: Membership,
+    membership: Arc<Membership>,
+    /// The timeline on which this node has said how far it had shown journals.
+    told: AtomicU32,
     errands: Arc<ErrandRounds>,
     orphans: Arc<Round>,
     passed_over: PassedOver,
@@ -99,7 +103,8 @@ impl PostgresStore {
     pub(crate) fn on(connector: Connector, node: Option<NodeIdentity>) -> Self {
         let connector = Arc::new(connector);
         let known = Arc::new(KnownAgents::new(connector.limits.known_agents.max(1)));
-        let healer = Arc::new(Healer::new(Arc::clone(&connector)));
+        let membership = Arc::new(Membership::new(node));
+        let healer = Healer::new(Arc::clone(&connector), Arc::clone(&membership));
         let writers = Writers::start(&connector, &healer, &known);
         let pool = |purpose, connections| Arc::new(Pool::new(Arc::clone(&healer), purpose, connections));
         let limits = &connector.limits;
@@ -112,10 +117,11 @@ impl PostgresStore {
             healer,
             writers,
             known,
-            membership: Membership::new(node),
             errands: Arc::default(),
             orphans: Arc::default(),
             passed_over: PassedOver::default(),
+            membership,
+            told: AtomicU32::new(UNKNOWN_TIMELINE),
             connector: Arc::clone(&connector),
         };
         Self { inner: Arc::new(inner) }
@@ -159,12 +165,15 @@ impl PostgresStore {
     ) -> Result<C::Answer, StoreError> {
         let pool = Arc::clone(pool);
         let healer = Arc::clone(&self.inner.healer);
-        let wait = command.patience(&self.inner.connector.limits);
+        let (wait, agent) = (command.patience(&self.inner.connector.limits), command.agent());
         self.on_runtime(async move {
             let mut tries = 1;
             loop {
                 let lease = pool.lease().await?;
                 let link = lease.link();
+                if let Some(agent) = agent {
+                    healer.refuse_awaited(agent)?;
+                }
                 match link.change(wait, command.run(link)).await {
                     Err(ChangeFailure::NotSaved(failure))
                         if failure.is_worth_another_try() && tries < COMMAND_TRIES =>
@@ -195,6 +204,24 @@ impl PostgresStore {
         F: Future<Output = Result<T, QueryFailure>> + Send + 'static,
     {
         self.read_on(&self.inner.pool, read).await
+    }
+
+    /// Reads what an agent has. See [`Healer::refuse_awaited`].
+    async fn read_of<T, F>(
+        &self,
+        agent: AgentId,
+        read: impl FnOnce(Link) -> F + Clone + Send + 'static,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, QueryFailure>> + Send + 'static,
+    {
+        let healer = Arc::clone(&self.inner.healer);
+        self.read_with(move |db| async move {
+            healer.refuse_awaited(agent)?;
+            read(db).await
+        })
+        .await
     }
 
     /// Reads on a connection of one of the pools: what is new on that of `lookout`, which no client keeps busy.
@@ -265,7 +292,7 @@ impl PostgresStore {
         limit: PageLimit,
     ) -> Result<Vec<Event>, StoreError> {
         let (known, fetch) = (Arc::clone(&self.inner.known), self.fetch());
-        self.read_with(move |db| async move {
+        self.read_of(agent, move |db| async move {
             if let Some(key) = known.get(db.timeline(), agent) {
                 let events = journal::events_after(&db, key, after, limit, fetch).await?;
                 if !events.is_empty() {

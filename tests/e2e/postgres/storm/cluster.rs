@@ -8,11 +8,13 @@ use tokenrail_test_postgres::{Database, Flush, Replication, Server};
 
 use super::super::config;
 use super::super::nodes::{LOST_AFTER_S, node_with, pid_of};
-use super::{Dice, say};
+use super::{Dice, PATIENCE, say};
 use crate::follower::Place;
 use crate::harness::TestServer;
 
 const NODES: usize = 3;
+/// How often the connections are ended between the last that an asynchronous standby receives and the failover.
+const LOST_MOMENTS: usize = 3;
 
 /// Until when a node is away, and how it comes back.
 #[derive(Clone, Copy)]
@@ -36,24 +38,25 @@ pub(super) struct Cluster {
     primary: Server,
     /// It becomes the primary once.
     standby: Option<Server>,
+    replication: Replication,
     started: Instant,
 }
 
 impl Cluster {
-    pub(super) fn start(started: Instant) -> Self {
+    pub(super) fn start(started: Instant, replication: Replication) -> Self {
         let primary = Server::start(Flush::Off);
         let database = primary.database();
         // The standby inherits it. All commits wait for it after each restart of the primary.
         primary.sql("ALTER SYSTEM SET wal_retrieve_retry_interval = '200ms'");
         primary.sql("SELECT pg_reload_conf()");
-        let standby = primary.standby(Replication::Synchronous);
+        let standby = primary.standby(replication);
         let both = format!("{},{}", primary.address(), standby.address());
         let name = format!("/{}", database.name());
         let config = config(&database)
             .replace(&primary.address(), &both)
             .replace(&name, &format!("{name}?target_session_attrs=read-write"));
         let nodes = (0..NODES).map(|number| (node_with(config.clone(), &format!("node-{number}")), None));
-        Self { nodes: nodes.collect(), database, primary, standby: Some(standby), started }
+        Self { nodes: nodes.collect(), database, primary, standby: Some(standby), replication, started }
     }
 
     pub(super) fn places(&self) -> Vec<Place> {
@@ -83,7 +86,10 @@ impl Cluster {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             if fault == failover {
-                self.fail_over();
+                match self.replication {
+                    Replication::Synchronous => self.fail_over(),
+                    Replication::Asynchronous => self.fail_over_and_lose(dice).await,
+                }
                 continue;
             }
             let (kind, at) = (dice.below(10), dice.index(NODES));
@@ -154,6 +160,26 @@ impl Cluster {
         end(&self.primary);
         tokio::time::sleep(away).await;
         self.primary.start_again();
+    }
+
+    /// The new primary lacks the last moments. All nodes live, so they have all of it in memory.
+    async fn fail_over_and_lose(&mut self, dice: &mut Dice) {
+        self.calm();
+        let standby = self.standby.as_ref().expect("it happens once");
+        standby.fall_behind(&self.primary);
+        say(self.started, "the standby receives nothing more");
+        for _ in 0..LOST_MOMENTS {
+            tokio::time::sleep(dice.millis(100, 1200)).await;
+            self.end_connections();
+        }
+        self.fail_over();
+        let healed = "SELECT count(*) FROM nodes WHERE state = 'alive' AND healed = 2 AND told = 2";
+        let started = Instant::now();
+        while self.primary.sql_in(&self.database, healed) != NODES.to_string() {
+            assert!(started.elapsed() < PATIENCE, "not all nodes repeat what they kept");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        say(self.started, "all nodes have repeated what they kept");
     }
 
     fn fail_over(&mut self) {

@@ -2,7 +2,6 @@
 
 use tokenrail_ports::StoreError;
 
-use crate::catch_up::CatchUp;
 use crate::core::Core;
 use crate::service::AgentService;
 use crate::stats::Counters;
@@ -32,9 +31,7 @@ impl Core {
 impl AgentService {
     /// Takes as many of the oldest launches as there are free places, and all that are only to be ended.
     pub(super) async fn claim_launches(&self) -> Result<(), StoreError> {
-        // After a failover, a launch that waits may be one that another node has taken and not repeated yet: no prompt
-        // runs twice.
-        if self.core.draining.is_cancelled() || CatchUp::of(&self.core).is_awaited() {
+        if self.core.draining.is_cancelled() {
             return Ok(());
         }
         let types = self.core.outside.types.all().map(|(name, _)| name.clone()).collect();

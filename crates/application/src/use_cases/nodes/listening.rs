@@ -114,13 +114,16 @@ impl AgentService {
 
     async fn look_at_followed(&self) -> Result<(), StoreError> {
         let followed = planted::instead(Bug::BellIsTruth, self.core.tails.followed(), Vec::new);
-        if followed.is_empty() {
-            return Ok(());
+        // Before the read, so that it shows what is there after the failover.
+        let is_awaited = CatchUp::of(&self.core).is_awaited();
+        let mut standings = BTreeMap::new();
+        if !followed.is_empty() {
+            let found = self.core.outside.agents.standings(followed.clone()).await?;
+            standings.extend(found.into_iter().map(|standing| (standing.agent, standing)));
         }
-        let standings = self.core.outside.agents.standings(followed.clone()).await?;
-        let standings: BTreeMap<AgentId, Standing> =
-            standings.into_iter().map(|standing| (standing.agent, standing)).collect();
-        self.core.note_seen(&followed, &standings).await?;
+        if is_awaited {
+            self.core.note_seen(&followed, &standings).await?;
+        }
         for agent in followed {
             let standing = standings.get(&agent);
             self.core.count_found(agent, standing);
@@ -131,22 +134,19 @@ impl AgentService {
 }
 
 impl Core {
-    /// After a failover, tells the other nodes how far journals were shown here that do not reach there any more. If
-    /// the node of such an agent is lost too, the node that takes it over must give these numbers to nothing else.
+    /// After a failover, tells the other nodes how far journals were shown here that do not reach there any more, or
+    /// that there are none. If the node of such an agent was ended too, it or the node that takes the agent over must
+    /// give these numbers to nothing else.
     async fn note_seen(
         &self,
         followed: &[AgentId],
         standings: &BTreeMap<AgentId, Standing>,
     ) -> Result<(), StoreError> {
-        if !CatchUp::of(self).is_awaited() {
-            return Ok(());
-        }
         let shown = followed.iter().filter_map(|agent| {
             let (head, standing) = (self.tails.get(*agent)?.bell().head, standings.get(agent)?);
             (standing.head < head).then_some((*agent, head))
         });
-        let shown: Vec<_> = shown.collect();
-        if shown.is_empty() { Ok(()) } else { self.outside.nodes.note_seen(shown).await }
+        self.outside.nodes.note_seen(shown.collect()).await
     }
 
     /// Counts a journal that is ahead of all hints. The hint may still be under way, so a few are normal.

@@ -20,6 +20,9 @@ pub(crate) enum ConnectFailure {
     NoPlace(Duration),
     #[error(transparent)]
     WrongServer(#[from] WrongServer),
+    /// Even if it is promoted before the first write: nobody knows which timeline that is on.
+    #[error("the PostgreSQL server is a standby, and takes no writes")]
+    Standby,
     /// The connection is there, but it is not known whether what it shows is durable.
     #[error("the first write on a new connection failed")]
     NoBarrier(#[from] ChangeFailure),
@@ -33,7 +36,7 @@ impl ConnectFailure {
     pub(crate) fn is_answer(&self) -> bool {
         match self {
             Self::Failed(error) => error.as_db_error().is_some(),
-            Self::NoBarrier(_) | Self::NotHealed(_) | Self::WrongServer(_) => true,
+            Self::Standby | Self::NoBarrier(_) | Self::NotHealed(_) | Self::WrongServer(_) => true,
             // That no place became free says less than the answer of another host.
             Self::TimedOut(_) | Self::NoPlace(_) => false,
         }

@@ -28,6 +28,16 @@ const IDENTITY: &str = "
         CASE WHEN pg_is_in_recovery() THEN NULL ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
     FROM pg_control_system()";
 
+/// What a server says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IdentityAnswer {
+    Primary(ServerIdentity),
+    /// It may be promoted at any moment, so it is not known which timeline a later write would be on.
+    Standby,
+    /// The server is not quite PostgreSQL, and does not say it.
+    Withheld,
+}
+
 /// A server of the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerIdentity {
@@ -43,20 +53,28 @@ impl fmt::Display for ServerIdentity {
 }
 
 impl ServerIdentity {
-    /// Asks the server. `None` if it does not say, or is a standby.
-    pub(crate) async fn of(client: &Client) -> Result<Option<Self>, Error> {
+    /// Asks the server.
+    pub(crate) async fn of(client: &Client) -> Result<IdentityAnswer, Error> {
         let answer = match client.simple_query(IDENTITY).await {
             Ok(answer) => answer,
-            Err(error) if is_withheld(&error) => return Ok(None),
+            Err(error) if is_withheld(&error) => return Ok(IdentityAnswer::Withheld),
             Err(error) => return Err(error),
         };
-        Ok(answer.iter().find_map(|message| match message {
-            SimpleQueryMessage::Row(row) => {
-                let system = row.get(0)?.parse().ok()?;
-                Some(Self { system, timeline: u32::from_str_radix(row.get(1)?, 16).ok()? })
-            }
+        let row = answer.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some((row.get(0), row.get(1))),
             _ => None,
-        }))
+        });
+        Ok(match row {
+            Some((Some(_), None)) => IdentityAnswer::Standby,
+            Some((Some(system), Some(timeline))) => {
+                Self::parsed(system, timeline).map_or(IdentityAnswer::Withheld, IdentityAnswer::Primary)
+            }
+            Some((None, _)) | None => IdentityAnswer::Withheld,
+        })
+    }
+
+    fn parsed(system: &str, timeline: &str) -> Option<Self> {
+        Some(Self { system: system.parse().ok()?, timeline: u32::from_str_radix(timeline, 16).ok()? })
     }
 
     fn read(file: &Path) -> Option<Self> {
@@ -175,6 +193,14 @@ impl KnownServer {
 
     pub(crate) fn failovers(&self) -> u64 {
         self.failovers.load(Ordering::Relaxed)
+    }
+
+    /// The database says how long ago the failover to the current server was noticed: this process may be newer.
+    pub(crate) fn note_failover(&self, ago: Duration) {
+        let mut seen = self.seen();
+        if seen.failed_over.is_none() {
+            seen.failed_over = Instant::now().checked_sub(ago);
+        }
     }
 
     /// How long ago the newest failover was noticed.

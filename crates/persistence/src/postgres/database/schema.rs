@@ -103,6 +103,7 @@ pub(crate) fn refused(address: &Address, failure: ConnectFailure) -> PostgresOpe
                 ConnectFailure::Failed(error) => tls::problem_of(error),
                 ConnectFailure::TimedOut(_)
                 | ConnectFailure::NoPlace(_)
+                | ConnectFailure::Standby
                 | ConnectFailure::NoBarrier(_)
                 | ConnectFailure::NotHealed(_)
                 | ConnectFailure::WrongServer(_) => None,

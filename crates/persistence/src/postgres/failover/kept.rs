@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokenrail_domain::AgentId;
 use tokio::time::Instant;
 
-use crate::postgres::command::KeptChange;
+use crate::postgres::command::{KeptChange, NodeFact};
 use crate::postgres::statements::append::PreparedAppend;
 
 /// What was acknowledged lately, the oldest first. The bytes are those that were sent: nothing is copied.
@@ -31,6 +32,14 @@ impl KeptEntry {
             Self::Change(change) => change.bytes(),
         }
     }
+
+    /// The only agent that it is about.
+    pub(super) fn agent(&self) -> Option<AgentId> {
+        match self {
+            Self::Append(append) => Some(append.agent()),
+            Self::Change(change) => change.agent(),
+        }
+    }
 }
 
 /// Another server has taken over, and may lack what this one has acknowledged.
@@ -41,9 +50,9 @@ pub(crate) struct Superseded;
 #[derive(Default)]
 struct Entries {
     queue: VecDeque<Entry>,
-    /// The newest one about the node itself that was dropped from the queue: its join. Without it, the node would not
-    /// be known after a failover.
-    of_the_node: Option<Entry>,
+    /// The newest ones about the node itself that were dropped from the queue, one of each kind. Without them, the node
+    /// would not be known after a failover.
+    of_the_node: Vec<Entry>,
     bytes: usize,
     /// The number of the newest entry.
     newest: u64,
@@ -62,8 +71,9 @@ impl Entries {
     fn drop_oldest(&mut self) {
         if let Some(entry) = self.queue.pop_front() {
             self.bytes -= entry.bytes;
-            if entry.is_of_the_node() {
-                self.of_the_node = Some(entry);
+            if let Some(fact) = entry.of_the_node() {
+                self.of_the_node.retain(|older| older.of_the_node() != Some(fact));
+                self.of_the_node.push(entry);
             }
         }
     }
@@ -74,8 +84,11 @@ impl Entries {
 }
 
 impl Entry {
-    fn is_of_the_node(&self) -> bool {
-        matches!(&self.what, KeptEntry::Change(change) if change.is_of_the_node())
+    fn of_the_node(&self) -> Option<NodeFact> {
+        match &self.what {
+            KeptEntry::Change(change) => change.of_the_node(),
+            KeptEntry::Append(_) => None,
+        }
     }
 }
 
@@ -85,7 +98,7 @@ impl Kept {
     }
 
     /// Keeps an entry. Only newer entries remove older ones: however long the failover takes, the last moments before
-    /// it are still there. The join of the node stays.
+    /// it are still there. What says something about the node itself stays.
     pub(super) fn keep(&self, timeline: u32, now: Instant, entry: KeptEntry) -> Result<(), Superseded> {
         let bytes = entry.bytes();
         let mut entries = self.lock();
@@ -120,7 +133,7 @@ impl Kept {
     pub(super) fn of_the_node(&self) -> Vec<Arc<dyn KeptChange>> {
         let entries = self.lock();
         let changes = entries.all().filter_map(|entry| match &entry.what {
-            KeptEntry::Change(change) => change.is_of_the_node().then(|| Arc::clone(change)),
+            KeptEntry::Change(change) => change.of_the_node().map(|_| Arc::clone(change)),
             KeptEntry::Append(_) => None,
         });
         changes.collect()

@@ -8,7 +8,7 @@ use tokenrail_domain::{AgentId, Sequence};
 use tokenrail_ports::StoreError;
 
 use super::kept::KeptEntry;
-use super::{Healer, Outcome};
+use super::{Healer, Outcome, Progress};
 use crate::postgres::command::Redone;
 use crate::postgres::database::failures::ChangeFailure;
 use crate::postgres::database::link::Link;
@@ -21,32 +21,38 @@ use crate::postgres::statements::journal::FetchLimit;
 const TRIES: u32 = 3;
 
 impl Healer {
-    /// Repeats these entries in their order, and notes how far it has come, because it may not come to its end.
+    /// Repeats these entries in their order, and notes how far it has come, because it may not come to its end. What
+    /// cannot be repeated yet holds up only what follows it of the same agent.
     pub(super) async fn repeat_all(
         &self,
         link: &Link,
         entries: Vec<(u64, KeptEntry)>,
-        progress: &mut u64,
+        progress: &mut Progress,
     ) -> Result<(), ChangeFailure> {
         let there = self.those_that_are_there(link, &entries).await?;
-        let (mut repeated, mut lost) = (0, 0);
-        for (number, entry) in &entries {
-            if !there.contains(number) {
-                match self.repeat(link, entry).await? {
-                    Outcome::There => {}
-                    Outcome::Repeated => repeated += 1,
-                    Outcome::Lost => lost += 1,
-                }
+        let (all, mut repeated, mut lost) = (entries.len(), 0, 0);
+        for (number, entry) in entries {
+            let outcome = match &entry {
+                _ if there.contains(&number) => Outcome::There,
+                entry if progress.later.holds_up(entry) => Outcome::Later(Vec::new()),
+                entry => self.repeat(link, entry).await?,
+            };
+            match outcome {
+                Outcome::There => {}
+                Outcome::Repeated => repeated += 1,
+                Outcome::Lost => lost += 1,
+                Outcome::Later(missing) => progress.later.add(number, entry, missing),
             }
-            *progress = *number;
+            progress.number = number;
         }
         self.repeated.fetch_add(repeated, Ordering::Relaxed);
         self.lost.fetch_add(lost, Ordering::Relaxed);
-        let all = entries.len();
+        let later = progress.later.entries.len();
         if 0 < lost {
             tracing::error!(
                 all,
                 repeated,
+                later,
                 lost,
                 "the failover of the database has lost changes, and not all of them could be saved again"
             );
@@ -54,8 +60,9 @@ impl Healer {
             tracing::warn!(
                 all,
                 repeated,
+                later,
                 "the changes of the last moments before the failover are in the database; `repeated` of them were lost and \
-                 saved again"
+                 saved again, and `later` of them wait for what other nodes save again"
             );
         }
         Ok(())
@@ -102,6 +109,7 @@ impl Healer {
             let failure = match done {
                 Ok(Redone::There) => return Ok(Outcome::There),
                 Ok(Redone::Again) => return Ok(Outcome::Repeated),
+                Ok(Redone::Awaits(missing)) => return Ok(Outcome::Later(missing)),
                 Err(ChangeFailure::NotSaved(failure)) => failure,
                 Err(unknown) => return Err(unknown),
             };
@@ -114,6 +122,9 @@ impl Healer {
             }
             if is_purged(link, &failure).await? {
                 return Ok(Outcome::There);
+            }
+            if builds_on_others(entry, &failure) {
+                return Ok(Outcome::Later(entry.agent().into_iter().collect()));
             }
             let error = &failure as &dyn std::error::Error;
             tracing::error!(
@@ -129,6 +140,21 @@ impl Healer {
 async fn is_purged(link: &Link, failure: &QueryFailure) -> Result<bool, ChangeFailure> {
     let QueryFailure::Refused(StoreError::UnknownAgent(agent)) = failure else { return Ok(false) };
     agents::is_purged(link, *agent).await.map_err(ChangeFailure::NotSaved)
+}
+
+/// Whether something is missing that another node may still repeat: the agent, or events before these. Or something is
+/// there that should have ended, such as an agent with the same conversation.
+fn builds_on_others(entry: &KeptEntry, failure: &QueryFailure) -> bool {
+    match (entry, failure) {
+        (_, QueryFailure::Refused(StoreError::UnknownAgent(_))) => true,
+        (KeptEntry::Append(append), QueryFailure::Refused(StoreError::Conflict { head })) => {
+            append.first().is_some_and(|first| head.next() < first)
+        }
+        (KeptEntry::Change(change), QueryFailure::Refused(StoreError::Conflict { .. })) => {
+            change.is_new_agent()
+        }
+        _ => false,
+    }
 }
 
 fn may_be_over_later(failure: &QueryFailure) -> bool {

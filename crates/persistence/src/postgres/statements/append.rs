@@ -63,6 +63,11 @@ impl PreparedAppend {
         self.append.agent
     }
 
+    /// The number of its first event.
+    pub(crate) fn first(&self) -> Option<Sequence> {
+        self.append.events.first().map(|event| event.sequence)
+    }
+
     /// The number of its last event.
     pub(crate) fn last(&self) -> Option<Sequence> {
         self.append.parts().last()?.events.last().map(|event| event.sequence)

@@ -1,5 +1,6 @@
 //! Imports: whole histories from outside.
 
+mod kept;
 mod rewrite;
 
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use crate::format::batch::BatchRange;
 use crate::format::images;
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
-use crate::postgres::command::ChangeCommand;
+use crate::postgres::command::{ChangeCommand, KeptChange};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{bytes_of, int, sequence_of};
@@ -82,6 +83,10 @@ impl ChangeCommand for BeginImportCommand {
         db.run(HIDE, &[&agent]).await?;
         Ok(())
     }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
 }
 
 pub(crate) struct ImportTurnsCommand {
@@ -120,6 +125,10 @@ impl ChangeCommand for ImportTurnsCommand {
             prompt_images::add(db, agent, turn.number, new.images()).await?;
         }
         Ok(())
+    }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
     }
 }
 
@@ -161,6 +170,10 @@ impl ChangeCommand for ImportEventsCommand {
         db.run(MOVE_HEAD, &[&agent, &(last.sequence.0 as i64)]).await?;
         Ok(())
     }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
 }
 
 pub(crate) struct FinishImportCommand(pub(crate) Agent);
@@ -181,6 +194,10 @@ impl ChangeCommand for FinishImportCommand {
         db.run(TO_COMPACT, &[&agent]).await?;
         turn_ends::note(db, agent, None).await
     }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
 }
 
 pub(crate) struct DiscardImportCommand(pub(crate) AgentId);
@@ -193,5 +210,9 @@ impl ChangeCommand for DiscardImportCommand {
             Some((agent, _)) => remove(db, agent).await,
             None => Ok(()),
         }
+    }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
     }
 }

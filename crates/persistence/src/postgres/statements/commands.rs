@@ -103,6 +103,14 @@ impl ChangeCommand for CreateCommand {
 
 #[async_trait]
 impl KeptChange for CreateCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent.id)
+    }
+
+    fn is_new_agent(&self) -> bool {
+        true
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.agent.prompt.len() + self.turn.bytes()
     }
@@ -143,6 +151,10 @@ impl ChangeCommand for CreateIdleCommand {
 
 #[async_trait]
 impl KeptChange for CreateIdleCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent.id)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.agent.prompt.len()
     }
@@ -164,6 +176,10 @@ pub(crate) struct EnqueueCommand {
 
 impl ChangeCommand for EnqueueCommand {
     type Answer = Enqueued;
+
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.turn.turn().agent)
+    }
 
     async fn run(&self, db: &Link) -> Result<Enqueued, QueryFailure> {
         let locked = lock(db, self.turn.turn().agent).await?;
@@ -205,6 +221,10 @@ pub(crate) struct DeleteCommand {
 impl ChangeCommand for DeleteCommand {
     type Answer = bool;
 
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
         let Some(agent) = lock(db, self.agent).await? else { return Ok(false) };
         cancel(db, agent, self.at).await?;
@@ -225,12 +245,18 @@ impl ChangeCommand for DeleteCommand {
 
 #[async_trait]
 impl KeptChange for DeleteCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }
 
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
-        self.run(db).await?;
+        if !self.run(db).await? {
+            return Err(StoreError::UnknownAgent(self.agent).into());
+        }
         Ok(Redone::There)
     }
 }
@@ -302,7 +328,7 @@ pub(crate) async fn refuse_taken_id(db: &Link, id: AgentId) -> Result<(), QueryF
     if taken { Err(StoreError::Conflict { head: Sequence::START }.into()) } else { Ok(()) }
 }
 
-async fn is_taken(db: &Link, id: AgentId) -> Result<bool, QueryFailure> {
+pub(crate) async fn is_taken(db: &Link, id: AgentId) -> Result<bool, QueryFailure> {
     let row = db.row(ID_IS_TAKEN, &[&id.as_uuid()]).await?;
     Ok(row.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or(true))
 }

@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
+use crate::postgres::statements::catch_up::{CatchUpTimes, is_awaited};
 use crate::postgres::statements::columns::{agent_id_of, column};
 use crate::postgres::statements::list_page::one_more;
 use crate::postgres::statements::rounds::Round;
@@ -46,7 +47,7 @@ const TURNS: &str = "
     LIMIT $2";
 
 /// An agent that is being imported is marked too, and still in use. The agents of a lost node are purged by any node,
-/// but only after their turns have been ended.
+/// but only after their turns have been ended, and not right after a failover: such a node may be back.
 const TO_PURGE: &str = "
     SELECT agents.id
     FROM agents
@@ -54,7 +55,7 @@ const TO_PURGE: &str = "
     WHERE agents.to_purge AND agents.copy IS DISTINCT FROM 'file'
         AND (
             coalesce(agents.home, $1) = $1
-            OR nodes.state IN ('lost', 'gone')
+            OR NOT $4 AND nodes.state IN ('lost', 'gone')
                 AND NOT EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended')
         )
     ORDER BY agents.id > $3 DESC, agents.id
@@ -123,11 +124,13 @@ pub(crate) async fn errands(
     node: i64,
     limit: usize,
     rounds: &ErrandRounds,
+    times: CatchUpTimes,
 ) -> Result<Errands, QueryFailure> {
     let (one_more, at_most) = (one_more(limit), i64::try_from(limit).unwrap_or(i64::MAX));
     let ErrandRounds { stops, turns, purges, leftovers } = rounds;
     let open = db.rows(TURNS, &[&node, &at_most, &stops.after(), &turns.after()]).await?;
-    let to_purge = db.rows(TO_PURGE, &[&node, &one_more, &purges.after()]).await?;
+    let awaited = is_awaited(db, times).await?;
+    let to_purge = db.rows(TO_PURGE, &[&node, &one_more, &purges.after(), &awaited]).await?;
     let left = db.rows(LEFTOVERS, &[&node, &one_more, &leftovers.after()]).await?;
     let agents = |rows: &[Row]| rows.iter().map(|row| agent_id_of(row, 0)).collect::<Result<Vec<_>, _>>();
     let (to_purge, left) = (agents(&to_purge)?, agents(&left)?);

@@ -1,12 +1,15 @@
 //! The table `inbox`: what the node of an agent is asked to do, above all permission answers.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
 use tokenrail_domain::NodeId;
 use tokenrail_ports::{LETTER_LIFE_MS, Letter, LetterId, LetterReply, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::format::letters;
-use crate::postgres::command::ChangeCommand;
+use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{agent_id_of, column};
@@ -43,16 +46,36 @@ impl PutCommand {
         let body = letters::content_to_bytes(&letter.content)?;
         Ok(Self { to, letter, body })
     }
+
+    /// Returns how many were put: none if it is there.
+    async fn put(&self, db: &Link) -> Result<u64, QueryFailure> {
+        let Letter { id, agent, content: _ } = &self.letter;
+        Ok(db.run(PUT, &[&uuid_of(*id), &(self.to.0 as i64), &agent.as_uuid(), &self.body]).await?)
+    }
 }
 
 impl ChangeCommand for PutCommand {
     type Answer = ();
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
-        let Letter { id, agent, content: _ } = &self.letter;
         db.run(FORGET, &[&i64::try_from(LETTER_LIFE_MS).unwrap_or(i64::MAX)]).await?;
-        db.run(PUT, &[&uuid_of(*id), &(self.to.0 as i64), &agent.as_uuid(), &self.body]).await?;
+        self.put(db).await?;
         Ok(())
+    }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
+}
+
+#[async_trait]
+impl KeptChange for PutCommand {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + 2 * self.body.len()
+    }
+
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        Ok(Redone::of_rows(self.put(db).await?))
     }
 }
 
@@ -109,6 +132,26 @@ impl ChangeCommand for ReplyCommand {
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         db.run(REPLY, &[&uuid_of(self.letter), &self.reply]).await?;
         Ok(())
+    }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
+}
+
+#[async_trait]
+impl KeptChange for ReplyCommand {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.reply.len()
+    }
+
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        if 0 < db.run(REPLY, &[&uuid_of(self.letter), &self.reply]).await? {
+            return Ok(Redone::Again);
+        }
+        // The node that has put the letter may not have repeated that yet.
+        let is_there = db.row(REPLY_TO, &[&uuid_of(self.letter)]).await?.is_some();
+        Ok(if is_there { Redone::There } else { Redone::Awaits(Vec::new()) })
     }
 }
 

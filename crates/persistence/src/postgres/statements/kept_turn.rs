@@ -1,7 +1,7 @@
 //! A queued turn that a failover may lose.
 
 use async_trait::async_trait;
-use tokenrail_domain::{Sequence, Turn, TurnNumber};
+use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber};
 use tokenrail_ports::{Idempotency, NewTurn, StoreError};
 
 use crate::postgres::command::{KeptChange, Redone};
@@ -16,6 +16,13 @@ use crate::postgres::statements::{keys, prompt_images};
 /// Whether the turn with this number is this one.
 const IS_IT: &str = "SELECT prompt = $3 AND asked_at = $4 FROM turns WHERE agent = $1 AND number = $2";
 
+/// Another node may have repeated that the agent was deleted, before this turn was there.
+const CANCEL_IF_DELETED: &str = "
+    UPDATE turns
+    SET stop = 'cancelled'
+    WHERE agent = $1 AND number = $2 AND stop IS NULL
+        AND EXISTS (SELECT FROM agents WHERE key = $1 AND deleted_at IS NOT NULL)";
+
 /// A turn that was queued under this number. The number was told to a client, so it must not be that of another prompt.
 pub(crate) struct KeptTurn {
     pub(crate) turn: NewTurn,
@@ -26,6 +33,10 @@ pub(crate) struct KeptTurn {
 
 #[async_trait]
 impl KeptChange for KeptTurn {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.turn.turn().agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.turn.bytes()
     }
@@ -39,6 +50,7 @@ impl KeptChange for KeptTurn {
             None => {
                 let turn = Turn { run: self.number, ..turn.clone() };
                 add_turn(db, agent, &turn, self.number).await?;
+                db.run(CANCEL_IF_DELETED, &[&agent, &int(self.number.0)]).await?;
                 wait_again(db, agent).await?;
                 Redone::Again
             }

@@ -12,6 +12,8 @@ use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::agents;
+use crate::postgres::statements::catch_up::{CatchUpTimes, is_awaited};
 use crate::postgres::statements::columns::{agent_id_of, column};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::{lock, lock_known};
@@ -83,14 +85,16 @@ pub(crate) struct ClaimLaunchesCommand {
     pub(crate) types: Vec<String>,
     pub(crate) room: usize,
     pub(crate) stopped: usize,
+    pub(crate) times: CatchUpTimes,
 }
 
 impl ChangeCommand for ClaimLaunchesCommand {
     type Answer = Vec<AgentId>;
 
     async fn run(&self, db: &Link) -> Result<Vec<AgentId>, QueryFailure> {
-        // What a lost node takes would have to be ended at once.
-        if !is_still(db, self.node).await? {
+        // What a lost node takes would have to be ended at once. After a failover, a launch that waits may be one that
+        // another node has taken and not repeated yet: no prompt runs twice.
+        if !is_still(db, self.node).await? || is_awaited(db, self.times).await? {
             return Ok(Vec::new());
         }
         let limit = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
@@ -133,10 +137,15 @@ impl KeptChange for KeptClaim {
 
     /// Those that another node has taken meanwhile stay there.
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
-        let mut taken = 0;
+        let (mut taken, mut missing) = (0, Vec::new());
         for agent in &self.agents {
-            // The node that has created it may not have repeated that yet.
-            let Some(key) = lock(db, *agent).await? else { continue };
+            let Some(key) = lock(db, *agent).await? else {
+                // The node that has created it has not repeated that yet.
+                if !agents::is_purged(db, *agent).await? {
+                    missing.push(*agent);
+                }
+                continue;
+            };
             let key = vec![key];
             if db.rows(TAKE, &[&self.node, &key]).await?.is_empty() {
                 continue;
@@ -144,7 +153,7 @@ impl KeptChange for KeptClaim {
             // The same epoch as then.
             taken += db.run(OWN, &[&self.node, &key, &first_epoch(self.timeline)]).await?;
         }
-        Ok(Redone::of_rows(taken))
+        Ok(if missing.is_empty() { Redone::of_rows(taken) } else { Redone::Awaits(missing) })
     }
 }
 
@@ -163,6 +172,10 @@ impl ChangeCommand for SetFolderCommand {
         Ok(())
     }
 
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
         Some(Arc::new(self))
     }
@@ -170,6 +183,10 @@ impl ChangeCommand for SetFolderCommand {
 
 #[async_trait]
 impl KeptChange for SetFolderCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + self.cwd.len()
     }

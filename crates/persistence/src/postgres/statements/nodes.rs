@@ -9,11 +9,12 @@ use tokenrail_ports::{Node, NodeState, Pulse, StoreAge, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
+use crate::postgres::command::{ChangeCommand, KeptChange, NodeFact, Redone};
 use crate::postgres::config::{NodeIdentity, PostgresLimits};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::catch_up::{CatchUpTimes, is_awaited};
 use crate::postgres::statements::columns::{column, parsed, texts_of};
 use crate::postgres::statements::fence::exclude_former;
 use crate::postgres::statements::outdated::refuse_if_outdated;
@@ -21,14 +22,15 @@ use crate::postgres::statements::ownership::first_epoch;
 
 const JOIN_AGAIN: &str = "
     UPDATE nodes
-    SET incarnation = incarnation + 1, beat = 0, state = 'alive', name = $2, version = $3, schema = $4
+    SET incarnation = incarnation + 1, beat = 0, state = 'alive', name = $2, version = $3, schema = $4,
+        healed = $5, told = $5
     WHERE folder = $1
     RETURNING id, incarnation";
 
 /// Not one statement with [`JOIN_AGAIN`], because that would use up a number with each start.
 const JOIN_FIRST: &str = "
-    INSERT INTO nodes (folder, name, version, schema, incarnation, beat, state)
-    VALUES ($1, $2, $3, $4, 1, 0, 'alive')
+    INSERT INTO nodes (folder, name, version, schema, incarnation, beat, state, healed, told)
+    VALUES ($1, $2, $3, $4, 1, 0, 'alive', $5, $5)
     ON CONFLICT (folder) DO NOTHING
     RETURNING id, incarnation";
 
@@ -74,7 +76,7 @@ const BEAT_AT_ONCE: &str = "SET LOCAL synchronous_commit = off";
 const BEAT: &str = "
     WITH own AS (
         UPDATE nodes
-        SET beat = beat + 1
+        SET beat = beat + 1, healed = greatest(healed, $4)
         WHERE id = $1 AND incarnation = $2 AND folder = $3 AND state = 'alive'
         RETURNING id, name, version, state, incarnation, beat, types
     )
@@ -88,6 +90,8 @@ const BEAT: &str = "
 const ALL: &str = "SELECT id, name, version, state, incarnation, beat, types FROM nodes ORDER BY id";
 
 const OFFER: &str = "UPDATE nodes SET types = $2 WHERE id = $1";
+
+const OFFER_AGAIN: &str = "UPDATE nodes SET types = $2 WHERE id = $1 AND folder = $3 AND types <> $2";
 
 const LEAVE: &str = "
     UPDATE nodes
@@ -131,9 +135,11 @@ impl ChangeCommand for JoinCommand {
         // A name is a label. PostgreSQL takes no NUL in it.
         let name = name.replace('\0', "");
         let version = env!("CARGO_PKG_VERSION");
-        let mut row = db.row(JOIN_AGAIN, &[&folder, &name, &version, &schema]).await?;
+        // A new process has nothing to repeat, and has shown nothing.
+        let timeline = i64::from(db.timeline());
+        let mut row = db.row(JOIN_AGAIN, &[&folder, &name, &version, &schema, &timeline]).await?;
         if row.is_none() {
-            row = db.row(JOIN_FIRST, &[&folder, &name, &version, &schema]).await?;
+            row = db.row(JOIN_FIRST, &[&folder, &name, &version, &schema, &timeline]).await?;
         }
         // Another process has joined as the same node meanwhile.
         let row = row.ok_or(QueryFailure::Again)?;
@@ -162,8 +168,8 @@ impl KeptChange for KeptJoin {
         size_of::<Self>() + self.name.len()
     }
 
-    fn is_of_the_node(&self) -> bool {
-        true
+    fn of_the_node(&self) -> Option<NodeFact> {
+        Some(NodeFact::Joined)
     }
 
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
@@ -207,16 +213,20 @@ impl ChangeCommand for AdoptCommand {
 }
 
 /// Says that this node is alive.
-pub(crate) struct BeatCommand(pub(crate) JoinedNode);
+pub(crate) struct BeatCommand {
+    pub(crate) node: JoinedNode,
+    /// The timeline on which it has repeated everything.
+    pub(crate) healed: u32,
+}
 
 impl ChangeCommand for BeatCommand {
     type Answer = Vec<Node>;
 
     async fn run(&self, db: &Link) -> Result<Vec<Node>, QueryFailure> {
-        let JoinedNode { id, incarnation, folder, schema } = self.0;
+        let JoinedNode { id, incarnation, folder, schema } = self.node;
         db.batch(BEAT_AT_ONCE).await?;
         refuse_if_outdated(db, schema).await?;
-        let rows = db.rows(BEAT, &[&id, &incarnation, &folder]).await?;
+        let rows = db.rows(BEAT, &[&id, &incarnation, &folder, &i64::from(self.healed)]).await?;
         if rows.is_empty() {
             return Err(StoreError::Fenced.into());
         }
@@ -251,9 +261,33 @@ impl ChangeCommand for OfferCommand {
     type Answer = ();
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
-        let types: Vec<&[u8]> = self.1.iter().map(String::as_bytes).collect();
-        db.run(OFFER, &[&self.0.id, &types]).await?;
+        db.run(OFFER, &[&self.0.id, &self.types()]).await?;
         Ok(())
+    }
+
+    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        Some(Arc::new(self))
+    }
+}
+
+impl OfferCommand {
+    fn types(&self) -> Vec<&[u8]> {
+        self.1.iter().map(String::as_bytes).collect()
+    }
+}
+
+#[async_trait]
+impl KeptChange for OfferCommand {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.1.iter().map(|name| size_of::<String>() + name.len()).sum::<usize>()
+    }
+
+    fn of_the_node(&self) -> Option<NodeFact> {
+        Some(NodeFact::Offers)
+    }
+
+    async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        Ok(Redone::of_rows(db.run(OFFER_AGAIN, &[&self.0.id, &self.types(), &self.0.folder]).await?))
     }
 }
 
@@ -274,13 +308,17 @@ impl ChangeCommand for LeaveCommand {
 }
 
 /// Declares a node lost, if its pulse is still this one.
-pub(crate) struct DeclareLostCommand(pub(crate) NodeId, pub(crate) Pulse);
+pub(crate) struct DeclareLostCommand(pub(crate) NodeId, pub(crate) Pulse, pub(crate) CatchUpTimes);
 
 impl ChangeCommand for DeclareLostCommand {
     type Answer = bool;
 
     async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
-        let Self(node, Pulse { incarnation, beat }) = *self;
+        let Self(node, Pulse { incarnation, beat }, times) = *self;
+        // After a failover, a node gets the time to find the new server.
+        if is_awaited(db, times).await? {
+            return Ok(false);
+        }
         Ok(0 < db.run(DECLARE_LOST, &[&(node.0 as i64), &(incarnation as i64), &(beat as i64)]).await?)
     }
 }

@@ -83,6 +83,10 @@ pub(crate) struct ClaimCommand {
 impl ChangeCommand for ClaimCommand {
     type Answer = Option<Epoch>;
 
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     async fn run(&self, db: &Link) -> Result<Option<Epoch>, QueryFailure> {
         if !is_still(db, self.node).await? {
             return Ok(None);
@@ -114,6 +118,10 @@ pub(crate) struct KeptOwnership {
 
 #[async_trait]
 impl KeptChange for KeptOwnership {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }

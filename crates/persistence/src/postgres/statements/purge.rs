@@ -74,6 +74,10 @@ impl ChangeCommand for PurgeCommand {
 
 #[async_trait]
 impl KeptChange for PurgeCommand {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }

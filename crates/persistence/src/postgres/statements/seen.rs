@@ -6,6 +6,8 @@ use uuid::Uuid;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
+use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::catch_up::note_told;
 use crate::postgres::statements::columns::sequence_of;
 
 const NOTE: &str = "
@@ -24,16 +26,20 @@ const SEEN: &str = "
     JOIN agents ON agents.key = seen.agent
     WHERE agents.id = $1";
 
-pub(crate) struct NoteSeenCommand(pub(crate) Vec<(AgentId, Sequence)>);
+/// Notes how far this node has shown journals. It has said it all then.
+pub(crate) struct NoteSeenCommand {
+    pub(crate) node: JoinedNode,
+    pub(crate) seen: Vec<(AgentId, Sequence)>,
+}
 
 impl ChangeCommand for NoteSeenCommand {
     type Answer = ();
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         let (agents, heads): (Vec<Uuid>, Vec<i64>) =
-            self.0.iter().map(|(agent, head)| (agent.as_uuid(), head.0 as i64)).unzip();
+            self.seen.iter().map(|(agent, head)| (agent.as_uuid(), head.0 as i64)).unzip();
         db.run(NOTE, &[&agents, &heads]).await?;
-        Ok(())
+        note_told(db, self.node).await
     }
 }
 

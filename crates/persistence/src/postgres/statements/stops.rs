@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
-use crate::postgres::statements::columns::{int, maybe_parsed, turn_of};
+use crate::postgres::statements::columns::{column, int, maybe_parsed, turn_of};
 use crate::postgres::statements::heads::{lock_known, touch, touch_agent};
 
 const CANCEL: &str = "
@@ -29,6 +29,8 @@ const STOP_AGAIN: &str = "
     SET stop = $3
     WHERE agent = $1 AND number = ANY ($2) AND state <> 'ended' AND stop IS NULL";
 
+const KNOWN: &str = "SELECT count(*) FROM turns WHERE agent = $1 AND number = ANY ($2)";
+
 /// Cancels all open turns. Returns those that it has marked.
 pub(crate) struct CancelCommand {
     pub(crate) agent: AgentId,
@@ -37,6 +39,10 @@ pub(crate) struct CancelCommand {
 
 impl ChangeCommand for CancelCommand {
     type Answer = Vec<TurnNumber>;
+
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
 
     async fn run(&self, db: &Link) -> Result<Vec<TurnNumber>, QueryFailure> {
         let agent = lock_known(db, self.agent).await?;
@@ -58,6 +64,10 @@ pub(crate) struct StopTurnCommand {
 
 impl ChangeCommand for StopTurnCommand {
     type Answer = Option<StopReason>;
+
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
 
     async fn run(&self, db: &Link) -> Result<Option<StopReason>, QueryFailure> {
         let agent = lock_known(db, self.agent).await?;
@@ -88,6 +98,10 @@ impl KeptStop {
 
 #[async_trait]
 impl KeptChange for KeptStop {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>() + size_of_val(&*self.turns)
     }
@@ -99,7 +113,11 @@ impl KeptChange for KeptStop {
         if 0 < marked {
             touch_agent(db, agent).await?;
         }
-        Ok(Redone::of_rows(marked))
+        let row = db.row(KNOWN, &[&agent, &turns]).await?;
+        let known = row.as_ref().map(|row| column::<i64>(row, 0)).transpose()?.unwrap_or_default();
+        // The node that has queued a turn may not have repeated that yet.
+        let is_missing = known < turns.len() as i64;
+        Ok(if is_missing { Redone::Awaits(vec![self.agent]) } else { Redone::of_rows(marked) })
     }
 }
 

@@ -9,6 +9,7 @@ use crate::postgres::command::{ChangeCommand, KeptChange};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::catch_up::{CatchUpTimes, is_awaited};
 use crate::postgres::statements::columns::{agent_id_of, column, epoch_of};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::lock;
@@ -52,13 +53,19 @@ pub(crate) async fn orphans(db: &Link, limit: usize, round: &Round) -> Result<Ve
 pub(crate) struct TakeOverCommand {
     pub(crate) node: JoinedNode,
     pub(crate) agent: AgentId,
+    pub(crate) times: CatchUpTimes,
 }
 
 impl ChangeCommand for TakeOverCommand {
     type Answer = Option<Epoch>;
 
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     async fn run(&self, db: &Link) -> Result<Option<Epoch>, QueryFailure> {
-        if !is_still(db, self.node).await? {
+        // After a failover, a node that is back may not have repeated its join yet.
+        if !is_still(db, self.node).await? || is_awaited(db, self.times).await? {
             return Ok(None);
         }
         let Some(lost) = responsible(db, self.agent).await? else { return Ok(None) };
@@ -77,7 +84,7 @@ impl ChangeCommand for TakeOverCommand {
     }
 
     fn kept(self, epoch: &Option<Epoch>, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
-        let Self { node, agent } = self;
+        let Self { node, agent, times: _ } = self;
         epoch.map(|epoch| Arc::new(KeptOwnership { node: node.id, agent, epoch }) as Arc<dyn KeptChange>)
     }
 }

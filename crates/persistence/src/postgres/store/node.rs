@@ -1,6 +1,7 @@
 //! What the store does for its node: one line each.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
@@ -15,6 +16,7 @@ use tokio::time::sleep;
 use super::PostgresStore;
 use crate::postgres::database::steps::Steps;
 use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::catch_up::{self, CatchUpTimes};
 use crate::postgres::statements::credentials::{self, AddCredentialCommand, RedeemCommand};
 use crate::postgres::statements::errands::{self, ForgetLeftoverCommand, TakeWatchedCommand, WatchCommand};
 use crate::postgres::statements::inbox::{self, PutCommand, ReplyCommand};
@@ -36,6 +38,15 @@ impl PostgresStore {
     /// This node's number in the database. Fails before it has joined.
     pub(super) fn node(&self) -> StoreResult<i64> {
         self.inner.membership.id()
+    }
+
+    fn times(&self) -> CatchUpTimes {
+        CatchUpTimes::of(&self.inner.connector.limits)
+    }
+
+    async fn beat_as(&self, node: JoinedNode) -> StoreResult<Vec<Node>> {
+        let healed = self.inner.healer.healed();
+        self.write_on(&self.inner.beats, BeatCommand { node, healed }).await
     }
 
     /// After the last upgrade. Another beat follows if it fails.
@@ -87,7 +98,7 @@ impl PostgresStore {
                 adopted = &mut adopting => return adopted,
                 () = sleep(ADOPTION_BEAT) => {
                     // A beat that fails is made up for by the next one.
-                    if let Err(error) = self.write_on(&self.inner.beats, BeatCommand(joined)).await {
+                    if let Err(error) = self.beat_as(joined).await {
                         let error = &error as &dyn std::error::Error;
                         tracing::warn!(error, "cannot tell the other nodes that this one is alive");
                     }
@@ -112,11 +123,24 @@ impl INodes for PostgresStore {
     }
 
     async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {
-        self.write(NoteSeenCommand(seen)).await
+        let node = self.inner.membership.require()?;
+        let timeline = self.inner.connector.known.timeline();
+        if seen.is_empty() && self.inner.told.load(Ordering::Acquire) == timeline {
+            return Ok(());
+        }
+        self.write(NoteSeenCommand { node, seen }).await?;
+        self.inner.told.store(timeline, Ordering::Release);
+        Ok(())
     }
 
     async fn seen(&self, agent: AgentId) -> StoreResult<Sequence> {
         self.read_with(move |db| async move { seen::seen(&db, agent).await }).await
+    }
+
+    async fn is_catching_up(&self) -> StoreResult<bool> {
+        let times = self.times();
+        self.read_on(&self.inner.lookout, move |db| async move { catch_up::is_awaited(&db, times).await })
+            .await
     }
 
     async fn join(&self) -> StoreResult<NodeId> {
@@ -132,7 +156,7 @@ impl INodes for PostgresStore {
     }
 
     async fn beat(&self) -> StoreResult<Vec<Node>> {
-        let nodes = self.write_on(&self.inner.beats, BeatCommand(self.inner.membership.require()?)).await?;
+        let nodes = self.beat_as(self.inner.membership.require()?).await?;
         self.remove_what_nobody_needs().await;
         self.look_at_age().await;
         Ok(nodes)
@@ -161,7 +185,7 @@ impl INodes for PostgresStore {
         if !self.read_on(&self.inner.lookout, |db| async move { launches::any(&db).await }).await? {
             return Ok(Vec::new());
         }
-        self.write(ClaimLaunchesCommand { node, types, room, stopped }).await
+        self.write(ClaimLaunchesCommand { node, types, room, stopped, times: self.times() }).await
     }
 
     async fn set_folder(&self, agent: AgentId, cwd: String) -> StoreResult<()> {
@@ -178,7 +202,7 @@ impl INodes for PostgresStore {
     }
 
     async fn declare_lost(&self, node: NodeId, seen: Pulse) -> StoreResult<bool> {
-        self.write(DeclareLostCommand(node, seen)).await
+        self.write(DeclareLostCommand(node, seen, self.times())).await
     }
 
     async fn forget(&self, node: NodeId) -> StoreResult<bool> {
@@ -196,14 +220,14 @@ impl INodes for PostgresStore {
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
         let node = self.inner.membership.require()?;
-        self.write(TakeOverCommand { node, agent }).await
+        self.write(TakeOverCommand { node, agent, times: self.times() }).await
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {
-        let (node, rounds) = (self.node()?, Arc::clone(&self.inner.errands));
+        let (node, times, rounds) = (self.node()?, self.times(), Arc::clone(&self.inner.errands));
         self.read_on(&self.inner.lookout, move |db| async move {
             let reading = db.clone();
-            db.view(async move { errands::errands(&reading, node, limit, &rounds).await }).await
+            db.view(async move { errands::errands(&reading, node, limit, &rounds, times).await }).await
         })
         .await
     }

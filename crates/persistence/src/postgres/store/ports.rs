@@ -92,7 +92,7 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
-        self.read_with(move |db| async move { agents::get(&db, id).await }).await
+        self.read_of(id, move |db| async move { agents::get(&db, id).await }).await
     }
 
     async fn list(&self, filter: AgentFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedAgent>> {
@@ -114,7 +114,7 @@ impl IAgentRepository for PostgresStore {
 
     async fn claim(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
         let node = self.inner.membership.require()?;
-        match self.read_with(move |db| async move { ownership::of(&db, agent, node).await }).await? {
+        match self.read_of(agent, move |db| async move { ownership::of(&db, agent, node).await }).await? {
             Ownership::Mine(epoch) => Ok(Some(epoch)),
             Ownership::Nobodys => self.write(ClaimCommand { node, agent }).await,
             Ownership::Others => Ok(None),
@@ -122,12 +122,15 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>> {
-        self.read_with(move |db| async move { turns::open(&db, agent).await }).await
+        self.read_of(agent, move |db| async move { turns::open(&db, agent).await }).await
     }
 
     async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
-        self.read_with(move |db| async move { turns::last(&db, journal::agent_key(&db, agent).await?).await })
-            .await
+        self.read_of(
+            agent,
+            move |db| async move { turns::last(&db, journal::agent_key(&db, agent).await?).await },
+        )
+        .await
     }
 
     async fn turns(&self, agent: AgentId, after: TurnNumber, limit: TurnLimit) -> StoreResult<Vec<Turn>> {
@@ -174,7 +177,7 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn edit(&self, agent: AgentId, edit: AgentEdit) -> StoreResult<Edited> {
-        self.write(EditCommand { agent, edit }).await
+        Ok(self.write(EditCommand { agent, edit }).await?.edited)
     }
 
     async fn stop_turn(

@@ -1,6 +1,7 @@
 mod adoption;
 mod away;
 mod bounded;
+mod catching_up;
 mod crashes;
 mod failovers;
 mod healing;

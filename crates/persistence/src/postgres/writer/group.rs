@@ -183,6 +183,13 @@ impl GroupWriter {
         let mut unknown = None;
         for _ in 0..TRIES {
             let link = self.link().await.map_err(|error| unreachable(&error, unknown.is_some()))?;
+            if let Err(busy) = self.healer.refuse_awaited(prepared.agent()) {
+                return Err(if unknown.is_some() {
+                    StoreError::OutcomeUnknown(Box::new(busy))
+                } else {
+                    busy
+                });
+            }
             let begun = Instant::now();
             let saved = save_alone(&link, prepared, wait, fetch).await;
             self.healer.figures().count(1, begun);

@@ -13,7 +13,7 @@ use tokio_postgres::{Client, Config, Socket};
 use super::{Connector, Inner, Link};
 use crate::postgres::database::driver::{Driver, Ear};
 use crate::postgres::database::failures::ConnectFailure;
-use crate::postgres::database::known_server::{ServerIdentity, UNKNOWN_TIMELINE};
+use crate::postgres::database::known_server::{IdentityAnswer, ServerIdentity, UNKNOWN_TIMELINE};
 use crate::postgres::database::opening_places::OpeningPlaces;
 use crate::postgres::database::settings::{Purpose, settings};
 
@@ -115,9 +115,13 @@ impl Connector {
         let (client, connection) = driver.connect(self.tls.clone()).await?;
         let link = self.link(client, connection, set_up.and_then(|set_up| set_up.ear.clone()));
         // Before anything else: it may be the wrong server.
-        if let Some(server) = ServerIdentity::of(&link.0.client).await? {
-            self.known.admit(server)?;
-            link.0.timeline.store(server.timeline, Ordering::Release);
+        match ServerIdentity::of(&link.0.client).await? {
+            IdentityAnswer::Primary(server) => {
+                self.known.admit(server)?;
+                link.0.timeline.store(server.timeline, Ordering::Release);
+            }
+            IdentityAnswer::Standby if set_up.is_some() => return Err(ConnectFailure::Standby),
+            IdentityAnswer::Standby | IdentityAnswer::Withheld => {}
         }
         if let Some(SetUp { purpose, .. }) = set_up {
             link.batch(&settings(*purpose, self.durability, &self.limits)).await?;

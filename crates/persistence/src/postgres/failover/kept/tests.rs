@@ -10,16 +10,16 @@ use crate::postgres::membership::Membership;
 /// A change of so many bytes.
 struct Sized(usize);
 
-struct Join;
+struct OfTheNode(NodeFact);
 
 #[async_trait]
-impl KeptChange for Join {
+impl KeptChange for OfTheNode {
     fn bytes(&self) -> usize {
         1
     }
 
-    fn is_of_the_node(&self) -> bool {
-        true
+    fn of_the_node(&self) -> Option<NodeFact> {
+        Some(self.0)
     }
 
     async fn redo(&self, _db: &Link) -> Result<Redone, QueryFailure> {
@@ -106,12 +106,14 @@ fn the_bytes_of_an_append_are_not_copied() {
 }
 
 #[test]
-fn the_join_of_the_node_is_kept_whatever_comes_after_it() {
+fn what_says_something_about_the_node_is_kept_whatever_comes_after_it() {
     let kept = Kept::new(Duration::from_mins(1), 100);
     let begin = Instant::now();
-    kept.keep(1, begin, KeptEntry::Change(Arc::new(Join))).unwrap();
+    for fact in [NodeFact::Joined, NodeFact::Offers, NodeFact::Offers] {
+        kept.keep(1, begin, KeptEntry::Change(Arc::new(OfTheNode(fact)))).unwrap();
+    }
     kept.keep(1, begin, change(100)).unwrap();
     kept.keep(1, begin + Duration::from_hours(1), change(100)).unwrap();
-    assert_eq!(numbers(&kept), [1, 3], "it comes first");
-    assert_eq!(kept.of_the_node().len(), 1);
+    assert_eq!(numbers(&kept), [1, 3, 5], "the newest of each come first");
+    assert_eq!(kept.of_the_node().len(), 2);
 }

@@ -2,11 +2,14 @@
 
 use tokenrail_ports::testing::samples::notice;
 use tokenrail_ports::{Heard, IBus};
-use tokenrail_test_postgres::{Flush, Replication, Server};
+use tokenrail_test_postgres::{Direction, Flush, Proxy, Replication, Server};
 
 use super::*;
 use crate::WrongServer;
+use crate::postgres::database::failures::ConnectFailure;
 use crate::postgres::database::known_server::ServerIdentity;
+use crate::postgres::database::link::Connector;
+use crate::postgres::database::settings::Purpose;
 
 /// A primary, and a standby of it. A client knows both addresses.
 pub(super) struct Pair {
@@ -30,6 +33,12 @@ impl Pair {
         PostgresConfig { url, limits: impatient(&self.database).limits, ..config_of(&self.database, folder) }
     }
 
+    /// Waits until the standby has all that was committed.
+    pub(super) fn standby_has_everything(&self) {
+        let caught_up = "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_lsn()";
+        self.primary.wait_for(caught_up, "1");
+    }
+
     /// The primary dies, and the standby takes over.
     pub(super) fn fail_over(&self) {
         self.primary.kill_9();
@@ -50,6 +59,7 @@ async fn a_former_primary_is_not_used_any_more() {
     let config = PostgresConfig { server_file, ..pair.config(1) };
     let store = joined(config.clone()).await;
     let (agent, mut scribe) = running(&store, 1).await;
+    pair.standby_has_everything();
     pair.fail_over();
     let append = scribe.say(vec![notice("n")]);
     save_at_last(&store, &append).await;
@@ -94,6 +104,33 @@ async fn a_primary_that_lives_on_is_left_when_the_failover_is_noticed() {
     let head = |server: &Server| server.sql_in(&pair.database, "SELECT head FROM heads");
     assert_eq!((&*head(&pair.primary), &*head(&pair.standby)), ("2", "3"));
     assert_eq!(everything(&store, &agent).await.len(), 3);
+}
+
+/// Nobody knows which timeline it would write on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_to_a_standby_that_is_being_promoted_is_not_used() {
+    let pair = Pair::new(Replication::Asynchronous);
+    pair.standby_has_everything();
+    let proxy = Proxy::start(&pair.standby);
+    let url = pair.database.url().replace(&pair.primary.address(), &proxy.address());
+    let mut config = PostgresConfig { url, ..config(&pair.database) };
+    config.limits.connect_timeout_ms = PATIENCE.as_millis() as u64;
+    let connector = Connector::of(config).unwrap();
+    // Long enough to promote it between the question and the first write.
+    proxy.delay(Duration::from_millis(200));
+    let mut work = JoinSet::new();
+    work.spawn(async move { connector.connect(Purpose::Writer, &[]).await.map(|link| link.timeline()) });
+    // Not the connection that has counted before.
+    let asked = "
+        SELECT count(*)
+        FROM pg_stat_activity
+        WHERE state = 'idle' AND query LIKE '%pg_control_system%' AND query NOT LIKE '%pg_stat_activity%'";
+    pair.standby.wait_for(asked, "1");
+    proxy.hold(Direction::ToServer);
+    pair.standby.promote();
+    proxy.release();
+    let opened = work.join_next().await.unwrap().unwrap();
+    assert!(matches!(opened, Err(ConnectFailure::Standby)), "{opened:?}");
 }
 
 fn identity_of(server: &Server) -> ServerIdentity {

@@ -1,8 +1,14 @@
 //! A failover that has lost the last moments: they are saved again.
 
-use tokenrail_domain::{NodeId, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{
+    AgentEdit, NewName, NodeId, StopReason, Timestamp, TurnNumber, TurnOutcome, TurnState,
+};
+use tokenrail_ports::testing::contract::archive::an_imported_history_reads_back_as_it_was;
 use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
-use tokenrail_ports::{Created, Enqueued, Epoch, Idempotency, KeyLife, Recalled};
+use tokenrail_ports::{
+    Created, Enqueued, Epoch, IInbox as _, Idempotency, KeyLife, Letter, LetterContent, LetterId,
+    LetterReply, Recalled,
+};
 use tokenrail_test_postgres::Replication;
 
 use super::failovers::Pair;
@@ -93,7 +99,10 @@ async fn what_a_failover_has_lost_is_saved_again() {
 async fn an_agent_that_was_taken_over_after_the_failover_is_not_written_to() {
     let pair = Pair::new(Replication::Asynchronous);
     let one = joined(pair.config(1)).await;
-    let other = joined(pair.config(2)).await;
+    let mut config = pair.config(2);
+    // It does not wait for the others.
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (0, 0);
+    let other = joined(config).await;
     let (agent, mut scribe) = running(&one, 1).await;
     pair.standby.fall_behind(&pair.primary);
     one.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
@@ -146,4 +155,61 @@ async fn a_node_whose_join_was_lost_goes_on() {
     }
     let third = joined(pair.config(3)).await;
     assert_eq!(third.nodes().await.unwrap().len(), 3);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn edits_imports_letters_and_types_are_saved_again() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (one, other) = (joined(pair.config(1)).await, joined(pair.config(2)).await);
+    let (edited, _) = launch(5);
+    one.create_idle(edited.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    one.offer(vec!["a".into()]).await.unwrap();
+    one.offer(vec!["b".into()]).await.unwrap();
+    let edit = |name: &str| AgentEdit { name: Some(NewName::Text(name.into())), ..AgentEdit::default() };
+    one.edit(edited.id, edit("first")).await.unwrap();
+    one.edit(edited.id, edit("second")).await.unwrap();
+    one.edit(edited.id, AgentEdit { pinned: Some(true), ..AgentEdit::default() }).await.unwrap();
+    an_imported_history_reads_back_as_it_was(&one).await;
+    let imported = one.get(launch(1).0.id).await.unwrap().unwrap();
+    let events = everything(&one, &imported).await;
+    let letter = |n| Letter { id: LetterId([n; 16]), agent: edited.id, content: LetterContent::Dismiss };
+    for n in [1, 2] {
+        other.put(NodeId(1), letter(n)).await.unwrap();
+    }
+    one.reply(letter(1).id, LetterReply::Settled).await.unwrap();
+
+    pair.fail_over();
+    // The first node replies to a letter that the other one puts again later.
+    for store in [&one, &other] {
+        while store.check().await.is_err() {}
+    }
+    assert_eq!(one.nodes().await.unwrap()[0].types, ["b"]);
+    let agent = other.get(edited.id).await.unwrap().unwrap();
+    assert_eq!((agent.name.as_deref(), agent.pinned), (Some("second"), true));
+    assert_eq!(other.get(imported.id).await.unwrap(), Some(imported.clone()));
+    assert_eq!(everything(&other, &imported).await, events);
+    assert!(one.to_purge().await.unwrap().is_empty());
+    while other.reply_to(letter(1).id).await.unwrap() != Some(LetterReply::Settled) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(one.letters(vec![], 9).await.unwrap(), [letter(2)]);
+    assert_eq!((one.failovers().lost, other.failovers().lost), (0, 0));
+}
+
+/// It was changed on the new server before this node came there.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_came_later_stays() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (one, other) = (joined(pair.config(1)).await, joined(pair.config(2)).await);
+    let (agent, _) = launch(1);
+    one.create_idle(agent.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    let edit = |name: &str| AgentEdit { name: Some(NewName::Text(name.into())), ..AgentEdit::default() };
+    one.edit(agent.id, AgentEdit { archived: Some(true), ..edit("lost") }).await.unwrap();
+    pair.fail_over();
+    while other.edit(agent.id, edit("later")).await.is_err() {}
+    while one.check().await.is_err() {}
+    let agent = one.get(agent.id).await.unwrap().unwrap();
+    assert_eq!((agent.name.as_deref(), agent.archived), (Some("later"), true));
 }

@@ -1,0 +1,157 @@
+//! After a failover that has lost the last moments of several nodes: they wait for each other.
+
+use tokenrail_domain::{NodeId, Timestamp, TurnNumber, TurnOutcome};
+use tokenrail_ports::testing::samples::{notice, queued_turn};
+use tokenrail_ports::{Created, Enqueued, IAgentRepository as _};
+use tokenrail_test_postgres::Replication;
+
+use super::failovers::Pair;
+use super::*;
+
+/// A node that waits as long as others repeat something, and no longer.
+async fn node(pair: &Pair, folder: u8) -> PostgresStore {
+    let mut config = pair.config(folder);
+    config.limits.catch_up_least_ms = 0;
+    config.limits.catch_up_ms = PATIENCE.as_millis() as u64;
+    config.limits.catch_up_pause_ms = 10;
+    joined(config).await
+}
+
+/// Connects to the new server, and repeats what it can.
+async fn heal(store: &PostgresStore) {
+    while let Err(error) = store.check().await {
+        assert!(error.is_transient(), "{error:?}");
+    }
+}
+
+/// Creates the `n`th sample agent without a home.
+async fn without_a_home(store: &PostgresStore, n: u8) -> (Agent, tokenrail_domain::Turn) {
+    let (agent, turn) = launch(n);
+    let agent = Agent { home: Some(NodeId::ANY), ..agent };
+    assert_eq!(store.create(agent.clone(), turn.clone().into(), None).await.unwrap(), Created::New);
+    (agent, turn)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_builds_on_another_node_is_repeated_after_it() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (one, other) = (node(&pair, 1).await, node(&pair, 2).await);
+    let (own, mut of_own) = running(&other, 1).await;
+    pair.standby.fall_behind(&pair.primary);
+    let (claimed, turn) = without_a_home(&one, 2).await;
+    let (idle, _) = launch(3);
+    one.create_idle(idle.clone()).await.unwrap();
+    assert_eq!(other.claim_launches(vec![claimed.kind.clone()], 9, 9).await.unwrap(), [claimed.id]);
+    let epoch = other.claim(claimed.id).await.unwrap().unwrap();
+    let mut scribe = Scribe::new(&claimed).at_epoch(epoch);
+    other.append(scribe.start(&turn)).await.unwrap();
+    other.append(scribe.say(vec![notice("claimed")])).await.unwrap();
+    let asked = queued_turn(idle.id, TurnNumber::FIRST, "for an agent of the first node");
+    let queued = other.enqueue(asked.into(), 9, None).await.unwrap();
+    assert_eq!(queued, Enqueued::New { turn: TurnNumber::FIRST, queued: 1, unarchived: false });
+    assert_eq!(other.cancel(idle.id, Timestamp(1)).await.unwrap(), 1);
+
+    pair.fail_over();
+    heal(&other).await;
+    // What does not build on it goes on.
+    save_at_last(&other, &of_own.say(vec![notice("goes on")])).await;
+    assert_eq!(everything(&other, &own).await.len(), 2);
+    let next = scribe.say(vec![notice("afterwards")]);
+    for early in [
+        other.append(next.clone()).await,
+        other.get(claimed.id).await.map(drop),
+        other.open_turns(claimed.id).await.map(drop),
+        other.claim(claimed.id).await.map(drop),
+        other.cancel(idle.id, Timestamp(1)).await.map(drop),
+    ] {
+        assert!(matches!(early, Err(StoreError::Busy)), "{early:?}");
+    }
+
+    heal(&one).await;
+    save_at_last(&other, &next).await;
+    assert_eq!(everything(&one, &claimed).await.len(), 3);
+    while other.get(claimed.id).await.is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(other.get(claimed.id).await.unwrap().unwrap().home, Some(NodeId(2)));
+    let stops =
+        async || one.open_turns(idle.id).await.unwrap().iter().map(|turn| turn.stop).collect::<Vec<_>>();
+    while stops().await != [Some(tokenrail_domain::StopReason::Cancelled)] {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((one.failovers().lost, other.failovers().lost), (0, 0));
+    for node in [&one, &other] {
+        node.note_seen(Vec::new()).await.unwrap();
+    }
+    assert!(!one.is_catching_up().await.unwrap());
+    assert!(one.claim_launches(vec![claimed.kind], 9, 9).await.unwrap().is_empty(), "it runs already");
+    other.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
+}
+
+/// The first node is lost too, so nobody repeats what the second one builds on.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_repeats_is_given_up() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let one = joined(pair.config(1)).await;
+    let mut config = pair.config(2);
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (2000, 0);
+    let other = joined(config).await;
+    pair.standby.fall_behind(&pair.primary);
+    let (agent, turn) = without_a_home(&one, 1).await;
+    assert_eq!(other.claim_launches(vec![agent.kind.clone()], 9, 9).await.unwrap(), [agent.id]);
+    let epoch = other.claim(agent.id).await.unwrap().unwrap();
+    let mut scribe = Scribe::new(&agent).at_epoch(epoch);
+    other.append(scribe.start(&turn)).await.unwrap();
+
+    pair.fail_over();
+    heal(&other).await;
+    let append = scribe.say(vec![notice("of an agent that is lost")]);
+    let refused = loop {
+        match other.append(append.clone()).await {
+            Err(error) if error.is_transient() => tokio::task::yield_now().await,
+            answer => break answer,
+        }
+    };
+    assert!(matches!(refused, Err(StoreError::UnknownAgent(_))), "{refused:?}");
+    assert!(other.get(agent.id).await.unwrap().is_none());
+    assert_eq!(other.failovers().lost, 2, "the claim and the start");
+}
+
+/// What a slower node repeats would come too late.
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they_kept() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (slow, fast) = (node(&pair, 1).await, node(&pair, 2).await);
+    let lost = node(&pair, 3).await;
+    let (orphan, _) = running(&lost, 1).await;
+    let pulse = async || fast.nodes().await.unwrap().into_iter().map(|node| node.pulse).collect::<Vec<_>>();
+    assert!(fast.declare_lost(NodeId(3), pulse().await[2]).await.unwrap());
+    let (purged, _) = launch(2);
+    lost.create_idle(purged.clone()).await.unwrap();
+    fast.delete(purged.id, Timestamp(1), true).await.unwrap();
+    let (waits, _) = without_a_home(&slow, 3).await;
+
+    pair.standby_has_everything();
+    pair.fail_over();
+    heal(&fast).await;
+    // This one comes after the failover.
+    let new = node(&pair, 4).await;
+    assert!(new.failovers().since.is_some());
+    for node in [&fast, &new] {
+        node.note_seen(Vec::new()).await.unwrap();
+        assert!(node.is_catching_up().await.unwrap());
+        assert!(node.claim_launches(vec![waits.kind.clone()], 9, 9).await.unwrap().is_empty());
+        assert!(!node.declare_lost(NodeId(1), pulse().await[0]).await.unwrap());
+        assert_eq!(node.take_over(orphan.id).await.unwrap(), None);
+        assert!(node.errands(9).await.unwrap().to_purge.is_empty());
+    }
+
+    heal(&slow).await;
+    assert!(new.is_catching_up().await.unwrap(), "it has not said what it had shown");
+    slow.note_seen(Vec::new()).await.unwrap();
+    assert!(!new.is_catching_up().await.unwrap());
+    assert_eq!(new.claim_launches(vec![waits.kind.clone()], 9, 9).await.unwrap(), [waits.id]);
+    assert!(new.take_over(orphan.id).await.unwrap().is_some());
+    assert_eq!(fast.errands(9).await.unwrap().to_purge, [purged.id]);
+    assert!(fast.declare_lost(NodeId(1), pulse().await[0]).await.unwrap());
+}
