@@ -53,7 +53,7 @@ fn connector(config: PostgresConfig) -> Arc<Connector> {
     let tls = tls::connector(&address.check).unwrap();
     let PostgresConfig { durability, limits, .. } = config;
     let known = Arc::new(KnownServer::new(None));
-    let places = vec![OpeningPlaces::new(limits.openings)];
+    let places = address.drivers.iter().map(|_| OpeningPlaces::new(limits.openings)).collect();
     Arc::new(Connector {
         address,
         tls,

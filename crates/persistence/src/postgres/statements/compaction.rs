@@ -43,10 +43,18 @@ const LOOSE_BATCHES: &str = "
     WHERE bytes_before < $5
     ORDER BY first_seq";
 
-/// Exactly the batches that were read: one that was rewritten meanwhile has another checksum.
+/// A rewrite of events of this turn locks it too. Otherwise, it would not see the blocks that are added meanwhile, and
+/// its events would be in the journal twice.
+const LOCK: &str = "SELECT FROM turns WHERE agent = $1 AND number = $2 FOR NO KEY UPDATE";
+
+/// All the batches that were read, or none if one of them is not there: one that was rewritten meanwhile has another
+/// checksum.
 const REMOVE: &str = "
+    WITH read AS (SELECT * FROM unnest($2::bigint[], $3::bigint[]) AS read (first_seq, checksum))
     DELETE FROM journal
-    WHERE agent = $1 AND (first_seq, checksum) IN (SELECT * FROM unnest($2::bigint[], $3::bigint[]))";
+    WHERE agent = $1 AND (first_seq, checksum) IN (SELECT * FROM read)
+        AND (SELECT count(*) FROM read) = (
+            SELECT count(*) FROM journal WHERE agent = $1 AND (first_seq, checksum) IN (SELECT * FROM read))";
 
 const MARK: &str = "UPDATE turns SET compacted = true WHERE agent = $1 AND number = $2";
 
@@ -145,14 +153,16 @@ impl ChangeCommand for CompactCommand {
             db.run(MARK, &[&agent, &int(self.turn.0)]).await?;
             return Ok(());
         }
+        db.rows(LOCK, &[&agent, &int(self.turn.0)]).await?;
         let (first, checksums) = &self.batches;
         let removed = db.run(REMOVE, &[&agent, first, checksums]).await?;
         if removed == 0 {
-            // The agent was purged meanwhile, or another call was faster.
+            // The agent was purged meanwhile, another call was faster, or events were rewritten. The next call reads
+            // what is there now.
             return Ok(());
         }
         if removed != first.len() as u64 {
-            // They were rewritten meanwhile. The next call reads them anew.
+            // Somebody has changed them since this statement began.
             return Err(QueryFailure::Again);
         }
         for block in &self.blocks {

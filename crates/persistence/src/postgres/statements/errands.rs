@@ -43,7 +43,7 @@ const TURNS: &str = "
             GROUP BY agents.id
         ) AS open
     ) AS placed
-    ORDER BY stop AND place <= ($2 + 1) / 2 DESC, stop, place
+    ORDER BY stop AND place <= ($2::bigint + 1) / 2 DESC, stop, place
     LIMIT $2";
 
 /// An agent that is being imported is marked too, and still in use. The agents of a lost node are purged by any node,

@@ -26,10 +26,12 @@ const SPAN: &str = "
     WHERE agent = $1 AND first_seq <= $3 AND $2 <= last_seq
         AND coalesce((SELECT max(first_seq) FROM journal WHERE agent = $1 AND first_seq <= $2), 0) <= first_seq";
 
+/// Locks the turn: a compaction, which does not lock the agent, locks it too.
 const TURN: &str = "
     SELECT last_sequence
     FROM turns
-    WHERE agent = $1 AND number = $2 AND state = 'ended' AND first_sequence <= $3 AND $4 <= last_sequence";
+    WHERE agent = $1 AND number = $2 AND state = 'ended' AND first_sequence <= $3 AND $4 <= last_sequence
+    FOR NO KEY UPDATE";
 
 const REMOVE_BATCHES: &str = "DELETE FROM journal WHERE agent = $1 AND $2 <= first_seq AND last_seq <= $3";
 
