@@ -35,7 +35,7 @@ pub(crate) const NGINX: Tool =
 pub(crate) const POSTGRES: Tool =
     Tool { what: "postgres", tests: "postgres::", variable: "TOKENRAIL_TEST_POSTGRES", ready: postgres };
 
-pub(crate) const TOOLS: [Tool; 7] = [
+pub(crate) const TOOLS: [Tool; 8] = [
     CHROMIUM,
     Tool {
         what: "schemathesis",
@@ -58,6 +58,7 @@ pub(crate) const TOOLS: [Tool; 7] = [
         variable: "TOKENRAIL_TEST_PGBOUNCER",
         ready: pgbouncer,
     },
+    Tool { what: "two nodes", tests: "two_nodes::", variable: NGINX.variable, ready: nginx_and_postgres },
 ];
 
 impl Tool {
@@ -97,6 +98,12 @@ fn pgbouncer() -> Result<PathBuf, Failure> {
     postgres()?;
     let usual = PathBuf::from("/usr/sbin/pgbouncer");
     if usual.is_file() { Ok(usual) } else { system::program("pgbouncer", &["pgbouncer"]) }
+}
+
+/// The page of several servers starts both.
+fn nginx_and_postgres() -> Result<PathBuf, Failure> {
+    postgres()?;
+    nginx()
 }
 
 fn postgres_folder() -> Option<PathBuf> {
