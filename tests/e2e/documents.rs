@@ -4,6 +4,7 @@
 mod blocks;
 mod checks;
 mod session;
+mod two_nodes;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -78,7 +78,8 @@ impl TestServer {
         std::fs::set_permissions(folder.join("token"), private(0o600)).expect("a private file");
     }
 
-    fn prepare(config: &str) -> Self {
+    /// A server that has not been started.
+    pub(crate) fn prepare(config: &str) -> Self {
         static CRYPTO: Once = Once::new();
         CRYPTO.call_once(|| rustls::crypto::ring::default_provider().install_default().expect("the first"));
         let folder = tempfile::tempdir().expect("a folder");

@@ -16,6 +16,7 @@ mod database;
 mod dialects;
 mod doctor;
 mod documents;
+mod false_clocks;
 mod follow_an_agent;
 mod follower;
 mod full_disk;

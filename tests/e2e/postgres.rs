@@ -7,7 +7,7 @@ mod full_disk;
 mod launches;
 mod leftovers;
 mod moving;
-mod nodes;
+pub(crate) mod nodes;
 mod operator;
 mod refusals;
 mod storm;

@@ -35,7 +35,7 @@ pub(crate) const NGINX: Tool =
 pub(crate) const POSTGRES: Tool =
     Tool { what: "postgres", tests: "postgres::", variable: "TOKENRAIL_TEST_POSTGRES", ready: postgres };
 
-pub(crate) const TOOLS: [Tool; 7] = [
+pub(crate) const TOOLS: [Tool; 9] = [
     CHROMIUM,
     Tool {
         what: "schemathesis",
@@ -58,6 +58,13 @@ pub(crate) const TOOLS: [Tool; 7] = [
         variable: "TOKENRAIL_TEST_PGBOUNCER",
         ready: pgbouncer,
     },
+    Tool {
+        what: "false clocks",
+        tests: "with_false_clocks",
+        variable: "TOKENRAIL_TEST_FAKETIME",
+        ready: libfaketime,
+    },
+    Tool { what: "two nodes", tests: "two_nodes::", variable: NGINX.variable, ready: nginx_and_postgres },
 ];
 
 impl Tool {
@@ -97,6 +104,29 @@ fn pgbouncer() -> Result<PathBuf, Failure> {
     postgres()?;
     let usual = PathBuf::from("/usr/sbin/pgbouncer");
     if usual.is_file() { Ok(usual) } else { system::program("pgbouncer", &["pgbouncer"]) }
+}
+
+/// A library that changes the clock of one process. Its tests need a database too.
+fn libfaketime() -> Result<PathBuf, Failure> {
+    postgres()?;
+    if let Some(library) = faketime_library() {
+        return Ok(library);
+    }
+    system::install("libfaketime")?;
+    faketime_library()
+        .ok_or_else(|| Failure::new("libfaketime was installed, but is not where Debian has it"))
+}
+
+fn faketime_library() -> Option<PathBuf> {
+    let systems = std::fs::read_dir("/usr/lib").ok()?.flatten();
+    let mut libraries = systems.map(|system| system.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.find(|library| library.is_file())
+}
+
+/// The page of several servers starts both.
+fn nginx_and_postgres() -> Result<PathBuf, Failure> {
+    postgres()?;
+    nginx()
 }
 
 fn postgres_folder() -> Option<PathBuf> {

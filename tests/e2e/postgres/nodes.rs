@@ -14,10 +14,10 @@ use crate::follower::{Follower, Place};
 use crate::harness::{PATIENCE, TestServer, no_process_is_left, numbers, processes_of_agent, text_of};
 
 /// The same on all nodes.
-pub(super) const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+pub(crate) const TOKEN: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
 /// How long a node may be silent here.
-pub(super) const LOST_AFTER_S: u64 = 5;
+pub(crate) const LOST_AFTER_S: u64 = 5;
 
 /// A server on this database, with a short patience for silent ones.
 pub(super) fn node(database: &Database, name: &str) -> TestServer {
@@ -25,9 +25,14 @@ pub(super) fn node(database: &Database, name: &str) -> TestServer {
 }
 
 /// The same with another configuration of the database.
-pub(super) fn node_with(mut config: String, name: &str) -> TestServer {
+pub(super) fn node_with(config: String, name: &str) -> TestServer {
+    TestServer::start_with_token(&named(config, name), TOKEN)
+}
+
+/// The configuration of a node.
+pub(crate) fn named(mut config: String, name: &str) -> String {
     write!(config, "[cluster]\nname = \"{name}\"\nbeat_s = 1\nlost_after_s = {LOST_AFTER_S}\n").unwrap();
-    TestServer::start_with_token(&config, TOKEN)
+    config
 }
 
 pub(super) fn pid_of(server: &TestServer) -> Pid {
@@ -35,7 +40,7 @@ pub(super) fn pid_of(server: &TestServer) -> Pid {
 }
 
 /// The outcome and the error code of each turn.
-fn results(events: &[Value]) -> Vec<(&str, &str)> {
+pub(crate) fn results(events: &[Value]) -> Vec<(&str, &str)> {
     let results = events.iter().filter(|event| event["metadata"]["eventType"] == "result");
     results
         .map(|event| {
@@ -46,7 +51,7 @@ fn results(events: &[Value]) -> Vec<(&str, &str)> {
 }
 
 /// Waits until the node of an agent has ended its processes.
-pub(super) async fn until_its_processes_end(id: &str) {
+pub(crate) async fn until_its_processes_end(id: &str) {
     let started = Instant::now();
     while !processes_of_agent(id).is_empty() {
         assert!(started.elapsed() < PATIENCE, "processes of {id} are left");

@@ -33,10 +33,17 @@ fn parse(line: &str, name: &str) -> Option<Account> {
     is_it.then_some(Account { user, group })
 }
 
-/// A command that runs one of the programs under this account. It becomes that program, so the child has its pid. When
-/// this test program ends, it gets SIGQUIT.
-pub(crate) fn command(name: &str) -> Command {
-    let mut command = programs::clean(Command::new("setpriv"));
+/// A command that runs one of the programs, or the program of a whole path, under this account. It becomes that
+/// program, so the child has its pid. When this test program ends, it gets SIGQUIT.
+pub fn command(name: &str) -> Command {
+    command_behind(&[], name)
+}
+
+/// The same, started by a program that becomes the next one, such as `ip netns exec NAME`.
+pub(crate) fn command_behind(before: &[String], name: &str) -> Command {
+    let mut words = before.iter().map(String::as_str).chain(["setpriv"]);
+    let mut command = programs::clean(Command::new(words.next().unwrap_or("setpriv")));
+    command.args(words);
     if let Some(Account { user, group }) = account() {
         command.arg(format!("--reuid={user}")).arg(format!("--regid={group}")).arg("--clear-groups");
     }
@@ -54,7 +61,7 @@ pub(crate) fn give(folder: &Path) {
 }
 
 /// Lets the account use everything in this folder.
-pub(crate) fn give_all(folder: &Path) {
+pub fn give_all(folder: &Path) {
     if let Some(Account { user, group }) = account() {
         programs::succeed(Command::new("chown").arg("-R").arg(format!("{user}:{group}")).arg(folder));
     }

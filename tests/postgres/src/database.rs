@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use tempfile::TempDir;
@@ -60,6 +60,13 @@ impl Database {
     /// Executes SQL as a superuser. Returns the rows, with `|` between values.
     pub fn sql(&self, sql: &str) -> String {
         self.instance.sql(&self.name, sql)
+    }
+
+    /// A session of a superuser that reads SQL from its standard input.
+    pub(crate) fn session(&self) -> Command {
+        let mut psql = self.instance.client("psql");
+        psql.args(["-X", "-q", "-A", "-t", "-d", &self.name]);
+        psql
     }
 }
 

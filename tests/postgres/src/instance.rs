@@ -37,6 +37,8 @@ pub(crate) struct Instance {
     pub(crate) flush: Flush,
     /// Settings that come after those of this crate, and so count more.
     pub(crate) more: Vec<String>,
+    /// What starts the postmaster, and becomes it.
+    before: Vec<String>,
     port: u16,
     process: Mutex<Option<Child>>,
     /// How many databases were made.
@@ -46,16 +48,27 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// Starts a server whose data is in `data` of this folder.
-    pub(crate) fn start(folder: SweptFolder, flush: Flush, more: Vec<String>) -> Self {
+    /// Starts a server whose data is in `data` of this folder, on this port or a free one.
+    pub(crate) fn start(
+        folder: SweptFolder,
+        flush: Flush,
+        more: Vec<String>,
+        before: Vec<String>,
+        port: Option<u16>,
+    ) -> Self {
         let (process, databases) = (Mutex::new(None), AtomicU32::new(0));
-        let mut instance = Self { flush, more, port: free_port(), process, databases, folder };
+        let at = port.unwrap_or_else(free_port);
+        let mut instance = Self { flush, more, before, port: at, process, databases, folder };
         // Somebody else may take the port before the server does.
         while let Err(log) = instance.begin() {
-            assert!(log.contains("could not bind"), "PostgreSQL does not start:\n{log}");
+            assert!(log.contains("could not bind") && port.is_none(), "PostgreSQL does not start:\n{log}");
             instance.port = free_port();
         }
         instance
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     pub(crate) fn address(&self) -> String {
@@ -77,7 +90,7 @@ impl Instance {
     /// Starts the postmaster and waits until it takes connections. The error is its log.
     pub(crate) fn begin(&self) -> Result<(), String> {
         let log = self.folder.path().join("log");
-        let mut command = account::command("postgres");
+        let mut command = account::command_behind(&self.before, "postgres");
         command.arg("-D").arg(self.data());
         for setting in self.settings().iter().chain(&self.more) {
             command.arg("-c").arg(setting);

@@ -9,8 +9,9 @@
 //! and shows NOT RUN.
 #![expect(clippy::expect_used, reason = "a test ends where its own tools fail")]
 
-mod account;
+pub mod account;
 mod database;
+mod echo;
 mod frozen;
 mod instance;
 mod keeper;
@@ -26,6 +27,7 @@ mod with_postgres;
 use std::sync::OnceLock;
 
 pub use database::Database;
+pub use echo::Echo;
 pub use frozen::FrozenBackend;
 pub use instance::Flush;
 pub use programs::VARIABLE;

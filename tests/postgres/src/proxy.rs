@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -34,16 +35,37 @@ struct State {
     holds_to_client: bool,
     refuses: bool,
     delay: Duration,
-    /// Both ends of each connection.
-    open: Vec<TcpStream>,
+    /// Only connections on which the client has said one of these are disturbed. If there are none, all are.
+    only: Vec<String>,
+    open: Vec<Arc<Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    ends: [TcpStream; 2],
+    /// The client has said one of the texts of [`Proxy::only`].
+    has_said: AtomicBool,
+}
+
+impl Connection {
+    fn end(&self) {
+        for end in &self.ends {
+            let _ = end.shutdown(Shutdown::Both);
+        }
+    }
 }
 
 impl State {
-    fn holds(&self, direction: Direction) -> bool {
-        match direction {
+    fn disturbs(&self, connection: &Connection) -> bool {
+        self.only.is_empty() || connection.has_said.load(Ordering::Relaxed)
+    }
+
+    fn holds(&self, connection: &Connection, direction: Direction) -> bool {
+        let holds = match direction {
             Direction::ToServer => self.holds_to_server,
             Direction::ToClient => self.holds_to_client,
-        }
+        };
+        holds && self.disturbs(connection)
     }
 }
 
@@ -57,24 +79,46 @@ impl Network {
         self.changed.notify_all();
     }
 
-    /// Waits until this direction delivers. Returns how long it takes.
-    fn until_it_delivers(&self, direction: Direction) -> Duration {
-        let held = |state: &mut State| state.holds(direction);
+    /// Notes what a client says, which comes in one piece if it is short.
+    fn hear(&self, connection: &Connection, said: &[u8]) {
+        let state = self.state();
+        let says = |text: &String| said.windows(text.len()).any(|part| part == text.as_bytes());
+        if state.only.iter().any(says) {
+            connection.has_said.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until this direction delivers. Returns how long it takes, and nothing if the connection is refused.
+    fn until_it_delivers(&self, connection: &Connection, direction: Direction) -> Option<Duration> {
+        let held = |state: &mut State| state.holds(connection, direction);
         let state = self.changed.wait_while(self.state(), held);
-        state.unwrap_or_else(PoisonError::into_inner).delay
+        let state = state.unwrap_or_else(PoisonError::into_inner);
+        match state.disturbs(connection) {
+            true if state.refuses => None,
+            true => Some(state.delay),
+            false => Some(Duration::ZERO),
+        }
     }
 
     /// Passes bytes on until one end is closed.
-    fn pass(&self, mut from: TcpStream, mut to: TcpStream, direction: Direction) {
+    fn pass(&self, connection: &Connection, direction: Direction) {
+        let [client, server] = &connection.ends;
+        let (mut from, mut to) = match direction {
+            Direction::ToServer => (client, server),
+            Direction::ToClient => (server, client),
+        };
         let mut bytes = [0; 8192];
         while let Ok(read @ 1..) = from.read(&mut bytes) {
-            thread::sleep(self.until_it_delivers(direction));
+            if direction == Direction::ToServer {
+                self.hear(connection, &bytes[..read]);
+            }
+            let Some(delay) = self.until_it_delivers(connection, direction) else { break };
+            thread::sleep(delay);
             if to.write_all(&bytes[..read]).is_err() {
                 break;
             }
         }
-        let _ = to.shutdown(Shutdown::Both);
-        let _ = from.shutdown(Shutdown::Both);
+        connection.end();
     }
 }
 
@@ -97,6 +141,12 @@ impl Proxy {
         self.address.to_string()
     }
 
+    /// Disturbs only connections on which the client says one of these texts, such as `LISTEN `, from now on. What they
+    /// say without encryption is read.
+    pub fn only(&self, texts: &[&str]) {
+        self.network.change(|state| state.only = texts.iter().map(|text| (*text).to_owned()).collect());
+    }
+
     /// What is sent in this direction arrives only after [`Proxy::release`]. Nobody is told.
     pub fn hold(&self, direction: Direction) {
         self.network.change(|state| match direction {
@@ -112,11 +162,16 @@ impl Proxy {
 
     /// Ends all connections. What is held is lost. Returns how many there were.
     pub fn cut(&self) -> usize {
-        let open = std::mem::take(&mut self.network.state().open);
-        for end in &open {
-            let _ = end.shutdown(Shutdown::Both);
+        let mut state = self.network.state();
+        let open = std::mem::take(&mut state.open);
+        let (cut, kept): (Vec<_>, Vec<_>) =
+            open.into_iter().partition(|connection| state.disturbs(connection));
+        state.open = kept;
+        drop(state);
+        for connection in &cut {
+            connection.end();
         }
-        open.len() / 2
+        cut.len()
     }
 
     /// Ends all connections, and accepts none until [`Proxy::release`].
@@ -136,19 +191,17 @@ impl Proxy {
 
 fn accept(client: TcpStream, server: &str, network: &Arc<Network>) {
     let Ok(server) = TcpStream::connect(server) else { return };
-    let clone = |stream: &TcpStream| stream.try_clone().expect("a socket");
+    let _ = (client.set_nodelay(true), server.set_nodelay(true));
+    let connection = Arc::new(Connection { ends: [client, server], has_said: AtomicBool::new(false) });
     {
         let mut state = network.state();
-        if state.refuses {
+        if state.refuses && state.disturbs(&connection) {
             return;
         }
-        state.open.extend([clone(&client), clone(&server)]);
+        state.open.push(Arc::clone(&connection));
     }
-    let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let pairs =
-        [(clone(&client), clone(&server), Direction::ToServer), (server, client, Direction::ToClient)];
-    for (from, to, direction) in pairs {
-        let network = Arc::clone(network);
-        thread::spawn(move || network.pass(from, to, direction));
+    for direction in [Direction::ToServer, Direction::ToClient] {
+        let (network, connection) = (Arc::clone(network), Arc::clone(&connection));
+        thread::spawn(move || network.pass(&connection, direction));
     }
 }

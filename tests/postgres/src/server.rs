@@ -1,5 +1,7 @@
 //! What a test can do to a server.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +33,19 @@ impl Server {
         Self::start_in(folder, flush, settings)
     }
 
+    /// Starts an empty server in a network namespace, with its port of all addresses there. Clients from `addresses`,
+    /// such as `10.0.0.0/8`, may connect.
+    pub fn start_in_network(namespace: &str, addresses: &str) -> Self {
+        let folder = SweptFolder::new();
+        let data = folder.path().join("data");
+        template::copy_to(&data);
+        let mut rules = OpenOptions::new().append(true).open(data.join("pg_hba.conf")).expect("its rules");
+        writeln!(rules, "host all all {addresses} scram-sha-256").expect("written");
+        let before = ["ip", "netns", "exec", namespace].map(str::to_owned).to_vec();
+        let more = vec!["listen_addresses=*".to_owned()];
+        Self { instance: Arc::new(Instance::start(folder, Flush::Off, more, before, None)) }
+    }
+
     /// Like [`Server::start`], but with a system identifier of its own. Takes some seconds.
     pub fn start_with_new_identity(flush: Flush) -> Self {
         let folder = SweptFolder::new();
@@ -40,7 +55,7 @@ impl Server {
 
     /// Starts a server whose data is in `data` of this folder.
     pub(crate) fn start_in(folder: SweptFolder, flush: Flush, more: Vec<String>) -> Self {
-        Self { instance: Arc::new(Instance::start(folder, flush, more)) }
+        Self { instance: Arc::new(Instance::start(folder, flush, more, Vec::new(), None)) }
     }
 
     /// Makes an empty database, owned by [`ROLE`](crate::ROLE).

@@ -1,8 +1,9 @@
 //! Streaming replication.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use crate::instance::{LOOK_EVERY, PATIENCE};
+use crate::instance::{Instance, LOOK_EVERY, PATIENCE};
 use crate::programs::succeed;
 use crate::sweeper::SweptFolder;
 use crate::{Server, account};
@@ -19,6 +20,17 @@ impl Server {
     /// commit waits for it from then on, also when it is gone. It flushes to disk if this server does.
     #[must_use]
     pub fn standby(&self, replication: Replication) -> Self {
+        self.standby_at(replication, None)
+    }
+
+    /// The same, with the address of a server that does not run any more.
+    #[must_use]
+    pub fn standby_in_place_of(&self, gone: &Self, replication: Replication) -> Self {
+        assert!(!gone.instance.runs(), "it has its address to itself");
+        self.standby_at(replication, Some(gone.instance.port()))
+    }
+
+    fn standby_at(&self, replication: Replication, port: Option<u16>) -> Self {
         let folder = SweptFolder::new();
         let mut copy = self.instance.client("pg_basebackup");
         // The standby would keep them.
@@ -26,7 +38,9 @@ impl Server {
         copy.args(["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync", "-D"]);
         succeed(copy.arg(folder.path().join("data")));
         account::give_all(folder.path());
-        let standby = Self::start_in(folder, self.instance.flush, self.instance.more.clone());
+        let (flush, more) = (self.instance.flush, self.instance.more.clone());
+        let instance = Instance::start(folder, flush, more, Vec::new(), port);
+        let standby = Self { instance: Arc::new(instance) };
         self.wait_for("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1");
         if replication == Replication::Synchronous {
             self.set_synchronous("ANY 1 (*)");
