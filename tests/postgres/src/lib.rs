@@ -29,7 +29,7 @@ pub use database::Database;
 pub use frozen::FrozenBackend;
 pub use instance::Flush;
 pub use programs::VARIABLE;
-pub use proxy::{Direction, Proxy};
+pub use proxy::{Direction, LostCommit, Proxy};
 pub use server::Server;
 pub use standby::Replication;
 

@@ -2,6 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -22,6 +23,15 @@ pub enum Direction {
     ToClient,
 }
 
+/// What of a commit does not arrive. Its connection breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostCommit {
+    /// Nothing is saved.
+    Request,
+    /// It is saved, and nobody is told.
+    Answer,
+}
+
 #[derive(Debug, Default)]
 struct Network {
     state: Mutex<State>,
@@ -33,6 +43,8 @@ struct State {
     holds_to_server: bool,
     holds_to_client: bool,
     refuses: bool,
+    /// Of the next commit.
+    loses: Option<LostCommit>,
     delay: Duration,
     /// Both ends of each connection.
     open: Vec<TcpStream>,
@@ -64,12 +76,16 @@ impl Network {
         state.unwrap_or_else(PoisonError::into_inner).delay
     }
 
-    /// Passes bytes on until one end is closed.
-    fn pass(&self, mut from: TcpStream, mut to: TcpStream, direction: Direction) {
+    /// Passes bytes on until one end is closed. What the server answers is lost as soon as `deaf` says so.
+    fn pass(&self, mut from: TcpStream, mut to: TcpStream, direction: Direction, deaf: &AtomicBool) {
         let mut bytes = [0; 8192];
         while let Ok(read @ 1..) = from.read(&mut bytes) {
             thread::sleep(self.until_it_delivers(direction));
-            if to.write_all(&bytes[..read]).is_err() {
+            let is_lost = match direction {
+                Direction::ToServer => self.loses(&bytes[..read], deaf),
+                Direction::ToClient => deaf.load(Ordering::Acquire),
+            };
+            if is_lost || to.write_all(&bytes[..read]).is_err() {
                 break;
             }
         }
@@ -77,6 +93,21 @@ impl Network {
         let _ = from.shutdown(Shutdown::Both);
     }
 }
+
+impl Network {
+    /// Whether these bytes do not reach the server.
+    fn loses(&self, bytes: &[u8], deaf: &AtomicBool) -> bool {
+        if !bytes.windows(COMMIT.len()).any(|part| part == COMMIT) {
+            return false;
+        }
+        let lost = self.state().loses.take();
+        deaf.store(lost == Some(LostCommit::Answer), Ordering::Release);
+        lost == Some(LostCommit::Request)
+    }
+}
+
+/// As a statement of its own.
+const COMMIT: &[u8] = b"COMMIT\0";
 
 impl Proxy {
     pub fn start(server: &Server) -> Self {
@@ -125,6 +156,16 @@ impl Proxy {
         self.cut();
     }
 
+    /// The connection of the next COMMIT breaks.
+    pub fn lose_commit(&self, lost: LostCommit) {
+        self.network.change(|state| state.loses = Some(lost));
+    }
+
+    /// Whether the COMMIT of [`Proxy::lose_commit`] is still to come.
+    pub fn waits_for_commit(&self) -> bool {
+        self.network.state().loses.is_some()
+    }
+
     /// Everything is delivered again, at once.
     pub fn release(&self) {
         self.network.change(|state| {
@@ -147,8 +188,9 @@ fn accept(client: TcpStream, server: &str, network: &Arc<Network>) {
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
     let pairs =
         [(clone(&client), clone(&server), Direction::ToServer), (server, client, Direction::ToClient)];
+    let deaf = Arc::new(AtomicBool::new(false));
     for (from, to, direction) in pairs {
-        let network = Arc::clone(network);
-        thread::spawn(move || network.pass(from, to, direction));
+        let (network, deaf) = (Arc::clone(network), Arc::clone(&deaf));
+        thread::spawn(move || network.pass(from, to, direction, &deaf));
     }
 }

@@ -1,5 +1,6 @@
 //! One connection to the server.
 
+pub(crate) mod attempt;
 mod copy;
 
 use std::collections::HashMap;

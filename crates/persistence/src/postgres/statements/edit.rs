@@ -20,6 +20,8 @@ pub(crate) struct EditCommand {
 impl ChangeCommand for EditCommand {
     type Answer = Edited;
 
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<Edited, QueryFailure> {
         lock(db, self.agent).await?;
         let Some(mut agent) = agents::get(db, self.agent).await? else { return Ok(Edited::UnknownAgent) };

@@ -188,6 +188,9 @@ pub(crate) struct CountLaunchCommand {
 impl ChangeCommand for CountLaunchCommand {
     type Answer = LaunchCount;
 
+    /// Counted twice, it only takes the place of one more.
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<LaunchCount, QueryFailure> {
         let most = f64::from(self.per_minute.max(1));
         let row = db.row(COUNT, &[&most]).await?.ok_or(QueryFailure::Again)?;
