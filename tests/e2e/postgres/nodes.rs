@@ -26,7 +26,9 @@ pub(super) fn node(database: &Database, name: &str) -> TestServer {
 
 /// The same with another configuration of the database.
 pub(super) fn node_with(mut config: String, name: &str) -> TestServer {
-    write!(config, "[cluster]\nname = \"{name}\"\nbeat_s = 1\nlost_after_s = {LOST_AFTER_S}\n").unwrap();
+    // Or more of `[cluster]`, if it begins already.
+    let section = if config.contains("[cluster]") { "" } else { "[cluster]\n" };
+    write!(config, "{section}name = \"{name}\"\nbeat_s = 1\nlost_after_s = {LOST_AFTER_S}\n").unwrap();
     TestServer::start_with_token(&config, TOKEN)
 }
 
@@ -35,7 +37,7 @@ pub(super) fn pid_of(server: &TestServer) -> Pid {
 }
 
 /// The outcome and the error code of each turn.
-fn results(events: &[Value]) -> Vec<(&str, &str)> {
+pub(super) fn results(events: &[Value]) -> Vec<(&str, &str)> {
     let results = events.iter().filter(|event| event["metadata"]["eventType"] == "result");
     results
         .map(|event| {

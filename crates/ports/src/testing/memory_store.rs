@@ -3,6 +3,7 @@
 mod agents;
 mod archive;
 mod credentials;
+mod errands;
 mod faults;
 mod launch_rate;
 mod launches;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Copied, Event, NodeId, Sequence, TurnState};
+use tokenrail_domain::{Agent, AgentId, Event, NodeId, Sequence};
 
 use super::launch_rate::LaunchRate;
 use super::shelf::Shelf;
@@ -12,8 +12,8 @@ use super::{MemoryStore, State};
 use crate::planted::{Bug, is_planted};
 use crate::rules::SharedLimit;
 use crate::{
-    Epoch, Errands, INodes, LaunchCount, Letter, LetterReply, NewTurn, Node, NodeState, OpenErrand,
-    PageLimit, Pulse, StoreError, StoreResult, TouchMark, Touched,
+    Epoch, Errands, INodes, LaunchCount, Letter, LetterReply, NewTurn, Node, NodeState, PageLimit, Pulse,
+    StoreError, StoreResult, TouchMark, Touched,
 };
 
 /// What the nodes of a store know of each other.
@@ -25,7 +25,7 @@ pub(super) struct Cluster {
     pub(super) beats_refused: bool,
     nodes: BTreeMap<NodeId, Node>,
     watched: BTreeSet<(AgentId, NodeId)>,
-    leftovers: BTreeSet<(NodeId, AgentId)>,
+    pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,
     pub(super) launches: LaunchRate,
     pub(super) letters: Vec<(NodeId, Letter, Option<LetterReply>)>,
     /// When each agent was changed last, as the number of the change.
@@ -34,7 +34,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
-    fn is_lost(&self, node: NodeId) -> bool {
+    pub(super) fn is_lost(&self, node: NodeId) -> bool {
         self.nodes.get(&node).is_some_and(|node| node.state.is_lost())
     }
 
@@ -137,44 +137,6 @@ impl State {
         of.owner = Some(node);
         of.epoch.0 += u64::from(!is_planted(Bug::TakeoverWithoutEpoch));
         Some(of.epoch)
-    }
-
-    fn errands(&self, node: NodeId, limit: usize) -> Errands {
-        let mine = || self.shelves.values().filter(|shelf| shelf.belongs_to(node));
-        let turns = mine().filter_map(|shelf| {
-            let open = shelf.open_turns();
-            let stops = |turn: &&tokenrail_domain::Turn| turn.stop.is_some();
-            let stop = open.iter().any(|turn| turn.stop.is_some());
-            let stop_running = open.iter().filter(stops).any(|turn| turn.state == TurnState::Running);
-            let waits = open.iter().any(|turn| turn.state == TurnState::Queued);
-            let is_taken = !open.is_empty() && !shelf.agent.is_at_home(node);
-            (waits || stop || is_taken).then_some(OpenErrand { agent: shelf.agent.id, stop, stop_running })
-        });
-        let is_import = |shelf: &Shelf| shelf.agent.copy == Some(Copied::File);
-        let is_left = |shelf: &Shelf| {
-            let home_is_lost = shelf.agent.home.is_some_and(|home| self.cluster.is_lost(home));
-            home_is_lost && shelf.open_turns().is_empty()
-        };
-        let marked = self.shelves.values().filter(|shelf| shelf.to_purge && !is_import(shelf));
-        let to_purge = marked.filter(|shelf| shelf.agent.is_at_home(node) || is_left(shelf));
-        let mut turns: Vec<_> = turns.collect();
-        turns.sort_by_key(|errand| (!errand.stop, errand.agent));
-        turns.truncate(limit);
-        let leftovers = self.cluster.leftovers.iter().filter(|(home, _)| *home == node);
-        Errands {
-            turns,
-            to_purge: to_purge.map(|shelf| shelf.agent.id).take(limit).collect(),
-            leftovers: leftovers.map(|(_, agent)| *agent).take(limit).collect(),
-        }
-    }
-
-    /// Tells the home of an agent that is purged by this node to remove the agent's files. An imported agent has none,
-    /// and neither has one that no node has taken yet.
-    pub(super) fn leave_files(&mut self, agent: &Agent, node: NodeId) {
-        let has_files = agent.copy != Some(Copied::File) && !agent.is_unclaimed();
-        if let Some(home) = agent.home.filter(|home| *home != node && has_files) {
-            self.cluster.leftovers.insert((home, agent.id));
-        }
     }
 }
 
@@ -299,6 +261,22 @@ impl INodes for MemoryStore {
             Err(_) => None,
         };
         self.answered(Ok(self.act(take).await))
+    }
+
+    async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
+        let incarnation = self.incarnation();
+        let let_go =
+            |state: &mut State| state.own(self.node, incarnation).is_ok() && state.let_go(agent, self.node);
+        self.answered(Ok(self.act(let_go).await))
+    }
+
+    async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
+        let incarnation = self.incarnation();
+        let let_go = |state: &mut State| match state.own(self.node, incarnation) {
+            Ok(_) => state.let_all_go(&types, limit, self.node),
+            Err(_) => 0,
+        };
+        Ok(self.act(let_go).await)
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {
