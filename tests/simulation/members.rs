@@ -111,6 +111,14 @@ impl INodes for SimStore {
         self.write("take over", take).await
     }
 
+    async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
+        self.write("let go", self.0.disk.let_go(agent)).await
+    }
+
+    async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
+        self.write("let all go", self.0.disk.let_all_go(types, limit)).await
+    }
+
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {
         SimStore::read(self, "errands", self.0.disk.errands(limit)).await
     }

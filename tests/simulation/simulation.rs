@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_application::{AgentService, AgentType, AgentTypes, Outside};
+use tokenrail_application::{AgentService, AgentType, AgentTypes, AtStop, Outside};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::Abilities;
 use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository, PretendWorkspace};
@@ -258,7 +258,8 @@ async fn stop_asked(world: &World) -> bool {
 async fn stop(service: &AgentService, world: &World, agents_too: bool) {
     world.reach("the server was stopped");
     world.lock().agents_stopped |= agents_too;
-    if !service.shutdown(agents_too, SHUTDOWN).await && world.faults.outage_ms == 0 && !agents_too {
+    let at_stop = if agents_too { AtStop::Cancel } else { AtStop::Keep };
+    if !service.shutdown(at_stop, SHUTDOWN).await && world.faults.outage_ms == 0 && !agents_too {
         world.fail("G23: the server did not stop in time");
     }
 }
@@ -286,7 +287,7 @@ async fn settle(service: &AgentService, world: &World) {
     if stats.invariant_violations != 0 {
         world.fail("the server has counted a broken invariant");
     }
-    if !service.shutdown(false, SHUTDOWN).await {
+    if !service.shutdown(AtStop::Keep, SHUTDOWN).await {
         world.fail("G23: a server that has nothing to do does not stop");
     }
 }

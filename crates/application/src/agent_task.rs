@@ -97,13 +97,8 @@ impl AgentTask {
             match self.run_next().await {
                 Ok(false) if self.core.retire(self.agent, &self.tail, pokes) => return,
                 Ok(_) => {}
-                Err(SaveError::Closing) => {
-                    self.core.retire_now(self.agent, &self.tail);
-                    return;
-                }
-                Err(SaveError::Refused(error)) => {
-                    self.log_refused(&error);
-                    self.core.retire_now(self.agent, &self.tail);
+                Err(why) => {
+                    self.give_up(&why);
                     return;
                 }
             }
@@ -137,7 +132,7 @@ impl AgentTask {
             return Ok(true);
         }
         if self.core.draining.is_cancelled() {
-            return Err(SaveError::Closing);
+            return self.end_if_left_behind(turn).await;
         }
         self.core.until_in_touch().await.ok_or(SaveError::Closing)?;
         let Some(place) = self.place().await? else { return Ok(true) };
@@ -170,7 +165,7 @@ impl AgentTask {
         let place = tokio::select! {
             biased;
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
-            () = self.core.draining.cancelled() => Err(SaveError::Closing),
+            () = self.core.draining.cancelled() => Ok(None),
             () = self.handle.poked.notified() => Ok(None),
             place = Arc::clone(&self.core.places).acquire_owned() => Ok(place.ok()),
         };
@@ -232,7 +227,7 @@ impl AgentTask {
             return Ok(Err(Verdict::failed(error)));
         }
         if cancel.is_cancelled() || self.core.draining.is_cancelled() {
-            return Ok(Err(Verdict::cancelled()));
+            return Ok(Err(self.stopped(cancel)));
         }
         let Some(kind) = self.agent_type(agent) else {
             return Ok(Err(Verdict::failed(type_missing(&agent.kind))));

@@ -54,6 +54,8 @@ pub(crate) struct Core {
     pub(crate) closing: CancellationToken,
     /// Cancelled when the server shuts down and stops its agents: nothing new begins.
     pub(crate) draining: CancellationToken,
+    /// Whether the node leaves then: its turns end as interrupted, and other nodes take what they can.
+    leaving: AtomicBool,
     pub(crate) tracker: TaskTracker,
     /// The runtime of the agents' tasks. A web worker has its own single-threaded runtime, which must not run agents.
     pub(crate) runtime: Handle,
@@ -95,6 +97,7 @@ impl Core {
             counters: Counters::default(),
             closing: CancellationToken::new(),
             draining: CancellationToken::new(),
+            leaving: AtomicBool::new(false),
             tracker: TaskTracker::new(),
             runtime,
             places: Arc::new(Semaphore::new(limits.admission.running_agents.min(Semaphore::MAX_PERMITS))),
@@ -261,6 +264,17 @@ impl Core {
         }
     }
 
+    /// From here on nothing new begins, and what runs is stopped.
+    pub(crate) fn drain(&self, leave: bool) {
+        self.leaving.store(leave, Ordering::Release);
+        self.draining.cancel();
+    }
+
+    /// Whether this node ends its turns because it leaves.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Acquire)
+    }
+
     /// Whether the last write of any agent has failed because the disk is full.
     pub(crate) fn is_disk_full(&self) -> bool {
         self.disk_full.load(Ordering::Relaxed)
@@ -281,6 +295,9 @@ impl Core {
 pub(crate) enum SaveError {
     #[error("the server is shutting down")]
     Closing,
+    /// Another node may run the agent's turns.
+    #[error("the agent was let go")]
+    LetGo,
     #[error("the store refused a read or a write")]
     Refused(#[source] StoreError),
 }

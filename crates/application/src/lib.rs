@@ -113,8 +113,8 @@ pub use service::{AgentService, Readiness};
 pub use stats::{NodeStats, Stats};
 pub use token_bucket::TokenBucket;
 pub use use_cases::{
-    Accepted, AgentChanges, AnswerOutcome, CommandKey, ConversationTurn, Finding, Import, ImportError,
-    Imported, Launch, LaunchOutcome, MessageStatus, Prompt, Reparsed, TypeInfo,
+    Accepted, AgentChanges, AnswerOutcome, AtStop, CommandKey, ConversationTurn, Finding, Import,
+    ImportError, Imported, Launch, LaunchOutcome, MessageStatus, Prompt, Reparsed, TypeInfo,
 };
 
 // The types of the ports that callers need, so that the presentation layer does not depend on the ports.

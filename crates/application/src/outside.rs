@@ -75,7 +75,8 @@ impl AgentTypes {
 /// Creates the parser of one run.
 pub type MakeParser = Arc<dyn Fn() -> Box<dyn IMessageParser> + Send + Sync>;
 
-/// One configured kind of agent.
+/// One configured kind of agent. On a shared store, any node can run the next turn of an agent whose runner
+/// [needs no home](IAgentRunner::needs_home).
 #[derive(Clone)]
 pub struct AgentType {
     /// A runner of the runner crate, as the type's block of configuration says: `agent_type` in `compose.rs`.

@@ -44,4 +44,5 @@ pub use launch::{Launch, LaunchOutcome};
 pub use message_status::MessageStatus;
 pub use reparse::{Finding, Reparsed};
 pub use send::{Accepted, Prompt};
+pub use shutdown::AtStop;
 pub use types::TypeInfo;

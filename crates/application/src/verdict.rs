@@ -14,6 +14,8 @@ const STORAGE_FULL: &str = "storage_full";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Cancelled,
+    /// The server stops, and its node leaves the others.
+    NodeStops,
     /// Nothing reads its output any more, because it cannot be read or saved.
     Unread,
     Expired(Expired),
@@ -42,8 +44,8 @@ impl Stop {
         Some(match self {
             Self::Cancelled => StopReason::Cancelled,
             // On a full disk nothing can be saved, and after a restart the server sees for itself whether the disk is
-            // full.
-            Self::Unread | Self::FullDisk => return None,
+            // full. A server that is killed while it stops finds at its next start what is left.
+            Self::Unread | Self::FullDisk | Self::NodeStops => return None,
             Self::Expired(Expired::Turn) => StopReason::TurnTimeout,
             Self::Expired(Expired::Idle) => StopReason::IdleTimeout,
             Self::Expired(Expired::Stream) => StopReason::StreamTimeout,
@@ -89,6 +91,13 @@ impl Verdict {
     pub(crate) fn node_lost() -> Self {
         let text = "the node of this agent is lost: output that it had not saved is lost too";
         let error = process_error("node_lost", text.to_owned(), true);
+        Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: true }
+    }
+
+    /// The node was stopped, and leaves the others.
+    pub(crate) fn node_stopped() -> Self {
+        let text = "the server that ran this agent was stopped; send the message again";
+        let error = process_error("node_stopped", text.to_owned(), true);
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: true }
     }
 
@@ -150,6 +159,7 @@ pub(crate) fn verdict(
             Verdict::of(TurnOutcome::Completed)
         }
         (_, Some(Stop::Cancelled)) => Verdict::of(TurnOutcome::Cancelled),
+        (_, Some(Stop::NodeStops)) => Verdict::node_stopped(),
         (Some(TurnClose { error: Some(error), interrupted: false, .. }), None) => {
             Verdict { outcome: TurnOutcome::Failed, error: Some(error.clone()), say: false }
         }
@@ -185,7 +195,7 @@ pub(crate) fn is_storage_full(error: &AgentError) -> bool {
 
 fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
     match stop {
-        Stop::Cancelled | Stop::Unread => None,
+        Stop::Cancelled | Stop::NodeStops | Stop::Unread => None,
         Stop::Expired(expired) => expired.to_agent_error(limits),
         Stop::FullDisk => {
             // The run reports how much of its output is lost.

@@ -33,6 +33,12 @@ pub trait IAgentRunner: Send + Sync {
         false
     }
 
+    /// Whether agents of this kind have something on the disk of the node that runs them: the folder in which they work, or
+    /// their session. Otherwise, any node can run their next turn.
+    fn needs_home(&self) -> bool {
+        true
+    }
+
     /// Ends the idle process of an agent, if there is one ([`RunEnd::idle`]), and waits for its end. Does not touch a
     /// process that runs a turn.
     async fn dismiss(&self, agent: AgentId) {

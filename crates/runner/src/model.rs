@@ -242,4 +242,9 @@ impl IAgentRunner for ModelRunner {
     fn wants_history(&self) -> bool {
         true
     }
+
+    /// Each request has the whole conversation.
+    fn needs_home(&self) -> bool {
+        false
+    }
 }

@@ -117,6 +117,11 @@ impl IAgentRunner for ProxyRunner {
     async fn probe(&self) -> Probe {
         Probe { program: Some(self.config.url.clone()), ..Probe::default() }
     }
+
+    /// The conversation is at the other end.
+    fn needs_home(&self) -> bool {
+        false
+    }
 }
 
 fn unreachable(error: impl std::error::Error + Send + Sync + 'static) -> RunnerError {

@@ -94,6 +94,10 @@ impl IAgentRunner for ReplayRunner {
     async fn probe(&self) -> Probe {
         Probe { program: Some(self.transcript.name.clone()), ..Probe::default() }
     }
+
+    fn needs_home(&self) -> bool {
+        false
+    }
 }
 
 struct ReplayRun {

@@ -266,6 +266,8 @@ pub(crate) fn all_limits(config: &Config) -> Limits {
         beat_s,
         lost_after_s,
         away_s,
+        // For `cli/serve.rs`.
+        on_stop: _,
         // For the store.
         failover_keep_s: _,
         failover_keep_bytes: _,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
-use tokenrail_application::{AgentService, Fence, Next, Refusal};
+use tokenrail_application::{AgentService, AtStop, Fence, Next, Refusal};
 use tokenrail_ports::{StoreError, is_disk_full};
 use tokenrail_presentation::{
     Api, Forwarded, ListenLimits, MissingPage, PresentationConfig, SocketLimits, page,
@@ -176,12 +176,12 @@ impl Server {
         self.service.fenced().await
     }
 
-    /// Ends the streams and stops the server. Agents keep running unless `stop_agents` is set. Returns false if some
-    /// tasks did not end within `limits.shutdown_timeout_s`.
-    pub async fn stop(self, stop_agents: bool) -> bool {
+    /// Ends the streams and stops the server. Returns false if some tasks did not end within
+    /// `limits.shutdown_timeout_s`.
+    pub async fn stop(self, agents: AtStop) -> bool {
         address::remove(&self.config.data_dir);
         let patience = Duration::from_secs(self.config.limits.shutdown_timeout_s);
-        let in_time = self.service.shutdown(stop_agents, patience).await;
+        let in_time = self.service.shutdown(agents, patience).await;
         self.http.stop(true).await;
         if let Err(error) = self.serving.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
             tracing::error!(error = &error as &dyn std::error::Error, "the server did not stop cleanly");

@@ -189,6 +189,7 @@ pub(crate) fn postgres_limits(limits: &LimitsConfig) -> PostgresLimits {
         openings: limits.postgres_openings,
         connect_timeout_ms: limits.postgres_connect_timeout_ms,
         answer_timeout_ms: limits.postgres_answer_timeout_ms,
+        repeat_timeout_ms: limits.postgres_repeat_timeout_ms,
         read_timeout_ms: limits.postgres_read_timeout_ms,
         lock_timeout_ms: limits.postgres_lock_timeout_ms,
         tcp_user_timeout_ms: limits.postgres_tcp_timeout_ms,

@@ -31,7 +31,9 @@ pub(super) fn node_with(config: String, name: &str) -> TestServer {
 
 /// The configuration of a node.
 pub(crate) fn named(mut config: String, name: &str) -> String {
-    write!(config, "[cluster]\nname = \"{name}\"\nbeat_s = 1\nlost_after_s = {LOST_AFTER_S}\n").unwrap();
+    // Or more of `[cluster]`, if it begins already.
+    let section = if config.contains("[cluster]") { "" } else { "[cluster]\n" };
+    write!(config, "{section}name = \"{name}\"\nbeat_s = 1\nlost_after_s = {LOST_AFTER_S}\n").unwrap();
     config
 }
 

@@ -31,7 +31,7 @@ pub use echo::Echo;
 pub use frozen::FrozenBackend;
 pub use instance::Flush;
 pub use programs::VARIABLE;
-pub use proxy::{Direction, Proxy};
+pub use proxy::{Direction, LostCommit, Proxy};
 pub use server::Server;
 pub use standby::Replication;
 

@@ -23,6 +23,15 @@ pub enum Direction {
     ToClient,
 }
 
+/// What of a commit does not arrive. Its connection breaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostCommit {
+    /// Nothing is saved.
+    Request,
+    /// It is saved, and nobody is told.
+    Answer,
+}
+
 #[derive(Debug, Default)]
 struct Network {
     state: Mutex<State>,
@@ -34,6 +43,8 @@ struct State {
     holds_to_server: bool,
     holds_to_client: bool,
     refuses: bool,
+    /// Of the next commit.
+    loses: Option<LostCommit>,
     delay: Duration,
     /// Only connections on which the client has said one of these are disturbed. If there are none, all are.
     only: Vec<String>,
@@ -45,6 +56,8 @@ struct Connection {
     ends: [TcpStream; 2],
     /// The client has said one of the texts of [`Proxy::only`].
     has_said: AtomicBool,
+    /// What the server answers does not arrive.
+    is_deaf: AtomicBool,
 }
 
 impl Connection {
@@ -100,7 +113,7 @@ impl Network {
         }
     }
 
-    /// Passes bytes on until one end is closed.
+    /// Passes bytes on until one end is closed, or until something of a commit is lost.
     fn pass(&self, connection: &Connection, direction: Direction) {
         let [client, server] = &connection.ends;
         let (mut from, mut to) = match direction {
@@ -114,13 +127,32 @@ impl Network {
             }
             let Some(delay) = self.until_it_delivers(connection, direction) else { break };
             thread::sleep(delay);
-            if to.write_all(&bytes[..read]).is_err() {
+            let is_lost = match direction {
+                Direction::ToServer => self.loses(&bytes[..read], connection),
+                Direction::ToClient => connection.is_deaf.load(Ordering::Acquire),
+            };
+            if is_lost || to.write_all(&bytes[..read]).is_err() {
                 break;
             }
         }
         connection.end();
     }
 }
+
+impl Network {
+    /// Whether these bytes do not reach the server.
+    fn loses(&self, bytes: &[u8], connection: &Connection) -> bool {
+        if !bytes.windows(COMMIT.len()).any(|part| part == COMMIT) {
+            return false;
+        }
+        let lost = self.state().loses.take();
+        connection.is_deaf.store(lost == Some(LostCommit::Answer), Ordering::Release);
+        lost == Some(LostCommit::Request)
+    }
+}
+
+/// As a statement of its own.
+const COMMIT: &[u8] = b"COMMIT\0";
 
 impl Proxy {
     pub fn start(server: &Server) -> Self {
@@ -180,6 +212,16 @@ impl Proxy {
         self.cut();
     }
 
+    /// The connection of the next COMMIT breaks.
+    pub fn lose_commit(&self, lost: LostCommit) {
+        self.network.change(|state| state.loses = Some(lost));
+    }
+
+    /// Whether the COMMIT of [`Proxy::lose_commit`] is still to come.
+    pub fn waits_for_commit(&self) -> bool {
+        self.network.state().loses.is_some()
+    }
+
     /// Everything is delivered again, at once.
     pub fn release(&self) {
         self.network.change(|state| {
@@ -192,7 +234,12 @@ impl Proxy {
 fn accept(client: TcpStream, server: &str, network: &Arc<Network>) {
     let Ok(server) = TcpStream::connect(server) else { return };
     let _ = (client.set_nodelay(true), server.set_nodelay(true));
-    let connection = Arc::new(Connection { ends: [client, server], has_said: AtomicBool::new(false) });
+    let connection = Connection {
+        ends: [client, server],
+        has_said: AtomicBool::new(false),
+        is_deaf: AtomicBool::new(false),
+    };
+    let connection = Arc::new(connection);
     {
         let mut state = network.state();
         if state.refuses && state.disturbs(&connection) {

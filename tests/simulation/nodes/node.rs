@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_application::{AgentService, LifecycleEvent};
+use tokenrail_application::{AgentService, AtStop, LifecycleEvent};
 use tokenrail_domain::{AgentId, AgentStatus, NodeId, TurnNumber};
 use tokenrail_ports::AgentFilter;
 use tokenrail_ports::testing::MemoryBus;
@@ -178,7 +178,7 @@ async fn suffer(cluster: &Cluster, life: &Life, dice: &mut Dice) -> u64 {
             }
             _ => {
                 cluster.reach("a node was stopped in order");
-                life.service.shutdown(false, Duration::from_mins(1)).await;
+                life.service.shutdown(AtStop::Keep, Duration::from_mins(1)).await;
                 return short_or_long;
             }
         }

@@ -2,6 +2,7 @@
 
 use tokenrail_domain::Turn;
 use tokenrail_ports::Append;
+use tokio_util::sync::CancellationToken;
 
 use super::AgentTask;
 use super::resume::SoFar;
@@ -31,6 +32,27 @@ impl AgentTask {
         match recorder.take_end(verdict, self.core.now()) {
             Some(append) => save_and_announce(&self.core, &self.tail, append).await,
             None => Ok(()),
+        }
+    }
+
+    /// A turn that waits while the server stops its agents. It keeps waiting, unless the node leaves and the agent needs
+    /// it: nobody would run it.
+    pub(super) async fn end_if_left_behind(&self, turn: Turn) -> Result<bool, SaveError> {
+        let agent = self.agent_row().await?;
+        if !self.core.is_leaving() || agent.is_none_or(|agent| self.core.needs_no_home(&agent)) {
+            return Err(SaveError::Closing);
+        }
+        self.end_unstarted(turn, Verdict::node_stopped()).await?;
+        Ok(true)
+    }
+
+    /// The verdict on a turn that is stopped before its agent has said anything: it was cancelled, or the server stops
+    /// its agents.
+    pub(super) fn stopped(&self, cancel: &CancellationToken) -> Verdict {
+        if !cancel.is_cancelled() && self.core.is_leaving() {
+            Verdict::node_stopped()
+        } else {
+            Verdict::cancelled()
         }
     }
 

@@ -12,8 +12,17 @@ use crate::verdict::Verdict;
 
 impl AgentTask {
     /// Ends an open turn. What its run printed and was not saved is lost, and nobody knows whether its prompt was
-    /// followed. So a turn that waits ends too: no prompt runs twice.
+    /// followed. So a turn that waits ends too: its folder is at the lost node.
+    ///
+    /// If any node can run the agent's turns, a turn that waits does not end: it runs at the node that takes it. That
+    /// it waits is certain, because the lost node can no longer save that it begins.
+    ///
+    /// # Errors
+    /// [`SaveError::LetGo`] then.
     pub(super) async fn end_for_lost_node(&self, turn: Turn) -> Result<(), SaveError> {
+        if turn.state == TurnState::Queued && turn.stop.is_none() && self.let_go().await? {
+            return Err(SaveError::LetGo);
+        }
         if is_planted(Bug::EndTwice) {
             self.end_on_behalf(turn.clone()).await?;
         }
@@ -32,6 +41,14 @@ impl AgentTask {
             self.core.closing.run_until_cancelled(pause).await.ok_or(SaveError::Closing)?;
         }
         Ok(())
+    }
+
+    async fn let_go(&self) -> Result<bool, SaveError> {
+        let Some(agent) = self.agent_row().await? else { return Ok(false) };
+        if !self.core.needs_no_home(&agent) {
+            return Ok(false);
+        }
+        self.patiently(|| self.core.outside.nodes.let_go(self.agent)).await
     }
 
     /// Records that events are lost that were shown: a failover of the database has lost them, and their node cannot

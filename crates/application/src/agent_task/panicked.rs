@@ -45,7 +45,7 @@ impl AgentTask {
             match AssertUnwindSafe(self.end_broken(with_run, &mut broken)).catch_unwind().await {
                 Ok(Ok(Found::Turn | Found::NewTurns)) => return Cleaned::Continues,
                 Ok(Ok(Found::Nothing)) => return Cleaned::Retired,
-                Ok(Ok(Found::Purged) | Err(SaveError::Closing)) => return Cleaned::Ends,
+                Ok(Ok(Found::Purged) | Err(SaveError::Closing | SaveError::LetGo)) => return Cleaned::Ends,
                 Ok(Err(SaveError::Refused(error))) => {
                     // An append that was under way during the panic may have been saved since, so the next try reads
                     // the journal again.

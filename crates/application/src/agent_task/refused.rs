@@ -3,10 +3,23 @@
 use tokenrail_ports::StoreError;
 
 use super::AgentTask;
+use crate::core::SaveError;
 
 impl AgentTask {
-    /// Says in the log why the task ends, although the agent has open turns.
-    pub(super) fn log_refused(&self, error: &StoreError) {
+    /// Ends the task, although the agent has open turns.
+    pub(super) fn give_up(&self, why: &SaveError) {
+        if let SaveError::Refused(error) = why {
+            self.log_refused(error);
+        }
+        self.core.retire_now(self.agent, &self.tail);
+        if let SaveError::LetGo = why {
+            // Only now: this node may take it too, with another task.
+            self.core.offer_to_all_nodes();
+        }
+    }
+
+    /// Says in the log why the task ends.
+    fn log_refused(&self, error: &StoreError) {
         let (agent, text) = (self.agent, reason(error));
         let error = error as &dyn std::error::Error;
         tracing::error!(%agent, error, "{text}");

@@ -92,7 +92,8 @@ impl Player<'_> {
         }
         for event in &events {
             if !self.wait_for(event).await? {
-                return self.end(Verdict::cancelled()).await;
+                let verdict = self.task.stopped(&self.cancel);
+                return self.end(verdict).await;
             }
             let over = self.take(event).await?;
             if over {

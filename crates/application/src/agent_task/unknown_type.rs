@@ -37,7 +37,9 @@ impl AgentTask {
         }
         self.end_run(turn).await;
         let end = RunEnd { status: ExitStatus::Gone, ..RunEnd::default() };
-        let stop = turn.stop.map_or(Stop::Cancelled, Stop::of);
+        let leaves = !cancel.is_cancelled() && self.core.is_leaving();
+        let told = if leaves { Stop::NodeStops } else { Stop::Cancelled };
+        let stop = turn.stop.map_or(told, Stop::of);
         self.end(recorder, verdict(None, Some(stop), &end, &self.core.limits)).await
     }
 }

@@ -1,6 +1,6 @@
 //! Which node has an agent, and whether this node may act.
 
-use tokenrail_domain::{Agent, NodeId};
+use tokenrail_domain::{Agent, Copied, NodeId};
 use tokenrail_ports::{NodeState, Ring, StoreError};
 
 use super::Core;
@@ -46,6 +46,37 @@ impl Core {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether any node can run the agent's next turn, because nothing of it is on the disk of a node.
+    pub(crate) fn needs_no_home(&self, agent: &Agent) -> bool {
+        match agent.copy {
+            Some(Copied::Replay(_)) => true,
+            Some(Copied::File) => false,
+            None => self.outside.types.get(&agent.kind).is_some_and(|kind| !kind.runner.needs_home()),
+        }
+    }
+
+    /// The agent, which is about to get a message. If its node is lost, and it needs none, it is let go, so that any
+    /// node runs the turn. If that fails now, those who end the turns of the lost node do it.
+    ///
+    /// # Errors
+    /// [`Refusal::NodeUnavailable`] if it needs its node, and that is lost.
+    pub(crate) async fn reachable(&self, agent: Agent) -> Result<Agent, Refusal> {
+        if !self.is_home_lost(&agent) {
+            return Ok(agent);
+        }
+        if !self.needs_no_home(&agent) {
+            self.check_home(&agent)?;
+        }
+        self.outside.nodes.let_go(agent.id).await?;
+        Ok(self.outside.agents.get(agent.id).await?.unwrap_or(agent))
+    }
+
+    /// Any node may take an agent that has no home, this one too.
+    pub(crate) fn offer_to_all_nodes(&self) {
+        self.ring(Ring::Errand(NodeId::ANY));
+        self.errand.notify_one();
     }
 
     /// Whether this node may start a run.

@@ -64,6 +64,8 @@ impl Pump {
     pub(super) async fn stop_as_told(&mut self) {
         if self.cancel.is_cancelled() {
             self.carry_out(Stop::Cancelled).await;
+        } else if self.core.is_leaving() {
+            self.stop(Stop::NodeStops).await;
         } else {
             self.stop(Stop::Cancelled).await;
         }

@@ -181,7 +181,7 @@ async fn wherever_the_server_dies_a_replay_goes_on_in_its_next_life() {
         // Paused time only advances if all tasks wait.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let all_taken = !first.service.get(replay).await.unwrap().status.is_active();
-        first.service.shutdown(false, Duration::from_mins(1)).await;
+        first.service.shutdown(crate::AtStop::Keep, Duration::from_mins(1)).await;
         first.store.take_appends(None);
         let next = harness_with(Arc::clone(&first.store), Arc::new(talker()), tiny_limits());
         next.service.recover().await.unwrap();

@@ -15,7 +15,7 @@ fn lines(lines: &[&str]) -> Step {
 
 /// Restarts the server. `adopted` is what its runner finds of the run.
 async fn next_life(h: &Harness, adopted: Option<Vec<Step>>) -> Harness {
-    h.service.shutdown(false, Duration::from_mins(1)).await;
+    h.service.shutdown(crate::AtStop::Keep, Duration::from_mins(1)).await;
     h.store.take_appends(None);
     let runner = ScriptedRunner::new([]);
     runner.adopt_next(adopted);
@@ -87,7 +87,7 @@ async fn the_reason_that_was_saved_first_is_that_of_the_verdict() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_cannot_be_adopted_is_ended_with_its_turn() {
     let (h, id) = deaf().await;
-    h.service.shutdown(false, Duration::from_mins(1)).await;
+    h.service.shutdown(crate::AtStop::Keep, Duration::from_mins(1)).await;
     h.store.take_appends(None);
     let runner = ScriptedRunner::new([]);
     runner.fail_adoptions(1);
@@ -114,7 +114,7 @@ async fn a_run_that_printed_too_much_is_cut_at_the_same_line_in_the_next_life() 
         h.store.take_appends(Some(appends));
         let id = h.launch("hi").await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        h.service.shutdown(false, Duration::from_mins(1)).await;
+        h.service.shutdown(crate::AtStop::Keep, Duration::from_mins(1)).await;
         h.store.take_appends(None);
         let runner = ScriptedRunner::new([]);
         runner.adopt_next(Some(spool()));

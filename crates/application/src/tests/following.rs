@@ -122,7 +122,7 @@ async fn who_reads_history_while_it_is_purged_hears_that_it_was_deleted() {
 async fn a_shutdown_ends_the_streams_and_leaves_the_agents() {
     let (h, id) = hanging("hi").await;
     let (_, mut follower) = h.service.follow(id, None, true).await.unwrap();
-    assert!(h.service.shutdown(false, std::time::Duration::from_secs(1)).await);
+    assert!(h.service.shutdown(crate::AtStop::Keep, std::time::Duration::from_secs(1)).await);
     assert!(matches!(follower.next().await, Ok(Next::End(StreamEnd::ShuttingDown))));
     assert_eq!(h.runner.cancels(), 0);
     assert_eq!(words(&h.store.saved(id)), ["user hi"]);
@@ -161,5 +161,5 @@ async fn what_is_committed_without_a_ring_is_told_within_two_looks() {
     h.store.append(Scribe::new(&agent).start(&turn)).await.unwrap();
     let told = tokio::time::timeout(Limits::default().saving.look_again * 2, follower.next()).await;
     assert!(matches!(&told, Ok(Ok(Next::Page(page))) if page.events().len() == 1), "{told:?}");
-    assert!(h.service.shutdown(false, Duration::from_secs(1)).await);
+    assert!(h.service.shutdown(crate::AtStop::Keep, Duration::from_secs(1)).await);
 }

@@ -50,12 +50,12 @@ async fn a_server_that_starts_with_a_wrong_clock_forgets_no_key() {
     let store = Arc::new(MemoryStore::new(1));
     let (service, _) = server(&store, 0);
     let first = launch(&service, "a").await.0;
-    service.shutdown(true, DAY).await;
+    service.shutdown(crate::AtStop::Cancel, DAY).await;
     for wrong in [25 * DAY_MS, -25 * DAY_MS, 1] {
         let (service, _) = server(&store, wrong);
         launch(&service, &format!("other {wrong}")).await;
         assert_eq!(launch(&service, "a").await, (first, true), "{wrong}");
-        service.shutdown(true, DAY).await;
+        service.shutdown(crate::AtStop::Cancel, DAY).await;
     }
 }
 
@@ -67,7 +67,7 @@ async fn a_key_is_forgotten_when_the_server_has_lived_for_so_long() {
     tokio::time::sleep(Duration::from_secs(24 * 3600 - 1)).await;
     assert_eq!(launch(&service, "a").await, (first, true));
     let second = launch(&service, "b").await.0;
-    service.shutdown(true, DAY).await;
+    service.shutdown(crate::AtStop::Cancel, DAY).await;
     // After a restart, the time that the server ran until its newest key counts.
     let (service, _) = server(&store, 7);
     assert_eq!(launch(&service, "a").await, (first, true));

@@ -57,7 +57,7 @@ fn lines(lines: &[&str]) -> Step {
 
 /// The server after a restart, on the same store.
 async fn next_life(h: &Harness, adopted: Vec<Step>) -> Harness {
-    h.service.shutdown(false, Duration::from_secs(1)).await;
+    h.service.shutdown(crate::AtStop::Keep, Duration::from_secs(1)).await;
     let runner = ScriptedRunner::new([]);
     runner.adopt_next(Some(adopted));
     harness_with(Arc::clone(&h.store), Arc::new(runner), tiny_limits())

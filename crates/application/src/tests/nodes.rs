@@ -1,6 +1,7 @@
 //! Several nodes on one store: a client may ask any of them.
 
 mod commands;
+mod homes;
 mod launches;
 mod leftovers;
 mod takeovers;
@@ -281,7 +282,7 @@ async fn a_node_that_stops_in_order_is_waited_for() {
     let two = pair([vec![Step::Hang]]).await;
     let id = two.home.launch("hi").await;
     two.home.wait_for(id, |_| true).await;
-    assert!(two.home.service.shutdown(false, Duration::from_secs(5)).await);
+    assert!(two.home.service.shutdown(crate::AtStop::Keep, Duration::from_secs(5)).await);
     sleep(Duration::from_secs(200)).await;
     let nodes = two.other.service.nodes().await.unwrap();
     assert_eq!(
@@ -300,7 +301,7 @@ async fn a_node_that_takes_long_to_stop_is_alive_meanwhile() {
     let id = two.home.launch("hi").await;
     two.home.wait_for(id, |_| true).await;
     two.home.service.core.tracker.spawn(sleep(Duration::from_mins(2)));
-    assert!(two.home.service.shutdown(false, Duration::from_mins(3)).await);
+    assert!(two.home.service.shutdown(crate::AtStop::Keep, Duration::from_mins(3)).await);
     let nodes = two.other.service.nodes().await.unwrap();
     assert_eq!(nodes[0].node.state, NodeState::Away);
     let home = two.restart_home().await;

@@ -182,7 +182,7 @@ async fn an_agent_that_does_not_take_its_answer_leaves_it_open() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_for_a_run_that_is_not_found_again_in_time_is_not_told_to_come_too_late() {
     let (h, id) = asking("settle 1-1 yes").await;
-    h.service.shutdown(false, std::time::Duration::from_mins(1)).await;
+    h.service.shutdown(crate::AtStop::Keep, std::time::Duration::from_mins(1)).await;
     // The new server has not adopted any run.
     let next = harness_with(Arc::clone(&h.store), Arc::new(ScriptedRunner::new([])), tiny_limits());
     let refused = next.service.answer(id, answer("1-1", Some("yes"))).await;

@@ -27,7 +27,7 @@ async fn a_new_life_goes_on_where_the_journal_ends_whatever_that_is() {
         h.wait_for(id, |_| true).await;
         // Paused time only advances if all tasks wait, so by then everything is saved.
         tokio::time::sleep(Duration::from_millis(1)).await;
-        h.service.shutdown(false, Duration::from_secs(1)).await;
+        h.service.shutdown(crate::AtStop::Keep, Duration::from_secs(1)).await;
 
         let runner = ScriptedRunner::new([]);
         runner.adopt_next(Some(vec![lines(&SPOOL)]));
@@ -51,7 +51,7 @@ async fn where_nothing_is_left_the_turn_is_interrupted_and_numbers_go_on() {
     let h = harness(ScriptedRunner::new([vec![lines(&["say half"]), Step::Hang]]));
     let id = h.launch("hi").await;
     h.wait_for(id, |event| event.body.is_delta()).await;
-    h.service.shutdown(false, Duration::from_secs(1)).await;
+    h.service.shutdown(crate::AtStop::Keep, Duration::from_secs(1)).await;
 
     let second = next_life(&h, ScriptedRunner::new([vec![lines(&["say new", "end", "close new"])]]));
     second.service.recover().await.unwrap();
@@ -70,7 +70,7 @@ async fn where_nothing_is_left_the_turn_is_interrupted_and_numbers_go_on() {
 async fn a_turn_that_waited_runs_in_the_next_life() {
     let (h, id) = hanging("one").await;
     h.service.send(id, "two".into(), None).await.unwrap();
-    h.service.shutdown(false, Duration::from_secs(1)).await;
+    h.service.shutdown(crate::AtStop::Keep, Duration::from_secs(1)).await;
 
     let runner = ScriptedRunner::new([vec![lines(&["close 2"])]]);
     runner.adopt_next(Some(vec![lines(&["close 1"])]));
@@ -86,7 +86,7 @@ async fn a_turn_that_the_agent_began_by_itself_is_taken_up_too() {
     let h = harness(ScriptedRunner::new([vec![lines(&spool), Step::Hang]]));
     let id = h.launch("hi").await;
     h.wait_for(id, |event| event.turn.0 == 2 && event.body.is_delta()).await;
-    h.service.shutdown(false, Duration::from_secs(1)).await;
+    h.service.shutdown(crate::AtStop::Keep, Duration::from_secs(1)).await;
 
     let runner = Arc::new(ScriptedRunner::new([]));
     runner.adopt_next(Some(vec![lines(&spool), lines(&["end", "close b"])]));

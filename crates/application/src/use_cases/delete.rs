@@ -84,7 +84,7 @@ impl AgentService {
             return Ok(false);
         }
         self.dismiss(agent).await?;
-        let has_no_files = agent.copy == Some(Copied::File);
+        let has_no_files = agent.copy == Some(Copied::File) || agent.is_unclaimed();
         if purge && (has_no_files || self.core.is_home_lost(agent)) {
             self.core.outside.agents.purge(agent.id, self.core.now()).await?;
         } else if purge {

@@ -89,9 +89,12 @@ impl AgentService {
         }
     }
 
-    /// The node that has an agent's folder and runs its turns, with its state as far as this node knows. `None` if the
-    /// store cannot be shared.
+    /// The node that has an agent's folder and runs its turns, with its state as far as this node knows. `None` if any
+    /// node can run its next turn, or if the store cannot be shared.
     pub fn home_of(&self, agent: &Agent) -> Option<NodeView> {
+        if self.core.is_home_lost(agent) && self.core.needs_no_home(agent) {
+            return None;
+        }
         // The store sets the home of a new agent: the node that creates it.
         let home = agent.home.or_else(|| self.core.membership.me())?;
         let node = self.core.membership.node(home)?;

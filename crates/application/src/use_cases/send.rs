@@ -82,7 +82,7 @@ impl AgentService {
             return Err(Refusal::ReadOnly);
         }
         self.check_images(&agent.kind, &images)?;
-        self.core.check_home(&agent)?;
+        let agent = self.core.reachable(agent).await?;
         let now = self.core.now();
         let key = match key {
             Some(key) => Some(self.idempotency(scope, key, life).await?),

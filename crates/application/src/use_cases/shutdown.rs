@@ -4,16 +4,34 @@ use std::time::Duration;
 
 use crate::service::AgentService;
 
+/// Agents that are let go in one go.
+const LET_GO: usize = 1024;
+
+/// What a server does with its agents when it stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtStop {
+    /// They keep running, and are adopted by the next start.
+    Keep,
+    /// Those that run are cancelled. Turns that wait keep waiting.
+    Cancel,
+    /// Nothing of them would survive. Their open turns end as interrupted, and other nodes take those that need no node
+    /// of their own, with the turns that wait.
+    Leave,
+}
+
 impl AgentService {
-    /// Ends the streams and the tasks. The agents keep running and are adopted by the next start, unless
-    /// `stop_agents`. Waits for at most `patience`. Returns false if that was not enough.
-    pub async fn shutdown(&self, stop_agents: bool, patience: Duration) -> bool {
+    /// Ends the streams and the tasks, and does this with the agents. Waits for at most `patience`. Returns false if
+    /// that was not enough.
+    pub async fn shutdown(&self, agents: AtStop, patience: Duration) -> bool {
         let wait = async {
-            if stop_agents {
-                self.core.draining.cancel();
+            if agents != AtStop::Keep {
+                self.core.drain(agents == AtStop::Leave);
                 while 0 < self.core.active_agents() {
                     self.core.retired.notified().await;
                 }
+            }
+            if agents == AtStop::Leave {
+                self.let_all_go().await;
             }
             self.core.closing.cancel();
             self.core.tracker.close();
@@ -27,6 +45,23 @@ impl AgentService {
         // Also if a task takes longer: otherwise the node would soon be declared lost, and not waited for.
         let leaving = tokio::time::timeout(self.core.limits.commands.command_timeout, self.leave());
         in_time & leaving.await.is_ok()
+    }
+
+    /// Lets all agents go that need no node. If that fails, other nodes do it when this one is declared lost.
+    async fn let_all_go(&self) {
+        let types = self.core.outside.types.all().filter(|(_, kind)| !kind.runner.needs_home());
+        let types: Vec<String> = types.map(|(name, _)| name.clone()).collect();
+        loop {
+            match self.core.outside.nodes.let_all_go(types.clone(), LET_GO).await {
+                Ok(0) => break,
+                Ok(_) => self.core.offer_to_all_nodes(),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "cannot leave agents to the other nodes");
+                    break;
+                }
+            }
+        }
     }
 
     /// Tells the other nodes that this one will be back. If that fails, they find it silent.

@@ -17,7 +17,11 @@ use crate::postgres::error::QueryFailure;
 /// A command about one agent locks the agent's row in `heads` first, and then changes only rows of this agent. Appends
 /// do the same, so the two never wait for each other in a circle.
 pub(crate) trait ChangeCommand: Send + Sync + 'static {
-    type Answer: Send + 'static;
+    type Answer: Send + Sync + 'static;
+
+    /// Whether it is done again if it is not known whether it was saved. Otherwise, the caller is told so: it knows
+    /// what to do, or tries again anyway.
+    const IS_REPEATED: bool = false;
 
     /// How long it may take, without its commit.
     fn patience(&self, limits: &PostgresLimits) -> Duration {
@@ -31,6 +35,18 @@ pub(crate) trait ChangeCommand: Send + Sync + 'static {
     }
 
     fn run(&self, db: &Link) -> impl Future<Output = Result<Self::Answer, QueryFailure>> + Send;
+
+    /// Runs it although it may be saved already. `first` is what the run answered of which that is not known. No matter
+    /// whether it was saved: what the command does is done once, and the answer is that of the first run, or one that
+    /// it could have given. The lock of the agent's row waits for the end of that run, if it is still under way.
+    fn run_again(
+        &self,
+        db: &Link,
+        first: &Self::Answer,
+    ) -> impl Future<Output = Result<Self::Answer, QueryFailure>> + Send {
+        let _ = first;
+        self.run(db)
+    }
 
     /// What is repeated after a failover, on the timeline on which this was done. `None` if nothing has changed, or if
     /// it does no harm that it is lost.

@@ -105,6 +105,8 @@ pub struct PostgresLimits {
     pub connect_timeout_ms: u64,
     /// How long to wait for the answer to a write. After that, its outcome is unknown.
     pub answer_timeout_ms: u64,
+    /// How long the store tries to find out what became of a command, and to do it if it was not saved.
+    pub repeat_timeout_ms: u64,
     /// How long a read may take.
     pub read_timeout_ms: u64,
     /// How long a command waits for a row that another connection has locked. Appends wait for their turn.
@@ -176,6 +178,7 @@ impl Default for PostgresLimits {
             openings: 4,
             connect_timeout_ms: 5000,
             answer_timeout_ms: 5000,
+            repeat_timeout_ms: 10_000,
             read_timeout_ms: 30_000,
             lock_timeout_ms: 2000,
             idle_transaction_ms: 10_000,

@@ -57,6 +57,10 @@ impl Pool {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.places.is_closed()
+    }
+
     fn pop(&self) -> Option<Link> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }

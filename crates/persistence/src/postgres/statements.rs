@@ -24,6 +24,7 @@
 //! | [`catch_up`] | whether all nodes have repeated what a failover may have lost |
 //! | [`seen`] | how far journals were shown whose ends a failover has lost |
 //! | [`purge`] | the removal of everything that an agent has |
+//! | [`let_go`] | agents whose home is taken away |
 //! | [`list_page`] | one page of a list, in which long fields are cut |
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
 //! | [`columns`] | columns as domain values |
@@ -49,6 +50,7 @@ pub(crate) mod kept_turn;
 pub(crate) mod keys;
 pub(crate) mod latest_result;
 pub(crate) mod launches;
+pub(crate) mod let_go;
 pub(crate) mod list_page;
 pub(crate) mod message_row;
 pub(crate) mod messages;

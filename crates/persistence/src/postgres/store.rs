@@ -2,6 +2,7 @@
 
 mod node;
 mod ports;
+mod repeat;
 #[cfg(test)]
 mod tests;
 
@@ -20,8 +21,8 @@ use crate::passed_over::PassedOver;
 use crate::postgres::bell::PostgresBus;
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
-use crate::postgres::database::failures::ChangeFailure;
 use crate::postgres::database::known_server::UNKNOWN_TIMELINE;
+use crate::postgres::database::link::attempt::Attempt;
 use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::settings::{Purpose, STANDBY_EXPECTED};
 use crate::postgres::database::{migration, pooler};
@@ -38,6 +39,8 @@ use crate::postgres::statements::shared_token::AgreeCommand;
 use crate::postgres::statements::{compaction, journal};
 use crate::postgres::unfinished_move;
 use crate::postgres::writer::Writers;
+
+use self::repeat::{Repeat, keep};
 
 /// How often a command is run if another one was faster, or the server chose it to break a deadlock.
 const COMMAND_TRIES: u32 = 3;
@@ -153,7 +156,8 @@ impl PostgresStore {
         }
     }
 
-    /// Runs the command in a transaction. If the caller stops waiting, it may still be done.
+    /// Runs the command in a transaction. See [`Repeat`] for one whose outcome is unknown. If the caller stops waiting,
+    /// it may still be done.
     async fn write<C: ChangeCommand>(&self, command: C) -> Result<C::Answer, StoreError> {
         self.write_on(&self.inner.pool, command).await
     }
@@ -165,8 +169,10 @@ impl PostgresStore {
     ) -> Result<C::Answer, StoreError> {
         let pool = Arc::clone(pool);
         let healer = Arc::clone(&self.inner.healer);
-        let (wait, agent) = (command.patience(&self.inner.connector.limits), command.agent());
-        self.on_runtime(async move {
+        let limits = &self.inner.connector.limits;
+        let (wait, agent) = (command.patience(limits), command.agent());
+        let patience = Duration::from_millis(limits.repeat_timeout_ms);
+        let work = Box::pin(async move {
             let mut tries = 1;
             loop {
                 let lease = pool.lease().await?;
@@ -174,24 +180,22 @@ impl PostgresStore {
                 if let Some(agent) = agent {
                     healer.refuse_awaited(agent)?;
                 }
-                match link.change(wait, command.run(link)).await {
-                    Err(ChangeFailure::NotSaved(failure))
-                        if failure.is_worth_another_try() && tries < COMMAND_TRIES =>
-                    {
+                match link.attempt(wait, command.run(link)).await {
+                    Attempt::NotSaved(failure) if failure.is_worth_another_try() && tries < COMMAND_TRIES => {
                         tries += 1;
                     }
-                    Ok(answer) => {
-                        if let Some(change) = command.kept(&answer, link.timeline()) {
-                            let kept = healer.keep_change(link.timeline(), change);
-                            kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded)))?;
-                        }
-                        return Ok(answer);
+                    Attempt::Saved(answer) => return keep(&healer, link.timeline(), command, answer),
+                    Attempt::Unknown(answer, cause) if C::IS_REPEATED => {
+                        drop(lease);
+                        let repeat = Repeat { pool, healer, wait, patience };
+                        return Box::pin(repeat.run(command, answer, cause)).await;
                     }
-                    Err(failure) => return Err(failure.into_store_error()),
+                    Attempt::Unknown(_, cause) => return Err(StoreError::OutcomeUnknown(Box::new(cause))),
+                    Attempt::NotSaved(failure) => return Err(failure.before_commit()),
                 }
             }
-        })
-        .await
+        });
+        self.on_runtime(work).await
     }
 
     /// Reads on a connection of the pool. Each statement sees a state of its own.

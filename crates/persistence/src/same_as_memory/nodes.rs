@@ -37,6 +37,8 @@ enum NodeStep {
     Purge(u8),
     Claim(u8),
     TakeOver(u8),
+    LetGo(u8),
+    LetAllGo,
     /// Starts the first open turn, with the epoch that this server has got last.
     Start(u8),
     End(u8),
@@ -46,7 +48,7 @@ enum NodeStep {
 fn step() -> impl Strategy<Value = (usize, NodeStep)> {
     use NodeStep::{
         Beat, Cancel, Claim, ClaimLaunches, Create, CreateAnywhere, Delete, End, Enqueue, Forget, Idle, Join,
-        Leave, Lose, Purge, Start, TakeOver, Watch,
+        Leave, LetAllGo, LetGo, Lose, Purge, Start, TakeOver, Watch,
     };
     let (node, agent) = (1..4_u64, 0..AGENTS);
     let step = prop_oneof![
@@ -65,6 +67,8 @@ fn step() -> impl Strategy<Value = (usize, NodeStep)> {
         1 => agent.clone().prop_map(Purge),
         4 => agent.clone().prop_map(Claim),
         4 => agent.clone().prop_map(TakeOver),
+        3 => agent.clone().prop_map(LetGo),
+        1 => Just(LetAllGo),
         5 => agent.clone().prop_map(Start),
         5 => agent.clone().prop_map(End),
         1 => (agent, any::<bool>()).prop_map(|(agent, watched)| Watch(agent, watched)),
@@ -154,6 +158,8 @@ async fn done<S: ISharedStore>(
             }
             told(got.map(|epoch| epoch.is_some()))
         }
+        NodeStep::LetGo(n) => told(store.let_go(id(n)).await),
+        NodeStep::LetAllGo => told(store.let_all_go(vec![launch(0).0.kind], 9).await),
         NodeStep::Start(n) => {
             let start = |scribe: &mut Scribe, turn| scribe.start(&queued_turn(id(n), turn, "p"));
             told(wrote(store, id(n), known(id(n)), start).await)

@@ -8,6 +8,7 @@ pub mod bus;
 pub mod credentials;
 pub mod edits;
 pub mod epochs;
+pub mod homes;
 pub mod images;
 pub mod journal;
 pub mod launches;

@@ -82,7 +82,7 @@ async fn an_answer_whose_agent_is_deleted_ends_and_one_whose_server_stops_is_bro
 
     let id = made(&harness).await;
     let stop = async || {
-        harness.service.shutdown(false, Duration::from_secs(5)).await;
+        harness.service.shutdown(tokenrail_application::AtStop::Keep, Duration::from_secs(5)).await;
     };
     let (body, complete) = whole(&harness, &id, "hang", stop).await;
     assert!(!complete && body.trim().is_empty(), "nobody takes a part for the whole: {body:?}");

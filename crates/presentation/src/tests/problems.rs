@@ -266,7 +266,7 @@ async fn a_server_that_cannot_work_says_so() {
     harness.store.set_healthy(false);
     let unready = harness.get("/readyz").await;
     assert_eq!((unready.status.as_u16(), &*unready.problem()), (503, "store_busy"), "{unready:?}");
-    harness.service.shutdown(false, std::time::Duration::from_secs(5)).await;
+    harness.service.shutdown(tokenrail_application::AtStop::Keep, std::time::Duration::from_secs(5)).await;
     let answer = harness.post(LAUNCH, r#"{"type":"script","prompt":"a"}"#).await;
     assert_eq!((answer.problem(), answer.header("retry-after")), ("shutting_down".to_owned(), "1"));
 }

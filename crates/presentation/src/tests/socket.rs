@@ -230,7 +230,7 @@ async fn a_connection_ends_with_a_code_that_says_what_to_do() {
         assert!(matches!(client.hear().await, Heard::End));
     }
     let (mut client, _) = Client::connect(&served, "").await;
-    harness.service.shutdown(false, Duration::from_secs(5)).await;
+    harness.service.shutdown(tokenrail_application::AtStop::Keep, Duration::from_secs(5)).await;
     assert!(matches!(client.hear().await, Heard::Close(4401)));
     served.handle.stop(false).await;
 }

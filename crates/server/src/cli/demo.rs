@@ -63,7 +63,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
         }
         stop.recv().await;
     }
-    server.stop(false).await;
+    server.stop(tokenrail_application::AtStop::Keep).await;
     shown
 }
 

@@ -55,7 +55,7 @@ pub(crate) async fn reparse(
     let outside = compose::outside(config, &store)?;
     let service = AgentService::new(outside, compose::all_limits(config), Handle::current());
     let done = reparse_agents(&service, &args, screen).await;
-    service.shutdown(false, PATIENCE).await;
+    service.shutdown(tokenrail_application::AtStop::Keep, PATIENCE).await;
     store.close().await;
     let total = done?;
     show_total(&total, args.apply, screen);

@@ -103,7 +103,7 @@ async fn run_on_own_server(
     if let Some(id) = id.filter(|_| !matches!(done, Ok(End::Left))) {
         server.end_agent(&id).await;
     }
-    server.stop(false).await;
+    server.stop(tokenrail_application::AtStop::Keep).await;
     Ok(done?.exit())
 }
 

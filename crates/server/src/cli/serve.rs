@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use tokenrail_application::Fence;
+use tokenrail_application::{AtStop, Fence};
 use tokenrail_persistence::is_in_use;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -128,7 +128,7 @@ pub(crate) async fn serve_and(
         tokio::select! {
             _ = stop.recv() => break,
             why = server.fenced() => {
-                server.stop(false).await;
+                server.stop(AtStop::Keep).await;
                 match why {
                     Fence::Replaced => return Err(Failure::new(Exit::Failed, SAME_NODE)),
                     Fence::Outdated => return Err(Failure::new(Exit::Outdated, OUTDATED)),
@@ -142,7 +142,7 @@ pub(crate) async fn serve_and(
     }
     tracing::info!("stopping");
     let in_time = tokio::select! {
-        in_time = server.stop(args.stop_agents) => in_time,
+        in_time = server.stop(config.cluster.on_stop.at_stop(args.stop_agents)) => in_time,
         // What is saved is safe without an orderly stop.
         _ = stop.recv() => return Ok(Exit::Interrupted),
     };

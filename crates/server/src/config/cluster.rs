@@ -1,6 +1,7 @@
 //! `[cluster]`: this server among those that share a database.
 
 use serde::Deserialize;
+use tokenrail_application::AtStop;
 use tokenrail_persistence::PostgresLimits;
 
 use super::StorageConfig;
@@ -18,6 +19,35 @@ const SECONDS_MAX: u64 = 315_360_000;
 /// As for the sizes in `[limits]`.
 const KEEP_BYTES_MAX: usize = 1 << 50;
 
+/// What a server that is stopped does with its agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum StopMode {
+    /// They keep running, and wait for its next start.
+    #[default]
+    Stay,
+    /// Their processes end with the server: it ends their turns, and leaves to other servers what these can run.
+    Leave,
+}
+
+impl StopMode {
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stay => "stay",
+            Self::Leave => "leave",
+        }
+    }
+
+    /// `is_told_to_cancel`: on the command line.
+    pub(crate) fn at_stop(self, is_told_to_cancel: bool) -> AtStop {
+        match self {
+            Self::Leave => AtStop::Leave,
+            Self::Stay if is_told_to_cancel => AtStop::Cancel,
+            Self::Stay => AtStop::Keep,
+        }
+    }
+}
+
 /// This server among those that share a database. Without a shared database, nothing reads it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClusterConfig {
@@ -29,6 +59,7 @@ pub(crate) struct ClusterConfig {
     pub(crate) lost_after_s: u64,
     /// The same after it has stopped in order.
     pub(crate) away_s: u64,
+    pub(crate) on_stop: StopMode,
     /// How long the server keeps what was saved, to save it again if a failover of the database has lost it.
     pub(crate) failover_keep_s: u64,
     /// How much of it.
@@ -42,6 +73,7 @@ pub(super) struct ClusterTable {
     beat_s: Option<u64>,
     lost_after_s: Option<u64>,
     away_s: Option<u64>,
+    on_stop: Option<StopMode>,
     failover_keep_s: Option<u64>,
     failover_keep_bytes: Option<usize>,
 }
@@ -59,7 +91,7 @@ impl ClusterTable {
                 "only for several servers on one PostgreSQL database; set storage.url too",
             ));
         }
-        let Self { name, beat_s, lost_after_s, away_s, failover_keep_s, failover_keep_bytes } = self;
+        let Self { name, beat_s, lost_after_s, away_s, on_stop, failover_keep_s, failover_keep_bytes } = self;
         let times = [
             ("beat_s", beat_s),
             ("lost_after_s", lost_after_s),
@@ -86,6 +118,7 @@ impl ClusterTable {
             beat_s: beat_s.unwrap_or(3),
             lost_after_s: lost_after_s.unwrap_or(30),
             away_s: away_s.unwrap_or(300),
+            on_stop: on_stop.unwrap_or_default(),
             failover_keep_s: failover_keep_s.unwrap_or(kept.kept_ms / 1000),
             failover_keep_bytes: failover_keep_bytes.unwrap_or(kept.kept_bytes),
         };
@@ -103,12 +136,13 @@ impl ClusterTable {
 
     /// A key that is set.
     fn first_key(&self) -> Option<&'static str> {
-        let Self { name, beat_s, lost_after_s, away_s, failover_keep_s, failover_keep_bytes } = self;
+        let Self { name, beat_s, lost_after_s, away_s, on_stop, failover_keep_s, failover_keep_bytes } = self;
         let keys = [
             ("name", name.is_some()),
             ("beat_s", beat_s.is_some()),
             ("lost_after_s", lost_after_s.is_some()),
             ("away_s", away_s.is_some()),
+            ("on_stop", on_stop.is_some()),
             ("failover_keep_s", failover_keep_s.is_some()),
             ("failover_keep_bytes", failover_keep_bytes.is_some()),
         ];

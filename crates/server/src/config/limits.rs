@@ -266,6 +266,8 @@ limits! { defaults:
     postgres_connect_timeout_ms: u64 = defaults.postgres.connect_timeout_ms,
     /// How long a write may take. Then it is sent again on another connection.
     postgres_answer_timeout_ms: u64 = defaults.postgres.answer_timeout_ms,
+    /// How long it is tried to find out whether a command was saved. Until then, it is done again.
+    postgres_repeat_timeout_ms: u64 = defaults.postgres.repeat_timeout_ms,
     /// How long a read may take.
     postgres_read_timeout_ms: u64 = defaults.postgres.read_timeout_ms,
     /// How long a command waits for a row that is locked.

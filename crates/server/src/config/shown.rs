@@ -84,7 +84,8 @@ fn of_storage(storage: &StorageConfig) -> Table {
 }
 
 fn of_cluster(cluster: &ClusterConfig) -> Table {
-    let ClusterConfig { name, beat_s, lost_after_s, away_s, failover_keep_s, failover_keep_bytes } = cluster;
+    let ClusterConfig { name, beat_s, lost_after_s, away_s, on_stop, failover_keep_s, failover_keep_bytes } =
+        cluster;
     // The times are at most ten years.
     let seconds = |seconds: u64| Some(Value::Integer(seconds as i64));
     table([
@@ -92,6 +93,7 @@ fn of_cluster(cluster: &ClusterConfig) -> Table {
         ("beat_s", seconds(*beat_s)),
         ("lost_after_s", seconds(*lost_after_s)),
         ("away_s", seconds(*away_s)),
+        ("on_stop", Some(on_stop.as_str().into())),
         ("failover_keep_s", seconds(*failover_keep_s)),
         ("failover_keep_bytes", Some(Value::Integer(*failover_keep_bytes as i64))),
     ])

@@ -20,7 +20,7 @@ pub(super) const LIMITS_OF_SQLITE: [&str; 6] =
     ["flood_bytes", "flood_rest", "flood_wait_ms", "start_check_bytes", "wal_bytes", "wipe_bytes"];
 
 /// Limits that have a meaning only for PostgreSQL.
-pub(super) const LIMITS_OF_POSTGRES: [&str; 17] = [
+pub(super) const LIMITS_OF_POSTGRES: [&str; 18] = [
     "postgres_writers",
     "postgres_connections",
     "postgres_openings",
@@ -29,6 +29,7 @@ pub(super) const LIMITS_OF_POSTGRES: [&str; 17] = [
     "postgres_statement_bytes",
     "postgres_connect_timeout_ms",
     "postgres_answer_timeout_ms",
+    "postgres_repeat_timeout_ms",
     "postgres_read_timeout_ms",
     "postgres_lock_timeout_ms",
     "postgres_tcp_timeout_ms",

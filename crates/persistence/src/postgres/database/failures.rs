@@ -71,11 +71,4 @@ impl ChangeFailure {
     pub(crate) fn superseded() -> Self {
         Self::Unknown(UnknownCause::Superseded)
     }
-
-    pub(crate) fn into_store_error(self) -> tokenrail_ports::StoreError {
-        match self {
-            Self::NotSaved(failure) => failure.before_commit(),
-            Self::Unknown(cause) => tokenrail_ports::StoreError::OutcomeUnknown(Box::new(cause)),
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! One connection to the server.
 
+pub(crate) mod attempt;
 mod copy;
 mod opening;
 

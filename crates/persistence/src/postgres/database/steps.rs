@@ -24,12 +24,13 @@ impl Steps {
     }
 }
 
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("../../../../../migrations/postgres/0001_initial.sql"),
     include_str!("../../../../../migrations/postgres/0002_nodes.sql"),
     include_str!("../../../../../migrations/postgres/0003_launches.sql"),
     include_str!("../../../../../migrations/postgres/0004_failover.sql"),
     include_str!("../../../../../migrations/postgres/0005_catch_up.sql"),
+    include_str!("../../../../../migrations/postgres/0006_commands.sql"),
 ];
 
 pub(crate) static RELEASED: Steps = Steps { migrations: &MIGRATIONS, removals: &[] };

@@ -17,7 +17,7 @@ use crate::postgres::command::{ChangeCommand, KeptChange};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{bytes_of, int, sequence_of};
-use crate::postgres::statements::commands::{add_agent, refuse_taken_id};
+use crate::postgres::statements::commands::{add_agent, is_taken, refuse_taken_id};
 use crate::postgres::statements::heads::lock;
 use crate::postgres::statements::journal::{FetchLimit, add_batch, events_between};
 use crate::postgres::statements::latest_result::LatestResult;
@@ -35,6 +35,10 @@ const IMPORTED: &str = "
     FROM agents
     JOIN heads ON heads.agent = agents.key
     WHERE agents.key = $1 AND agents.copy = 'file' AND agents.to_purge";
+
+const IS_SHOWN: &str = "SELECT FROM agents WHERE key = $1 AND copy = 'file' AND NOT to_purge";
+
+const HAS_TURN: &str = "SELECT FROM turns WHERE agent = $1 AND number = $2";
 
 const ADD_ENDED_TURN: &str = "
     INSERT INTO turns
@@ -77,11 +81,18 @@ pub(crate) struct BeginImportCommand {
 impl ChangeCommand for BeginImportCommand {
     type Answer = ();
 
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         refuse_taken_id(db, self.agent.id).await?;
         let agent = add_agent(db, &self.agent, self.node, None).await?;
         db.run(HIDE, &[&agent]).await?;
         Ok(())
+    }
+
+    /// The id of the agent was made for this command.
+    async fn run_again(&self, db: &Link, (): &()) -> Result<(), QueryFailure> {
+        if is_taken(db, self.agent.id).await? { Ok(()) } else { self.run(db).await }
     }
 
     fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
@@ -96,6 +107,8 @@ pub(crate) struct ImportTurnsCommand {
 
 impl ChangeCommand for ImportTurnsCommand {
     type Answer = ();
+
+    const IS_REPEATED: bool = true;
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         let (agent, head) = imported(db, self.agent).await?.ok_or_else(|| conflict(Sequence::START))?;
@@ -127,6 +140,17 @@ impl ChangeCommand for ImportTurnsCommand {
         Ok(())
     }
 
+    /// When it ran first, there was no turn with one of these numbers.
+    async fn run_again(&self, db: &Link, (): &()) -> Result<(), QueryFailure> {
+        if let Some((agent, _)) = imported(db, self.agent).await?
+            && let Some(new) = self.turns.first()
+            && db.row(HAS_TURN, &[&agent, &int(new.turn().number.0)]).await?.is_some()
+        {
+            return Ok(());
+        }
+        self.run(db).await
+    }
+
     fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
         Some(Arc::new(self))
     }
@@ -153,6 +177,8 @@ impl ImportEventsCommand {
 
 impl ChangeCommand for ImportEventsCommand {
     type Answer = ();
+
+    const IS_REPEATED: bool = true;
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         let (agent, head) = imported(db, self.agent).await?.ok_or_else(|| conflict(Sequence::START))?;
@@ -181,6 +207,8 @@ pub(crate) struct FinishImportCommand(pub(crate) Agent);
 impl ChangeCommand for FinishImportCommand {
     type Answer = ();
 
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         let Agent { id, status, turn, ended_at, updated_at, session, usage, cost_usd, error, .. } = &self.0;
         let (agent, newest) = imported(db, *id).await?.ok_or_else(|| conflict(Sequence::START))?;
@@ -195,6 +223,16 @@ impl ChangeCommand for FinishImportCommand {
         turn_ends::note(db, agent, None).await
     }
 
+    /// The agent is shown only by this command.
+    async fn run_again(&self, db: &Link, (): &()) -> Result<(), QueryFailure> {
+        if let Some(agent) = lock(db, self.0.id).await?
+            && db.row(IS_SHOWN, &[&agent]).await?.is_some()
+        {
+            return Ok(());
+        }
+        self.run(db).await
+    }
+
     fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
         Some(Arc::new(self))
     }
@@ -204,6 +242,8 @@ pub(crate) struct DiscardImportCommand(pub(crate) AgentId);
 
 impl ChangeCommand for DiscardImportCommand {
     type Answer = ();
+
+    const IS_REPEATED: bool = true;
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         match imported(db, self.0).await? {

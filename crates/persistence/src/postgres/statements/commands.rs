@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, Timestamp, Turn};
 use tokenrail_ports::{Created, Enqueued, Epoch, Idempotency, NewTurn, StoreError, rules};
+use uuid::Uuid;
 
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
@@ -14,7 +15,7 @@ use crate::postgres::statements::append::{unarchive_if_archived, wait_again};
 use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int, turn_of};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::{lock, touch, touch_agent};
-use crate::postgres::statements::kept_turn::KeptTurn;
+use crate::postgres::statements::kept_turn::{KeptTurn, is_there};
 use crate::postgres::statements::new_turn::add_turn;
 use crate::postgres::statements::stops::cancel;
 use crate::postgres::statements::{keys, prompt_images};
@@ -82,7 +83,7 @@ impl CreateCommand {
         }
         let agent = add_agent(db, &self.agent, home, owner).await?;
         let turn = self.turn.turn();
-        add_turn(db, agent, turn, turn.number).await?;
+        add_turn(db, agent, turn, (turn.number, None)).await?;
         prompt_images::add(db, agent, turn.number, self.turn.images()).await?;
         keys::remember(db, self.key.as_ref(), agent, (turn.number, 1)).await?;
         Ok(Created::New)
@@ -92,8 +93,18 @@ impl CreateCommand {
 impl ChangeCommand for CreateCommand {
     type Answer = Created;
 
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<Created, QueryFailure> {
         self.create(db, false).await
+    }
+
+    /// The id of the agent was made for this command.
+    async fn run_again(&self, db: &Link, first: &Created) -> Result<Created, QueryFailure> {
+        if *first == Created::New && is_taken(db, self.agent.id).await? {
+            return Ok(Created::New);
+        }
+        self.run(db).await
     }
 
     fn kept(self, answer: &Created, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
@@ -138,10 +149,17 @@ pub(crate) struct CreateIdleCommand {
 impl ChangeCommand for CreateIdleCommand {
     type Answer = ();
 
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         refuse_taken_id(db, self.agent.id).await?;
         add_agent(db, &self.agent, self.node, None).await?;
         Ok(())
+    }
+
+    /// The id of the agent was made for this command.
+    async fn run_again(&self, db: &Link, (): &()) -> Result<(), QueryFailure> {
+        if is_taken(db, self.agent.id).await? { Ok(()) } else { self.run(db).await }
     }
 
     fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
@@ -169,13 +187,23 @@ impl KeptChange for CreateIdleCommand {
 }
 
 pub(crate) struct EnqueueCommand {
-    pub(crate) turn: NewTurn,
-    pub(crate) queue_max: u32,
-    pub(crate) key: Option<Idempotency>,
+    turn: NewTurn,
+    queue_max: u32,
+    key: Option<Idempotency>,
+    /// Of this message. Another one may have the same text, from the same moment.
+    id: Uuid,
+}
+
+impl EnqueueCommand {
+    pub(crate) fn new(turn: NewTurn, queue_max: u32, key: Option<Idempotency>) -> Self {
+        Self { turn, queue_max, key, id: Uuid::now_v7() }
+    }
 }
 
 impl ChangeCommand for EnqueueCommand {
     type Answer = Enqueued;
+
+    const IS_REPEATED: bool = true;
 
     fn agent(&self) -> Option<AgentId> {
         Some(self.turn.turn().agent)
@@ -194,7 +222,7 @@ impl ChangeCommand for EnqueueCommand {
         }
         let (number, queued) = (turn_of(&row, 2)?.next(), waiting + 1);
         let turn = Turn { run: number, ..self.turn.turn().clone() };
-        add_turn(db, agent, &turn, number).await?;
+        add_turn(db, agent, &turn, (number, Some(self.id))).await?;
         prompt_images::add(db, agent, number, self.turn.images()).await?;
         wait_again(db, agent).await?;
         touch(db, agent, turn.asked_at).await?;
@@ -204,10 +232,20 @@ impl ChangeCommand for EnqueueCommand {
         Ok(Enqueued::New { turn: number, queued, unarchived })
     }
 
+    async fn run_again(&self, db: &Link, first: &Enqueued) -> Result<Enqueued, QueryFailure> {
+        if let Enqueued::New { turn: number, .. } = *first
+            && let Some(agent) = lock(db, self.turn.turn().agent).await?
+            && is_there(db, agent, self.turn.turn(), (number, self.id)).await? == Some(true)
+        {
+            return Ok(first.clone());
+        }
+        self.run(db).await
+    }
+
     fn kept(self, answer: &Enqueued, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
         let Enqueued::New { turn: number, queued, unarchived: _ } = *answer else { return None };
-        let Self { turn, queue_max: _, key } = self;
-        Some(Arc::new(KeptTurn { turn, number, key: key.map(|key| (key, queued)) }))
+        let Self { turn, queue_max: _, key, id } = self;
+        Some(Arc::new(KeptTurn { turn, number, key: key.map(|key| (key, queued)), id }))
     }
 }
 
@@ -220,6 +258,8 @@ pub(crate) struct DeleteCommand {
 
 impl ChangeCommand for DeleteCommand {
     type Answer = bool;
+
+    const IS_REPEATED: bool = true;
 
     fn agent(&self) -> Option<AgentId> {
         Some(self.agent)
@@ -236,6 +276,11 @@ impl ChangeCommand for DeleteCommand {
             touch(db, agent, self.at).await?;
         }
         Ok(true)
+    }
+
+    /// If it was known then and is not now, it is purged already.
+    async fn run_again(&self, db: &Link, was_known: &bool) -> Result<bool, QueryFailure> {
+        Ok(self.run(db).await? || *was_known)
     }
 
     fn kept(self, was_known: &bool, _timeline: u32) -> Option<Arc<dyn KeptChange>> {

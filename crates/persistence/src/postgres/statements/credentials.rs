@@ -55,6 +55,8 @@ pub(crate) struct AddCredentialCommand(pub(crate) Credential, pub(crate) Credent
 impl ChangeCommand for AddCredentialCommand {
     type Answer = bool;
 
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
         let Self(Credential { kind, digest, scope, life }, CredentialRoom { max, when_full }) = self;
         let CredentialScope { path, origin } = scope;
@@ -68,6 +70,12 @@ impl ChangeCommand for AddCredentialCommand {
         let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX >> 1);
         let added = db.run(ADD, &[&kind, &&digest.0[..], &path, &origin, &life, &max]).await?;
         Ok(added == 1)
+    }
+
+    /// It is not added again if it is there.
+    async fn run_again(&self, db: &Link, _first: &bool) -> Result<bool, QueryFailure> {
+        let Credential { kind, digest, .. } = &self.0;
+        Ok(self.run(db).await? || db.row(FIND, &[&kind.as_str(), &&digest.0[..]]).await?.is_some())
     }
 }
 

@@ -56,6 +56,8 @@ impl From<Edited> for SavedEdit {
 impl ChangeCommand for EditCommand {
     type Answer = SavedEdit;
 
+    const IS_REPEATED: bool = true;
+
     fn agent(&self) -> Option<AgentId> {
         Some(self.agent)
     }
@@ -74,6 +76,12 @@ impl ChangeCommand for EditCommand {
         }
         Listing::of(&agent).save(db, self.agent).await?;
         Ok(SavedEdit { edited: Edited::Saved(Box::new(agent)), before: Some(before) })
+    }
+
+    /// If the first run was saved, only that one knows what was there before.
+    async fn run_again(&self, db: &Link, first: &SavedEdit) -> Result<SavedEdit, QueryFailure> {
+        let SavedEdit { edited, before } = self.run(db).await?;
+        Ok(SavedEdit { edited, before: before.or_else(|| first.before.clone()) })
     }
 
     fn kept(self, saved: &SavedEdit, _timeline: u32) -> Option<Arc<dyn KeptChange>> {

@@ -55,7 +55,7 @@ const TO_PURGE: &str = "
     WHERE agents.to_purge AND agents.copy IS DISTINCT FROM 'file'
         AND (
             coalesce(agents.home, $1) = $1
-            OR NOT $4 AND nodes.state IN ('lost', 'gone')
+            OR (agents.home = 0 OR NOT $4 AND nodes.state IN ('lost', 'gone'))
                 AND NOT EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended')
         )
     ORDER BY agents.id > $3 DESC, agents.id

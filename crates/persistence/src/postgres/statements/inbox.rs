@@ -57,6 +57,8 @@ impl PutCommand {
 impl ChangeCommand for PutCommand {
     type Answer = ();
 
+    const IS_REPEATED: bool = true;
+
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         db.run(FORGET, &[&i64::try_from(LETTER_LIFE_MS).unwrap_or(i64::MAX)]).await?;
         self.put(db).await?;

@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber};
 use tokenrail_ports::{Idempotency, NewTurn, StoreError};
+use uuid::Uuid;
 
 use crate::postgres::command::{KeptChange, Redone};
 use crate::postgres::database::link::Link;
@@ -13,8 +14,12 @@ use crate::postgres::statements::heads::lock_known;
 use crate::postgres::statements::new_turn::add_turn;
 use crate::postgres::statements::{keys, prompt_images};
 
-/// Whether the turn with this number is this one.
-const IS_IT: &str = "SELECT prompt = $3 AND asked_at = $4 FROM turns WHERE agent = $1 AND number = $2";
+/// Whether the turn with this number is this one. It has no id if an older program has queued it, or if its node has
+/// repeated its start after a failover.
+const IS_IT: &str = "
+    SELECT coalesce(command = $5, prompt = $3 AND asked_at = $4)
+    FROM turns
+    WHERE agent = $1 AND number = $2";
 
 /// Another node may have repeated that the agent was deleted, before this turn was there.
 const CANCEL_IF_DELETED: &str = "
@@ -29,6 +34,8 @@ pub(crate) struct KeptTurn {
     pub(crate) number: TurnNumber,
     /// With how many turns waited, this one included.
     pub(crate) key: Option<(Idempotency, u32)>,
+    /// The id of the message.
+    pub(crate) id: Uuid,
 }
 
 #[async_trait]
@@ -44,12 +51,12 @@ impl KeptChange for KeptTurn {
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         let turn = self.turn.turn();
         let agent = lock_known(db, turn.agent).await?;
-        let redone = match self.is_there(db, agent).await? {
+        let redone = match is_there(db, agent, turn, (self.number, self.id)).await? {
             Some(true) => Redone::There,
             Some(false) => return Err(StoreError::Conflict { head: Sequence::START }.into()),
             None => {
                 let turn = Turn { run: self.number, ..turn.clone() };
-                add_turn(db, agent, &turn, self.number).await?;
+                add_turn(db, agent, &turn, (self.number, Some(self.id))).await?;
                 db.run(CANCEL_IF_DELETED, &[&agent, &int(self.number.0)]).await?;
                 wait_again(db, agent).await?;
                 Redone::Again
@@ -72,12 +79,14 @@ impl KeptChange for KeptTurn {
     }
 }
 
-impl KeptTurn {
-    /// Whether the turn with this number is this one. `None` if there is none.
-    async fn is_there(&self, db: &Link, agent: i64) -> Result<Option<bool>, QueryFailure> {
-        let turn = self.turn.turn();
-        let row =
-            db.row(IS_IT, &[&agent, &int(self.number.0), &turn.prompt.as_bytes(), &turn.asked_at.0]).await?;
-        Ok(row.as_ref().map(|row| column(row, 0)).transpose()?)
-    }
+/// Whether the turn with this number is the one of this message. `None` if there is none.
+pub(crate) async fn is_there(
+    db: &Link,
+    agent: i64,
+    turn: &Turn,
+    (number, id): (TurnNumber, Uuid),
+) -> Result<Option<bool>, QueryFailure> {
+    let row =
+        db.row(IS_IT, &[&agent, &int(number.0), &turn.prompt.as_bytes(), &turn.asked_at.0, &id]).await?;
+    Ok(row.as_ref().map(|row| column(row, 0)).transpose()?)
 }

@@ -37,6 +37,7 @@ const TO_STOP: &str = "
     FROM agents
     JOIN heads ON heads.agent = agents.key
     WHERE agents.home = 0 AND heads.owner IS NULL
+        AND EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended')
         AND NOT EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended' AND stop IS NULL)
     ORDER BY agents.id
     LIMIT $1
@@ -71,7 +72,14 @@ const WAITING: &str = "
 
 const SET_FOLDER: &str = "UPDATE agents SET cwd = $2 WHERE key = $1";
 
-const ANY: &str = "SELECT EXISTS (SELECT FROM agents WHERE home = 0)";
+/// Agents that have no home and nothing to do are left alone.
+const ANY: &str = "
+    SELECT EXISTS (
+        SELECT
+        FROM turns
+        JOIN agents ON agents.key = turns.agent
+        WHERE turns.state = 'queued' AND agents.home = 0
+    )";
 
 /// Whether any launch waits for a node to take it.
 pub(crate) async fn any(db: &Link) -> Result<bool, QueryFailure> {
@@ -204,6 +212,9 @@ pub(crate) struct CountLaunchCommand {
 
 impl ChangeCommand for CountLaunchCommand {
     type Answer = LaunchCount;
+
+    /// Counted twice, it only takes the place of one more.
+    const IS_REPEATED: bool = true;
 
     async fn run(&self, db: &Link) -> Result<LaunchCount, QueryFailure> {
         let most = f64::from(self.per_minute.max(1));

@@ -24,6 +24,15 @@ const STOP_TURN: &str = "
     WHERE agent = $1 AND number = $2 AND state <> 'ended'
     RETURNING stop";
 
+/// Those of these turns that are cancelled.
+const CANCELLED: &str = "
+    SELECT number
+    FROM turns
+    WHERE agent = $1 AND number = ANY ($2) AND stop = 'cancelled'
+    ORDER BY number";
+
+const WHY_STOPPED: &str = "SELECT stop FROM turns WHERE agent = $1 AND number = $2";
+
 const STOP_AGAIN: &str = "
     UPDATE turns
     SET stop = $3
@@ -40,6 +49,8 @@ pub(crate) struct CancelCommand {
 impl ChangeCommand for CancelCommand {
     type Answer = Vec<TurnNumber>;
 
+    const IS_REPEATED: bool = true;
+
     fn agent(&self) -> Option<AgentId> {
         Some(self.agent)
     }
@@ -47,6 +58,14 @@ impl ChangeCommand for CancelCommand {
     async fn run(&self, db: &Link) -> Result<Vec<TurnNumber>, QueryFailure> {
         let agent = lock_known(db, self.agent).await?;
         cancel(db, agent, self.at).await
+    }
+
+    async fn run_again(&self, db: &Link, first: &Vec<TurnNumber>) -> Result<Vec<TurnNumber>, QueryFailure> {
+        let agent = lock_known(db, self.agent).await?;
+        let marked = cancel(db, agent, self.at).await?;
+        let either: Vec<i32> = first.iter().chain(&marked).map(|turn| int(turn.0)).collect();
+        let rows = db.rows(CANCELLED, &[&agent, &either]).await?;
+        Ok(rows.iter().map(|row| turn_of(row, 0)).collect::<Result<_, _>>()?)
     }
 
     /// Not the command: turns that came after it are not cancelled.
@@ -65,6 +84,8 @@ pub(crate) struct StopTurnCommand {
 impl ChangeCommand for StopTurnCommand {
     type Answer = Option<StopReason>;
 
+    const IS_REPEATED: bool = true;
+
     fn agent(&self) -> Option<AgentId> {
         Some(self.agent)
     }
@@ -75,6 +96,21 @@ impl ChangeCommand for StopTurnCommand {
         let Some(row) = saved else { return Ok(None) };
         touch_agent(db, agent).await?;
         Ok(maybe_parsed(&row, 0, StopReason::from_name)?)
+    }
+
+    /// The turn may have ended because of the first run.
+    async fn run_again(
+        &self,
+        db: &Link,
+        first: &Option<StopReason>,
+    ) -> Result<Option<StopReason>, QueryFailure> {
+        let saved = self.run(db).await?;
+        if saved.is_some() || first.is_none() {
+            return Ok(saved);
+        }
+        let agent = lock_known(db, self.agent).await?;
+        let row = db.row(WHY_STOPPED, &[&agent, &int(self.turn.0)]).await?;
+        Ok(row.map(|row| maybe_parsed(&row, 0, StopReason::from_name)).transpose()?.flatten())
     }
 
     fn kept(self, reason: &Option<StopReason>, _timeline: u32) -> Option<Arc<dyn KeptChange>> {

@@ -34,7 +34,7 @@ const RESPONSIBLE: &str = "
     WHERE agents.id = $1 AND EXISTS (SELECT FROM turns WHERE agent = agents.key AND state <> 'ended')";
 
 /// As long as this lock is held, the node cannot join.
-const STILL_LOST: &str = "SELECT FROM nodes WHERE id = $1 AND state IN ('lost', 'gone') FOR SHARE";
+pub(crate) const STILL_LOST: &str = "SELECT FROM nodes WHERE id = $1 AND state IN ('lost', 'gone') FOR SHARE";
 
 const TAKE: &str =
     "UPDATE heads SET owner = $2, epoch = greatest(epoch + 1, $3) WHERE agent = $1 RETURNING epoch";

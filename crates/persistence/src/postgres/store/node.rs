@@ -23,6 +23,7 @@ use crate::postgres::statements::inbox::{self, PutCommand, ReplyCommand};
 use crate::postgres::statements::launches::{
     self, ClaimLaunchesCommand, CountLaunchCommand, SetFolderCommand,
 };
+use crate::postgres::statements::let_go::{LetAllGoCommand, LetGoCommand};
 use crate::postgres::statements::nodes::{
     self, AdoptCommand, BeatCommand, DeclareLostCommand, ForgetCommand, JoinCommand, LeaveCommand,
     OfferCommand,
@@ -221,6 +222,16 @@ impl INodes for PostgresStore {
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
         let node = self.inner.membership.require()?;
         self.write(TakeOverCommand { node, agent, times: self.times() }).await
+    }
+
+    async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
+        let node = self.inner.membership.require()?;
+        Ok(self.write(LetGoCommand { node, agent }).await?.is_some())
+    }
+
+    async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
+        let node = self.inner.membership.require()?;
+        self.write(LetAllGoCommand { node, types, limit }).await
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {

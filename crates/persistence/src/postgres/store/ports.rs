@@ -88,7 +88,7 @@ impl IAgentRepository for PostgresStore {
         queue_max: u32,
         key: Option<Idempotency>,
     ) -> StoreResult<Enqueued> {
-        self.write(EnqueueCommand { turn, queue_max, key }).await
+        self.write(EnqueueCommand::new(turn, queue_max, key)).await
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {

@@ -9,6 +9,7 @@ mod network;
 mod nodes;
 mod opening;
 mod purges;
+mod repeats;
 mod several;
 mod standby;
 mod takeovers;

@@ -259,6 +259,14 @@ impl INodes for SqliteStore {
         Ok(None)
     }
 
+    async fn let_go(&self, _agent: AgentId) -> StoreResult<bool> {
+        Ok(false)
+    }
+
+    async fn let_all_go(&self, _types: Vec<String>, _limit: usize) -> StoreResult<usize> {
+        Ok(0)
+    }
+
     async fn errands(&self, _limit: usize) -> StoreResult<Errands> {
         Ok(Errands::default())
     }

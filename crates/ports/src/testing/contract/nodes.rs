@@ -88,6 +88,14 @@ macro_rules! nodes_contract {
             the_launches_of_all_nodes_are_counted_together
             launches_that_wait_are_counted_whoever_has_saved_them
         }
+        $crate::nodes_contract! { $fresh: homes
+            an_agent_of_a_lost_node_goes_on_at_any_node
+            a_turn_that_waits_at_a_lost_node_is_let_go_by_its_taker
+            a_running_turn_keeps_its_owner
+            a_node_lets_only_its_own_agents_go
+            a_node_that_leaves_lets_its_agents_go
+            an_agent_without_a_home_is_purged_by_any_node
+        }
         $crate::nodes_contract! { $fresh: credentials
             a_credential_of_one_node_is_used_once_at_any_node
             one_of_two_nodes_redeems_a_credential

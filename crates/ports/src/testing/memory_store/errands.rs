@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tokenrail_domain::{AgentId, Copied, NodeId, TurnState};
+use tokenrail_domain::{Agent, AgentId, Copied, NodeId, Turn, TurnState};
 
 use super::State;
 use super::shelf::Shelf;
@@ -47,7 +47,7 @@ impl State {
         let mine = || self.shelves.values().filter(|shelf| shelf.belongs_to(node));
         let open = mine().filter_map(|shelf| {
             let open = shelf.open_turns();
-            let stops = |turn: &&tokenrail_domain::Turn| turn.stop.is_some();
+            let stops = |turn: &&Turn| turn.stop.is_some();
             let stop = open.iter().any(|turn| turn.stop.is_some());
             let stop_running = open.iter().filter(stops).any(|turn| turn.state == TurnState::Running);
             let waits = open.iter().any(|turn| turn.state == TurnState::Queued);
@@ -58,7 +58,7 @@ impl State {
         let is_import = |shelf: &Shelf| shelf.agent.copy == Some(Copied::File);
         let is_left = |shelf: &Shelf| {
             let home_is_lost = shelf.agent.home.is_some_and(|home| self.cluster.is_lost(home));
-            home_is_lost && shelf.open_turns().is_empty()
+            (home_is_lost || shelf.agent.is_unclaimed()) && shelf.open_turns().is_empty()
         };
         let marked = self.shelves.values().filter(|shelf| shelf.to_purge && !is_import(shelf));
         let to_purge = marked.filter(|shelf| shelf.agent.is_at_home(node) || is_left(shelf));
@@ -77,6 +77,15 @@ impl State {
             turns: open,
             to_purge: rounds.next(node, Look::Purges, to_purge, limit),
             leftovers: rounds.next(node, Look::Leftovers, leftovers, limit),
+        }
+    }
+
+    /// Tells the home of an agent that is purged by this node to remove the agent's files. An imported agent has none,
+    /// and neither has one that no node has taken yet.
+    pub(super) fn leave_files(&mut self, agent: &Agent, node: NodeId) {
+        let has_files = agent.copy != Some(Copied::File) && !agent.is_unclaimed();
+        if let Some(home) = agent.home.filter(|home| *home != node && has_files) {
+            self.cluster.leftovers.insert((home, agent.id));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Launches of the memory store that wait for a node.
 
-use tokenrail_domain::{AgentId, NodeId};
+use tokenrail_domain::{AgentId, AgentStatus, Copied, NodeId};
 
 use super::State;
 use super::shelf::Shelf;
@@ -13,9 +13,12 @@ impl State {
         (room, stopped): (usize, usize),
     ) -> Vec<AgentId> {
         let unclaimed = || self.shelves.values().filter(|shelf| shelf.agent.is_unclaimed());
-        let is_stopped = |shelf: &&Shelf| shelf.open_turns().iter().all(|turn| turn.stop.is_some());
-        let to_stop = unclaimed().filter(is_stopped).take(stopped);
-        let to_run = unclaimed().filter(|shelf| types.contains(&shelf.agent.kind) && !is_stopped(shelf));
+        let has_open = |shelf: &&Shelf, is_stopped: bool| {
+            let open = shelf.open_turns();
+            !open.is_empty() && open.iter().all(|turn| turn.stop.is_some()) == is_stopped
+        };
+        let to_stop = unclaimed().filter(|shelf| has_open(shelf, true)).take(stopped);
+        let to_run = unclaimed().filter(|shelf| types.contains(&shelf.agent.kind) && has_open(shelf, false));
         let mut claimed: Vec<AgentId> =
             to_stop.chain(to_run.take(room)).map(|shelf| shelf.agent.id).collect();
         claimed.sort();
@@ -27,5 +30,36 @@ impl State {
             }
         }
         claimed
+    }
+
+    pub(super) fn let_go(&mut self, id: AgentId, node: NodeId) -> bool {
+        let Some(found) = self.shelves.get(&id) else { return false };
+        let Some(home) = found.agent.home else { return false };
+        let is_left = home == node || self.cluster.is_lost(home) || found.owner == Some(node);
+        let is_taken = found.owner.is_some_and(|owner| owner != node);
+        let is_runnable = found.agent.deleted_at.is_none() && found.agent.copy != Some(Copied::File);
+        if !is_left || is_taken || !is_runnable || found.agent.status == AgentStatus::Running {
+            return false;
+        }
+        self.touch(id);
+        if let Some(of) = self.shelves.get_mut(&id) {
+            (of.agent.home, of.owner) = (Some(NodeId::ANY), None);
+            of.epoch.0 += 1;
+            if of.agent.copy.is_none() {
+                of.agent.cwd.clear();
+            }
+        }
+        true
+    }
+
+    pub(super) fn let_all_go(&mut self, types: &[String], limit: usize, node: NodeId) -> usize {
+        let needs_no_home = |shelf: &&Shelf| match shelf.agent.copy {
+            None => types.contains(&shelf.agent.kind),
+            Some(Copied::Replay(_)) => !shelf.open_turns().is_empty(),
+            Some(Copied::File) => false,
+        };
+        let mine = self.shelves.values().filter(|shelf| shelf.agent.home == Some(node));
+        let agents: Vec<AgentId> = mine.filter(needs_no_home).map(|shelf| shelf.agent.id).collect();
+        agents.into_iter().filter(|agent| self.let_go(*agent, node)).take(limit).count()
     }
 }

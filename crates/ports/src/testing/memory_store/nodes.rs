@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Copied, Event, NodeId, Sequence};
+use tokenrail_domain::{Agent, AgentId, Event, NodeId, Sequence};
 
 use super::errands::{Look, Rounds};
 use super::launch_rate::LaunchRate;
@@ -146,15 +146,6 @@ impl State {
         of.epoch.0 += u64::from(!is_planted(Bug::TakeoverWithoutEpoch));
         Some(of.epoch)
     }
-
-    /// Tells the home of an agent that is purged by this node to remove the agent's files. An imported agent has none,
-    /// and neither has one that no node has taken yet.
-    pub(super) fn leave_files(&mut self, agent: &Agent, node: NodeId) {
-        let has_files = agent.copy != Some(Copied::File) && !agent.is_unclaimed();
-        if let Some(home) = agent.home.filter(|home| *home != node && has_files) {
-            self.cluster.leftovers.insert((home, agent.id));
-        }
-    }
 }
 
 impl MemoryStore {
@@ -279,6 +270,22 @@ impl INodes for MemoryStore {
             Err(_) => None,
         };
         self.answered(Ok(self.act(take).await))
+    }
+
+    async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
+        let incarnation = self.incarnation();
+        let let_go =
+            |state: &mut State| state.own(self.node, incarnation).is_ok() && state.let_go(agent, self.node);
+        self.answered(Ok(self.act(let_go).await))
+    }
+
+    async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
+        let incarnation = self.incarnation();
+        let let_go = |state: &mut State| match state.own(self.node, incarnation) {
+            Ok(_) => state.let_all_go(&types, limit, self.node),
+            Err(_) => 0,
+        };
+        Ok(self.act(let_go).await)
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {

@@ -10,14 +10,14 @@ use tokenrail_test_postgres::{Direction, Flush, Proxy, Server};
 use super::*;
 
 /// A server, and the network in front of it.
-struct Behind {
-    database: Database,
-    proxy: Proxy,
+pub(super) struct Behind {
+    pub(super) database: Database,
+    pub(super) proxy: Proxy,
     server: Server,
 }
 
 impl Behind {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let server = Server::start(Flush::Off);
         let (database, proxy) = (server.database(), Proxy::start(&server));
         Self { database, proxy, server }
@@ -25,8 +25,12 @@ impl Behind {
 
     /// A node that reaches the server only through the network. Its waits are short.
     async fn store(&self) -> PostgresStore {
+        joined(self.config()).await
+    }
+
+    pub(super) fn config(&self) -> PostgresConfig {
         let url = self.database.url().replace(&self.server.address(), &self.proxy.address());
-        joined(PostgresConfig { url, ..impatient(&self.database) }).await
+        PostgresConfig { url, ..impatient(&self.database) }
     }
 
     fn holes_and_doubles(&self) -> String {

@@ -1,0 +1,138 @@
+//! Agents that keep nothing on the disk of their node: any other one can run their next turn.
+
+use tokenrail_ports::testing::RoamingRunner;
+
+use super::*;
+use crate::AtStop;
+
+async fn roaming_node(store: MemoryStore, bus: &Arc<MemoryBus>, scripts: Vec<Vec<Step>>) -> Harness {
+    let (store, runner) = (Arc::new(store), Arc::new(ScriptedRunner::new(scripts)));
+    let workspace = Arc::new(NotedWorkspace::default());
+    let mut outside = Outside { bus: bus.clone(), ..outside(&store, &runner, &workspace) };
+    for kind in outside.types.listed.values_mut() {
+        kind.runner = Arc::new(RoamingRunner(Arc::clone(&runner)));
+    }
+    let service = AgentService::new(outside, tiny_limits(), Handle::current());
+    service.recover().await.unwrap();
+    Harness { service, store, runner, workspace }
+}
+
+async fn roaming(home: Vec<Vec<Step>>, other: Vec<Vec<Step>>) -> Pair {
+    let home_bus = Arc::new(MemoryBus::new(3));
+    let other_bus = Arc::new(home_bus.another());
+    let home = roaming_node(MemoryStore::shared(7), &home_bus, home).await;
+    let other = roaming_node(home.store.as_node(NodeId(2)), &other_bus, other).await;
+    Pair { home, other, home_bus, other_bus }
+}
+
+fn results(events: &[Event]) -> Vec<String> {
+    words(events).into_iter().filter(|word| word.starts_with("result")).collect()
+}
+
+fn orders(two: &Pair) -> (usize, usize) {
+    (two.home.runner.orders().len(), two.other.runner.orders().len())
+}
+
+async fn until_home_is(two: &Pair, state: NodeState) {
+    while two.other.service.core.membership.state_of(NodeId::ONLY) != Some(state) {
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_to_an_agent_of_a_lost_node_runs_at_another_one() {
+    let two = roaming(vec![said("one")], vec![said("two"), said("three")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    two.kill_home().await;
+    until_home_is(&two, NodeState::Lost).await;
+    assert_eq!(two.other.service.home_of(&two.home.store.saved_agent(id).unwrap()), None);
+    for count in [2, 3] {
+        two.other.service.send(id, "go on".into(), None).await.unwrap();
+        assert_eq!(results(&two.other.watch(id).await), vec!["result completed -"; count]);
+    }
+    assert_eq!(orders(&two), (1, 2));
+    let agent = two.home.store.saved_agent(id).unwrap();
+    assert_eq!((agent.home, agent.cwd.is_empty()), (Some(NodeId(2)), false), "it is at home there");
+    let back = two.restart_home().await;
+    back.service.send(id, "again".into(), None).await.unwrap();
+    until(&back, id, |agent| agent.turn.0 == 4 && !agent.status.is_active()).await;
+    assert_eq!(orders(&two).0, 1, "it stays there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waited_at_a_lost_node_runs_at_another_one() {
+    let two = roaming(vec![vec![Step::line("say half"), Step::Hang]], vec![said("after")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
+    two.home.service.send(id, "wait".into(), None).await.unwrap();
+    two.kill_home().await;
+    let seen = two.other.watch(id).await;
+    assert_eq!(results(&seen), ["result interrupted node_lost", "result completed -"]);
+    assert_eq!(orders(&two), (1, 1));
+    assert_eq!(two.other.service.stats().nodes.turns_of_lost_nodes, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_comes_while_the_turns_of_a_lost_node_end_is_accepted() {
+    let two = roaming(vec![vec![Step::Hang]], vec![said("after")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    let pulse = two.other.store.nodes().await.unwrap()[0].pulse;
+    two.kill_home().await;
+    assert!(two.other.store.declare_lost(NodeId::ONLY, pulse).await.unwrap());
+    two.other.service.core.membership.note_lost(NodeId::ONLY);
+    two.other.service.send(id, "more".into(), None).await.unwrap();
+    let seen = two.other.watch(id).await;
+    assert_eq!(results(&seen), ["result interrupted node_lost", "result completed -"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_ends_what_it_runs_and_others_take_the_rest() {
+    let two = roaming(vec![said("one"), vec![Step::Hang]], vec![said("two"), said("three")]).await;
+    let idle = two.home.launch("idle").await;
+    two.home.watch(idle).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.home.service.send(id, "wait".into(), None).await.unwrap();
+    assert!(two.home.service.shutdown(AtStop::Leave, Duration::from_mins(1)).await);
+    let seen = two.other.watch(id).await;
+    assert_eq!(results(&seen), ["result interrupted node_stopped", "result completed -"]);
+    two.other.service.send(idle, "go on".into(), None).await.unwrap();
+    assert_eq!(results(&two.other.watch(idle).await), ["result completed -"; 2]);
+    assert_eq!(orders(&two), (2, 2));
+    assert_eq!(two.other.service.nodes().await.unwrap()[0].node.state, NodeState::Away);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_ends_all_turns_of_agents_that_need_it() {
+    let two = pair([vec![Step::Hang], vec![Step::Hang], said("never")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.home.service.send(id, "wait".into(), None).await.unwrap();
+    let other = two.home.launch("hi").await;
+    two.home.wait_for(other, |_| true).await;
+    let without_a_place = two.home.launch("hi").await;
+    assert!(two.home.service.shutdown(AtStop::Leave, Duration::from_mins(1)).await);
+    let stopped = "result interrupted node_stopped";
+    assert_eq!(results(&two.other.watch(id).await), [stopped; 2]);
+    for agent in [other, without_a_place] {
+        assert_eq!(results(&two.other.watch(agent).await), [stopped]);
+        assert_eq!(two.home.store.saved_agent(agent).unwrap().home, Some(NodeId::ONLY));
+    }
+    assert_eq!(orders(&two), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agent_without_a_home_is_cancelled_and_purged_at_any_node() {
+    let two = roaming(vec![said("one")], Vec::new()).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    assert!(two.home.service.shutdown(AtStop::Leave, Duration::from_mins(1)).await);
+    assert!(two.home.store.saved_agent(id).unwrap().is_unclaimed());
+    two.other.service.cancel(id).await.unwrap();
+    let started = Instant::now();
+    two.other.service.delete(id, true).await.unwrap();
+    assert!(two.home.store.saved_agent(id).is_none(), "no node has to be waited for");
+    assert!(started.elapsed() < Duration::from_secs(1));
+}

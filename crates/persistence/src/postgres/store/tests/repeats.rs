@@ -1,0 +1,216 @@
+//! The connection breaks at the commit of a command, before or after it is saved: the command is done once, and the caller
+//! gets the ordinary answer.
+
+use tokenrail_domain::{
+    AgentEdit, AgentStatus, Copied, NewName, NodeId, PermissionReply, StopReason, Timestamp, Turn,
+    TurnNumber, TurnOutcome, TurnState,
+};
+use tokenrail_ports::testing::samples::{notice, queued_turn};
+use tokenrail_ports::{
+    Created, Credential, CredentialDigest, CredentialKind, CredentialRoom, CredentialScope, Edited, Enqueued,
+    IArchive, ICredentials, IInbox, Idempotency, KeyLife, LaunchCount, Letter, LetterContent, LetterId,
+    NewTurn, PermissionAnswer, StoreResult, WhenFull,
+};
+use tokenrail_test_postgres::{LostCommit, Replication};
+
+use super::failovers::Pair;
+use super::network::Behind;
+use super::*;
+
+const BOTH: [LostCommit; 2] = [LostCommit::Request, LostCommit::Answer];
+
+struct Cut {
+    behind: Behind,
+    store: PostgresStore,
+}
+
+impl Cut {
+    async fn new() -> Self {
+        let behind = Behind::new();
+        let store = joined(behind.config()).await;
+        Self { behind, store }
+    }
+
+    /// What this command answers if its commit, or the answer to it, is lost.
+    async fn answer<T>(&self, lost: LostCommit, command: impl Future<Output = StoreResult<T>>) -> T {
+        self.behind.proxy.lose_commit(lost);
+        let answer = command.await;
+        assert!(!self.behind.proxy.waits_for_commit(), "no commit was lost");
+        answer.unwrap_or_else(|error| panic!("{lost:?}: {error:?}"))
+    }
+
+    fn sql(&self, query: &str) -> String {
+        self.behind.database.sql(query)
+    }
+}
+
+fn key() -> Idempotency {
+    Idempotency {
+        scope: "s".into(),
+        key: "k".into(),
+        body: "b".into(),
+        used_at: Timestamp(1000),
+        forget_before: Timestamp(0),
+        life: KeyLife::UntilForgotten,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_created_once() {
+    for (lost, key) in BOTH.into_iter().flat_map(|lost| [(lost, None), (lost, Some(key()))]) {
+        let cut = Cut::new().await;
+        let (agent, turn) = launch(1);
+        let created = cut.store.create(agent.clone(), turn.into(), key);
+        assert_eq!(cut.answer(lost, created).await, Created::New);
+        let (idle, _) = launch(2);
+        cut.answer(lost, cut.store.create_idle(idle)).await;
+        assert_eq!(cut.sql("SELECT count(*), (SELECT count(*) FROM turns) FROM agents"), "2|1");
+        assert_eq!(cut.store.open_turns(agent.id).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_becomes_one_turn() {
+    for (lost, key) in BOTH.into_iter().flat_map(|lost| [(lost, None), (lost, Some(key()))]) {
+        let cut = Cut::new().await;
+        let (agent, _) = running(&cut.store, 1).await;
+        let archive = AgentEdit { archived: Some(true), ..AgentEdit::default() };
+        cut.store.edit(agent.id, archive).await.unwrap();
+        let message = || NewTurn::from(queued_turn(agent.id, TurnNumber(0), "the same"));
+        for (turn, unarchived) in [(2, true), (3, false)] {
+            let key = key.clone().filter(|_| turn == 2);
+            let queued = cut.answer(lost, cut.store.enqueue(message(), 9, key)).await;
+            assert_eq!(queued, Enqueued::New { turn: TurnNumber(turn), queued: turn - 1, unarchived });
+        }
+        assert_eq!(cut.store.last_turn(agent.id).await.unwrap(), TurnNumber(3));
+        if let Some(key) = key {
+            let again = cut.store.enqueue(message(), 9, Some(key)).await.unwrap();
+            assert_eq!(again, Enqueued::Again { turn: TurnNumber(2), queued: 1 });
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn turns_are_stopped_once() {
+    for lost in BOTH {
+        let cut = Cut::new().await;
+        let (agent, _) = running(&cut.store, 1).await;
+        for turn in [2, 3] {
+            let message = queued_turn(agent.id, TurnNumber(turn), "");
+            cut.store.enqueue(message.into(), 9, None).await.unwrap();
+        }
+        let stop = cut.store.stop_turn(agent.id, TurnNumber(2), StopReason::Cancelled);
+        assert_eq!(cut.answer(lost, stop).await, Some(StopReason::Cancelled));
+        assert_eq!(cut.answer(lost, cut.store.cancel(agent.id, Timestamp(5))).await, 2);
+        assert_eq!(cut.store.cancel(agent.id, Timestamp(6)).await.unwrap(), 0);
+        assert_eq!(cut.sql("SELECT count(*) FROM turns WHERE stop = 'cancelled'"), "3");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_edited_and_deleted() {
+    for lost in BOTH {
+        let cut = Cut::new().await;
+        let (agent, _) = running(&cut.store, 1).await;
+        let rename = AgentEdit { name: Some(NewName::Text("new".into())), ..AgentEdit::default() };
+        let edited = cut.answer(lost, cut.store.edit(agent.id, rename)).await;
+        assert!(matches!(edited, Edited::Saved(agent) if agent.name.as_deref() == Some("new")));
+        assert!(cut.answer(lost, cut.store.delete(agent.id, Timestamp(9), true)).await);
+        assert_eq!(cut.store.to_purge().await.unwrap(), [agent.id]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_put_into_the_inbox_once() {
+    for lost in BOTH {
+        let cut = Cut::new().await;
+        let answer =
+            PermissionAnswer { request_id: "1-1".into(), reply: PermissionReply::of(Some("yes".into())) };
+        let letter = |n| Letter {
+            id: LetterId([n; 16]),
+            agent: launch(1).0.id,
+            content: LetterContent::Answer(answer.clone()),
+        };
+        cut.answer(lost, cut.store.put(NodeId(1), letter(1))).await;
+        cut.store.put(NodeId(1), letter(2)).await.unwrap();
+        assert_eq!(cut.store.letters(vec![], 9).await.unwrap(), [letter(1), letter(2)]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_is_issued_and_a_launch_counted() {
+    for lost in BOTH {
+        let cut = Cut::new().await;
+        let (kind, digest) = (CredentialKind::Ticket, CredentialDigest([7; 32]));
+        let scope = CredentialScope { path: None, origin: None };
+        let ticket = Credential { kind, digest, scope, life: PATIENCE };
+        let room = CredentialRoom { max: 1, when_full: WhenFull::Refuse };
+        assert!(cut.answer(lost, cut.store.add(ticket, room)).await);
+        assert!(cut.store.redeem(kind, digest).await.unwrap().is_some());
+        assert_eq!(cut.answer(lost, cut.store.count_launch(10)).await, LaunchCount::Counted);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_history_is_imported_once() {
+    for lost in BOTH {
+        let cut = Cut::new().await;
+        let (agent, turn) = launch(1);
+        let agent = Agent {
+            copy: Some(Copied::File),
+            status: AgentStatus::Interrupted,
+            queued: 0,
+            turn: TurnNumber(0),
+            ..agent
+        };
+        let mut scribe = Scribe::new(&agent);
+        let appends =
+            [scribe.start(&turn), scribe.say(vec![notice("n")]), scribe.end(TurnOutcome::Completed)];
+        let events: Vec<Event> = appends.iter().flat_map(|append| append.events.iter().cloned()).collect();
+        let last = Sequence(events.len() as u64);
+        let ended = Turn {
+            state: TurnState::Ended(TurnOutcome::Completed),
+            first_sequence: Some(Sequence(1)),
+            last_sequence: Some(last),
+            ..turn
+        };
+        cut.answer(lost, cut.store.begin_import(agent.clone())).await;
+        cut.answer(lost, cut.store.import_turns(agent.id, vec![ended.into()])).await;
+        cut.answer(lost, cut.store.import_events(agent.id, events.clone().into())).await;
+        let status = AgentStatus::Completed;
+        let finished =
+            Agent { status, head: last, turn: TurnNumber(1), ended_at: Some(Timestamp(9)), ..agent };
+        cut.answer(lost, cut.store.finish_import(finished.clone())).await;
+        assert_eq!(everything(&cut.store, &finished).await, events);
+    }
+}
+
+/// Otherwise, it would count as another message after a failover that has lost it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_keeps_its_id_over_a_failover() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let store = joined(pair.config(1)).await;
+    let (agent, mut scribe) = running(&store, 1).await;
+    pair.standby.fall_behind(&pair.primary);
+    let message = queued_turn(agent.id, TurnNumber(2), "lost");
+    store.enqueue(message.into(), 9, None).await.unwrap();
+    let ids = "SELECT command FROM turns WHERE command IS NOT NULL";
+    let id = pair.primary.sql_in(&pair.database, ids);
+    pair.fail_over();
+    assert_eq!(pair.standby.sql_in(&pair.database, ids), "");
+    save_at_last(&store, &scribe.say(vec![notice("n")])).await;
+    assert_eq!(pair.standby.sql_in(&pair.database, ids), id);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_whose_outcome_stays_unknown_says_so() {
+    let behind = Behind::new();
+    let mut config = behind.config();
+    config.limits.repeat_timeout_ms = 0;
+    let store = joined(config).await;
+    let (agent, turn) = launch(1);
+    behind.proxy.lose_commit(LostCommit::Answer);
+    let unknown = store.create(agent.clone(), turn.into(), None).await;
+    assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
+    until("it is saved", || behind.database.sql("SELECT count(*) FROM agents") == "1");
+}
