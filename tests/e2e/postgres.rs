@@ -4,6 +4,7 @@ mod crashes;
 mod credentials;
 mod failovers;
 mod full_disk;
+mod hints;
 mod launches;
 mod leftovers;
 mod moving;
