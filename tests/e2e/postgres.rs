@@ -13,6 +13,7 @@ mod operator;
 mod refusals;
 mod storm;
 mod upgrades;
+mod vocabularies;
 
 use std::fmt::Write as _;
 
