@@ -5,6 +5,7 @@ mod acp_agent;
 mod agent_ids;
 mod allowed_folders;
 mod bad_input;
+mod broken_links;
 mod browser;
 mod cancel_an_agent;
 mod changes;

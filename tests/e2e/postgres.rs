@@ -4,6 +4,7 @@ mod crashes;
 mod credentials;
 mod failovers;
 mod full_disk;
+mod hints;
 mod homes;
 mod launches;
 mod leftovers;
@@ -13,6 +14,7 @@ mod operator;
 mod refusals;
 mod storm;
 mod upgrades;
+mod vocabularies;
 
 use std::fmt::Write as _;
 

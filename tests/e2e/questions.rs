@@ -33,12 +33,21 @@ pub(crate) fn server_asking_for(input: &Value) -> TestServer {
 
 /// A server whose type `asking` is this script.
 pub(crate) fn server_with(agent: &str, more: &str) -> TestServer {
+    TestServer::start_with(&block_with(agent, more))
+}
+
+/// The configuration block of a type `asking` whose agent sends a permission request.
+pub(crate) fn block() -> String {
+    block_with(AGENT, "")
+}
+
+fn block_with(agent: &str, more: &str) -> String {
     let script = tempfile::tempdir().unwrap().keep().join("agent");
     write_script(&script, agent);
     let program = script.display();
     let block =
         format!("[agents.asking]\nformat = \"claude-two-way\"\nrest_s = 0\nprogram = \"{program}\"\n");
-    TestServer::start_with(&(block + more))
+    block + more
 }
 
 /// An agent that has sent a permission request. Returns its id.

@@ -1,6 +1,7 @@
 //! Third-party programs that tests use: a browser, a database, a tracer, testers of HTTP interfaces and of sockets.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::{Failure, python, system, workspace};
 
@@ -35,7 +36,7 @@ pub(crate) const NGINX: Tool =
 pub(crate) const POSTGRES: Tool =
     Tool { what: "postgres", tests: "postgres::", variable: "TOKENRAIL_TEST_POSTGRES", ready: postgres };
 
-pub(crate) const TOOLS: [Tool; 9] = [
+pub(crate) const TOOLS: [Tool; 10] = [
     CHROMIUM,
     Tool {
         what: "schemathesis",
@@ -64,6 +65,7 @@ pub(crate) const TOOLS: [Tool; 9] = [
         variable: "TOKENRAIL_TEST_FAKETIME",
         ready: libfaketime,
     },
+    Tool { what: "namespaces", tests: "between_namespaces", variable: "TOKENRAIL_TEST_IP", ready: ip },
     Tool { what: "two nodes", tests: "two_nodes::", variable: NGINX.variable, ready: nginx_and_postgres },
 ];
 
@@ -121,6 +123,19 @@ fn faketime_library() -> Option<PathBuf> {
     let systems = std::fs::read_dir("/usr/lib").ok()?.flatten();
     let mut libraries = systems.map(|system| system.path().join("faketime/libfaketimeMT.so.1"));
     libraries.find(|library| library.is_file())
+}
+
+/// Its tests make network namespaces, with a database in one of them.
+fn ip() -> Result<PathBuf, Failure> {
+    postgres()?;
+    let ip = system::program("iproute2", &["ip"])?;
+    let name = format!("tokenrail-xtask-{}", std::process::id());
+    let netns = |action: &str| Command::new(&ip).args(["netns", action, &name]).output();
+    if system::is_root() && netns("add").is_ok_and(|made| made.status.success()) {
+        let _ = netns("delete");
+        return Ok(ip);
+    }
+    Err(Failure::new("only root can make network namespaces, where the system allows them"))
 }
 
 /// The page of several servers starts both.

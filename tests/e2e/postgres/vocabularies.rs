@@ -1,0 +1,226 @@
+//! Every kind of client at a server that is not the home of its agent: it writes with the same effect as at the home.
+
+use std::path::PathBuf;
+
+use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+use tokenrail_test_postgres::{Database, database};
+use tokio::time::timeout;
+use tokio_tungstenite::tungstenite::Message;
+
+use super::config;
+use super::nodes::node_with;
+use crate::follower::{Place, Socket, connect_to};
+use crate::harness::{PATIENCE, TestServer, no_process_is_left, numbers, text_of};
+use crate::questions;
+
+fn pair(database: &Database) -> (TestServer, TestServer) {
+    let node = |name| {
+        let config =
+            format!("[server]\ndefault_agent = \"fake\"\n{}{}", config(database), questions::block());
+        node_with(config, name)
+    };
+    (node("home"), node("other"))
+}
+
+async fn send(server: &TestServer, method: Method, path: &str, body: &Value) -> Response {
+    let mut request = server.request(method.clone(), path);
+    if !body.is_null() {
+        request = request.json(body);
+    }
+    let answer = request.send().await.unwrap();
+    assert!(
+        answer.status().is_success(),
+        "{method} {path}: {} {}",
+        answer.status(),
+        answer.text().await.unwrap()
+    );
+    answer
+}
+
+/// Runs a command that connects to this server. Returns what it prints.
+fn run(server: &TestServer, args: &[&str]) -> String {
+    let output = server.command(args).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{args:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn say(socket: &mut Socket, frame: &Value) {
+    socket.send(Message::text(frame.to_string())).await.expect("the server listens");
+}
+
+async fn next_text(socket: &mut Socket) -> String {
+    loop {
+        let message = timeout(PATIENCE, socket.next()).await.expect("in time");
+        if let Message::Text(text) = message.expect("it is open").expect("a message") {
+            assert!(!text.contains("\"type\":\"error\""), "{text}");
+            return text.to_string();
+        }
+    }
+}
+
+/// A message that is sent by each kind of client, and is one turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_vocabulary_sends_at_any_node() {
+    let database = database();
+    let (home, other) = pair(&database);
+    let id = home.launch_to_completion(&json!({ "deltas": 1 })).await;
+    let script = json!({ "deltas": 3 }).to_string();
+    let letta = json!({ "messages": [{ "role": "user", "content": script }] });
+    let kelpie = json!({ "role": "user", "content": script });
+    let content = json!({ "content": script });
+    let ways = [
+        (format!("/api/agents/{id}/messages"), &content),
+        (format!("/v1/agents/agent-{id}/messages"), &letta),
+        (format!("/v1/agents/agent-{id}/messages/stream"), &letta),
+        (format!("/v1/agents/agent-{id}/messages/async"), &letta),
+        (format!("/v1/conversations/conv-{id}/messages"), &letta),
+        (format!("/v1/agents/agent-{id}/messages/stream?format=kelpie"), &kelpie),
+    ];
+    let mut turn = 1;
+    for (path, body) in ways {
+        let answer = send(&other, Method::POST, &path, body).await.text().await.unwrap();
+        turn += 1;
+        other.wait_until(&id, |agent| agent["turn"] == turn && agent["status"] == "completed").await;
+        let is_read_to_its_end = answer.contains("[DONE]") || answer.contains("stop_reason");
+        assert!(
+            path.ends_with("async") || path.starts_with("/api") || is_read_to_its_end,
+            "{path}: {answer}"
+        );
+    }
+    assert!(run(&other, &["send", &id, &script]).contains("0 1 2"));
+    other.wait_until(&id, |agent| agent["turn"] == turn + 1 && agent["status"] == "completed").await;
+    let events = home.events(&id).await;
+    assert_eq!(text_of(&events), numbers(1) + &numbers(3).repeat(7));
+    assert_eq!(other.events(&id).await, events);
+    assert_eq!(home.get(&format!("/api/agents/{id}")).await["node"], "home");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_chat_goes_on_at_any_node() {
+    let database = database();
+    let (home, other) = pair(&database);
+    let message = |number: u32| {
+        let text = json!({ "deltas": number }).to_string();
+        let parts = json!([{ "type": "text", "text": text }]);
+        json!({ "id": format!("m{number}"), "role": "user", "parts": parts })
+    };
+    let mut said = Vec::new();
+    for (server, number) in [(&home, 1), (&other, 2), (&home, 3), (&other, 2)] {
+        let body = json!({ "id": "two-nodes", "messages": [message(number)] });
+        said.push(send(server, Method::POST, "/api/chat", &body).await.text().await.unwrap());
+    }
+    assert!(said.iter().all(|said| said.trim_end().ends_with("[DONE]")), "{said:?}");
+    let mut socket = connect_to(&Place::of(&other), "/api/chat").await.unwrap();
+    let send = json!({ "type": "send", "requestId": "r", "id": "two-nodes", "messages": [message(5)] });
+    say(&mut socket, &send).await;
+    while !next_text(&mut socket).await.contains("\"type\":\"end\"") {}
+    let agents = other.get("/api/agents").await;
+    let [agent] = &agents.as_array().unwrap()[..] else { panic!("one chat is one agent: {agents}") };
+    assert_eq!((&agent["node"], agent["turn"].as_u64()), (&json!("home"), Some(5)), "{agent}");
+    let expected: String = [1, 2, 3, 2, 5].into_iter().map(numbers).collect();
+    assert_eq!(text_of(&home.events(agent["agentId"].as_str().unwrap()).await), expected);
+}
+
+/// An agent that never ends by itself, and has said everything.
+async fn hanging(home: &TestServer, other: &TestServer) -> String {
+    let id = home.launch(&json!({ "mode": "hang", "deltas": 3 })).await;
+    other.wait_until(&id, |agent| 3 < agent["head"].as_u64().unwrap()).await;
+    id
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_vocabulary_cancels_at_any_node() {
+    let database = database();
+    let (home, other) = pair(&database);
+    for path in [
+        "/api/agents/ID/cancel",
+        "/api/chat/run-ID-1/stop",
+        "/v1/runs/run-ID-1/cancel",
+        "/v1/agents/agent-ID/messages/cancel",
+        "/v1/conversations/conv-ID/cancel",
+        "CLI",
+    ] {
+        let id = hanging(&home, &other).await;
+        match path {
+            "CLI" => drop(run(&other, &["cancel", &id])),
+            _ => drop(send(&other, Method::POST, &path.replace("ID", &id), &json!({})).await),
+        }
+        home.wait_for_status(&id, "cancelled").await;
+        no_process_is_left(&id).await;
+        assert_eq!(other.events(&id).await, home.events(&id).await, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_goes_cancels_its_turn_at_any_node_if_it_asked_for_that() {
+    let database = database();
+    let (home, other) = pair(&database);
+    let id = home.launch_to_completion(&json!({ "deltas": 1 })).await;
+    let script = json!({ "mode": "hang", "deltas": 3 }).to_string();
+    let path = format!("/v1/agents/agent-{id}/messages/stream?format=kelpie&cancelOnDisconnect=true");
+    let mut answer = send(&other, Method::POST, &path, &json!({ "role": "user", "content": script })).await;
+    let mut seen = String::new();
+    while !seen.contains("2 ") {
+        seen.push_str(std::str::from_utf8(&answer.chunk().await.unwrap().expect("more")).unwrap());
+    }
+    drop(answer);
+    home.wait_until(&id, |agent| agent["turn"] == 2 && agent["status"] == "cancelled").await;
+    no_process_is_left(&id).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_vocabulary_deletes_at_any_node() {
+    let database = database();
+    let (home, other) = pair(&database);
+    for path in ["/api/agents/ID", "/v1/agents/agent-ID", "/v1/conversations/conv-ID", "CLI"] {
+        let id = hanging(&home, &other).await;
+        let agent = home.get(&format!("/api/agents/{id}")).await;
+        match path {
+            "CLI" => drop(run(&other, &["rm", &id, "--purge", "--force"])),
+            _ => drop(send(&other, Method::DELETE, &path.replace("ID", &id), &Value::Null).await),
+        }
+        super::nodes::until_its_processes_end(&id).await;
+        for server in [&home, &other] {
+            let listed = server.get("/api/agents").await;
+            assert!(!listed.to_string().contains(&id), "{path}: {listed}");
+        }
+        if path == "CLI" {
+            assert!(!PathBuf::from(agent["cwd"].as_str().unwrap()).exists(), "it is purged");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_vocabulary_answers_a_permission_request_at_any_node() {
+    let database = database();
+    let (home, other) = pair(&database);
+    for way in ["REST", "WebSocket", "Letta", "CLI"] {
+        let id = home.launch_as("asking", "Clean up").await;
+        other.wait_until(&id, |agent| agent["openQuestions"] == 1).await;
+        match way {
+            "REST" => {
+                let path = format!("/api/agents/{id}/permissions/1-1");
+                send(&other, Method::POST, &path, &json!({ "optionId": "allow" })).await;
+            }
+            "WebSocket" => {
+                let mut socket = connect_to(&Place::of(&other), "/ws").await.unwrap();
+                let answer = json!({ "agentId": id, "requestId": "1-1", "optionId": "allow" });
+                say(&mut socket, &json!({ "type": "permission", "payload": answer })).await;
+                while !next_text(&mut socket).await.contains("\"type\":\"permission\"") {}
+            }
+            "Letta" => {
+                let approval = json!({ "type": "approval", "tool_call_id": "t", "approve": true });
+                let body = json!({ "messages": [{ "type": "approval", "approvals": [approval] }] });
+                send(&other, Method::POST, &format!("/v1/agents/agent-{id}/messages"), &body).await;
+            }
+            _ => drop(run(&other, &["answer", &id, "1-1", "allow"])),
+        }
+        home.wait_for_status(&id, "completed").await;
+        let events = home.events(&id).await;
+        assert_eq!(text_of(&events), "It was allowed.", "{way}");
+        assert_eq!(other.events(&id).await, events, "{way}");
+    }
+}
