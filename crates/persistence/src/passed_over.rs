@@ -9,7 +9,7 @@ pub(crate) struct TurnPlace {
     pub(crate) number: i32,
 }
 
-/// The last turn that could not be packed. The next one is looked for after it, and from the first one again at the end.
+/// The last turn that could not be packed. The next one is looked for after it, and at the end from the first again.
 #[derive(Debug, Default)]
 pub(crate) struct PassedOver(Mutex<TurnPlace>);
 

@@ -104,8 +104,8 @@ pub trait INodes: Send + Sync {
     async fn forget(&self, node: NodeId) -> StoreResult<bool>;
 
     /// The agents with open turns that nobody continues: their owner is lost or gone, or nobody owns them and their
-    /// home is lost or gone. At most `limit`, the oldest first. If there are more, the next call goes on after them, and
-    /// begins anew after the last.
+    /// home is lost or gone. At most `limit`, the oldest first. If there are more, the next call goes on after them,
+    /// and begins anew after the last.
     async fn orphans(&self, limit: usize) -> StoreResult<Vec<AgentId>>;
 
     /// Makes this node the owner of an agent that is an orphan, with a higher epoch. `None` if the agent is none, or no

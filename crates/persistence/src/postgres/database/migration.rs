@@ -1,8 +1,8 @@
 //! Applies the migrations that a database lacks.
 //!
-//! The other servers of the database work meanwhile. A statement that waits for a table lets nobody else use that table,
-//! so it waits only for a moment: if a long transaction uses the table, the migration lets everybody pass, and tries
-//! again later.
+//! The other servers of the database work meanwhile. A statement that waits for a table lets nobody else use it. So it
+//! waits only for a moment: if a long transaction uses the table, the migration lets everybody pass, and tries again
+//! later.
 
 use std::time::Duration;
 

@@ -76,8 +76,8 @@ async fn a_beat_finds_how_old_the_snapshots_of_the_database_are() {
     assert!(0 < age.oldest_snapshot && 0 < age.transaction_id, "{age:?}");
 }
 
-/// Two servers with the same identity. What the older one creates while the newer one joins belongs to the newer one, and
-/// the older one may not go on with it.
+/// Two servers with the same identity. What the older one creates while the newer one joins belongs to the newer one,
+/// and the older one may not go on with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_join_waits_for_an_agent_that_a_former_server_is_about_to_create() {
     let database = tokenrail_test_postgres::database();
