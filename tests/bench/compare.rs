@@ -1,8 +1,8 @@
 //! An earlier version of the server and this one, alternately: `--before REVISION`.
 //!
-//! Both keep their data in memory, so that the disk, which varies most, does not decide. In each round, both do the same,
-//! and every second round begins with the other one. What counts is the ratio within a round: whatever slows the machine
-//! down for longer than that slows both.
+//! Both keep their data in memory, so that the disk, which varies most, does not decide. In each round, both do the
+//! same, and every second round begins with the other one. What counts is the ratio within a round: whatever slows the
+//! machine down for longer than that slows both.
 
 use std::path::{Path, PathBuf};
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::outcome::{Outcome, failed};
 use crate::process;
 
-/// Each part takes a few minutes. The build of the packages yields to all other parts, so it may take as long as these. A
-/// part that takes longer hangs.
+/// Each part takes a few minutes. The build of the packages yields to all other parts, so it may take as long as these.
+/// A part that takes longer hangs.
 pub(super) const PART_LIMIT: Duration = Duration::from_hours(1);
 
 /// One row of the table, before it has run.
