@@ -87,14 +87,14 @@ async fn a_database_of_another_program_is_not_touched() {
 async fn a_newer_schema_is_used_if_it_is_compatible_and_refused_if_not() {
     let (store, database) = fresh().await;
     store.close().await;
-    database.sql("UPDATE cluster SET schema = 7");
+    let newer = RELEASED.schema() + 1;
+    database.sql(&format!("UPDATE cluster SET schema = {newer}"));
     PostgresStore::open(config(&database)).await.unwrap().check().await.unwrap();
-    assert_eq!(database.sql("SELECT schema FROM cluster"), "7");
-    database.sql("UPDATE cluster SET compatible_from = 6");
+    assert_eq!(database.sql("SELECT schema FROM cluster"), newer.to_string());
+    database.sql(&format!("UPDATE cluster SET compatible_from = {newer}"));
     let error = refused(config(&database)).await;
-    let schemas =
-        matches!(error, PostgresOpenError::NewerSchema { required: 6, known } if known == RELEASED.schema());
-    assert!(schemas, "{error:?}");
+    let PostgresOpenError::NewerSchema { required, known } = error else { panic!("{error:?}") };
+    assert_eq!((required, known), (newer, RELEASED.schema()));
 }
 
 #[tokio::test]
