@@ -101,7 +101,7 @@ impl Pair {
 
     async fn a_question_is_answered(&self) {
         let id = self.home.launch_as("asking", "Clean up").await;
-        self.home.wait_until(&id, |agent| agent["openQuestions"] == 1).await;
+        self.other.wait_until(&id, |agent| agent["openQuestions"] == 1).await;
         let path = format!("/api/agents/{id}/permissions/1-1");
         let (status, said) = self.other.post(&path, &json!({ "optionId": "allow" })).await;
         assert!(status.is_success(), "{status} {said}");

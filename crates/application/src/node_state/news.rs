@@ -49,7 +49,7 @@ impl News {
         self.woken.notify_one();
     }
 
-    /// Hints do not arrive: looks for what has changed.
+    /// Looks for what has changed, because another node may be unable to send hints.
     pub(crate) fn look(&self) {
         self.pending().look = true;
         self.woken.notify_one();

@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | journals that are followed here | `gatherer` reads what is new | each poll compares the heads |
 //! | what others have saved for this node | `errands`, `letters` | each poll |
-//! | what clients see that watch all agents | `news` | after hints were lost: they load the list again |
+//! | what clients see that watch all agents | `news` | each poll reads what has changed |
 //!
 //! On a store that cannot be shared, there are no hints, and the poll only checks that every committed event was
 //! announced. It queries each followed agent once, however many followers the agent has.
@@ -106,9 +106,7 @@ impl AgentService {
         }
         if self.core.outside.nodes.is_shared() {
             self.core.errand.notify_one();
-            if !self.core.outside.bus.is_working() {
-                self.core.news.look();
-            }
+            self.core.news.look();
         }
     }
 

@@ -1,6 +1,6 @@
 //! What clients that watch all agents must learn of changes that other nodes have made.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tokenrail_domain::{Agent, AgentId, ListedAgent, Timestamp};
@@ -9,6 +9,7 @@ use tokenrail_ports::{Standing, StoreError, TouchMark};
 use crate::core::Core;
 use crate::lifecycle::{LifecycleEvent, UpdateCause};
 use crate::node_state::{CHANGES_MAX, Pending};
+use crate::open_requests::Needs;
 
 /// How much the clocks of two nodes may differ.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
@@ -38,7 +39,7 @@ pub(crate) async fn tell_news(core: Arc<Core>) {
 
 struct Teller {
     core: Arc<Core>,
-    /// Where the look at what has changed goes on. `None` while hints arrive.
+    /// Where the look at what has changed goes on. `None` before the first one.
     mark: Option<TouchMark>,
     /// What was told at that mark, because a look may return it again.
     told: BTreeSet<(AgentId, TouchMark)>,
@@ -46,12 +47,32 @@ struct Teller {
     listed_at: Timestamp,
     /// The agents that were created since then and that were told.
     created: BTreeSet<AgentId>,
+    /// What clients know of agents that have changed, at most [`CHANGES_MAX`]. A change of which a hint has told is not
+    /// told again when a look finds it.
+    known: BTreeMap<AgentId, (ListedAgent, Needs)>,
+    /// The agents of which clients know that they were deleted, at most [`CHANGES_MAX`].
+    deleted: BTreeSet<AgentId>,
+}
+
+/// Why an agent is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Occasion {
+    Hint,
+    Look,
 }
 
 impl Teller {
     fn new(core: Arc<Core>) -> Self {
         let listed_at = core.now();
-        Self { core, mark: None, told: BTreeSet::new(), listed_at, created: BTreeSet::new() }
+        Self {
+            core,
+            mark: None,
+            told: BTreeSet::new(),
+            listed_at,
+            created: BTreeSet::new(),
+            known: BTreeMap::new(),
+            deleted: BTreeSet::new(),
+        }
     }
 
     async fn tell(&mut self, pending: Pending) -> Result<(), StoreError> {
@@ -65,7 +86,7 @@ impl Teller {
             }
         }
         for agent in changed {
-            self.tell_changed(agent).await?;
+            self.tell_changed(agent, Occasion::Hint).await?;
         }
         for agent in deleted {
             self.apply_standing(agent).await?;
@@ -81,18 +102,24 @@ impl Teller {
         (self.mark, self.listed_at) = (Some(mark), self.core.now());
         self.told.clear();
         self.created.clear();
+        self.known.clear();
+        self.deleted.clear();
         self.core.lifecycle.miss();
         Ok(())
     }
 
-    fn tell_created(&self, agent: &Agent) {
+    fn tell_created(&mut self, agent: &Agent) {
+        if CHANGES_MAX <= self.created.len() {
+            (self.listed_at, self.created) = (self.core.now(), BTreeSet::new());
+        }
+        self.created.insert(agent.id);
         let listed = ListedAgent::new(agent.clone(), self.core.limits.lists.list_field_bytes);
         self.core.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at: agent.created_at });
     }
 
-    async fn tell_changed(&self, id: AgentId) -> Result<(), StoreError> {
-        let core = &self.core;
+    async fn tell_changed(&mut self, id: AgentId, occasion: Occasion) -> Result<(), StoreError> {
         self.apply_standing(id).await?;
+        let core = &self.core;
         let Some(agent) = core.outside.agents.get(id).await? else {
             self.tell_deleted(id);
             return Ok(());
@@ -103,6 +130,14 @@ impl Teller {
         }
         core.read_requests_elsewhere(&agent).await?;
         let (status, needs, at) = (agent.status, core.open_requests.needs(id), core.now());
+        let now = (ListedAgent::new(agent, core.limits.lists.list_field_bytes), needs);
+        if occasion == Occasion::Look && self.known.get(&id) == Some(&now) {
+            return Ok(());
+        }
+        if CHANGES_MAX <= self.known.len() {
+            self.known.clear();
+        }
+        self.known.insert(id, now);
         core.lifecycle.tell(LifecycleEvent::Updated {
             agent: id,
             status,
@@ -123,7 +158,12 @@ impl Teller {
         Ok(())
     }
 
-    fn tell_deleted(&self, agent: AgentId) {
+    fn tell_deleted(&mut self, agent: AgentId) {
+        self.known.remove(&agent);
+        if CHANGES_MAX <= self.deleted.len() {
+            self.deleted.clear();
+        }
+        self.deleted.insert(agent);
         if let Some(tail) = self.core.tails.get(agent) {
             tail.set_gone();
             tail.forget();
@@ -148,18 +188,29 @@ impl Teller {
 
     async fn tell_touched(&mut self, id: AgentId) -> Result<(), StoreError> {
         match self.core.outside.agents.get(id).await? {
+            // This node has told what it does itself, and hints have told what others do with its agents.
+            Some(agent) if self.core.is_here(&agent) && self.core.outside.bus.is_working() => Ok(()),
             Some(agent) if agent.deleted_at.is_none() => {
                 // Two clocks are compared, so clients may know it already.
                 let is_new = self.listed_at.0 - CLOCKS_DIFFER_MS < agent.created_at.0;
-                if is_new && self.created.insert(id) {
+                if is_new && !self.created.contains(&id) {
                     self.tell_created(&agent);
                 }
-                self.tell_changed(id).await
+                self.tell_changed(id, Occasion::Look).await
             }
+            // Its node ends its turn first.
+            Some(_) if self.is_open(id).await? => Ok(()),
             Some(_) | None => {
-                self.tell_deleted(id);
+                if !self.deleted.contains(&id) {
+                    self.tell_deleted(id);
+                }
                 Ok(())
             }
         }
+    }
+
+    async fn is_open(&self, id: AgentId) -> Result<bool, StoreError> {
+        let standings = self.core.outside.agents.standings(vec![id]).await?;
+        Ok(standings.iter().any(|standing| standing.open))
     }
 }
