@@ -112,11 +112,12 @@ pub trait INodes: Send + Sync {
     /// longer, or if this node is fenced: then nothing changes.
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>>;
 
-    /// Takes its home away from an agent, so that any node may take its next turn: it is treated like a launch that waits
-    /// ([`INodes::claim_launches`]). Nobody owns it then, its epoch is higher, and it has no folder, unless it is a copy.
+    /// Takes its home away from an agent, so that any node may take its next turn: it is treated like a launch that
+    /// waits ([`INodes::claim_launches`]). Nobody owns it then, its epoch is higher, and it has no folder, unless it is
+    /// a copy.
     ///
-    /// Its home is this node, or is lost or gone, or this node owns it. Returns false, and changes nothing, if that is not
-    /// so, if a turn runs, if another node owns it, if it is deleted or imported, or if this node is fenced.
+    /// Its home is this node, or is lost or gone, or this node owns it. Returns false, and changes nothing, if that is
+    /// not so, if a turn runs, if another node owns it, if it is deleted or imported, or if this node is fenced.
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool>;
 
     /// The same for agents that are at home at this node: those of these types, and replays that are not over. At most
@@ -220,8 +221,8 @@ pub struct Errands {
     /// Agents with open turns that this node runs or has taken over: those with a turn that waits or is to be stopped,
     /// and all that were taken over. Those with a turn to be stopped are first, then the oldest.
     pub turns: Vec<OpenErrand>,
-    /// Agents that are marked to be purged: those of this node, and those without an open turn whose node is lost, or that
-    /// have none.
+    /// Agents that are marked to be purged: those of this node, and those without an open turn whose node is lost, or
+    /// that have none.
     pub to_purge: Vec<AgentId>,
     /// Agents of this node that another node has purged. Their files are still here.
     pub leftovers: Vec<AgentId>,

@@ -33,8 +33,8 @@ pub trait IAgentRunner: Send + Sync {
         false
     }
 
-    /// Whether agents of this kind have something on the disk of the node that runs them: the folder in which they work, or
-    /// their session. Otherwise, any node can run their next turn.
+    /// Whether agents of this kind have something on the disk of the node that runs them: the folder in which they
+    /// work, or their session. Otherwise, any node can run their next turn.
     fn needs_home(&self) -> bool {
         true
     }

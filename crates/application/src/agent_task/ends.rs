@@ -35,8 +35,8 @@ impl AgentTask {
         }
     }
 
-    /// A turn that waits while the server stops its agents. It keeps waiting, unless the node leaves and the agent needs
-    /// it: nobody would run it.
+    /// A turn that waits while the server stops its agents. It keeps waiting, unless the node leaves and the agent
+    /// needs it: nobody would run it.
     pub(super) async fn end_if_left_behind(&self, turn: Turn) -> Result<bool, SaveError> {
         let agent = self.agent_row().await?;
         if !self.core.is_leaving() || agent.is_none_or(|agent| self.core.needs_no_home(&agent)) {

@@ -6,7 +6,7 @@
 //! | [`append`] | appends: those of many agents in one statement, or one alone |
 //! | [`journal`], [`read_many`] | batches of events: of one agent, or of many in one statement |
 //! | [`message_row`], [`messages`] | rows of `agent_messages`; pages of messages for `GET …/messages` |
-//! | [`commands`], [`stops`] | agents and turns: create, enqueue, delete, purge; stop |
+//! | [`commands`], [`enqueue`], [`stops`] | agents and turns: create, delete, purge; enqueue; stop |
 //! | [`new_turn`], [`kept_turn`] | a turn that waits; the same after a failover |
 //! | [`edit`] | names of agents, and their places in lists |
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
@@ -41,6 +41,7 @@ pub(crate) mod commands;
 pub(crate) mod compaction;
 pub(crate) mod credentials;
 pub(crate) mod edit;
+pub(crate) mod enqueue;
 pub(crate) mod errands;
 pub(crate) mod fence;
 pub(crate) mod heads;

@@ -5,6 +5,7 @@ mod ports;
 mod repeat;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,10 +20,8 @@ use tokio::time::timeout;
 use crate::format::blocks::BlockLimits;
 use crate::passed_over::PassedOver;
 use crate::postgres::bell::PostgresBus;
-use crate::postgres::command::ChangeCommand;
 use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
 use crate::postgres::database::known_server::UNKNOWN_TIMELINE;
-use crate::postgres::database::link::attempt::Attempt;
 use crate::postgres::database::link::{Connector, Link};
 use crate::postgres::database::settings::{Purpose, STANDBY_EXPECTED};
 use crate::postgres::database::{migration, pooler};
@@ -39,11 +38,6 @@ use crate::postgres::statements::shared_token::AgreeCommand;
 use crate::postgres::statements::{compaction, journal};
 use crate::postgres::unfinished_move;
 use crate::postgres::writer::Writers;
-
-use self::repeat::{Repeat, keep};
-
-/// How often a command is run if another one was faster, or the server chose it to break a deadlock.
-const COMMAND_TRIES: u32 = 3;
 
 /// The store on PostgreSQL. Clones are the same store.
 ///
@@ -154,48 +148,6 @@ impl PostgresStore {
         for pool in [pool, lookout, beats, nodes] {
             pool.close();
         }
-    }
-
-    /// Runs the command in a transaction. See [`Repeat`] for one whose outcome is unknown. If the caller stops waiting,
-    /// it may still be done.
-    async fn write<C: ChangeCommand>(&self, command: C) -> Result<C::Answer, StoreError> {
-        self.write_on(&self.inner.pool, command).await
-    }
-
-    async fn write_on<C: ChangeCommand>(
-        &self,
-        pool: &Arc<Pool>,
-        command: C,
-    ) -> Result<C::Answer, StoreError> {
-        let pool = Arc::clone(pool);
-        let healer = Arc::clone(&self.inner.healer);
-        let limits = &self.inner.connector.limits;
-        let (wait, agent) = (command.patience(limits), command.agent());
-        let patience = Duration::from_millis(limits.repeat_timeout_ms);
-        let work = Box::pin(async move {
-            let mut tries = 1;
-            loop {
-                let lease = pool.lease().await?;
-                let link = lease.link();
-                if let Some(agent) = agent {
-                    healer.refuse_awaited(agent)?;
-                }
-                match link.attempt(wait, command.run(link)).await {
-                    Attempt::NotSaved(failure) if failure.is_worth_another_try() && tries < COMMAND_TRIES => {
-                        tries += 1;
-                    }
-                    Attempt::Saved(answer) => return keep(&healer, link.timeline(), command, answer),
-                    Attempt::Unknown(answer, cause) if C::IS_REPEATED => {
-                        drop(lease);
-                        let repeat = Repeat { pool, healer, wait, patience };
-                        return Box::pin(repeat.run(command, answer, cause)).await;
-                    }
-                    Attempt::Unknown(_, cause) => return Err(StoreError::OutcomeUnknown(Box::new(cause))),
-                    Attempt::NotSaved(failure) => return Err(failure.before_commit()),
-                }
-            }
-        });
-        self.on_runtime(work).await
     }
 
     /// Reads on a connection of the pool. Each statement sees a state of its own.

@@ -3,19 +3,16 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, Timestamp, Turn};
-use tokenrail_ports::{Created, Enqueued, Epoch, Idempotency, NewTurn, StoreError, rules};
-use uuid::Uuid;
+use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, Timestamp};
+use tokenrail_ports::{Created, Epoch, Idempotency, NewTurn, StoreError};
 
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::membership::JoinedNode;
-use crate::postgres::statements::append::{unarchive_if_archived, wait_again};
-use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int, turn_of};
+use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int};
 use crate::postgres::statements::fence::is_still;
-use crate::postgres::statements::heads::{lock, touch, touch_agent};
-use crate::postgres::statements::kept_turn::{KeptTurn, is_there};
+use crate::postgres::statements::heads::{lock, touch};
 use crate::postgres::statements::new_turn::add_turn;
 use crate::postgres::statements::stops::cancel;
 use crate::postgres::statements::{keys, prompt_images};
@@ -39,16 +36,6 @@ const ADD_AGENT: &str = "
 const ADD_HEAD: &str = "
     INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at, owner, epoch)
     VALUES ($1, 0, $2, false, 0, $3, $4, $5)";
-
-const QUEUE: &str = "
-    SELECT
-        (SELECT count(*) FROM turns
-         WHERE agent = agents.key AND state <> 'ended' AND state = 'queued' AND stop IS NULL),
-        (SELECT count(*) FROM turns
-         WHERE agent = agents.key AND state <> 'ended' AND state = 'queued' AND stop IS NOT NULL),
-        (SELECT coalesce(max(number), 0) FROM turns WHERE agent = agents.key)
-    FROM agents
-    WHERE key = $1 AND deleted_at IS NULL";
 
 const MARK_DELETED: &str = "UPDATE agents SET deleted_at = $2 WHERE key = $1 AND deleted_at IS NULL";
 
@@ -183,69 +170,6 @@ impl KeptChange for CreateIdleCommand {
         }
         self.run(db).await?;
         Ok(Redone::Again)
-    }
-}
-
-pub(crate) struct EnqueueCommand {
-    turn: NewTurn,
-    queue_max: u32,
-    key: Option<Idempotency>,
-    /// Of this message. Another one may have the same text, from the same moment.
-    id: Uuid,
-}
-
-impl EnqueueCommand {
-    pub(crate) fn new(turn: NewTurn, queue_max: u32, key: Option<Idempotency>) -> Self {
-        Self { turn, queue_max, key, id: Uuid::now_v7() }
-    }
-}
-
-impl ChangeCommand for EnqueueCommand {
-    type Answer = Enqueued;
-
-    const IS_REPEATED: bool = true;
-
-    fn agent(&self) -> Option<AgentId> {
-        Some(self.turn.turn().agent)
-    }
-
-    async fn run(&self, db: &Link) -> Result<Enqueued, QueryFailure> {
-        let locked = lock(db, self.turn.turn().agent).await?;
-        if let Some(recalled) = keys::look_up(db, self.key.as_ref()).await? {
-            return Ok(recalled.enqueued());
-        }
-        let Some(agent) = locked else { return Ok(Enqueued::UnknownAgent) };
-        let Some(row) = db.row(QUEUE, &[&agent]).await? else { return Ok(Enqueued::UnknownAgent) };
-        let (waiting, cancelled) = (column::<i64>(&row, 0)? as u32, column::<i64>(&row, 1)? as u32);
-        if rules::is_queue_full(waiting, cancelled, self.queue_max) {
-            return Ok(Enqueued::QueueFull);
-        }
-        let (number, queued) = (turn_of(&row, 2)?.next(), waiting + 1);
-        let turn = Turn { run: number, ..self.turn.turn().clone() };
-        add_turn(db, agent, &turn, (number, Some(self.id))).await?;
-        prompt_images::add(db, agent, number, self.turn.images()).await?;
-        wait_again(db, agent).await?;
-        touch(db, agent, turn.asked_at).await?;
-        touch_agent(db, agent).await?;
-        let unarchived = unarchive_if_archived(db, agent).await?;
-        keys::remember(db, self.key.as_ref(), agent, (number, queued)).await?;
-        Ok(Enqueued::New { turn: number, queued, unarchived })
-    }
-
-    async fn run_again(&self, db: &Link, first: &Enqueued) -> Result<Enqueued, QueryFailure> {
-        if let Enqueued::New { turn: number, .. } = *first
-            && let Some(agent) = lock(db, self.turn.turn().agent).await?
-            && is_there(db, agent, self.turn.turn(), (number, self.id)).await? == Some(true)
-        {
-            return Ok(first.clone());
-        }
-        self.run(db).await
-    }
-
-    fn kept(self, answer: &Enqueued, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
-        let Enqueued::New { turn: number, queued, unarchived: _ } = *answer else { return None };
-        let Self { turn, queue_max: _, key, id } = self;
-        Some(Arc::new(KeptTurn { turn, number, key: key.map(|key| (key, queued)), id }))
     }
 }
 

@@ -19,10 +19,9 @@ use crate::postgres::statements::archive::{
     BeginImportCommand, DiscardImportCommand, FinishImportCommand, ImportEventsCommand, ImportTurnsCommand,
     RewriteCommand,
 };
-use crate::postgres::statements::commands::{
-    CreateCommand, CreateIdleCommand, DeleteCommand, EnqueueCommand,
-};
+use crate::postgres::statements::commands::{CreateCommand, CreateIdleCommand, DeleteCommand};
 use crate::postgres::statements::edit::EditCommand;
+use crate::postgres::statements::enqueue::EnqueueCommand;
 use crate::postgres::statements::ownership::{self, ClaimCommand, Ownership};
 use crate::postgres::statements::purge::{PurgeCommand, PurgeStepCommand};
 use crate::postgres::statements::stops::{CancelCommand, StopTurnCommand};

@@ -1,6 +1,6 @@
-//! Commands of which it is not known whether they were saved: the connection broke, or nothing answered in time. They are
-//! done again until there is an answer, for a while. Each has something that was made once, such as the id of an agent or
-//! of a message, so that what was saved is found, and not done twice.
+//! Commands of which it is not known whether they were saved: the connection broke, or nothing answered in time. They
+//! are done again until there is an answer, for a while. Each has something that was made once, such as the id of an
+//! agent or of a message, so that what was saved is found, and not done twice.
 
 use std::sync::Arc;
 use std::time::Duration;

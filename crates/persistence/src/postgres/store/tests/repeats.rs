@@ -1,5 +1,5 @@
-//! The connection breaks at the commit of a command, before or after it is saved: the command is done once, and the caller
-//! gets the ordinary answer.
+//! The connection breaks at the commit of a command, before or after it is saved: the command is done once, and the
+//! caller gets the ordinary answer.
 
 use tokenrail_domain::{
     AgentEdit, AgentStatus, Copied, NewName, NodeId, PermissionReply, StopReason, Timestamp, Turn,
