@@ -60,11 +60,15 @@ impl ChangeCommand for CancelCommand {
         cancel(db, agent, self.at).await
     }
 
+    /// Turns that came after the first run are not cancelled.
     async fn run_again(&self, db: &Link, first: &Vec<TurnNumber>) -> Result<Vec<TurnNumber>, QueryFailure> {
         let agent = lock_known(db, self.agent).await?;
-        let marked = cancel(db, agent, self.at).await?;
-        let either: Vec<i32> = first.iter().chain(&marked).map(|turn| int(turn.0)).collect();
-        let rows = db.rows(CANCELLED, &[&agent, &either]).await?;
+        let turns: Vec<i32> = first.iter().map(|turn| int(turn.0)).collect();
+        if 0 < db.run(STOP_AGAIN, &[&agent, &turns, &StopReason::Cancelled.as_str()]).await? {
+            touch(db, agent, self.at).await?;
+            touch_agent(db, agent).await?;
+        }
+        let rows = db.rows(CANCELLED, &[&agent, &turns]).await?;
         Ok(rows.iter().map(|row| turn_of(row, 0)).collect::<Result<_, _>>()?)
     }
 

@@ -16,6 +16,8 @@ use tokenrail_test_postgres::{LostCommit, Replication};
 use super::failovers::Pair;
 use super::network::Behind;
 use super::*;
+use crate::postgres::command::ChangeCommand as _;
+use crate::postgres::statements::stops::CancelCommand;
 
 const BOTH: [LostCommit; 2] = [LostCommit::Request, LostCommit::Answer];
 
@@ -183,6 +185,20 @@ async fn a_history_is_imported_once() {
         cut.answer(lost, cut.store.finish_import(finished.clone())).await;
         assert_eq!(everything(&cut.store, &finished).await, events);
     }
+}
+
+/// The client was told by the stream that its turn is cancelled, and has sent the next message since.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancel_that_is_repeated_leaves_later_turns_alone() {
+    let (store, database) = fresh().await;
+    let (agent, _) = running(&store, 1).await;
+    assert_eq!(store.cancel(agent.id, Timestamp(5)).await.unwrap(), 1);
+    store.enqueue(queued_turn(agent.id, TurnNumber(2), "").into(), 9, None).await.unwrap();
+    let lease = store.inner.pool.lease().await.unwrap();
+    let (link, cancel) = (lease.link(), CancelCommand { agent: agent.id, at: Timestamp(5) });
+    let again = link.change(PATIENCE, cancel.run_again(link, &vec![TurnNumber::FIRST])).await.unwrap();
+    assert_eq!(again, [TurnNumber::FIRST]);
+    assert_eq!(database.sql("SELECT number FROM turns WHERE stop IS NOT NULL"), "1");
 }
 
 /// Otherwise, it would count as another message after a failover that has lost it.
