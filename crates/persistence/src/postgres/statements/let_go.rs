@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::AgentId;
-use tokenrail_ports::Epoch;
+use tokenrail_ports::{Epoch, StoreError};
 
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::catch_up::{CatchUpTimes, is_awaited};
 use crate::postgres::statements::columns::{column, epoch_of};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::{lock, lock_known};
@@ -79,6 +80,7 @@ const LET_ALL_GO: &str = "
 pub(crate) struct LetGoCommand {
     pub(crate) node: JoinedNode,
     pub(crate) agent: AgentId,
+    pub(crate) times: CatchUpTimes,
 }
 
 /// The home that an agent had, and its epoch since it has none.
@@ -87,8 +89,16 @@ pub(crate) type FormerHome = (i64, Epoch);
 impl ChangeCommand for LetGoCommand {
     type Answer = Option<FormerHome>;
 
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     async fn run(&self, db: &Link) -> Result<Option<FormerHome>, QueryFailure> {
         let me = self.node.id;
+        // After a failover, its home may be back, and may not have repeated yet what it has begun.
+        if is_awaited(db, self.times).await? {
+            return Err(StoreError::Busy.into());
+        }
         if !is_still(db, self.node).await? {
             return Ok(None);
         }
@@ -119,6 +129,10 @@ struct KeptLetGo {
 
 #[async_trait]
 impl KeptChange for KeptLetGo {
+    fn agent(&self) -> Option<AgentId> {
+        Some(self.agent)
+    }
+
     fn bytes(&self) -> usize {
         size_of::<Self>()
     }

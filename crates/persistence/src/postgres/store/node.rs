@@ -225,8 +225,8 @@ impl INodes for PostgresStore {
     }
 
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
-        let node = self.inner.membership.require()?;
-        Ok(self.write(LetGoCommand { node, agent }).await?.is_some())
+        let (node, times) = (self.inner.membership.require()?, self.times());
+        Ok(self.write(LetGoCommand { node, agent, times }).await?.is_some())
     }
 
     async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
