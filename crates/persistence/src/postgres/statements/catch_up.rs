@@ -26,11 +26,19 @@ const SINCE: &str = "
     FROM cluster
     WHERE one = 1 AND timeline = $1 AND 0 < timeline_since";
 
+/// The commit waits for no standby: it would hold the row of the node, and beats would wait for it.
 const NOTE_HEALED: &str = "
-    UPDATE nodes SET healed = $3 WHERE id = $1 AND incarnation = $2 AND folder = $4 AND healed < $3";
+    UPDATE nodes
+    SET healed = $3
+    WHERE id = $1 AND incarnation = $2 AND folder = $4 AND healed < $3
+        AND set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
+/// Like `NOTE_HEALED`.
 const NOTE_TOLD: &str = "
-    UPDATE nodes SET told = $3 WHERE id = $1 AND incarnation = $2 AND folder = $4 AND told < $3";
+    UPDATE nodes
+    SET told = $3
+    WHERE id = $1 AND incarnation = $2 AND folder = $4 AND told < $3
+        AND set_config('synchronous_commit', 'off', true) IS NOT NULL";
 
 /// If the clock of the database is set back, the time is over.
 const IS_AWAITED: &str = "
