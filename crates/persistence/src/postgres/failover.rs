@@ -66,6 +66,8 @@ struct Progress {
     number: u64,
     /// Those before it that are not done.
     later: Later,
+    /// Nothing that is missing comes back any more, so that nothing waits for it: each entry is tried.
+    is_last: bool,
 }
 
 /// What became of a change that was repeated.

@@ -34,7 +34,7 @@ impl Healer {
         for (number, entry) in entries {
             let outcome = match &entry {
                 _ if there.contains(&number) => Outcome::There,
-                entry if progress.later.holds_up(entry) => Outcome::Later(Vec::new()),
+                entry if !progress.is_last && progress.later.holds_up(entry) => Outcome::Later(Vec::new()),
                 entry => self.repeat(link, entry).await?,
             };
             match outcome {

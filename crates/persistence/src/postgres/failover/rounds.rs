@@ -120,7 +120,7 @@ impl Healer {
         let failed = ConnectFailure::NotHealed;
         // Before the others are asked: what they have repeated until then is there in this round.
         let is_last = !self.may_come_back(&link).await.map_err(failed)?;
-        let mut rest = Progress { timeline, ..Progress::default() };
+        let mut rest = Progress { timeline, is_last, ..Progress::default() };
         self.repeat_all(&link, progress.later.entries.clone(), &mut rest).await.map_err(failed)?;
         if is_last && !rest.later.is_empty() {
             self.give_up(&rest.later);
