@@ -66,6 +66,9 @@ pub(crate) struct AgentTask {
     pub(crate) replay: Option<Replay>,
     /// Whether this node has the agent's folder and runs. Otherwise its node is lost, and its turns are ended here.
     pub(crate) is_here: bool,
+    /// Whether this node has taken the agent over. If the agent is at home here, another node had taken it over before,
+    /// and was lost before it had ended the turn that runs: what that turn does is not saved any more.
+    pub(crate) is_taken: bool,
 }
 
 impl AgentTask {
@@ -112,7 +115,8 @@ impl AgentTask {
         self.until_others_have_told().await?;
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         let ends_only = turn.state != TurnState::Queued || planted::correctly(Bug::PromptTwice);
-        if !self.is_here && ends_only {
+        let was_taken_from_here = self.is_here && self.is_taken && turn.state == TurnState::Running;
+        if !self.is_here && ends_only || was_taken_from_here {
             self.handle.waits_no_more();
             self.end_for_lost_node(turn).await?;
             return Ok(true);

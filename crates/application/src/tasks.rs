@@ -38,6 +38,15 @@ impl AgentService {
 
     /// Makes sure that a task of this node runs, or ends, the agent's open turns.
     pub(crate) fn start_task(&self, agent: &Agent) {
+        self.start_task_of(agent, false);
+    }
+
+    /// The same for an agent that this node has just taken over.
+    pub(crate) fn start_task_of_taken(&self, agent: &Agent) {
+        self.start_task_of(agent, true);
+    }
+
+    fn start_task_of(&self, agent: &Agent, is_taken: bool) {
         let tail = self.core.tails.of(agent.id);
         if let Some(handle) = self.core.poke_or_register(agent.id, &tail) {
             let core = Arc::clone(&self.core);
@@ -49,8 +58,9 @@ impl AgentService {
                 Some(Copied::Replay(replay)) => Some(replay),
                 Some(Copied::File) | None => None,
             };
+            let agent = agent.id;
             let task =
-                AgentTask { core, agent: agent.id, handle, tail, cancel_on_disconnect, replay, is_here };
+                AgentTask { core, agent, handle, tail, cancel_on_disconnect, replay, is_here, is_taken };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }
     }

@@ -23,6 +23,9 @@ impl AgentTask {
         if turn.state == TurnState::Queued && turn.stop.is_none() && self.let_go().await? {
             return Err(SaveError::LetGo);
         }
+        if self.is_here {
+            self.end_run(&turn).await;
+        }
         if is_planted(Bug::EndTwice) {
             self.end_on_behalf(turn.clone()).await?;
         }

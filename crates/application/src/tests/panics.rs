@@ -58,6 +58,7 @@ async fn a_message_that_comes_while_a_panic_is_cleaned_up_is_not_forgotten() {
         cancel_on_disconnect: false,
         replay: None,
         is_here: true,
+        is_taken: false,
     };
     let (cleaned, ()) = tokio::join!(task.clean_up(), async { handle.poke() });
     assert!(matches!(cleaned, Cleaned::Continues), "the message came after the store was asked");

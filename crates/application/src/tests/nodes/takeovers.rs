@@ -33,6 +33,26 @@ async fn the_turns_of_a_lost_node_end_once_and_no_prompt_runs_twice() {
     assert_eq!(back.runner.orders().len(), 2);
 }
 
+/// The home is back, but its turn was taken away from it: what it has done since was not saved.
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_taker_is_lost_too_ends_although_its_home_is_back() {
+    let two = pair([vec![Step::Hang]]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.kill_home().await;
+    two.kill_other().await;
+    let taker = two.home.store.as_node(NodeId(2));
+    let pulse = taker.nodes().await.unwrap()[0].pulse;
+    taker.join().await.unwrap();
+    assert!(taker.declare_lost(NodeId::ONLY, pulse).await.unwrap());
+    assert!(taker.take_over(id).await.unwrap().is_some());
+
+    let back = two.restart_home().await;
+    assert_eq!(errors(&back.watch(id).await), ["node_lost"]);
+    back.service.send(id, "more".into(), None).await.unwrap();
+    until(&back, id, |agent| agent.turn.0 == 2).await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_takeover_whose_outcome_is_unknown_ends_the_turns_all_the_same() {
     let two = pair([vec![Step::Hang]]).await;

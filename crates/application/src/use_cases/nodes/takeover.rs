@@ -70,7 +70,7 @@ impl AgentService {
         }
         if let Some(agent) = self.core.outside.agents.get(agent).await? {
             tracing::warn!(agent = %agent.id, "ends the turns of an agent whose node is lost");
-            self.start_task(&agent);
+            self.start_task_of_taken(&agent);
         }
         Ok(true)
     }
