@@ -278,6 +278,17 @@ async fn a_node_that_is_back_in_time_loses_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_node_whose_store_is_busy_when_it_starts_waits() {
+    let two = pair([vec![Step::Hang]]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.kill_home().await;
+    two.home.store.refuse_joins(3);
+    let back = two.restart_home().await;
+    assert_eq!(back.store.nodes().await.unwrap()[0].state, NodeState::Alive);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_stops_in_order_is_waited_for() {
     let two = pair([vec![Step::Hang]]).await;
     let id = two.home.launch("hi").await;

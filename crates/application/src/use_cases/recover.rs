@@ -1,11 +1,18 @@
 //! Continues what was under way when the server ended.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tokenrail_domain::{Agent, TurnState};
+use tokenrail_ports::StoreError;
+use tokio::time::{Instant, sleep};
 
 use crate::error::Refusal;
 use crate::service::AgentService;
+
+/// How long a start on a shared store waits while that is busy: the database may still work on what the previous
+/// process has sent, and holds locks for it until it notices that the process is gone.
+const BUSY_MAX: Duration = Duration::from_secs(30);
 
 impl AgentService {
     /// Continues what was under way when the server ended. It adopts or closes running turns, runs queued ones,
@@ -16,7 +23,7 @@ impl AgentService {
     /// [`Refusal::Store`].
     pub async fn recover(&self) -> Result<usize, Refusal> {
         // Before anything is read: from here on, nothing that the previous process sent can still be saved.
-        self.core.join().await?;
+        self.while_busy(|| self.core.join()).await?;
         // What follows may take long, and this node must not be declared lost meanwhile.
         self.begin_to_beat();
         if self.core.outside.nodes.is_shared() {
@@ -47,7 +54,7 @@ impl AgentService {
     async fn sweep(&self, agents: &[Agent]) -> Result<(), Refusal> {
         let mut keep = BTreeSet::new();
         for agent in agents {
-            let turns = self.core.outside.agents.open_turns(agent.id).await?;
+            let turns = self.while_busy(|| self.core.outside.agents.open_turns(agent.id)).await?;
             let running = turns.iter().filter(|turn| turn.state == TurnState::Running);
             keep.extend(running.map(|turn| (agent.id, turn.run)));
         }
@@ -60,5 +67,26 @@ impl AgentService {
             }
         }
         Ok(())
+    }
+
+    /// Asks again while the store is busy, for [`BUSY_MAX`].
+    async fn while_busy<T, F>(&self, ask: impl Fn() -> F) -> Result<T, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
+        let began = Instant::now();
+        loop {
+            match ask().await {
+                Err(StoreError::Busy)
+                    if self.core.outside.nodes.is_shared() && began.elapsed() < BUSY_MAX =>
+                {
+                    tracing::warn!(
+                        "the database is busy with what the previous server has sent; trying again"
+                    );
+                    sleep(self.core.limits.saving.retry_pause).await;
+                }
+                answer => return answer,
+            }
+        }
     }
 }

@@ -36,6 +36,11 @@ impl MemoryStore {
         self.lock().cancels_refused = times;
     }
 
+    /// Makes the next `times` joins fail, as if the store was busy.
+    pub fn refuse_joins(&self, times: u32) {
+        self.lock().cluster.joins_refused = times;
+    }
+
     /// Sets whether the beats of all nodes fail, as if the store was away.
     pub fn refuse_beats(&self, refuse: bool) {
         self.lock().cluster.beats_refused = refuse;

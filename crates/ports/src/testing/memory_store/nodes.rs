@@ -24,6 +24,8 @@ pub(super) struct Cluster {
     pub(super) is_shared: bool,
     /// Beats fail.
     pub(super) beats_refused: bool,
+    /// How many joins still fail.
+    pub(super) joins_refused: u32,
     nodes: BTreeMap<NodeId, Node>,
     watched: BTreeSet<(AgentId, NodeId)>,
     pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,
@@ -161,7 +163,14 @@ impl INodes for MemoryStore {
     }
 
     async fn join(&self) -> StoreResult<NodeId> {
-        let incarnation = self.act(|state| state.join(self.node)).await;
+        let join = |state: &mut State| match state.cluster.joins_refused.checked_sub(1) {
+            None => Ok(state.join(self.node)),
+            Some(left) => {
+                state.cluster.joins_refused = left;
+                Err(StoreError::Busy)
+            }
+        };
+        let incarnation = self.act(join).await?;
         *self.incarnation.lock().unwrap_or_else(PoisonError::into_inner) = incarnation;
         Ok(self.node)
     }
