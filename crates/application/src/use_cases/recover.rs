@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokenrail_domain::{Agent, TurnState};
 use tokenrail_ports::StoreError;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 use crate::error::Refusal;
 use crate::service::AgentService;
@@ -74,7 +74,7 @@ impl AgentService {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        let began = Instant::now();
+        let (began, mut pause) = (Instant::now(), self.core.limits.saving.retry_pause);
         loop {
             match ask().await {
                 Err(StoreError::Busy)
@@ -83,7 +83,7 @@ impl AgentService {
                     tracing::warn!(
                         "the database is busy with what the previous server has sent; trying again"
                     );
-                    sleep(self.core.limits.saving.retry_pause).await;
+                    pause = self.core.pause(pause).await.ok_or(StoreError::Busy)?;
                 }
                 answer => return answer,
             }
