@@ -19,8 +19,8 @@ use crate::postgres::error::QueryFailure;
 pub(crate) trait ChangeCommand: Send + Sync + 'static {
     type Answer: Send + Sync + 'static;
 
-    /// Whether it is done again if it is not known whether it was saved. Otherwise, the caller is told so: it knows
-    /// what to do, or tries again anyway.
+    /// Whether it is done again if it is not known whether it was saved. If not, the caller gets
+    /// `StoreError::OutcomeUnknown`.
     const IS_REPEATED: bool = false;
 
     /// How long it may take, without its commit.

@@ -155,7 +155,7 @@ pub struct PostgresLimits {
     /// Bytes of it, at most, about.
     pub kept_bytes: usize,
     /// How long after a failover a node waits, at most, until the others have repeated what they kept. Until then, it
-    /// takes over nothing and claims no launch, and nobody is declared lost.
+    /// takes over no agents, claims no launches, and declares no node lost.
     pub catch_up_ms: u64,
     /// The same, at least: the join of another node may be lost, and not repeated yet.
     pub catch_up_least_ms: u64,

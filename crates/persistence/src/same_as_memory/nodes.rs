@@ -113,7 +113,7 @@ async fn wrote<S: ISharedStore>(
     store.append(write(&mut scribe, turn)).await
 }
 
-/// Does it, and returns what a caller is told, without numbers that may differ.
+/// Carries it out. Returns the answer, without numbers that may differ.
 async fn done<S: ISharedStore>(
     servers: &Servers<S>,
     epochs: &mut Epochs,

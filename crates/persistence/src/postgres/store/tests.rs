@@ -77,7 +77,8 @@ fn impatient(database: &Database) -> PostgresConfig {
 
 tokenrail_ports::store_contract!(fresh);
 
-/// Servers on one database. Times are exact, so that nothing is found only because it is looked for again.
+/// Servers on one database. Looks for changes do not overlap: a later look would hide that an earlier one has missed
+/// something.
 async fn shared() -> (Servers<PostgresStore>, Database) {
     let database = tokenrail_test_postgres::database();
     let open = async |folder| {
