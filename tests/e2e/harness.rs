@@ -324,6 +324,20 @@ pub(crate) async fn no_process_is_left(id: &str) {
     }
 }
 
+/// Waits until the runs of an agent have ended by themselves. A run outlives the server that started it: if that server
+/// is lost, nobody ends it.
+pub(crate) async fn until_no_process_is_left(id: &str) {
+    let started = tokio::time::Instant::now();
+    loop {
+        let left = processes_of_agent(id);
+        if left.is_empty() {
+            return;
+        }
+        assert!(started.elapsed() < PATIENCE, "processes of {id} are left: {left:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 /// Writes a script that can be run.
 pub(crate) fn write_script(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a script");

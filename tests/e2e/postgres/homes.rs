@@ -9,7 +9,7 @@ use tokenrail_test_postgres::{Database, database};
 
 use super::config;
 use super::nodes::{node_with, results};
-use crate::harness::{PATIENCE, TestServer, no_process_is_left};
+use crate::harness::{PATIENCE, TestServer, no_process_is_left, until_no_process_is_left};
 use crate::model_server::{Gate, ModelServer, Reply};
 
 /// A server with an agent type whose model is that one.
@@ -79,8 +79,9 @@ async fn an_agent_of_a_lost_server_goes_on_at_another_one() {
     let (status, answer) = send(&other, &id, "fourth").await;
     assert_eq!(status, StatusCode::ACCEPTED, "{answer}");
     until_ended(&other, &id, 4).await;
+    // The run of the second turn has outlived its server, and ends when its model has answered.
     gate.open();
-    no_process_is_left(&id).await;
+    until_no_process_is_left(&id).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
