@@ -32,4 +32,8 @@ pub struct BusFigures {
     pub heard: u64,
     /// How often hints may have been lost, so that this node looked at everything.
     pub missed: u64,
+    /// How often this node has sent a hint to itself that arrived.
+    pub checks: u64,
+    /// How long all these hints were under way.
+    pub check_time: Duration,
 }

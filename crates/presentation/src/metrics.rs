@@ -76,6 +76,8 @@ struct DatabaseMetrics {
     hints_sent: Counter,
     hints_heard: Counter,
     hints_missed: Counter,
+    hint_checks: Counter,
+    hint_check_seconds: Counter<f64, AtomicU64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -182,7 +184,7 @@ impl AppMetrics {
         self.followers.set(followers as i64);
         self.tail_bytes.set(tail_bytes as i64);
         self.tasks.set(tasks as i64);
-        self.nodes.update(nodes);
+        self.nodes.update(&nodes);
     }
 }
 
@@ -235,7 +237,7 @@ impl NodeMetrics {
         self.database.register(registry);
     }
 
-    fn update(&self, stats: NodeStats) {
+    fn update(&self, stats: &NodeStats) {
         let NodeStats {
             by_state,
             beat_age,
@@ -250,7 +252,7 @@ impl NodeMetrics {
             store,
             bus,
             failovers: Failovers { timeline, count, repeated, lost, since: _ },
-        } = stats;
+        } = *stats;
         self.timeline.set(i64::from(timeline));
         for (state, count) in NodeState::ALL.into_iter().zip(by_state) {
             self.by_state.get_or_create(&InState { state: state.as_str() }).set(count as i64);
@@ -285,11 +287,18 @@ impl DatabaseMetrics {
             ("hints_sent", "Hints sent to other servers", &self.hints_sent),
             ("hints_heard", "Hints heard of other servers", &self.hints_heard),
             ("hints_missed", "Times that hints may have been lost", &self.hints_missed),
+            ("hint_checks", "Hints of this server to itself that arrived", &self.hint_checks),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
-        registry.register("database_write_seconds", "Time of these statements", self.write_seconds.clone());
+        let seconds = [
+            ("database_write_seconds", "Time of these statements", &self.write_seconds),
+            ("hint_check_seconds", "Time until these hints arrived", &self.hint_check_seconds),
+        ];
+        for (name, help, counter) in seconds {
+            registry.register(name, help, counter.clone());
+        }
         let gauges = [
             (
                 "database_oldest_snapshot",
@@ -306,7 +315,7 @@ impl DatabaseMetrics {
     fn update(&self, store: StoreFigures, bus: BusFigures) {
         let StoreFigures { writes, appends, write_time, unknown_outcomes, age } = store;
         let StoreAge { oldest_snapshot, transaction_id } = age;
-        let BusFigures { sent, heard, missed } = bus;
+        let BusFigures { sent, heard, missed, checks, check_time } = bus;
         let counters = [
             (&self.writes, writes),
             (&self.appends, appends),
@@ -314,11 +323,13 @@ impl DatabaseMetrics {
             (&self.hints_sent, sent),
             (&self.hints_heard, heard),
             (&self.hints_missed, missed),
+            (&self.hint_checks, checks),
         ];
         for (counter, count) in counters {
             counter.inner().store(count, Ordering::Relaxed);
         }
         set_seconds(&self.write_seconds, write_time);
+        set_seconds(&self.hint_check_seconds, check_time);
         self.oldest_snapshot.set(i64::try_from(oldest_snapshot).unwrap_or(i64::MAX));
         self.transaction_id_age.set(i64::try_from(transaction_id).unwrap_or(i64::MAX));
     }

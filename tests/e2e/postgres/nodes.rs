@@ -25,7 +25,7 @@ pub(super) fn node(database: &Database, name: &str) -> TestServer {
 }
 
 /// The same with another configuration of the database.
-pub(super) fn node_with(config: String, name: &str) -> TestServer {
+pub(crate) fn node_with(config: String, name: &str) -> TestServer {
     TestServer::start_with_token(&named(config, name), TOKEN)
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use tokenrail_test_postgres::{Database, Flush, Replication, Server, database};
 
 use super::config;
-use super::nodes::{node, pid_of};
+use super::nodes::{node, node_with, pid_of};
 use crate::harness::{TestServer, fake_config, program};
 
 /// A server that has run once, and does not now.
@@ -119,6 +119,18 @@ fn doctor_warns_of_a_database_that_loses_commits() {
 }
 
 #[test]
+fn doctor_names_agent_types_that_only_some_nodes_have() {
+    let database = database();
+    let more = format!("{}[agents.mine]\nprogram = \"/bin/cat\"\n", config(&database));
+    let (_all, _few) = (node_with(more, "all"), node(&database, "few"));
+    let (_, said) = doctor(&database);
+    assert!(
+        said.contains("warning agent types: nodes have different agent types (few lacks mine)"),
+        "{said}"
+    );
+}
+
+#[test]
 fn doctor_says_how_the_database_and_its_nodes_are_doing() {
     let postgres = Server::start(Flush::On);
     let database = postgres.database();
@@ -137,7 +149,7 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
-    assert!(!said.contains("replication slots"), "{said}");
+    assert!(!said.contains("replication slots") && !said.contains("agent types"), "{said}");
 
     kill_process(pid_of(&running), Signal::STOP).unwrap();
     database.sql("REVOKE EXECUTE ON FUNCTION pg_notify(text, text) FROM PUBLIC");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokenrail_ports::rules::PendingHints;
 use tokenrail_ports::{BusFigures, Heard, Ring};
@@ -44,6 +44,8 @@ struct Carried {
     sent: AtomicU64,
     heard: AtomicU64,
     missed: AtomicU64,
+    checks: AtomicU64,
+    check_us: AtomicU64,
 }
 
 /// What waits to be sent.
@@ -131,8 +133,14 @@ impl Board {
 
     pub(super) fn figures(&self) -> BusFigures {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let Carried { sent, heard, missed } = &self.carried;
-        BusFigures { sent: read(sent), heard: read(heard), missed: read(missed) }
+        let Carried { sent, heard, missed, checks, check_us } = &self.carried;
+        BusFigures {
+            sent: read(sent),
+            heard: read(heard),
+            missed: read(missed),
+            checks: read(checks),
+            check_time: Duration::from_micros(read(check_us)),
+        }
     }
 
     pub(super) fn set_nodes(&self, nodes: usize) {
@@ -239,11 +247,14 @@ impl Board {
 
     /// Sends a hint to this node itself, and waits until it arrives.
     pub(super) async fn check(&self) {
-        let number = lock(&self.outgoing).new_check();
+        let (number, begun) = (lock(&self.outgoing).new_check(), Instant::now());
         self.rung.notify_one();
         let mut checked = self.checked.subscribe();
         // This fails only if the channel is closed, and the board has both of its ends.
         let _newer = checked.wait_for(|newest| number <= *newest).await;
+        let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.carried.checks.fetch_add(1, Ordering::Relaxed);
+        self.carried.check_us.fetch_add(us, Ordering::Relaxed);
     }
 
     pub(super) fn set_works(&self, works: bool) {

@@ -110,6 +110,18 @@ async fn stores_on_one_database_share_a_bus() {
 }
 
 #[tokio::test]
+async fn the_time_of_hints_is_counted() {
+    let database = tokenrail_test_postgres::database();
+    let [one, _other] = two(&database, impatient()).await;
+    let before = one.figures();
+    assert!(0 < before.checks && Duration::ZERO < before.check_time, "{before:?}");
+    while one.figures().checks == before.checks {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(before.check_time < one.figures().check_time);
+}
+
+#[tokio::test]
 async fn databases_of_one_server_do_not_hear_each_other() {
     let (first, second) = (tokenrail_test_postgres::database(), tokenrail_test_postgres::database());
     let [one, other] = two(&first, patient()).await;

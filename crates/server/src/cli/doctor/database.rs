@@ -68,6 +68,7 @@ async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
     findings.extend(problems.map(|(_, verdict, text)| finding("database settings", verdict, text)));
     findings.extend(health::findings(&health, &version));
     findings.extend(nodes.iter().map(health::node));
+    findings.extend(health::agent_types(&nodes));
     findings
 }
 

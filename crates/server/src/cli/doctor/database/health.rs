@@ -1,5 +1,6 @@
 //! How a PostgreSQL server is doing, in words.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokenrail_persistence::{PostgresHealth, PostgresTimes, ReplicationSlots, SeenNode};
@@ -81,6 +82,24 @@ fn replication_slots(ReplicationSlots { count, inactive, kept_bytes }: Replicati
         return Some(finding("replication slots", Verdict::Remark, text));
     }
     (0 < count).then(|| finding("replication slots", Verdict::Good, text))
+}
+
+/// Agents of a type that only some nodes have go on only there.
+pub(super) fn agent_types(nodes: &[SeenNode]) -> Option<Finding> {
+    let alive = nodes.iter().map(|seen| &seen.node).filter(|node| node.state == NodeState::Alive);
+    let types: BTreeSet<_> = alive.clone().flat_map(|node| &node.types).collect();
+    let lacks: Vec<_> = alive
+        .filter_map(|node| {
+            let lacking: Vec<_> =
+                types.iter().filter(|name| !node.types.contains(name)).map(|name| name.as_str()).collect();
+            (!lacking.is_empty()).then(|| format!("{} lacks {}", node.name, lacking.join(", ")))
+        })
+        .collect();
+    let text = format!(
+        "nodes have different agent types ({}); a launch of such a type runs only at the nodes that have it",
+        lacks.join("; ")
+    );
+    (!lacks.is_empty()).then(|| finding("agent types", Verdict::Remark, text))
 }
 
 pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> Finding {
