@@ -206,6 +206,9 @@ pub struct NodeLimits {
     /// How long after a failover the store may be behind what was seen: until then, all nodes have repeated what was
     /// acknowledged to them.
     pub catch_up: Duration,
+    /// How long a start waits while the store is busy. A database may still work on what the previous process has sent,
+    /// and holds locks for it until it notices that the process is gone.
+    pub start_wait: Duration,
 }
 
 impl Default for NodeLimits {
@@ -217,6 +220,7 @@ impl Default for NodeLimits {
             poll: Duration::from_secs(1),
             poll_without_bell: Duration::from_millis(250),
             catch_up: Duration::from_secs(30),
+            start_wait: Duration::from_secs(30),
         }
     }
 }

@@ -328,7 +328,10 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
             tails_bytes: limits.tails_bytes,
             model_history_bytes: limits.model_history_bytes,
         },
-        nodes: defaults.nodes,
+        nodes: NodeLimits {
+            start_wait: Duration::from_millis(limits.postgres_start_wait_ms),
+            ..defaults.nodes
+        },
         lists: ListingLimits {
             list_agents: limits.list_agents,
             list_bytes: limits.list_bytes,

@@ -1,7 +1,6 @@
 //! Continues what was under way when the server ended.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use tokenrail_domain::{Agent, TurnState};
 use tokenrail_ports::StoreError;
@@ -9,10 +8,6 @@ use tokio::time::Instant;
 
 use crate::error::Refusal;
 use crate::service::AgentService;
-
-/// How long a start on a shared store waits while that is busy: the database may still work on what the previous
-/// process has sent, and holds locks for it until it notices that the process is gone.
-const BUSY_MAX: Duration = Duration::from_secs(30);
 
 impl AgentService {
     /// Continues what was under way when the server ended. It adopts or closes running turns, runs queued ones,
@@ -69,17 +64,16 @@ impl AgentService {
         Ok(())
     }
 
-    /// Asks again while the store is busy, for [`BUSY_MAX`].
+    /// Asks again while the store is busy, for `start_wait`.
     async fn while_busy<T, F>(&self, ask: impl Fn() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
         let (began, mut pause) = (Instant::now(), self.core.limits.saving.retry_pause);
+        let wait = self.core.limits.nodes.start_wait;
         loop {
             match ask().await {
-                Err(StoreError::Busy)
-                    if self.core.outside.nodes.is_shared() && began.elapsed() < BUSY_MAX =>
-                {
+                Err(StoreError::Busy) if self.core.outside.nodes.is_shared() && began.elapsed() < wait => {
                     tracing::warn!(
                         "the database is busy with what the previous server has sent; trying again"
                     );

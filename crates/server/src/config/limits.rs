@@ -26,6 +26,7 @@
 //! | `flood_…` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/cutter.rs` |
 //! | `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `StoreLimits` | `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
 //! | `postgres_…` | `PostgresLimits`, under names without `postgres_` | `postgres/` |
+//! | `postgres_start_wait_ms` | `NodeLimits` | `use_cases/recover.rs` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
 //! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `large_body.rs` |
 //! | `header_bytes`, `headers`; `import_…`; `…image…` | `PresentationConfig` | `guard/head.rs`; `import.rs`; `requests/images.rs` |
@@ -276,6 +277,8 @@ limits! { defaults:
     postgres_tcp_timeout_ms: u64 = defaults.postgres.tcp_user_timeout_ms,
     /// How long a start waits while another server migrates the database.
     postgres_migration_wait_ms: u64 = defaults.postgres.migration_wait_ms,
+    /// How long a start waits while the database works on what the previous process has sent.
+    postgres_start_wait_ms: u64 = in_ms(defaults.application.nodes.start_wait),
     /// Hints for or from other servers that may wait. With more, the servers look at everything.
     postgres_hints: usize = defaults.postgres.bell_hints,
     /// The pause after hints were sent, at least.

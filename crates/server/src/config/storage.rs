@@ -20,7 +20,7 @@ pub(super) const LIMITS_OF_SQLITE: [&str; 6] =
     ["flood_bytes", "flood_rest", "flood_wait_ms", "start_check_bytes", "wal_bytes", "wipe_bytes"];
 
 /// Limits that have a meaning only for PostgreSQL.
-pub(super) const LIMITS_OF_POSTGRES: [&str; 18] = [
+pub(super) const LIMITS_OF_POSTGRES: [&str; 19] = [
     "postgres_writers",
     "postgres_connections",
     "postgres_openings",
@@ -34,6 +34,7 @@ pub(super) const LIMITS_OF_POSTGRES: [&str; 18] = [
     "postgres_lock_timeout_ms",
     "postgres_tcp_timeout_ms",
     "postgres_migration_wait_ms",
+    "postgres_start_wait_ms",
     "postgres_hints",
     "postgres_hint_pause_ms",
     "postgres_hint_pause_per_node_ms",
