@@ -60,7 +60,9 @@ fn hunt(bug: Option<Bug>) -> Option<(u64, String)> {
         Some(Bug::OneOfAPassIsWoken) => &[WATCHER],
         Some(Bug::FloodGoesFirst) => &[STORE],
         Some(
-            Bug::BellIsTruth
+            Bug::KeyPerNode
+            | Bug::BellIsTruth
+            | Bug::PollOff
             | Bug::MissedIgnored
             | Bug::TakeoverWithoutEpoch
             | Bug::LostByOneRead

@@ -16,6 +16,7 @@ mod format;
 mod mover;
 mod only_node;
 mod passed_over;
+mod planted;
 mod postgres;
 #[cfg(test)]
 mod same_as_memory;

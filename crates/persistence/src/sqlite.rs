@@ -17,7 +17,6 @@ pub(crate) mod config;
 pub(crate) mod database;
 pub(crate) mod error;
 pub(crate) mod maintenance;
-mod planted;
 pub(crate) mod statements;
 pub(crate) mod store;
 pub(crate) mod wipe;

@@ -29,6 +29,8 @@ pub enum Bug {
     KeyForgotten,
     /// Keys age by the system clock, which can be changed.
     KeysByTheClock,
+    /// A node knows only the keys that were used at it.
+    KeyPerNode,
     /// If several clients sent the option that was chosen, each of them gets the response that its answer counted.
     EachAnswerCounts,
     KnownIsNotRun,
@@ -67,7 +69,9 @@ pub enum Bug {
     FloodGoesFirst,
     /// Without hints, nothing is read of the journals that are followed.
     BellIsTruth,
-    /// A node that has missed hints goes on as before.
+    /// Nothing is looked at without a hint.
+    PollOff,
+    /// What is in lists is read only after hints, and a node that has missed some goes on as before.
     MissedIgnored,
     /// A node that takes an agent over keeps its epoch.
     TakeoverWithoutEpoch,
@@ -86,7 +90,7 @@ pub enum Bug {
 }
 
 impl Bug {
-    pub const ALL: [Self; 51] = [
+    pub const ALL: [Self; 53] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -103,6 +107,7 @@ impl Bug {
         Self::RetireIgnoresNews,
         Self::KeyForgotten,
         Self::KeysByTheClock,
+        Self::KeyPerNode,
         Self::EachAnswerCounts,
         Self::KnownIsNotRun,
         Self::RecoverForgetsQueued,
@@ -130,6 +135,7 @@ impl Bug {
         Self::OneOfAPassIsWoken,
         Self::FloodGoesFirst,
         Self::BellIsTruth,
+        Self::PollOff,
         Self::MissedIgnored,
         Self::TakeoverWithoutEpoch,
         Self::LostByOneRead,

@@ -37,6 +37,9 @@ impl AgentService {
         life: KeyLife,
     ) -> Result<Idempotency, StoreError> {
         let used_at = planted::instead(Bug::KeysByTheClock, self.core.key_time().await?, || self.core.now());
+        let scope = planted::instead(Bug::KeyPerNode, scope.clone(), || {
+            format!("{scope} at {:?}", self.core.membership.me())
+        });
         let age_ms = self.core.limits.commands.idempotency.as_millis() as i64;
         let forget_before = Timestamp(used_at.0.saturating_sub(age_ms));
         Ok(Idempotency { scope, key: key.key, body: key.body, used_at, forget_before, life })

@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
 use crate::passed_over::PassedOver;
+use crate::planted;
 use crate::sqlite::checkpoint::{self, CheckpointRound, LogCutter, UnderWay};
 use crate::sqlite::command::{WaitingCommand, WriteCommand, WriterOrder};
 use crate::sqlite::config::StoreConfig;
@@ -29,7 +30,6 @@ use crate::sqlite::database::schema;
 use crate::sqlite::error::OpenError;
 use crate::sqlite::error::store_error;
 use crate::sqlite::maintenance::start_check;
-use crate::sqlite::planted;
 use crate::sqlite::statements::compaction;
 use crate::sqlite::writer::Writer;
 

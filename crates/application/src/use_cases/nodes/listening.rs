@@ -75,7 +75,9 @@ impl AgentService {
                 () = missed.notified() => {}
                 () = sleep(core.poll_pause()) => {}
             }
-            core.closing.run_until_cancelled(self.poll()).await;
+            if planted::correctly(Bug::PollOff) {
+                core.closing.run_until_cancelled(self.poll()).await;
+            }
         }
     }
 
@@ -106,7 +108,9 @@ impl AgentService {
         }
         if self.core.outside.nodes.is_shared() {
             self.core.errand.notify_one();
-            self.core.news.look();
+            if planted::correctly(Bug::MissedIgnored) {
+                self.core.news.look();
+            }
         }
     }
 

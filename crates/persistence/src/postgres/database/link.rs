@@ -19,6 +19,7 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, RowStream, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use crate::planted::{PostgresBug, is_planted};
 use crate::postgres::config::{Durability, PostgresLimits};
 use crate::postgres::database::address::Address;
 use crate::postgres::database::failures::{ChangeFailure, UnknownCause};
@@ -151,7 +152,9 @@ impl Link {
 
     /// See [`BARRIER`].
     pub(crate) async fn barrier(&self) -> Result<(), QueryFailure> {
-        self.rows(BARRIER, &[]).await?;
+        if !is_planted(PostgresBug::NoBarrier) {
+            self.rows(BARRIER, &[]).await?;
+        }
         Ok(())
     }
 
@@ -181,7 +184,9 @@ impl Link {
                 return Err(ChangeFailure::Unknown(UnknownCause::Broken(error)));
             }
             Err(failure) => Err(ChangeFailure::NotSaved(failure)),
-            Ok(_) if self.warnings() != warned => return Err(ChangeFailure::Unknown(UnknownCause::Warned)),
+            Ok(_) if self.warnings() != warned && !is_planted(PostgresBug::WarningIsSuccess) => {
+                return Err(ChangeFailure::Unknown(UnknownCause::Warned));
+            }
             // A former primary may still answer.
             Ok(_) if self.is_superseded() => return Err(ChangeFailure::superseded()),
             Ok(answer) => Ok(answer),

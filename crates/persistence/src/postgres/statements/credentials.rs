@@ -7,6 +7,7 @@ use tokenrail_ports::{
 };
 use tokio_postgres::Row;
 
+use crate::planted::{PostgresBug, is_planted};
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
@@ -86,7 +87,8 @@ impl ChangeCommand for RedeemCommand {
     type Answer = Option<ValidCredential>;
 
     async fn run(&self, db: &Link) -> Result<Option<ValidCredential>, QueryFailure> {
-        let row = db.row(REDEEM, &[&self.0.as_str(), &&self.1.0[..]]).await?;
+        let redeem = if is_planted(PostgresBug::TicketTwice) { FIND } else { REDEEM };
+        let row = db.row(redeem, &[&self.0.as_str(), &&self.1.0[..]]).await?;
         valid(row.as_ref())
     }
 }

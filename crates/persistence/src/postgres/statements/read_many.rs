@@ -9,6 +9,7 @@ use tokio_postgres::Row;
 use uuid::Uuid;
 
 use crate::format::batch_run::BatchRun;
+use crate::planted::{PostgresBug, is_planted};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::column;
@@ -83,7 +84,9 @@ fn page_of(
         && place_of(next)? == place
         && let Some(row) = rows.next()
     {
-        if flow == Flow::More {
+        let is_skipped =
+            is_planted(PostgresBug::GatherSkipsCompacted) && column::<i64>(&row, 0)? <= after.0 as i64;
+        if flow == Flow::More && !is_skipped {
             flow = run.open(batch_of(&row, column(&row, 6)?)?, &mut |event| page.offer(event))?;
         }
     }

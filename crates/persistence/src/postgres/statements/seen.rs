@@ -3,6 +3,7 @@
 use tokenrail_domain::{AgentId, Sequence};
 use uuid::Uuid;
 
+use crate::planted::{PostgresBug, is_planted};
 use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
@@ -44,6 +45,9 @@ impl ChangeCommand for NoteSeenCommand {
 }
 
 pub(crate) async fn seen(db: &Link, agent: AgentId) -> Result<Sequence, QueryFailure> {
+    if is_planted(PostgresBug::TailReused) {
+        return Ok(Sequence::START);
+    }
     let row = db.row(SEEN, &[&agent.as_uuid()]).await?;
     Ok(row.as_ref().map(|row| sequence_of(row, 0)).transpose()?.unwrap_or(Sequence::START))
 }

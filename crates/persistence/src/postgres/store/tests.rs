@@ -11,6 +11,7 @@ mod opening;
 mod purges;
 mod repeats;
 mod several;
+mod shown;
 mod standby;
 mod takeovers;
 mod upgrades;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use tokenrail_domain::AgentId;
 
+use crate::planted;
 use crate::sqlite::command::{Task, WriterOrder};
 use crate::sqlite::config::StoreLimits;
-use crate::sqlite::planted;
 
 /// A large write belongs to a flood if the same agent made another one within this time.
 const FLOOD_GAP: Duration = Duration::from_secs(1);
