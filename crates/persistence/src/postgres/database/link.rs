@@ -89,6 +89,11 @@ impl Link {
         timeline != UNKNOWN_TIMELINE && timeline < self.0.known.timeline()
     }
 
+    /// How long ago the newest failover was noticed.
+    pub(crate) fn since_failover(&self) -> Option<Duration> {
+        self.0.known.since_failover()
+    }
+
     /// Waits for the end of the connection.
     pub(crate) async fn ended(&self) {
         let mut end = self.0.end.clone();

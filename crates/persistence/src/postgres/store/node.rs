@@ -41,7 +41,7 @@ impl PostgresStore {
         self.inner.membership.id()
     }
 
-    fn times(&self) -> CatchUpTimes {
+    pub(super) fn times(&self) -> CatchUpTimes {
         CatchUpTimes::of(&self.inner.connector.limits)
     }
 

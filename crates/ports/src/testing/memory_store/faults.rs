@@ -36,6 +36,11 @@ impl MemoryStore {
         self.lock().cancels_refused = times;
     }
 
+    /// Makes the next `times` messages to agents fail, as if the store was busy.
+    pub fn refuse_messages(&self, times: u32) {
+        self.lock().messages_refused = times;
+    }
+
     /// Makes the next `times` joins fail, as if the store was busy.
     pub fn refuse_joins(&self, times: u32) {
         self.lock().cluster.joins_refused = times;
