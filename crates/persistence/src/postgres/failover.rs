@@ -133,6 +133,11 @@ impl Healer {
         self.kept.keep(timeline, Instant::now(), KeptEntry::Change(change))
     }
 
+    /// Drops what has been kept for long enough. This server has answered just now.
+    pub(crate) fn age(&self, timeline: u32) {
+        self.kept.age(timeline, Instant::now());
+    }
+
     pub(crate) fn failovers(&self) -> Failovers {
         let known = &self.connector.known;
         Failovers {

@@ -58,6 +58,8 @@ struct Entries {
     newest: u64,
     /// What was acknowledged on a lower one does not count.
     timeline: u32,
+    /// Whether they are being repeated. Until that is over, none becomes too old.
+    are_repeated: bool,
 }
 
 struct Entry {
@@ -68,6 +70,14 @@ struct Entry {
 }
 
 impl Entries {
+    /// However long a failover takes, the last moments before it are still there: only what is acknowledged later, by the
+    /// same server, makes something too old.
+    fn drop_old(&mut self, now: Instant, keep_for: Duration) {
+        while self.queue.front().is_some_and(|oldest| keep_for < now.duration_since(oldest.at)) {
+            self.drop_oldest();
+        }
+    }
+
     fn drop_oldest(&mut self) {
         if let Some(entry) = self.queue.pop_front() {
             self.bytes -= entry.bytes;
@@ -97,8 +107,7 @@ impl Kept {
         Self { entries: Mutex::default(), keep_for, bytes_max }
     }
 
-    /// Keeps an entry. Only newer entries remove older ones: however long the failover takes, the last moments before
-    /// it are still there. What says something about the node itself stays.
+    /// Keeps an entry, and drops older ones. What says something about the node itself stays.
     pub(super) fn keep(&self, timeline: u32, now: Instant, entry: KeptEntry) -> Result<(), Superseded> {
         let bytes = entry.bytes();
         let mut entries = self.lock();
@@ -109,17 +118,27 @@ impl Kept {
         entries.bytes += bytes;
         let number = entries.newest;
         entries.queue.push_back(Entry { number, at: now, bytes, what: entry });
-        let is_old = |oldest: &Entry| self.keep_for < now.duration_since(oldest.at);
-        while self.bytes_max < entries.bytes || entries.queue.front().is_some_and(is_old) {
+        while self.bytes_max < entries.bytes {
             entries.drop_oldest();
         }
+        entries.drop_old(now, self.keep_for);
         Ok(())
+    }
+
+    /// The server of this timeline has answered, and there is nothing to keep, as for the beat of a node that rests.
+    /// Otherwise, what is old would be repeated after a failover that has not lost it.
+    pub(super) fn age(&self, timeline: u32, now: Instant) {
+        let mut entries = self.lock();
+        if timeline == entries.timeline && !entries.are_repeated {
+            entries.drop_old(now, self.keep_for);
+        }
     }
 
     /// From here on, what was acknowledged on an older timeline does not count.
     pub(super) fn begin(&self, timeline: u32) {
         let mut entries = self.lock();
         entries.timeline = entries.timeline.max(timeline);
+        entries.are_repeated = true;
     }
 
     /// The entries after this number.
@@ -139,9 +158,11 @@ impl Kept {
         changes.collect()
     }
 
-    /// All entries were acknowledged now.
+    /// All entries are repeated: they were acknowledged now.
     pub(super) fn renew(&self, now: Instant) {
-        self.lock().queue.iter_mut().for_each(|entry| entry.at = now);
+        let mut entries = self.lock();
+        entries.are_repeated = false;
+        entries.queue.iter_mut().for_each(|entry| entry.at = now);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {

@@ -63,6 +63,28 @@ fn what_is_too_old_or_too_much_is_not_kept() {
     assert_eq!(numbers(&kept), [] as [u64; 0], "it is more than there is room for");
 }
 
+/// A node that rests keeps nothing new, but it beats.
+#[test]
+fn what_is_too_old_is_dropped_although_nothing_is_added() {
+    let kept = Kept::new(Duration::from_mins(1), 100);
+    let begin = Instant::now();
+    let after = |second| begin + Duration::from_secs(second);
+    kept.begin(1);
+    kept.renew(begin);
+    kept.keep(1, begin, change(1)).unwrap();
+    kept.age(1, after(60));
+    kept.age(2, after(100));
+    assert_eq!(numbers(&kept), [1], "another server says nothing about it");
+    kept.begin(2);
+    kept.age(2, after(100));
+    assert_eq!(numbers(&kept), [1], "it is being repeated");
+    kept.renew(after(100));
+    kept.age(2, after(160));
+    assert_eq!(numbers(&kept), [1]);
+    kept.age(2, after(161));
+    assert_eq!(numbers(&kept), [] as [u64; 0]);
+}
+
 /// Nothing was acknowledged during a failover, so time alone makes nothing old.
 #[test]
 fn the_last_moments_before_a_long_failover_are_still_there() {

@@ -213,3 +213,47 @@ async fn an_edit_that_came_later_stays() {
     let agent = one.get(agent.id).await.unwrap().unwrap();
     assert_eq!((agent.name.as_deref(), agent.archived), (Some("later"), true));
 }
+
+/// The failover has lost nothing of them. One is reverted before it, the other one afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_was_reverted_at_another_node_does_not_come_back() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (one, other) = (joined(pair.config(1)).await, joined(pair.config(2)).await);
+    let agents = [launch(1).0, launch(2).0];
+    let pin = |pinned| AgentEdit { pinned: Some(pinned), ..AgentEdit::default() };
+    for agent in &agents {
+        one.create_idle(agent.clone()).await.unwrap();
+        one.edit(agent.id, pin(true)).await.unwrap();
+    }
+    other.edit(agents[0].id, pin(false)).await.unwrap();
+    pair.standby_has_everything();
+    pair.fail_over();
+    while other.edit(agents[1].id, pin(false)).await.is_err() {}
+    while one.check().await.is_err() {}
+    for agent in agents {
+        assert!(!one.get(agent.id).await.unwrap().unwrap().pinned);
+    }
+    assert_eq!(one.failovers().lost, 0);
+}
+
+/// The server has answered later, so it is long on the standby.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_that_rests_has_saved_long_ago_is_not_saved_again() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(1);
+    config.limits.kept_ms = 1;
+    let store = joined(config).await;
+    let (agent, _) = launch(1);
+    store.create_idle(agent.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    store.edit(agent.id, AgentEdit { pinned: Some(true), ..AgentEdit::default() }).await.unwrap();
+    let saved = std::time::Instant::now();
+    while saved.elapsed() < Duration::from_millis(5) {
+        store.beat().await.unwrap();
+    }
+    store.beat().await.unwrap();
+    pair.fail_over();
+    while store.check().await.is_err() {}
+    assert!(!store.get(agent.id).await.unwrap().unwrap().pinned);
+    assert_eq!(store.failovers().repeated, 0);
+}
