@@ -28,7 +28,7 @@ use tokenrail_ports::Failovers;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::kept::{Kept, KeptEntry, Superseded};
+use self::kept::{Kept, KeptEntry, KeptRoom, Superseded};
 use self::rounds::{Awaited, Later};
 use crate::postgres::command::KeptChange;
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
@@ -85,7 +85,8 @@ enum Outcome {
 impl Healer {
     pub(crate) fn new(connector: Arc<Connector>, membership: Arc<Membership>) -> Arc<Self> {
         let limits = &connector.limits;
-        let kept = Kept::new(Duration::from_millis(limits.kept_ms), limits.kept_bytes);
+        let room = KeptRoom { bytes: limits.kept_bytes, import_bytes: limits.kept_import_bytes };
+        let kept = Kept::new(Duration::from_millis(limits.kept_ms), room);
         Arc::new_cyclic(|me| Self {
             connector,
             kept,
