@@ -285,7 +285,7 @@ impl IInbox for PostgresStore {
     }
 
     async fn reply(&self, id: LetterId, reply: LetterReply) -> StoreResult<()> {
-        self.write(ReplyCommand::new(id, reply)?).await
+        self.write(ReplyCommand::new(id, reply)?).await.map(drop)
     }
 
     async fn reply_to(&self, id: LetterId) -> StoreResult<Option<LetterReply>> {
