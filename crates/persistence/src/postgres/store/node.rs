@@ -224,6 +224,10 @@ impl INodes for PostgresStore {
         self.write(TakeOverCommand { node, agent, times: self.times() }).await
     }
 
+    async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
+        self.read_with(move |db| async move { takeover::may_have_begun(&db, agent).await }).await
+    }
+
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
         let (node, times) = (self.inner.membership.require()?, self.times());
         Ok(self.write(LetGoCommand { node, agent, times }).await?.is_some())

@@ -51,6 +51,11 @@ impl MemoryStore {
         self.lock().cluster.beats_refused = refuse;
     }
 
+    /// From now on, a failover may have lost that turns of lost nodes have begun.
+    pub fn lose_starts(&self) {
+        self.lock().cluster.starts_lost = true;
+    }
+
     /// Makes reads of images fail, as if the database was damaged.
     pub fn damage_images(&self) {
         self.lock().images_damaged = true;

@@ -203,3 +203,36 @@ async fn a_message_does_not_wait_for_ever_for_a_node_that_is_silent() {
     };
     assert!(matches!(queued, Enqueued::New { turn: TurnNumber::FIRST, .. }), "{queued:?}");
 }
+
+/// The failover has lost the start of a turn, and the node that could save it again is dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_known_which_turns_of_a_lost_node_may_have_begun() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(2);
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (2000, 0);
+    let (dead, other) = (node(&pair, 1).await, joined(config).await);
+    let (agent, turn) = launch(1);
+    assert_eq!(dead.create(agent.clone(), turn.clone().into(), None).await.unwrap(), Created::New);
+    let lost_in_time = node(&pair, 3).await;
+    let (of_another, _) = launch(2);
+    lost_in_time.create_idle(of_another.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    dead.append(Scribe::new(&agent).start(&turn)).await.unwrap();
+
+    pair.fail_over();
+    heal(&lost_in_time).await;
+    heal(&other).await;
+    assert!(!other.may_have_begun(agent.id).await.unwrap(), "it may still save it again");
+    for id in [NodeId(1), NodeId(3)] {
+        let nodes = other.nodes().await.unwrap();
+        let seen = nodes.into_iter().find(|node| node.id == id).unwrap().pulse;
+        while !other.declare_lost(id, seen).await.unwrap() {}
+    }
+    assert!(other.take_over(agent.id).await.unwrap().is_some());
+    let turns = other.open_turns(agent.id).await.unwrap();
+    assert_eq!(turns[0].state, tokenrail_domain::TurnState::Queued);
+    assert!(other.may_have_begun(agent.id).await.unwrap());
+    assert!(!other.may_have_begun(of_another.id).await.unwrap(), "its node has repeated everything");
+    let _back = node(&pair, 1).await;
+    assert!(!other.may_have_begun(agent.id).await.unwrap());
+}
