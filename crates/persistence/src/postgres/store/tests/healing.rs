@@ -308,3 +308,35 @@ async fn what_the_database_does_not_answer_while_changes_are_repeated_is_given_u
     while store.check().await.is_err() {}
     assert_eq!(store.failovers().lost, 0);
 }
+
+/// The client did not get the answer, and has asked another node, which did not find the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_its_client_has_sent_again_is_not_lost() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(2);
+    // It does not wait for the others.
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (0, 0);
+    let (one, other) = (joined(pair.config(1)).await, joined(config).await);
+    let agents = [launch(1).0, launch(2).0];
+    for agent in &agents {
+        one.create_idle(agent.clone()).await.unwrap();
+    }
+    pair.standby.fall_behind(&pair.primary);
+    let message = |agent: &Agent, text: &str| queued_turn(agent.id, TurnNumber(0), text).into();
+    let names = ["same number", "another number"];
+    for (agent, name) in agents.iter().zip(names) {
+        one.enqueue(message(agent, name), 9, Some(key(name))).await.unwrap();
+    }
+    pair.fail_over();
+    while other.enqueue(message(&agents[1], "of somebody else"), 9, None).await.is_err() {}
+    for (agent, name) in agents.iter().zip(names) {
+        let again = other.enqueue(message(agent, name), 9, Some(key(name))).await.unwrap();
+        assert!(matches!(again, Enqueued::New { .. }), "{again:?}");
+    }
+    while one.check().await.is_err() {}
+    assert_eq!(one.failovers().lost, 0);
+    for (agent, prompts) in agents.iter().zip([&[names[0]][..], &["of somebody else", names[1]]]) {
+        let turns = one.open_turns(agent.id).await.unwrap();
+        assert_eq!(turns.iter().map(|turn| &*turn.prompt).collect::<Vec<_>>(), prompts);
+    }
+}
