@@ -112,6 +112,13 @@ pub trait INodes: Send + Sync {
     /// longer, or if this node is fenced: then nothing changes.
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>>;
 
+    /// Whether a turn of the agent that waits may have begun: its home is lost, and has not repeated, after a failover,
+    /// what that may have lost.
+    async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
+        let _ = agent;
+        Ok(false)
+    }
+
     /// Takes its home away from an agent, so that any node may take its next turn: it is treated like a launch that
     /// waits ([`INodes::claim_launches`]). Nobody owns it then, its epoch is higher, and it has no folder, unless it is
     /// a copy.

@@ -73,6 +73,7 @@ impl Store {
                 store.limits.kept_ms = config.cluster.failover_keep_s.saturating_mul(1000);
                 store.has_test_step = config.next_schema;
                 store.limits.kept_bytes = config.cluster.failover_keep_bytes;
+                store.limits.kept_import_bytes = config.cluster.failover_keep_bytes;
                 let store = PostgresStore::open(store).await?;
                 Ok(Self::Postgres { store, _folder: Arc::new(folder) })
             }

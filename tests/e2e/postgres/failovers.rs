@@ -46,6 +46,11 @@ async fn metric(server: &TestServer, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
 }
 
+fn doctor(server: &TestServer) -> (Option<i32>, String) {
+    let output = server.command(&["doctor"]).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stdout).unwrap())
+}
+
 /// The first answer with this status.
 async fn until_ready(server: &TestServer, status: StatusCode) -> Value {
     let started = Instant::now();
@@ -123,6 +128,9 @@ async fn nobody_notices_what_an_asynchronous_failover_has_lost() {
         assert_eq!(metric(server, "tokenrail_database_timeline").await, 2);
     }
 
+    let (_, said) = doctor(&home);
+    assert!(said.contains("ok      database failovers: 1 since the server started; it has saved"), "{said}");
+
     // The former primary is back, and the standby is gone.
     pair.standby.stop();
     pair.primary.start_again();
@@ -135,9 +143,8 @@ async fn nobody_notices_what_an_asynchronous_failover_has_lost() {
         }
         assert!(started.elapsed() < PATIENCE, "{problem}");
     }
-    let output = home.command(&["doctor"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.code() == Some(1) && said.contains("former primary"), "{said}");
+    let (code, said) = doctor(&home);
+    assert!(code == Some(1) && said.contains("former primary"), "{said}");
 }
 
 /// An agent at one node and its reader at the other, whose database fails over and loses the last moments.

@@ -15,7 +15,8 @@ impl AgentTask {
     /// followed. So a turn that waits ends too: its folder is at the lost node.
     ///
     /// If any node can run the agent's turns, a turn that waits does not end: it runs at the node that takes it. That
-    /// it waits is certain, because the lost node can no longer save that it begins.
+    /// it waits is certain, because the lost node can no longer save that it begins; unless a failover may have lost
+    /// that it has begun.
     ///
     /// # Errors
     /// [`SaveError::LetGo`] then.
@@ -48,7 +49,9 @@ impl AgentTask {
 
     async fn let_go(&self) -> Result<bool, SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(false) };
-        if !self.core.needs_no_home(&agent) {
+        if !self.core.needs_no_home(&agent)
+            || self.patiently(|| self.core.outside.nodes.may_have_begun(self.agent)).await?
+        {
             return Ok(false);
         }
         self.patiently(|| self.core.outside.nodes.let_go(self.agent)).await

@@ -153,6 +153,24 @@ async fn an_agent_without_followers_runs_on_until_its_cancel_is_saved() {
     assert_eq!(words(&h.store.saved(id)).last().unwrap(), "result cancelled -");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_message_waits_while_the_store_is_busy_but_not_longer_than_its_client() {
+    let (h, id) = hanging("hi").await;
+    h.store.refuse_messages(9);
+    let accepted = h.service.send(id, "waits".into(), None).await.unwrap();
+    assert_eq!((accepted.turn, accepted.queued), (TurnNumber(2), 1));
+    h.store.refuse_messages(u32::MAX);
+    let bound = limits().commands.command_timeout + MOMENT;
+    let refused = timeout(bound, h.service.send(id, "more".into(), None)).await.expect("an answer");
+    assert!(matches!(refused, Err(Refusal::Store(StoreError::Busy))), "{refused:?}");
+    // The queue is free meanwhile: other commands do not wait for this one.
+    let (refused, cancelled) = tokio::join!(h.service.send(id, "more".into(), None), async {
+        timeout(Duration::from_secs(1), h.service.cancel(id)).await.expect("an answer")
+    });
+    assert!(refused.is_err());
+    cancelled.unwrap();
+}
+
 /// Runs an agent that prints something before and after the disk becomes full. Returns its journal.
 async fn on_a_full_disk(before: &[&'static str], after: &[&'static str]) -> Vec<String> {
     let gate = Arc::new(tokio::sync::Notify::new());

@@ -1,7 +1,8 @@
 //! Gives an agent its next turn.
 
 use tokenrail_domain::{Agent, AgentId, ImageFile, Turn, TurnNumber};
-use tokenrail_ports::{Enqueued, KeyLife, NewTurn, Recalled};
+use tokenrail_ports::{Enqueued, Idempotency, KeyLife, NewTurn, Recalled, StoreError};
+use tokio::time::Instant;
 
 use super::keys::CommandKey;
 use crate::error::Refusal;
@@ -89,21 +90,14 @@ impl AgentService {
             None => None,
         };
         let turn = NewTurn::new(Turn::queued(id, text, now), images);
-        let handle = self.core.task_handle(id);
-        let queue = match &handle {
-            Some(handle) => Some(self.core.lock_queue(handle).await?),
-            None => None,
-        };
-        let accepted =
-            self.core.outside.agents.enqueue(turn, self.core.limits.admission.queued_turns, key).await;
-        drop(queue);
-        match accepted {
+        let has_task = self.core.task_handle(id).is_some();
+        match self.enqueue(turn, key).await {
             Ok(Enqueued::New { turn, queued, unarchived }) => {
                 if unarchived {
                     self.core.tell_edited(id, agent.status, now);
                 }
                 self.ensure_task(&agent);
-                if handle.is_some() || !self.core.is_here(&agent) {
+                if has_task || !self.core.is_here(&agent) {
                     // The turn waits. Nothing else announces that the queue has grown.
                     self.core.tell_status(id, agent.status, now);
                 }
@@ -117,6 +111,30 @@ impl AgentService {
             Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
             Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
             Err(error) => Err(self.refused_or_unknown(&agent, error)),
+        }
+    }
+
+    /// Tries again while the store is busy: after a failover, it waits for what other servers save again. Between two
+    /// tries, the queue is free for other commands.
+    async fn enqueue(&self, turn: NewTurn, key: Option<Idempotency>) -> Result<Enqueued, StoreError> {
+        let core = &self.core;
+        let until = Instant::now() + core.limits.commands.command_timeout;
+        let pause = core.limits.saving.retry_pause;
+        loop {
+            let handle = core.task_handle(turn.turn().agent);
+            let queue = match &handle {
+                Some(handle) => Some(core.lock_queue(handle).await?),
+                None => None,
+            };
+            let (turn, key) = (turn.clone(), key.clone());
+            let answer = core.outside.agents.enqueue(turn, core.limits.admission.queued_turns, key).await;
+            drop(queue);
+            match answer {
+                Err(StoreError::Busy) if Instant::now() + pause < until => {
+                    core.pause(pause).await.ok_or(StoreError::Busy)?;
+                }
+                answer => return answer,
+            }
         }
     }
 

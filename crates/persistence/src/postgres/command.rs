@@ -75,6 +75,11 @@ pub(crate) trait KeptChange: Send + Sync {
         false
     }
 
+    /// Whether it is a part of an import. Those do not push anything else out of the memory.
+    fn is_of_an_import(&self) -> bool {
+        false
+    }
+
     /// What it says about the node itself, if it does. Beats wait until such changes were made again.
     fn of_the_node(&self) -> Option<NodeFact> {
         None

@@ -152,8 +152,10 @@ pub struct PostgresLimits {
     pub bell_retry_ms: u64,
     /// How long the store keeps what was acknowledged, to repeat it after a failover.
     pub kept_ms: u64,
-    /// Bytes of it, at most, about.
+    /// Bytes of it, at most, about. Imports do not count.
     pub kept_bytes: usize,
+    /// Bytes of imports that the store keeps, at most, about. Those of a large import push nothing else out.
+    pub kept_import_bytes: usize,
     /// How long after a failover a node waits, at most, until the others have repeated what they kept. Until then, it
     /// takes over no agents, claims no launches, and declares no node lost.
     pub catch_up_ms: u64,
@@ -202,6 +204,7 @@ impl Default for PostgresLimits {
             bell_retry_ms: 200,
             kept_ms: 60_000,
             kept_bytes: 32 << 20,
+            kept_import_bytes: 32 << 20,
             catch_up_ms: 30_000,
             catch_up_least_ms: 3000,
             catch_up_pause_ms: 250,

@@ -28,7 +28,7 @@ use tokenrail_ports::Failovers;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use self::kept::{Kept, KeptEntry, Superseded};
+use self::kept::{Kept, KeptEntry, KeptRoom, Superseded};
 use self::rounds::{Awaited, Later};
 use crate::postgres::command::KeptChange;
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
@@ -85,7 +85,8 @@ enum Outcome {
 impl Healer {
     pub(crate) fn new(connector: Arc<Connector>, membership: Arc<Membership>) -> Arc<Self> {
         let limits = &connector.limits;
-        let kept = Kept::new(Duration::from_millis(limits.kept_ms), limits.kept_bytes);
+        let room = KeptRoom { bytes: limits.kept_bytes, import_bytes: limits.kept_import_bytes };
+        let kept = Kept::new(Duration::from_millis(limits.kept_ms), room);
         Arc::new_cyclic(|me| Self {
             connector,
             kept,
@@ -131,6 +132,11 @@ impl Healer {
     /// Keeps a change of a command, like [`Healer::keep_append`].
     pub(crate) fn keep_change(&self, timeline: u32, change: Arc<dyn KeptChange>) -> Result<(), Superseded> {
         self.kept.keep(timeline, Instant::now(), KeptEntry::Change(change))
+    }
+
+    /// Drops what has been kept for long enough. This server has answered just now.
+    pub(crate) fn age(&self, timeline: u32) {
+        self.kept.age(timeline, Instant::now());
     }
 
     pub(crate) fn failovers(&self) -> Failovers {

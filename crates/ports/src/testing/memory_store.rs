@@ -57,6 +57,8 @@ struct State {
     answer_lost: bool,
     /// How many more cancels fail before they do anything.
     cancels_refused: u32,
+    /// The same of messages.
+    messages_refused: u32,
     /// Images cannot be read.
     images_damaged: bool,
     /// How many more appends succeed. `None` for no limit.
@@ -90,6 +92,7 @@ impl MemoryStore {
                 healthy: true,
                 answer_lost: false,
                 cancels_refused: 0,
+                messages_refused: 0,
                 images_damaged: false,
                 appends_left: None,
                 chance,

@@ -1,6 +1,7 @@
 //! `tokenrail doctor`: checks programs, folders, database and permissions.
 
 pub(super) mod database;
+mod failovers;
 mod outside;
 mod surroundings;
 
@@ -17,7 +18,7 @@ use super::client::Client;
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::compose::{self, Means};
-use crate::config::{Config, RunnerConfig, Target};
+use crate::config::{Config, RunnerConfig, StorageConfig, Target};
 use crate::token::{self, TokenError};
 
 /// The result of one check.
@@ -45,7 +46,7 @@ pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit,
     }
     findings.extend(outside::certificate(config));
     findings.extend(outside::public_url(config));
-    findings.push(server(config).await);
+    findings.extend(server(config).await);
     findings.extend(surroundings::keeper().await);
     match (compose::watcher(config), compose::supervisor(config)) {
         (Ok(watcher), Ok(supervisor)) => {
@@ -145,27 +146,32 @@ fn token(config: &Config) -> Finding {
     }
 }
 
-/// The server that answers must accept the folder's token. Otherwise it is the server of another folder.
-async fn server(config: &Config) -> Finding {
-    let name = "server";
+/// The server, and what it has seen of its database.
+async fn server(config: &Config) -> Vec<Finding> {
     let client = match Client::reach(config).await {
         Ok(client) => client,
-        Err(_) if config.target == Target::DataFolder && is_in_use(&config.data_dir) => {
-            return finding(name, Verdict::Bad, "a server uses the data folder, but does not respond");
-        }
-        Err(error) if error.exit == Exit::Unreachable => {
-            return match config.target {
-                Target::DataFolder => {
-                    finding(name, Verdict::Remark, "not running; start one with: tokenrail serve")
-                }
-                Target::Url(_) | Target::Address(_) => finding(name, Verdict::Remark, error.to_string()),
-            };
-        }
-        Err(error) => return finding(name, Verdict::Bad, error.to_string()),
+        Err(error) => return vec![unreachable(config, &error)],
     };
-    match client.get(&["api", "agents"], &[("limit", "1")]).await {
-        Ok(_) => finding(name, Verdict::Good, format!("running at {}", client.base())),
-        Err(error) => finding(name, Verdict::Bad, error.to_string()),
+    // The server that answers must accept the folder's token. Otherwise it is the server of another folder.
+    if let Err(error) = client.get(&["api", "agents"], &[("limit", "1")]).await {
+        return vec![finding("server", Verdict::Bad, error.to_string())];
+    }
+    let mut findings = vec![finding("server", Verdict::Good, format!("running at {}", client.base()))];
+    if let StorageConfig::Postgres(_) = config.storage {
+        findings.extend(failovers::seen_by(&client).await);
+    }
+    findings
+}
+
+fn unreachable(config: &Config, error: &Failure) -> Finding {
+    let name = "server";
+    if config.target == Target::DataFolder && is_in_use(&config.data_dir) {
+        return finding(name, Verdict::Bad, "a server uses the data folder, but does not respond");
+    }
+    match config.target {
+        _ if error.exit != Exit::Unreachable => finding(name, Verdict::Bad, error.to_string()),
+        Target::DataFolder => finding(name, Verdict::Remark, "not running; start one with: tokenrail serve"),
+        Target::Url(_) | Target::Address(_) => finding(name, Verdict::Remark, error.to_string()),
     }
 }
 

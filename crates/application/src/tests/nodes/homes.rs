@@ -73,6 +73,25 @@ async fn a_turn_that_waited_at_a_lost_node_runs_at_another_one() {
     assert_eq!(two.other.service.stats().nodes.turns_of_lost_nodes, 1);
 }
 
+/// Otherwise, its prompt might run twice.
+#[tokio::test(start_paused = true)]
+async fn a_turn_of_a_lost_node_ends_if_a_failover_may_have_lost_that_it_ran() {
+    let two = roaming(vec![vec![Step::line("say half"), Step::Hang]], vec![said("after")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
+    two.home.service.send(id, "wait".into(), None).await.unwrap();
+    two.kill_home().await;
+    two.other.store.lose_starts();
+    let seen = two.other.watch(id).await;
+    assert_eq!(results(&seen), ["result interrupted node_lost"; 2]);
+    assert_eq!(orders(&two), (1, 0));
+    // What comes later has not begun.
+    two.other.service.send(id, "go on".into(), None).await.unwrap();
+    let seen = two.other.watch(id).await;
+    assert_eq!(results(&seen).last().unwrap(), "result completed -");
+    assert_eq!(orders(&two), (1, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_while_the_turns_of_a_lost_node_end_is_accepted() {
     let two = roaming(vec![vec![Step::Hang]], vec![said("after")]).await;

@@ -5,7 +5,7 @@ mod copy;
 mod opening;
 
 use std::collections::HashMap;
-use std::future::{Future, ready};
+use std::future::{Future, pending, ready};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -88,6 +88,21 @@ impl Link {
     pub(crate) fn is_superseded(&self) -> bool {
         let timeline = self.timeline();
         timeline != UNKNOWN_TIMELINE && timeline < self.0.known.timeline()
+    }
+
+    /// Waits until another server has taken over since it was opened.
+    async fn superseded(&self) {
+        let mut timelines = self.0.known.timelines();
+        while !self.is_superseded() {
+            if timelines.changed().await.is_err() {
+                pending::<()>().await;
+            }
+        }
+    }
+
+    /// How long ago the newest failover was noticed.
+    pub(crate) fn since_failover(&self) -> Option<Duration> {
+        self.0.known.since_failover()
     }
 
     /// Waits for the end of the connection.

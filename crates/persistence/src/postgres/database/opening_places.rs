@@ -2,8 +2,9 @@
 //!
 //! The first write on a new connection, its barrier, has no answer while a synchronous standby is away. The server
 //! keeps the process of such a connection until the standby is back, even if the connection is closed. So a connection
-//! holds its place until its barrier is answered, or the connection breaks. If all places are held like this, no
-//! further connection is opened: a node uses up only a few connections of the server, however long the standby is away.
+//! holds its place until its barrier is answered, the connection breaks, or another server takes over. If all places
+//! are held like this, no further connection is opened: a node uses up only a few connections of the server, however
+//! long the standby is away.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -24,13 +24,14 @@ impl Steps {
     }
 }
 
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("../../../../../migrations/postgres/0001_initial.sql"),
     include_str!("../../../../../migrations/postgres/0002_nodes.sql"),
     include_str!("../../../../../migrations/postgres/0003_launches.sql"),
     include_str!("../../../../../migrations/postgres/0004_failover.sql"),
     include_str!("../../../../../migrations/postgres/0005_catch_up.sql"),
     include_str!("../../../../../migrations/postgres/0006_commands.sql"),
+    include_str!("../../../../../migrations/postgres/0007_edits.sql"),
 ];
 
 pub(crate) static RELEASED: Steps = Steps { migrations: &MIGRATIONS, removals: &[] };

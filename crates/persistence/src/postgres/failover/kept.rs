@@ -14,7 +14,15 @@ use crate::postgres::statements::append::PreparedAppend;
 pub(crate) struct Kept {
     entries: Mutex<Entries>,
     keep_for: Duration,
-    bytes_max: usize,
+    room: KeptRoom,
+}
+
+/// How many bytes are kept, about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeptRoom {
+    pub(crate) bytes: usize,
+    /// Of imports, which do not count above: a large one would push out what clients were told.
+    pub(crate) import_bytes: usize,
 }
 
 #[derive(Clone)]
@@ -30,6 +38,13 @@ impl KeptEntry {
         match self {
             Self::Append(append) => append.bytes_in_memory(),
             Self::Change(change) => change.bytes(),
+        }
+    }
+
+    fn is_of_an_import(&self) -> bool {
+        match self {
+            Self::Append(_) => false,
+            Self::Change(change) => change.is_of_an_import(),
         }
     }
 
@@ -49,15 +64,17 @@ pub(crate) struct Superseded;
 
 #[derive(Default)]
 struct Entries {
-    queue: VecDeque<Entry>,
+    queue: Queue,
+    imports: Queue,
     /// The newest ones about the node itself that were dropped from the queue, one of each kind. Without them, the node
     /// would not be known after a failover.
     of_the_node: Vec<Entry>,
-    bytes: usize,
     /// The number of the newest entry.
     newest: u64,
     /// What was acknowledged on a lower one does not count.
     timeline: u32,
+    /// Whether they are being repeated. Until that is over, none becomes too old.
+    are_repeated: bool,
 }
 
 struct Entry {
@@ -67,10 +84,37 @@ struct Entry {
     what: KeptEntry,
 }
 
+/// The oldest first.
+#[derive(Default)]
+struct Queue {
+    entries: VecDeque<Entry>,
+    bytes: usize,
+}
+
+impl Queue {
+    fn push(&mut self, entry: Entry) {
+        self.bytes += entry.bytes;
+        self.entries.push_back(entry);
+    }
+
+    /// Takes the oldest entry out if there are more bytes than this, or if it is too old. However long a failover
+    /// takes, the last moments before it are still there: only later answers of the same server make it too old.
+    fn pop(&mut self, bytes_max: usize, (now, keep_for): (Instant, Duration)) -> Option<Entry> {
+        let is_old = |oldest: &Entry| keep_for < now.duration_since(oldest.at);
+        if self.bytes <= bytes_max && !self.entries.front().is_some_and(is_old) {
+            return None;
+        }
+        let oldest = self.entries.pop_front()?;
+        self.bytes -= oldest.bytes;
+        Some(oldest)
+    }
+}
+
 impl Entries {
-    fn drop_oldest(&mut self) {
-        if let Some(entry) = self.queue.pop_front() {
-            self.bytes -= entry.bytes;
+    /// Drops what is too much or too old.
+    fn drop_oldest(&mut self, room: KeptRoom, age: (Instant, Duration)) {
+        while self.imports.pop(room.import_bytes, age).is_some() {}
+        while let Some(entry) = self.queue.pop(room.bytes, age) {
             if let Some(fact) = entry.of_the_node() {
                 self.of_the_node.retain(|older| older.of_the_node() != Some(fact));
                 self.of_the_node.push(entry);
@@ -79,7 +123,7 @@ impl Entries {
     }
 
     fn all(&self) -> impl Iterator<Item = &Entry> {
-        self.of_the_node.iter().chain(&self.queue)
+        self.of_the_node.iter().chain(&self.queue.entries).chain(&self.imports.entries)
     }
 }
 
@@ -93,40 +137,51 @@ impl Entry {
 }
 
 impl Kept {
-    pub(crate) fn new(keep_for: Duration, bytes_max: usize) -> Self {
-        Self { entries: Mutex::default(), keep_for, bytes_max }
+    pub(crate) fn new(keep_for: Duration, room: KeptRoom) -> Self {
+        Self { entries: Mutex::default(), keep_for, room }
     }
 
-    /// Keeps an entry. Only newer entries remove older ones: however long the failover takes, the last moments before
-    /// it are still there. What says something about the node itself stays.
+    /// Keeps an entry, and drops older ones. What says something about the node itself stays.
     pub(super) fn keep(&self, timeline: u32, now: Instant, entry: KeptEntry) -> Result<(), Superseded> {
-        let bytes = entry.bytes();
+        let (bytes, is_of_an_import) = (entry.bytes(), entry.is_of_an_import());
         let mut entries = self.lock();
         if timeline < entries.timeline {
             return Err(Superseded);
         }
         entries.newest += 1;
-        entries.bytes += bytes;
-        let number = entries.newest;
-        entries.queue.push_back(Entry { number, at: now, bytes, what: entry });
-        let is_old = |oldest: &Entry| self.keep_for < now.duration_since(oldest.at);
-        while self.bytes_max < entries.bytes || entries.queue.front().is_some_and(is_old) {
-            entries.drop_oldest();
+        let entry = Entry { number: entries.newest, at: now, bytes, what: entry };
+        if is_of_an_import {
+            entries.imports.push(entry);
+        } else {
+            entries.queue.push(entry);
         }
+        entries.drop_oldest(self.room, (now, self.keep_for));
         Ok(())
+    }
+
+    /// The server of this timeline has answered, and there is nothing to keep, as for the beat of a node that rests.
+    /// Otherwise, what is old would be repeated after a failover that has not lost it.
+    pub(super) fn age(&self, timeline: u32, now: Instant) {
+        let mut entries = self.lock();
+        if timeline == entries.timeline && !entries.are_repeated {
+            entries.drop_oldest(self.room, (now, self.keep_for));
+        }
     }
 
     /// From here on, what was acknowledged on an older timeline does not count.
     pub(super) fn begin(&self, timeline: u32) {
         let mut entries = self.lock();
         entries.timeline = entries.timeline.max(timeline);
+        entries.are_repeated = true;
     }
 
-    /// The entries after this number.
+    /// The entries after this number, in their order.
     pub(super) fn after(&self, number: u64) -> Vec<(u64, KeptEntry)> {
         let entries = self.lock();
         let later = entries.all().filter(|entry| number < entry.number);
-        later.map(|entry| (entry.number, entry.what.clone())).collect()
+        let mut later: Vec<_> = later.map(|entry| (entry.number, entry.what.clone())).collect();
+        later.sort_by_key(|(number, _)| *number);
+        later
     }
 
     /// The changes that are about the node itself.
@@ -139,9 +194,12 @@ impl Kept {
         changes.collect()
     }
 
-    /// All entries were acknowledged now.
+    /// All entries are repeated: they were acknowledged now.
     pub(super) fn renew(&self, now: Instant) {
-        self.lock().queue.iter_mut().for_each(|entry| entry.at = now);
+        let mut entries = self.lock();
+        entries.are_repeated = false;
+        let Entries { queue, imports, .. } = &mut *entries;
+        queue.entries.iter_mut().chain(&mut imports.entries).for_each(|entry| entry.at = now);
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries> {

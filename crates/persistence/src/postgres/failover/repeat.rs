@@ -1,18 +1,20 @@
 //! Repeats what was acknowledged, one after the other.
 
 use std::collections::{HashMap, HashSet};
+use std::future::Future;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Sequence};
 use tokenrail_ports::StoreError;
+use tokio::time::timeout;
 
 use super::kept::KeptEntry;
 use super::{Healer, Outcome, Progress};
 use crate::postgres::command::Redone;
-use crate::postgres::database::failures::ChangeFailure;
+use crate::postgres::database::failures::{ChangeFailure, UnknownCause};
 use crate::postgres::database::link::Link;
-use crate::postgres::error::{QueryFailure, is_of_the_server};
+use crate::postgres::error::{QueryFailure, is_of_the_server, unavailable};
 use crate::postgres::statements::agents;
 use crate::postgres::statements::append::save_again;
 use crate::postgres::statements::journal::FetchLimit;
@@ -83,7 +85,7 @@ impl Healer {
         };
         let agents: HashSet<AgentId> = appends().map(|(_, append)| append.agent()).collect();
         let agents: Vec<AgentId> = agents.into_iter().collect();
-        let standings = agents::standings(link, &agents).await.map_err(ChangeFailure::NotSaved)?;
+        let standings = self.read(link, agents::standings(link, &agents)).await?;
         let heads: HashMap<AgentId, Sequence> =
             standings.into_iter().map(|standing| (standing.agent, standing.head)).collect();
         let (mut there, mut newest) = (HashSet::new(), HashMap::new());
@@ -120,7 +122,7 @@ impl Healer {
             if may_be_over_later(&failure) {
                 return Err(ChangeFailure::NotSaved(failure));
             }
-            if is_purged(link, &failure).await? {
+            if self.is_purged(link, &failure).await? {
                 return Ok(Outcome::There);
             }
             if builds_on_others(entry, &failure) {
@@ -134,12 +136,26 @@ impl Healer {
             return Ok(Outcome::Lost);
         }
     }
-}
 
-/// Whether the change is one of an agent that was purged later.
-async fn is_purged(link: &Link, failure: &QueryFailure) -> Result<bool, ChangeFailure> {
-    let QueryFailure::Refused(StoreError::UnknownAgent(agent)) = failure else { return Ok(false) };
-    agents::is_purged(link, *agent).await.map_err(ChangeFailure::NotSaved)
+    /// Whether the change is one of an agent that was purged later.
+    async fn is_purged(&self, link: &Link, failure: &QueryFailure) -> Result<bool, ChangeFailure> {
+        let QueryFailure::Refused(StoreError::UnknownAgent(agent)) = failure else { return Ok(false) };
+        self.read(link, agents::is_purged(link, *agent)).await
+    }
+
+    /// Reads. Nothing else is done on new connections meanwhile, so it must not wait for ever.
+    pub(super) async fn read<T>(
+        &self,
+        link: &Link,
+        read: impl Future<Output = Result<T, QueryFailure>>,
+    ) -> Result<T, ChangeFailure> {
+        let wait = Duration::from_millis(self.connector.limits.read_timeout_ms);
+        let read = timeout(wait, link.read(read)).await.unwrap_or_else(|_| {
+            let error = UnknownCause::TimedOut(wait);
+            Err(QueryFailure::Refused(unavailable(error)))
+        });
+        read.map_err(ChangeFailure::NotSaved)
+    }
 }
 
 /// Whether something is missing that another node may still repeat: the agent, or events before these. Or something is

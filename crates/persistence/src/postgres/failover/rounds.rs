@@ -142,7 +142,7 @@ impl Healer {
             Some(since) if since < least => Ok(true),
             Some(since) if since < most => {
                 let me = self.membership.joined().map_or(0, |joined| joined.id);
-                link.read(catch_up::others_heal(link, me)).await.map_err(ChangeFailure::NotSaved)
+                self.read(link, catch_up::others_heal(link, me)).await
             }
             _ => Ok(false),
         }

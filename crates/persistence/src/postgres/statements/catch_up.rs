@@ -106,6 +106,15 @@ pub(crate) async fn is_awaited(db: &Link, times: CatchUpTimes) -> Result<bool, Q
     Ok(row.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or_default())
 }
 
+/// Whether another node may still repeat a turn or a key. A number that is free until then may be the one that it has
+/// acknowledged. Mostly there was no failover, and nothing is asked.
+pub(crate) async fn may_lack_turns(db: &Link, node: i64, times: CatchUpTimes) -> Result<bool, QueryFailure> {
+    match db.since_failover() {
+        Some(since) if since < Duration::from_millis(times.most_ms) => others_heal(db, node).await,
+        _ => Ok(false),
+    }
+}
+
 /// Whether another node that is alive has not repeated everything yet.
 pub(crate) async fn others_heal(db: &Link, node: i64) -> Result<bool, QueryFailure> {
     let row = db.row(OTHERS_HEAL, &[&node, &i64::from(db.timeline())]).await?;

@@ -1,6 +1,6 @@
 //! Changes what users may change about an agent at any time.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentEdit, AgentId};
@@ -10,10 +10,26 @@ use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::agents;
-use crate::postgres::statements::columns::bytes_of;
+use crate::postgres::statements::columns::{bytes_of, column};
 use crate::postgres::statements::heads::lock;
+use crate::postgres::statements::ownership::first_epoch;
 
-const EDIT: &str = "UPDATE agents SET name = $2, pinned = $3, archived = $4 WHERE id = $1";
+/// Edits are numbered. Each timeline has numbers of its own, as epochs have.
+const EDIT: &str = "
+    UPDATE agents
+    SET name = $2, pinned = $3, archived = $4,
+        edits_before = CASE WHEN edits < $5 THEN edits ELSE edits_before END,
+        edits = greatest(edits + 1, $5)
+    WHERE id = $1
+    RETURNING edits, pg_current_xact_id()::text";
+
+/// After a crash, a transaction whose number was lost would be in the future, which is an error.
+const NEWEST: &str = "
+    SELECT edits, edits_before,
+        coalesce(CASE WHEN run < pg_snapshot_xmax(pg_current_snapshot())
+            THEN pg_xact_status(run) = 'committed' END, false)
+    FROM agents, (SELECT $2::text::xid8 AS run) AS saved
+    WHERE id = $1";
 
 /// What users may change about an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,10 +45,35 @@ impl Listing {
         Self { name: name.clone(), pinned: *pinned, archived: *archived }
     }
 
-    async fn save(&self, db: &Link, agent: AgentId) -> Result<(), QueryFailure> {
+    async fn save(&self, db: &Link, agent: AgentId) -> Result<EditRun, QueryFailure> {
         let Self { name, pinned, archived } = self;
-        db.run(EDIT, &[&agent.as_uuid(), &bytes_of(name.as_deref()), pinned, archived]).await?;
-        Ok(())
+        let timeline = db.timeline();
+        let (name, first) = (bytes_of(name.as_deref()), first_epoch(timeline));
+        let row = db.row(EDIT, &[&agent.as_uuid(), &name, pinned, archived, &first]).await?;
+        let row = row.ok_or(StoreError::UnknownAgent(agent))?;
+        Ok(EditRun { number: column(&row, 0)?, transaction: column(&row, 1)?, timeline })
+    }
+}
+
+/// A run of an edit, which may not have been saved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct EditRun {
+    number: i64,
+    transaction: String,
+    timeline: u32,
+}
+
+impl EditRun {
+    /// Whether the database has it, no matter what was edited later. The agent is locked, so the run is over.
+    async fn is_saved(&self, db: &Link, agent: AgentId) -> Result<bool, QueryFailure> {
+        let Some(row) = db.row(NEWEST, &[&agent.as_uuid(), &self.transaction]).await? else {
+            return Ok(false);
+        };
+        let (newest, before) = (column::<i64>(&row, 0)?, column::<i64>(&row, 1)?);
+        let is_of_later_timeline = first_epoch(self.timeline.max(1).saturating_add(1)) <= newest;
+        let reached = self.number <= if is_of_later_timeline { before } else { newest };
+        // If it was not saved, another edit has its number. Another server does not know its transaction.
+        Ok(reached && (self.timeline != db.timeline() || column(&row, 2)?))
     }
 }
 
@@ -41,15 +82,22 @@ pub(crate) struct EditCommand {
     pub(crate) edit: AgentEdit,
 }
 
-/// The outcome of an edit, and what it has replaced if it has changed anything.
+/// The outcome of an edit, and what it has changed, if anything.
 pub(crate) struct SavedEdit {
     pub(crate) edited: Edited,
-    before: Option<Listing>,
+    change: Option<Change>,
+}
+
+#[derive(Clone)]
+struct Change {
+    before: Listing,
+    after: Listing,
+    run: EditRun,
 }
 
 impl From<Edited> for SavedEdit {
     fn from(edited: Edited) -> Self {
-        Self { edited, before: None }
+        Self { edited, change: None }
     }
 }
 
@@ -74,20 +122,26 @@ impl ChangeCommand for EditCommand {
         if !agent.edit(self.edit.clone()) {
             return Ok(Edited::Saved(Box::new(agent)).into());
         }
-        Listing::of(&agent).save(db, self.agent).await?;
-        Ok(SavedEdit { edited: Edited::Saved(Box::new(agent)), before: Some(before) })
+        let after = Listing::of(&agent);
+        let run = after.save(db, self.agent).await?;
+        Ok(SavedEdit { edited: Edited::Saved(Box::new(agent)), change: Some(Change { before, after, run }) })
     }
 
-    /// If the first run was saved, only that one knows what was there before.
+    /// If the first run was saved, later edits stay.
     async fn run_again(&self, db: &Link, first: &SavedEdit) -> Result<SavedEdit, QueryFailure> {
-        let SavedEdit { edited, before } = self.run(db).await?;
-        Ok(SavedEdit { edited, before: before.or_else(|| first.before.clone()) })
+        lock(db, self.agent).await?;
+        if let Some(change) = &first.change
+            && change.run.is_saved(db, self.agent).await?
+            && let Some(agent) = agents::get(db, self.agent).await?
+        {
+            return Ok(SavedEdit { edited: Edited::Saved(Box::new(agent)), change: first.change.clone() });
+        }
+        self.run(db).await
     }
 
     fn kept(self, saved: &SavedEdit, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
-        let (Edited::Saved(agent), Some(before)) = (&saved.edited, &saved.before) else { return None };
-        let (before, after) = (before.clone(), Listing::of(agent));
-        Some(Arc::new(KeptEdit { agent: self.agent, before, after }))
+        let Change { before, after, run } = saved.change.clone()?;
+        Some(Arc::new(KeptEdit { agent: self.agent, before, after, newest: Mutex::new(run) }))
     }
 }
 
@@ -96,6 +150,8 @@ struct KeptEdit {
     agent: AgentId,
     before: Listing,
     after: Listing,
+    /// How it was saved last.
+    newest: Mutex<EditRun>,
 }
 
 #[async_trait]
@@ -109,11 +165,15 @@ impl KeptChange for KeptEdit {
         Some(self.agent)
     }
 
-    /// Only what is as it was before: anything else was changed later. If several nodes have edited the same agent in
-    /// the lost moments, one of the edits may stay lost.
+    /// If it is there, what differs was edited later. If it is lost, only what is as it was before it is changed again.
+    /// If several nodes have edited the same agent in the lost moments, one of the edits may stay lost.
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         lock(db, self.agent).await?;
         let agent = agents::get(db, self.agent).await?.ok_or(StoreError::UnknownAgent(self.agent))?;
+        let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if newest.is_saved(db, self.agent).await? {
+            return Ok(Redone::There);
+        }
         let (now, Self { before, after, .. }) = (Listing::of(&agent), self);
         let again = Listing {
             name: if now.name == before.name { after.name.clone() } else { now.name.clone() },
@@ -123,7 +183,8 @@ impl KeptChange for KeptEdit {
         if again == now || agent.deleted_at.is_some() {
             return Ok(Redone::There);
         }
-        again.save(db, self.agent).await?;
+        let run = again.save(db, self.agent).await?;
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = run;
         Ok(Redone::Again)
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{AgentId, Turn};
-use tokenrail_ports::{Enqueued, Idempotency, NewTurn, rules};
+use tokenrail_ports::{Enqueued, Idempotency, NewTurn, StoreError, rules};
 use uuid::Uuid;
 
 use crate::postgres::command::{ChangeCommand, KeptChange};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::append::{unarchive_if_archived, wait_again};
+use crate::postgres::statements::catch_up::{CatchUpTimes, may_lack_turns};
 use crate::postgres::statements::columns::{column, turn_of};
 use crate::postgres::statements::heads::{lock, touch, touch_agent};
 use crate::postgres::statements::kept_turn::{KeptTurn, is_there};
@@ -32,11 +33,19 @@ pub(crate) struct EnqueueCommand {
     key: Option<Idempotency>,
     /// Of this message. Another one may have the same text, from the same moment.
     id: Uuid,
+    /// This node. 0 if it has not joined.
+    node: i64,
+    times: CatchUpTimes,
 }
 
 impl EnqueueCommand {
-    pub(crate) fn new(turn: NewTurn, queue_max: u32, key: Option<Idempotency>) -> Self {
-        Self { turn, queue_max, key, id: Uuid::now_v7() }
+    pub(crate) fn new(
+        turn: NewTurn,
+        queue_max: u32,
+        key: Option<Idempotency>,
+        (node, times): (i64, CatchUpTimes),
+    ) -> Self {
+        Self { turn, queue_max, key, id: Uuid::now_v7(), node, times }
     }
 }
 
@@ -53,6 +62,9 @@ impl ChangeCommand for EnqueueCommand {
         let locked = lock(db, self.turn.turn().agent).await?;
         if let Some(recalled) = keys::look_up(db, self.key.as_ref()).await? {
             return Ok(recalled.enqueued());
+        }
+        if may_lack_turns(db, self.node, self.times).await? {
+            return Err(StoreError::Busy.into());
         }
         let Some(agent) = locked else { return Ok(Enqueued::UnknownAgent) };
         let Some(row) = db.row(QUEUE, &[&agent]).await? else { return Ok(Enqueued::UnknownAgent) };
@@ -84,7 +96,7 @@ impl ChangeCommand for EnqueueCommand {
 
     fn kept(self, answer: &Enqueued, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
         let Enqueued::New { turn: number, queued, unarchived: _ } = *answer else { return None };
-        let Self { turn, queue_max: _, key, id } = self;
+        let Self { turn, queue_max: _, key, id, node: _, times: _ } = self;
         Some(Arc::new(KeptTurn { turn, number, key: key.map(|key| (key, queued)), id }))
     }
 }

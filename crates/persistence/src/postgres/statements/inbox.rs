@@ -1,10 +1,12 @@
 //! The table `inbox`: what the node of an agent is asked to do, above all permission answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::NodeId;
 use tokenrail_ports::{LETTER_LIFE_MS, Letter, LetterId, LetterReply, StoreError};
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -13,6 +15,8 @@ use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{agent_id_of, column};
+
+const LETTER_LIFE: Duration = Duration::from_millis(LETTER_LIFE_MS);
 
 const FORGET: &str = "
     DELETE FROM inbox
@@ -30,7 +34,11 @@ const OPEN: &str = "
     ORDER BY number
     LIMIT $3";
 
-const REPLY: &str = "UPDATE inbox SET reply = $2 WHERE id = $1 AND reply IS NULL";
+const REPLY: &str = "
+    UPDATE inbox
+    SET reply = $2
+    WHERE id = $1 AND reply IS NULL
+    RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint - made_at";
 
 const REPLY_TO: &str = "SELECT reply FROM inbox WHERE id = $1";
 
@@ -39,12 +47,14 @@ pub(crate) struct PutCommand {
     to: NodeId,
     letter: Letter,
     body: Vec<u8>,
+    /// Nobody waits for its reply any more from then on.
+    pub(crate) until: Instant,
 }
 
 impl PutCommand {
     pub(crate) fn new(to: NodeId, letter: Letter) -> Result<Self, StoreError> {
         let body = letters::content_to_bytes(&letter.content)?;
-        Ok(Self { to, letter, body })
+        Ok(Self { to, letter, body, until: Instant::now() + LETTER_LIFE })
     }
 
     /// Returns how many were put: none if it is there.
@@ -76,7 +86,11 @@ impl KeptChange for PutCommand {
         size_of::<Self>() + 2 * self.body.len()
     }
 
+    /// If it is too old, it may have been removed.
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
+        if self.until <= Instant::now() {
+            return Ok(Redone::There);
+        }
         Ok(Redone::of_rows(self.put(db).await?))
     }
 }
@@ -128,32 +142,48 @@ impl ReplyCommand {
     }
 }
 
-impl ChangeCommand for ReplyCommand {
-    type Answer = ();
-
-    async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
-        db.run(REPLY, &[&uuid_of(self.letter), &self.reply]).await?;
-        Ok(())
-    }
-
-    fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {
-        Some(Arc::new(self))
+impl ReplyCommand {
+    /// Returns how old the letter is. `None` if there is no such letter, or if it has a reply.
+    async fn reply(&self, db: &Link) -> Result<Option<Duration>, QueryFailure> {
+        let Some(row) = db.row(REPLY, &[&uuid_of(self.letter), &self.reply]).await? else { return Ok(None) };
+        Ok(Some(Duration::from_millis(column::<i64>(&row, 0)?.try_into().unwrap_or_default())))
     }
 }
 
+impl ChangeCommand for ReplyCommand {
+    type Answer = Option<Duration>;
+
+    async fn run(&self, db: &Link) -> Result<Option<Duration>, QueryFailure> {
+        self.reply(db).await
+    }
+
+    fn kept(self, age: &Option<Duration>, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
+        let until = Instant::now() + LETTER_LIFE.saturating_sub((*age)?);
+        Some(Arc::new(KeptReply { command: self, until }))
+    }
+}
+
+/// A reply, for the case that a failover loses it.
+struct KeptReply {
+    command: ReplyCommand,
+    /// The letter is removed from then on.
+    until: Instant,
+}
+
 #[async_trait]
-impl KeptChange for ReplyCommand {
+impl KeptChange for KeptReply {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.reply.len()
+        size_of::<Self>() + self.command.reply.len()
     }
 
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
-        if 0 < db.run(REPLY, &[&uuid_of(self.letter), &self.reply]).await? {
+        if self.command.reply(db).await?.is_some() {
             return Ok(Redone::Again);
         }
-        // The node that has put the letter may not have repeated that yet.
-        let is_there = db.row(REPLY_TO, &[&uuid_of(self.letter)]).await?.is_some();
-        Ok(if is_there { Redone::There } else { Redone::Awaits(Vec::new()) })
+        // The node that has put the letter may not have repeated that yet, unless it was removed.
+        let is_over = self.until <= Instant::now()
+            || db.row(REPLY_TO, &[&uuid_of(self.command.letter)]).await?.is_some();
+        Ok(if is_over { Redone::There } else { Redone::Awaits(Vec::new()) })
     }
 }
 

@@ -38,6 +38,16 @@ pub(crate) struct KeptTurn {
     pub(crate) id: Uuid,
 }
 
+impl KeptTurn {
+    /// Whether its client has sent it again with its key, to a node that did not find it. Then it is there, as another
+    /// turn or with another id, and the client was told that one.
+    async fn was_sent_again(&self, db: &Link) -> Result<bool, QueryFailure> {
+        let Some((key, _)) = &self.key else { return Ok(false) };
+        let recalled = keys::recall(db, key).await?;
+        Ok(recalled.is_some_and(|found| found.same_body && found.agent == self.turn.turn().agent))
+    }
+}
+
 #[async_trait]
 impl KeptChange for KeptTurn {
     fn agent(&self) -> Option<AgentId> {
@@ -53,6 +63,7 @@ impl KeptChange for KeptTurn {
         let agent = lock_known(db, turn.agent).await?;
         let redone = match is_there(db, agent, turn, (self.number, self.id)).await? {
             Some(true) => Redone::There,
+            _ if self.was_sent_again(db).await? => return Ok(Redone::There),
             Some(false) => return Err(StoreError::Conflict { head: Sequence::START }.into()),
             None => {
                 let turn = Turn { run: self.number, ..turn.clone() };

@@ -36,6 +36,16 @@ const RESPONSIBLE: &str = "
 /// As long as this lock is held, the node cannot join.
 pub(crate) const STILL_LOST: &str = "SELECT FROM nodes WHERE id = $1 AND state IN ('lost', 'gone') FOR SHARE";
 
+/// If nothing is known of a failover, nothing was lost.
+const MAY_HAVE_BEGUN: &str = "
+    SELECT EXISTS (
+        SELECT
+        FROM agents
+        JOIN nodes ON nodes.id = agents.home
+        JOIN cluster ON 0 < cluster.timeline_since AND nodes.healed < cluster.timeline
+        WHERE agents.id = $1 AND nodes.state IN ('lost', 'gone')
+    )";
+
 const TAKE: &str =
     "UPDATE heads SET owner = $2, epoch = greatest(epoch + 1, $3) WHERE agent = $1 RETURNING epoch";
 
@@ -44,6 +54,12 @@ pub(crate) async fn orphans(db: &Link, limit: usize, round: &Round) -> Result<Ve
     let rows = db.rows(ORPHANS, &[&one_more(limit), &round.after()]).await?;
     let found = rows.iter().map(|row| agent_id_of(row, 0)).collect::<Result<_, _>>()?;
     Ok(round.end(found, limit))
+}
+
+/// Whether the agent's home, which is lost, may have begun a turn that waits, as far as the database knows.
+pub(crate) async fn may_have_begun(db: &Link, agent: AgentId) -> Result<bool, QueryFailure> {
+    let row = db.row(MAY_HAVE_BEGUN, &[&agent.as_uuid()]).await?;
+    Ok(row.as_ref().map(|row| column(row, 0)).transpose()?.unwrap_or_default())
 }
 
 /// Makes a node the owner of an agent that nobody continues.

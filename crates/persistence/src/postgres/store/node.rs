@@ -41,7 +41,7 @@ impl PostgresStore {
         self.inner.membership.id()
     }
 
-    fn times(&self) -> CatchUpTimes {
+    pub(super) fn times(&self) -> CatchUpTimes {
         CatchUpTimes::of(&self.inner.connector.limits)
     }
 
@@ -224,6 +224,10 @@ impl INodes for PostgresStore {
         self.write(TakeOverCommand { node, agent, times: self.times() }).await
     }
 
+    async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
+        self.read_with(move |db| async move { takeover::may_have_begun(&db, agent).await }).await
+    }
+
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
         let (node, times) = (self.inner.membership.require()?, self.times());
         Ok(self.write(LetGoCommand { node, agent, times }).await?.is_some())
@@ -285,7 +289,7 @@ impl IInbox for PostgresStore {
     }
 
     async fn reply(&self, id: LetterId, reply: LetterReply) -> StoreResult<()> {
-        self.write(ReplyCommand::new(id, reply)?).await
+        self.write(ReplyCommand::new(id, reply)?).await.map(drop)
     }
 
     async fn reply_to(&self, id: LetterId) -> StoreResult<Option<LetterReply>> {

@@ -87,7 +87,8 @@ impl IAgentRepository for PostgresStore {
         queue_max: u32,
         key: Option<Idempotency>,
     ) -> StoreResult<Enqueued> {
-        self.write(EnqueueCommand::new(turn, queue_max, key)).await
+        let node = self.inner.membership.joined().map_or(0, |joined| joined.id);
+        self.write(EnqueueCommand::new(turn, queue_max, key, (node, self.times()))).await
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {

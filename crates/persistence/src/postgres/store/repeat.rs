@@ -90,9 +90,12 @@ pub(super) fn keep<C: ChangeCommand>(
     command: C,
     answer: C::Answer,
 ) -> Result<C::Answer, StoreError> {
-    if let Some(change) = command.kept(&answer, timeline) {
-        let kept = healer.keep_change(timeline, change);
-        kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded)))?;
+    match command.kept(&answer, timeline) {
+        Some(change) => {
+            let kept = healer.keep_change(timeline, change);
+            kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded)))?;
+        }
+        None => healer.age(timeline),
     }
     Ok(answer)
 }

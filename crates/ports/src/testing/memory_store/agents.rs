@@ -44,7 +44,14 @@ impl IAgentRepository for MemoryStore {
         queue_max: u32,
         key: Option<Idempotency>,
     ) -> StoreResult<Enqueued> {
-        self.answered(Ok(self.act(|state| state.enqueue(turn, queue_max, key)).await))
+        let enqueue = |state: &mut State| {
+            if let Some(left) = state.messages_refused.checked_sub(1) {
+                state.messages_refused = left;
+                return Err(StoreError::Busy);
+            }
+            Ok(state.enqueue(turn, queue_max, key))
+        };
+        self.answered(self.act(enqueue).await)
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {

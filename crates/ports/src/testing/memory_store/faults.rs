@@ -36,6 +36,11 @@ impl MemoryStore {
         self.lock().cancels_refused = times;
     }
 
+    /// Makes the next `times` messages to agents fail, as if the store was busy.
+    pub fn refuse_messages(&self, times: u32) {
+        self.lock().messages_refused = times;
+    }
+
     /// Makes the next `times` joins fail, as if the store was busy.
     pub fn refuse_joins(&self, times: u32) {
         self.lock().cluster.joins_refused = times;
@@ -44,6 +49,11 @@ impl MemoryStore {
     /// Sets whether the beats of all nodes fail, as if the store was away.
     pub fn refuse_beats(&self, refuse: bool) {
         self.lock().cluster.beats_refused = refuse;
+    }
+
+    /// From now on, a failover may have lost that turns of lost nodes have begun.
+    pub fn lose_starts(&self) {
+        self.lock().cluster.starts_lost = true;
     }
 
     /// Makes reads of images fail, as if the database was damaged.

@@ -26,6 +26,7 @@ pub(super) struct Cluster {
     pub(super) beats_refused: bool,
     /// How many joins still fail.
     pub(super) joins_refused: u32,
+    pub(super) starts_lost: bool,
     nodes: BTreeMap<NodeId, Node>,
     watched: BTreeSet<(AgentId, NodeId)>,
     pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,
@@ -295,6 +296,10 @@ impl INodes for MemoryStore {
             Err(_) => 0,
         };
         Ok(self.act(let_go).await)
+    }
+
+    async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
+        Ok(self.act(|state| state.cluster.starts_lost && state.shelves.contains_key(&agent)).await)
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {

@@ -12,7 +12,7 @@ use tokio_postgres::{Client, Config, Socket};
 
 use super::{Connector, Inner, Link};
 use crate::postgres::database::driver::{Driver, Ear};
-use crate::postgres::database::failures::ConnectFailure;
+use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
 use crate::postgres::database::known_server::{IdentityAnswer, ServerIdentity, UNKNOWN_TIMELINE};
 use crate::postgres::database::opening_places::OpeningPlaces;
 use crate::postgres::database::settings::{Purpose, settings};
@@ -88,7 +88,14 @@ impl Connector {
         let Some(set_up) = set_up else { return Ok(link) };
         let barrier = {
             let link = link.clone();
-            async move { link.committed(link.barrier()).await }
+            async move {
+                tokio::select! {
+                    biased;
+                    answer = link.committed(link.barrier()) => answer,
+                    // A former primary may never answer, and the new one may have the same address.
+                    () = link.superseded() => Err(ChangeFailure::superseded()),
+                }
+            }
         };
         match place {
             Some(place) => {

@@ -10,6 +10,28 @@ use crate::postgres::membership::Membership;
 /// A change of so many bytes.
 struct Sized(usize);
 
+/// The same of an import.
+struct OfAnImport(usize);
+
+#[async_trait]
+impl KeptChange for OfAnImport {
+    fn bytes(&self) -> usize {
+        self.0
+    }
+
+    fn is_of_an_import(&self) -> bool {
+        true
+    }
+
+    async fn redo(&self, _db: &Link) -> Result<Redone, QueryFailure> {
+        Ok(Redone::There)
+    }
+}
+
+fn room(bytes: usize) -> KeptRoom {
+    KeptRoom { bytes, import_bytes: 50 }
+}
+
 struct OfTheNode(NodeFact);
 
 #[async_trait]
@@ -48,7 +70,7 @@ fn numbers(kept: &Kept) -> Vec<u64> {
 
 #[test]
 fn what_is_too_old_or_too_much_is_not_kept() {
-    let kept = Kept::new(Duration::from_mins(1), 100);
+    let kept = Kept::new(Duration::from_mins(1), room(100));
     let begin = Instant::now();
     let keep = |second, bytes| kept.keep(1, begin + Duration::from_secs(second), change(bytes)).unwrap();
     for bytes in [40, 40, 40] {
@@ -63,10 +85,50 @@ fn what_is_too_old_or_too_much_is_not_kept() {
     assert_eq!(numbers(&kept), [] as [u64; 0], "it is more than there is room for");
 }
 
+#[test]
+fn imports_have_a_room_of_their_own() {
+    let kept = Kept::new(Duration::from_mins(1), room(100));
+    let begin = Instant::now();
+    let import = || KeptEntry::Change(Arc::new(OfAnImport(20)));
+    kept.keep(1, begin, change(100)).unwrap();
+    for _ in 0..4 {
+        kept.keep(1, begin, import()).unwrap();
+    }
+    assert_eq!(numbers(&kept), [1, 4, 5], "the import pushes out only what is its own");
+    kept.keep(1, begin, change(90)).unwrap();
+    assert_eq!(numbers(&kept), [4, 5, 6]);
+    kept.keep(1, begin, import()).unwrap();
+    assert_eq!(numbers(&kept), [5, 6, 7], "in the order in which they came");
+    kept.age(0, begin + Duration::from_secs(61));
+    assert_eq!(numbers(&kept), [] as [u64; 0]);
+}
+
+/// A node that rests keeps nothing new, but it beats.
+#[test]
+fn what_is_too_old_is_dropped_although_nothing_is_added() {
+    let kept = Kept::new(Duration::from_mins(1), room(100));
+    let begin = Instant::now();
+    let after = |second| begin + Duration::from_secs(second);
+    kept.begin(1);
+    kept.renew(begin);
+    kept.keep(1, begin, change(1)).unwrap();
+    kept.age(1, after(60));
+    kept.age(2, after(100));
+    assert_eq!(numbers(&kept), [1], "another server says nothing about it");
+    kept.begin(2);
+    kept.age(2, after(100));
+    assert_eq!(numbers(&kept), [1], "it is being repeated");
+    kept.renew(after(100));
+    kept.age(2, after(160));
+    assert_eq!(numbers(&kept), [1]);
+    kept.age(2, after(161));
+    assert_eq!(numbers(&kept), [] as [u64; 0]);
+}
+
 /// Nothing was acknowledged during a failover, so time alone makes nothing old.
 #[test]
 fn the_last_moments_before_a_long_failover_are_still_there() {
-    let kept = Kept::new(Duration::from_mins(1), 100);
+    let kept = Kept::new(Duration::from_mins(1), room(100));
     let before = Instant::now();
     kept.keep(1, before, change(1)).unwrap();
     kept.begin(2);
@@ -79,7 +141,7 @@ fn the_last_moments_before_a_long_failover_are_still_there() {
 
 #[test]
 fn what_a_former_server_saves_after_the_failover_is_not_acknowledged() {
-    let kept = Kept::new(Duration::from_mins(1), 100);
+    let kept = Kept::new(Duration::from_mins(1), room(100));
     let now = Instant::now();
     kept.keep(1, now, change(1)).unwrap();
     kept.begin(2);
@@ -98,7 +160,7 @@ fn the_bytes_of_an_append_are_not_copied() {
     let events = Arc::as_ptr(&append.events);
     let prepared = PreparedAppend::new(append, &Membership::new(None)).unwrap();
     let sent = prepared.sent_bytes();
-    let kept = Kept::new(Duration::from_mins(1), 1 << 20);
+    let kept = Kept::new(Duration::from_mins(1), room(1 << 20));
     kept.keep(1, Instant::now(), KeptEntry::Append(Arc::new(prepared))).unwrap();
     let KeptEntry::Append(there) = &kept.after(0)[0].1 else { panic!("an append") };
     assert_eq!(Arc::as_ptr(&there.append.events), events);
@@ -107,7 +169,7 @@ fn the_bytes_of_an_append_are_not_copied() {
 
 #[test]
 fn what_says_something_about_the_node_is_kept_whatever_comes_after_it() {
-    let kept = Kept::new(Duration::from_mins(1), 100);
+    let kept = Kept::new(Duration::from_mins(1), room(100));
     let begin = Instant::now();
     for fact in [NodeFact::Joined, NodeFact::Offers, NodeFact::Offers] {
         kept.keep(1, begin, KeptEntry::Change(Arc::new(OfTheNode(fact)))).unwrap();

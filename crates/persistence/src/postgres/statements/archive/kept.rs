@@ -27,6 +27,10 @@ impl KeptChange for BeginImportCommand {
         Some(self.agent.id)
     }
 
+    fn is_of_an_import(&self) -> bool {
+        true
+    }
+
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         if is_taken(db, self.agent.id).await? {
             return Ok(Redone::There);
@@ -44,6 +48,10 @@ impl KeptChange for ImportTurnsCommand {
 
     fn agent(&self) -> Option<AgentId> {
         Some(self.agent)
+    }
+
+    fn is_of_an_import(&self) -> bool {
+        true
     }
 
     /// All of its turns are there, or none.
@@ -71,6 +79,10 @@ impl KeptChange for ImportEventsCommand {
         Some(self.agent)
     }
 
+    fn is_of_an_import(&self) -> bool {
+        true
+    }
+
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         let (Some((_, head)), Some(last)) = (unfinished(db, self.agent).await?, self.events.last()) else {
             return Ok(Redone::There);
@@ -93,6 +105,10 @@ impl KeptChange for FinishImportCommand {
         Some(self.0.id)
     }
 
+    fn is_of_an_import(&self) -> bool {
+        true
+    }
+
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         if unfinished(db, self.0.id).await?.is_none() {
             return Ok(Redone::There);
@@ -110,6 +126,10 @@ impl KeptChange for DiscardImportCommand {
 
     fn agent(&self) -> Option<AgentId> {
         Some(self.0)
+    }
+
+    fn is_of_an_import(&self) -> bool {
+        true
     }
 
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {

@@ -155,3 +155,84 @@ async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they
     assert_eq!(fast.errands(9).await.unwrap().to_purge, [purged.id]);
     assert!(fast.declare_lost(NodeId(1), pulse().await[0]).await.unwrap());
 }
+
+/// Its own number was given to a client already, so no other message may get it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_waits_until_all_nodes_have_saved_again_what_they_had_queued() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (slow, fast) = (node(&pair, 1).await, node(&pair, 2).await);
+    let (agent, _) = launch(1);
+    slow.create_idle(agent.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    let message = |text: &str| queued_turn(agent.id, TurnNumber::FIRST, text).into();
+    let acknowledged = slow.enqueue(message("acknowledged"), 9, None).await.unwrap();
+    assert!(matches!(acknowledged, Enqueued::New { turn: TurnNumber::FIRST, .. }), "{acknowledged:?}");
+
+    pair.fail_over();
+    heal(&fast).await;
+    let early = fast.enqueue(message("later"), 9, None).await;
+    assert!(matches!(early, Err(StoreError::Busy)), "{early:?}");
+    heal(&slow).await;
+    let later = fast.enqueue(message("later"), 9, None).await.unwrap();
+    assert!(matches!(later, Enqueued::New { turn: TurnNumber(2), .. }), "{later:?}");
+    let turns = fast.open_turns(agent.id).await.unwrap();
+    let prompts: Vec<&str> = turns.iter().map(|turn| &*turn.prompt).collect();
+    assert_eq!(prompts, ["acknowledged", "later"]);
+    assert_eq!((slow.failovers().lost, fast.failovers().lost), (0, 0));
+}
+
+/// A node that never comes back holds up no message for longer than it holds up anything else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_does_not_wait_for_ever_for_a_node_that_is_silent() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let _silent = node(&pair, 1).await;
+    let mut config = pair.config(2);
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (2000, 0);
+    let store = joined(config).await;
+    let (agent, _) = launch(1);
+    store.create_idle(agent.clone()).await.unwrap();
+    pair.standby_has_everything();
+    pair.fail_over();
+    heal(&store).await;
+    let started = std::time::Instant::now();
+    let queued = loop {
+        match store.enqueue(queued_turn(agent.id, TurnNumber::FIRST, "p").into(), 9, None).await {
+            Err(error) => assert!(error.is_transient() && started.elapsed() < PATIENCE, "{error:?}"),
+            Ok(queued) => break queued,
+        }
+    };
+    assert!(matches!(queued, Enqueued::New { turn: TurnNumber::FIRST, .. }), "{queued:?}");
+}
+
+/// The failover has lost the start of a turn, and the node that could save it again is dead.
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_known_which_turns_of_a_lost_node_may_have_begun() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(2);
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (2000, 0);
+    let (dead, other) = (node(&pair, 1).await, joined(config).await);
+    let (agent, turn) = launch(1);
+    assert_eq!(dead.create(agent.clone(), turn.clone().into(), None).await.unwrap(), Created::New);
+    let lost_in_time = node(&pair, 3).await;
+    let (of_another, _) = launch(2);
+    lost_in_time.create_idle(of_another.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    dead.append(Scribe::new(&agent).start(&turn)).await.unwrap();
+
+    pair.fail_over();
+    heal(&lost_in_time).await;
+    heal(&other).await;
+    assert!(!other.may_have_begun(agent.id).await.unwrap(), "it may still save it again");
+    for id in [NodeId(1), NodeId(3)] {
+        let nodes = other.nodes().await.unwrap();
+        let seen = nodes.into_iter().find(|node| node.id == id).unwrap().pulse;
+        while !other.declare_lost(id, seen).await.unwrap() {}
+    }
+    assert!(other.take_over(agent.id).await.unwrap().is_some());
+    let turns = other.open_turns(agent.id).await.unwrap();
+    assert_eq!(turns[0].state, tokenrail_domain::TurnState::Queued);
+    assert!(other.may_have_begun(agent.id).await.unwrap());
+    assert!(!other.may_have_begun(of_another.id).await.unwrap(), "its node has repeated everything");
+    let _back = node(&pair, 1).await;
+    assert!(!other.may_have_begun(agent.id).await.unwrap());
+}

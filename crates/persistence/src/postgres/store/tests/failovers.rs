@@ -133,6 +133,28 @@ async fn a_connection_to_a_standby_that_is_being_promoted_is_not_used() {
     assert!(matches!(opened, Err(ConnectFailure::Standby)), "{opened:?}");
 }
 
+/// Clients come to both servers through one address, so its places are those of the new primary too.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_hang_at_a_former_primary_give_their_places_back() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = impatient(&pair.database);
+    (config.limits.connect_timeout_ms, config.limits.answer_timeout_ms) = (500, 500);
+    let store = joined(config).await;
+    pair.standby_has_everything();
+    pair.primary.set_synchronous("nobody");
+    let (connector, started) = (&store.inner.connector, std::time::Instant::now());
+    while !connector.places[0].are_blocked() {
+        assert!(started.elapsed() < PATIENCE, "there are places");
+        let _hangs = store.check().await;
+    }
+    pair.standby.promote();
+    connector.known.admit(identity_of(&pair.standby)).unwrap();
+    let started = std::time::Instant::now();
+    while !refused_as_former(store.check().await) {
+        assert!(started.elapsed() < PATIENCE, "no connection is opened");
+    }
+}
+
 fn identity_of(server: &Server) -> ServerIdentity {
     let system = server.sql("SELECT system_identifier FROM pg_control_system()").parse().unwrap();
     let timeline = server.sql("SELECT substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)::int");

@@ -6,13 +6,15 @@ use tokenrail_domain::{
 use tokenrail_ports::testing::contract::archive::an_imported_history_reads_back_as_it_was;
 use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
 use tokenrail_ports::{
-    Created, Enqueued, Epoch, IInbox as _, Idempotency, KeyLife, Letter, LetterContent, LetterId,
-    LetterReply, Recalled,
+    Created, Enqueued, Epoch, IInbox as _, Idempotency, KeyLife, LETTER_LIFE_MS, Letter, LetterContent,
+    LetterId, LetterReply, Recalled,
 };
 use tokenrail_test_postgres::Replication;
 
 use super::failovers::Pair;
 use super::*;
+use crate::postgres::command::{KeptChange as _, Redone};
+use crate::postgres::statements::inbox::PutCommand;
 
 fn key(name: &str) -> Idempotency {
     Idempotency {
@@ -212,4 +214,129 @@ async fn an_edit_that_came_later_stays() {
     while one.check().await.is_err() {}
     let agent = one.get(agent.id).await.unwrap().unwrap();
     assert_eq!((agent.name.as_deref(), agent.archived), (Some("later"), true));
+}
+
+/// The failover has lost nothing of them. One is reverted before it, the other one afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_was_reverted_at_another_node_does_not_come_back() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (one, other) = (joined(pair.config(1)).await, joined(pair.config(2)).await);
+    let agents = [launch(1).0, launch(2).0];
+    let pin = |pinned| AgentEdit { pinned: Some(pinned), ..AgentEdit::default() };
+    for agent in &agents {
+        one.create_idle(agent.clone()).await.unwrap();
+        one.edit(agent.id, pin(true)).await.unwrap();
+    }
+    other.edit(agents[0].id, pin(false)).await.unwrap();
+    pair.standby_has_everything();
+    pair.fail_over();
+    while other.edit(agents[1].id, pin(false)).await.is_err() {}
+    while one.check().await.is_err() {}
+    for agent in agents {
+        assert!(!one.get(agent.id).await.unwrap().unwrap().pinned);
+    }
+    assert_eq!(one.failovers().lost, 0);
+}
+
+/// The server has answered later, so it is long on the standby.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_node_that_rests_has_saved_long_ago_is_not_saved_again() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(1);
+    config.limits.kept_ms = 1;
+    let store = joined(config).await;
+    let (agent, _) = launch(1);
+    store.create_idle(agent.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    store.edit(agent.id, AgentEdit { pinned: Some(true), ..AgentEdit::default() }).await.unwrap();
+    let saved = std::time::Instant::now();
+    while saved.elapsed() < Duration::from_millis(5) {
+        store.beat().await.unwrap();
+    }
+    store.beat().await.unwrap();
+    pair.fail_over();
+    while store.check().await.is_err() {}
+    assert!(!store.get(agent.id).await.unwrap().unwrap().pinned);
+    assert_eq!(store.failovers().repeated, 0);
+}
+
+/// The letter is over, and was removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_letter_that_is_too_old_holds_nothing_up() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(1);
+    config.limits.catch_up_ms = PATIENCE.as_millis() as u64;
+    let (one, other) = (joined(config).await, joined(pair.config(2)).await);
+    let letter = |n| Letter { id: LetterId([n; 16]), agent: launch(1).0.id, content: LetterContent::Dismiss };
+    other.put(NodeId(1), letter(1)).await.unwrap();
+    pair.primary.sql_in(&pair.database, &format!("UPDATE inbox SET made_at = made_at - {LETTER_LIFE_MS}"));
+    one.reply(letter(1).id, LetterReply::Settled).await.unwrap();
+    other.put(NodeId(1), letter(2)).await.unwrap();
+    let inbox = "SELECT count(*) FROM inbox";
+    assert_eq!(pair.primary.sql_in(&pair.database, inbox), "1", "the first one was removed");
+    pair.standby_has_everything();
+    pair.fail_over();
+    while one.check().await.is_err() {}
+    assert_eq!(one.inner.healer.healed(), one.failovers().timeline, "it waits for nothing");
+
+    let mut over = PutCommand::new(NodeId(1), letter(3)).unwrap();
+    over.until = tokio::time::Instant::now();
+    let lease = one.inner.pool.lease().await.unwrap();
+    assert_eq!(over.redo(lease.link()).await.unwrap(), Redone::There);
+    assert_eq!(pair.standby.sql_in(&pair.database, inbox), "1");
+}
+
+/// Somebody has locked the table that says whether an agent was purged.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_database_does_not_answer_while_changes_are_repeated_is_given_up_and_tried_again() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(1);
+    config.limits.read_timeout_ms = 1000;
+    let (store, other) = (joined(config).await, joined(pair.config(2)).await);
+    let (agent, _) = launch(1);
+    other.create_idle(agent.clone()).await.unwrap();
+    store.edit(agent.id, AgentEdit { pinned: Some(true), ..AgentEdit::default() }).await.unwrap();
+    other.delete(agent.id, Timestamp(1), true).await.unwrap();
+    other.purge(agent.id, Timestamp(2)).await.unwrap();
+    pair.standby_has_everything();
+    pair.fail_over();
+    let blocker = Connector::of(pair.config(3)).unwrap().connect_only().await.unwrap();
+    blocker.batch("BEGIN; LOCK TABLE tombstones").await.unwrap();
+    let answer = timeout(PATIENCE, store.check()).await.expect("an answer");
+    assert!(matches!(&answer, Err(error) if error.is_transient()), "{answer:?}");
+    blocker.batch("ROLLBACK").await.unwrap();
+    while store.check().await.is_err() {}
+    assert_eq!(store.failovers().lost, 0);
+}
+
+/// The client did not get the answer, and has asked another node, which did not find the key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_its_client_has_sent_again_is_not_lost() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(2);
+    // It does not wait for the others.
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (0, 0);
+    let (one, other) = (joined(pair.config(1)).await, joined(config).await);
+    let agents = [launch(1).0, launch(2).0];
+    for agent in &agents {
+        one.create_idle(agent.clone()).await.unwrap();
+    }
+    pair.standby.fall_behind(&pair.primary);
+    let message = |agent: &Agent, text: &str| queued_turn(agent.id, TurnNumber(0), text).into();
+    let names = ["same number", "another number"];
+    for (agent, name) in agents.iter().zip(names) {
+        one.enqueue(message(agent, name), 9, Some(key(name))).await.unwrap();
+    }
+    pair.fail_over();
+    while other.enqueue(message(&agents[1], "of somebody else"), 9, None).await.is_err() {}
+    for (agent, name) in agents.iter().zip(names) {
+        let again = other.enqueue(message(agent, name), 9, Some(key(name))).await.unwrap();
+        assert!(matches!(again, Enqueued::New { .. }), "{again:?}");
+    }
+    while one.check().await.is_err() {}
+    assert_eq!(one.failovers().lost, 0);
+    for (agent, prompts) in agents.iter().zip([&[names[0]][..], &["of somebody else", names[1]]]) {
+        let turns = one.open_turns(agent.id).await.unwrap();
+        assert_eq!(turns.iter().map(|turn| &*turn.prompt).collect::<Vec<_>>(), prompts);
+    }
 }

@@ -17,6 +17,7 @@ use super::failovers::Pair;
 use super::network::Behind;
 use super::*;
 use crate::postgres::command::ChangeCommand as _;
+use crate::postgres::statements::edit::EditCommand;
 use crate::postgres::statements::stops::CancelCommand;
 
 const BOTH: [LostCommit; 2] = [LostCommit::Request, LostCommit::Answer];
@@ -199,6 +200,39 @@ async fn a_cancel_that_is_repeated_leaves_later_turns_alone() {
     let again = link.change(PATIENCE, cancel.run_again(link, &vec![TurnNumber::FIRST])).await.unwrap();
     assert_eq!(again, [TurnNumber::FIRST]);
     assert_eq!(database.sql("SELECT number FROM turns WHERE stop IS NOT NULL"), "1");
+}
+
+/// The answer to its commit was lost. Meanwhile, another client has seen the new name and changed it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_is_repeated_leaves_later_edits_alone() {
+    let (store, _database) = fresh().await;
+    let (agent, _) = running(&store, 1).await;
+    let rename = |name: &str| AgentEdit { name: Some(NewName::Text(name.into())), ..AgentEdit::default() };
+    let lease = store.inner.pool.lease().await.unwrap();
+    let (link, edit) = (lease.link(), EditCommand { agent: agent.id, edit: rename("first") });
+    let first = link.change(PATIENCE, edit.run(link)).await.unwrap();
+    store.edit(agent.id, rename("later")).await.unwrap();
+    let again = link.change(PATIENCE, edit.run_again(link, &first)).await.unwrap();
+    assert!(matches!(again.edited, Edited::Saved(agent) if agent.name.as_deref() == Some("later")));
+    assert_eq!(store.get(agent.id).await.unwrap().unwrap().name.as_deref(), Some("later"));
+}
+
+/// Another edit has got the number that it would have had.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_was_not_saved_is_done_although_another_one_came_first() {
+    let (store, _database) = fresh().await;
+    let (agent, _) = running(&store, 1).await;
+    let pin = AgentEdit { pinned: Some(true), ..AgentEdit::default() };
+    let rename = AgentEdit { name: Some(NewName::Text("other".into())), ..AgentEdit::default() };
+    let lease = store.inner.pool.lease().await.unwrap();
+    let (link, edit) = (lease.link(), EditCommand { agent: agent.id, edit: pin });
+    link.batch("BEGIN").await.unwrap();
+    let first = edit.run(link).await.unwrap();
+    link.batch("ROLLBACK").await.unwrap();
+    store.edit(agent.id, rename).await.unwrap();
+    link.change(PATIENCE, edit.run_again(link, &first)).await.unwrap();
+    let agent = store.get(agent.id).await.unwrap().unwrap();
+    assert_eq!((agent.name.as_deref(), agent.pinned), (Some("other"), true));
 }
 
 /// Otherwise, it would count as another message after a failover that has lost it.
