@@ -10,6 +10,9 @@
 //!
 //! With `TOKENRAIL_TEST_STORM_ASYNCHRONOUS=1`, the standby is asynchronous, and lacks the last moments when it takes
 //! over. All servers live then: what a server that dies had in memory, nobody could save again.
+//!
+//! Where each server is in a network namespace of its own, its link to the database breaks too, in one direction or in
+//! both.
 
 mod clients;
 mod cluster;
@@ -30,7 +33,10 @@ use cluster::Cluster;
 use guests::Guest;
 
 use super::WAYS;
+use crate::networks::Networks;
 
+/// The seed decides whether there are so many servers, or one less. In networks, there are so many.
+pub(crate) const NODES_MOST: usize = 3;
 /// How many faults a run has in the test command.
 const FAULTS: u64 = 150;
 const AGENTS: usize = 20;
@@ -81,8 +87,14 @@ fn say(started: Instant, what: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_servers_survive_a_storm() {
+    passes(FAULTS, None).await;
+}
+
+/// A storm of so many faults, if `TOKENRAIL_TEST_STORM_FAULTS` does not say otherwise. If there are networks, the
+/// servers are in them, and their links break too.
+pub(crate) async fn passes(usual_faults: u64, networks: Option<Networks>) {
     let seed = variable("TOKENRAIL_TEST_STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
-    let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(FAULTS);
+    let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(usual_faults);
     let asynchronous: u8 = variable("TOKENRAIL_TEST_STORM_ASYNCHRONOUS").unwrap_or_default();
     let replication = if asynchronous == 0 { Replication::Synchronous } else { Replication::Asynchronous };
     let started = Instant::now();
@@ -93,7 +105,9 @@ async fn several_servers_survive_a_storm() {
              TOKENRAIL_TEST_STORM_ASYNCHRONOUS={asynchronous}"
         ),
     );
-    let mut cluster = Cluster::start(started, Dice::of(seed, 1000).index(2) + 2, replication);
+    let one_less = networks.is_none() && Dice::of(seed, 1000).below(2) == 0;
+    let nodes = NODES_MOST - usize::from(one_less);
+    let mut cluster = Cluster::start(started, nodes, replication, networks);
     let (end, over) = watch::channel(false);
     let residents = Residents::launch(&cluster, seed, &over).await;
     let guests: Vec<_> = (0..GUESTS)

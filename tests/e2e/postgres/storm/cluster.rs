@@ -9,10 +9,11 @@ use rustix::process::{Signal, kill_process};
 use tokenrail_test_postgres::{Database, Flush, Replication, Server};
 
 use super::super::config;
-use super::super::nodes::{LOST_AFTER_S, node_with, pid_of};
+use super::super::nodes::{LOST_AFTER_S, TOKEN, named, pid_of};
 use super::{Dice, PATIENCE, judge, say};
 use crate::follower::Place;
 use crate::harness::TestServer;
+use crate::networks::{ADDRESSES, CUTS, Cut, Networks, database_address};
 use crate::questions;
 
 /// How often the connections are ended between the last that an asynchronous standby receives and the failover.
@@ -21,17 +22,22 @@ const LOST_MOMENTS: usize = 3;
 /// How long a server may take to say what it has counted, before it is killed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// How many kinds of faults there are, and how many of them need no networks.
+const KINDS: (u64, u64) = (20, 10);
+
 /// Until when a node is away, and how it comes back.
 #[derive(Clone, Copy)]
 enum Away {
     Killed(Instant),
     Stopped(Instant),
+    /// It runs, but does not reach the database, or its answers do not arrive.
+    CutOff(Instant, Cut),
 }
 
 impl Away {
     fn until(self) -> Instant {
         match self {
-            Self::Killed(until) | Self::Stopped(until) => until,
+            Self::Killed(until) | Self::Stopped(until) | Self::CutOff(until, _) => until,
         }
     }
 }
@@ -48,15 +54,22 @@ impl Absent {
     fn set(&self, number: usize, is_away: bool) {
         let (mut absent, name) = (self.0.lock().unwrap(), name_of(number));
         if is_away {
-            absent.insert(name)
+            absent.insert(name);
         } else {
-            absent.remove(&name)
-        };
+            absent.remove(&name);
+        }
     }
 }
 
 fn name_of(number: usize) -> String {
     format!("node-{number}")
+}
+
+/// Starts a node where it is, and waits until it serves.
+fn start(server: &mut TestServer, number: usize, networks: Option<&Networks>) {
+    let Some(networks) = networks else { return server.start_again() };
+    let command = server.command(&["serve", "--log", "warn"]);
+    server.start_by(networks.command_at(number, &command)).expect("it serves");
 }
 
 pub(super) struct Cluster {
@@ -70,26 +83,48 @@ pub(super) struct Cluster {
     /// It grows by 1 whenever a standby becomes the primary.
     timeline: u32,
     absent: Absent,
+    /// Its links break if there is one.
+    networks: Option<Networks>,
     started: Instant,
 }
 
 impl Cluster {
-    pub(super) fn start(started: Instant, nodes: usize, replication: Replication) -> Self {
-        let primary = Server::start(Flush::Off);
+    pub(super) fn start(
+        started: Instant,
+        nodes: usize,
+        replication: Replication,
+        networks: Option<Networks>,
+    ) -> Self {
+        let primary = match &networks {
+            Some(networks) => Server::start_in_network(networks.database(), ADDRESSES),
+            None => Server::start(Flush::Off),
+        };
         let database = primary.database();
         // The standby inherits it. All commits wait for it after each restart of the primary.
         primary.sql("ALTER SYSTEM SET wal_retrieve_retry_interval = '200ms'");
         primary.sql("SELECT pg_reload_conf()");
         let standby = primary.standby(replication);
-        let both = format!("{},{}", primary.address(), standby.address());
-        let name = format!("/{}", database.name());
-        let config = config(&database)
-            .replace(&primary.address(), &both)
-            .replace(&name, &format!("{name}?target_session_attrs=read-write"));
-        let config = config + &questions::block();
-        let nodes = (0..nodes).map(|number| (node_with(config.clone(), &name_of(number)), None)).collect();
+        let addresses = [primary.address(), standby.address()];
+        let node = |number| {
+            let both = match &networks {
+                Some(_) => addresses.each_ref().map(|it| it.replace("127.0.0.1", &database_address(number))),
+                None => addresses.clone(),
+            };
+            let name = format!("/{}", database.name());
+            let config = config(&database)
+                .replace(&primary.address(), &both.join(","))
+                .replace(&name, &format!("{name}?target_session_attrs=read-write"));
+            let mut server = TestServer::prepare(&named(config + &questions::block(), &name_of(number)));
+            server.put_token(TOKEN);
+            if let Some(networks) = &networks {
+                networks.open_door(number, &server.authority());
+            }
+            start(&mut server, number, networks.as_ref());
+            (server, None)
+        };
+        let nodes = (0..nodes).map(node).collect();
         let (standby, timeline, absent) = (Some(standby), 1, Absent::default());
-        Self { nodes, database, primary, standby, replication, timeline, absent, started }
+        Self { nodes, database, primary, standby, replication, timeline, absent, networks, started }
     }
 
     pub(super) fn absent(&self) -> Absent {
@@ -130,7 +165,8 @@ impl Cluster {
                 }
                 continue;
             }
-            let (kind, at) = (dice.below(10), dice.index(self.nodes.len()));
+            let kinds = if self.networks.is_some() { KINDS.0 } else { KINDS.1 };
+            let (kind, at) = (dice.below(kinds), dice.index(self.nodes.len()));
             let (shortly, long) = (dice.millis(0, 1500), dice.millis(500, 3000));
             let long = long + Duration::from_secs(LOST_AFTER_S + 1);
             match kind {
@@ -139,7 +175,9 @@ impl Cluster {
                 3 => self.stop(at, shortly),
                 4 => self.stop(at, long),
                 5..=7 => self.restart_postgres(at, shortly).await,
-                _ => self.end_connections(),
+                8..=9 => self.end_connections(),
+                10..=14 => self.cut_off(at, CUTS[dice.index(CUTS.len())], shortly),
+                _ => self.cut_off(at, CUTS[dice.index(CUTS.len())], long),
             }
         }
     }
@@ -152,11 +190,13 @@ impl Cluster {
 
     /// The nodes that were away until then, or before, are there again.
     fn bring_back(&mut self, then: Instant) {
+        let networks = self.networks.as_ref();
         for (number, (server, away)) in self.nodes.iter_mut().enumerate() {
             let Some(due) = away.take_if(|away| away.until() <= then) else { continue };
             match due {
-                Away::Killed(_) => server.start_again(),
+                Away::Killed(_) => start(server, number, networks),
                 Away::Stopped(_) => kill_process(pid_of(server), Signal::CONT).unwrap(),
+                Away::CutOff(_, cut) => networks.expect("it was cut off").mend(number, cut),
             }
             self.absent.set(number, false);
             say(self.started, &format!("node {number} is back"));
@@ -185,6 +225,13 @@ impl Cluster {
         say(self.started, &format!("node {at} is stopped, for {away:?}"));
         kill_process(pid_of(&self.nodes[at].0), Signal::STOP).unwrap();
         self.leaves(at, Away::Stopped(Instant::now() + away));
+    }
+
+    fn cut_off(&mut self, at: usize, cut: Cut, away: Duration) {
+        let Some(at) = self.one_that_is_there(at) else { return self.end_connections() };
+        say(self.started, &format!("node {at} is cut off ({cut:?}), for {away:?}"));
+        self.networks.as_ref().expect("it has a link").cut(at, cut);
+        self.leaves(at, Away::CutOff(Instant::now() + away, cut));
     }
 
     fn leaves(&mut self, at: usize, away: Away) {
