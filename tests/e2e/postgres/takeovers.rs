@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 use reqwest::{Method, StatusCode};
 use rustix::process::{Signal, kill_process};
 use serde_json::{Value, json};
-use tokenrail_test_postgres::database;
+use tokenrail_test_postgres::{ROLE, database};
 use tokio::runtime::Handle;
 
 use super::config;
-use super::nodes::{LOST_AFTER_S, node_with, pid_of, results, until_its_processes_end};
+use super::nodes::{LOST_AFTER_S, node, node_with, pid_of, results, until_its_processes_end};
 use crate::follower::Place;
-use crate::harness::{PATIENCE, TestServer};
+use crate::harness::{PATIENCE, TestServer, numbers, text_of};
 use crate::questions;
 
 /// What is done to an agent.
@@ -156,4 +156,50 @@ async fn what_is_asked_at_another_server_works_during_a_takeover() {
         let answer = tokio::time::timeout(2 * PATIENCE, asked).await.expect("it is answered").unwrap();
         deed.has_worked([&home, &other], id, answer).await;
     }
+}
+
+/// The server starts anew, and fails each time when it has already begun to work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_fails_to_start_anew_does_not_disturb_its_next_try() {
+    let database = database();
+    let (home, other) = (node(&database, "home"), node(&database, "other"));
+    let id = home.launch_to_completion(&json!({ "deltas": 3 })).await;
+    let until_sql = async |query: &str, value: &str| {
+        let started = Instant::now();
+        while database.sql(query) != value {
+            assert!(started.elapsed() < PATIENCE, "{query}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    kill_process(pid_of(&home), Signal::STOP).unwrap();
+    until_sql("SELECT state FROM nodes WHERE name = 'home'", "lost").await;
+    // What is to be purged is read last.
+    let columns = database.sql(
+        "SELECT string_agg(column_name, ', ') FROM information_schema.columns \
+         WHERE table_name = 'agents' AND column_name <> 'to_purge'",
+    );
+    database
+        .sql(&format!("REVOKE SELECT ON agents FROM {ROLE}; GRANT SELECT ({columns}) ON agents TO {ROLE}"));
+    kill_process(pid_of(&home), Signal::CONT).unwrap();
+
+    let hurry = home.folder.path().join("hurry");
+    let starts = home.folder.path().join("starts");
+    let script =
+        json!({ "mode": "stream", "deltas": 2000, "pace_us": 5000, "hurry": hurry, "log_start": starts });
+    let (path, body) = (format!("/api/agents/{id}/messages"), json!({ "content": script.to_string() }));
+    let started = Instant::now();
+    while other.post(&path, &body).await.0 != StatusCode::ACCEPTED {
+        assert!(started.elapsed() < PATIENCE);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let times: u64 = database.sql("SELECT incarnation FROM nodes WHERE name = 'home'").parse().unwrap();
+    let again = format!("SELECT {} <= incarnation FROM nodes WHERE name = 'home'", times + 4);
+    until_sql(&again, "t").await;
+    database.sql(&format!("GRANT SELECT ON agents TO {ROLE}"));
+    std::fs::write(&hurry, "").unwrap();
+    other.wait_until(&id, |agent| agent["turn"] == 2 && agent["endedAt"].is_string()).await;
+    let events = other.events(&id).await;
+    assert_eq!(results(&events), [("completed", "-"); 2]);
+    assert_eq!(text_of(&events), format!("{}{}", numbers(3), numbers(2000)));
+    assert_eq!(std::fs::read_to_string(starts).unwrap().lines().count(), 1);
 }
