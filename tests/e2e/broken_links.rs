@@ -3,8 +3,6 @@
 //!
 //! `cargo xtask test` sets `TOKENRAIL_TEST_IP` where namespaces can be made.
 
-mod networks;
-
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,11 +12,11 @@ use tokenrail_test_postgres::{Database, Server};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use self::networks::{ADDRESSES, Cut, Networks, database_address};
 use crate::follower::{Follower, Place, Way};
 use crate::harness::{TestServer, numbers, text_of};
-use crate::postgres::config;
+use crate::networks::{ADDRESSES, CUTS, Cut, Networks, database_address};
 use crate::postgres::nodes::{TOKEN, named, results, until_its_processes_end};
+use crate::postgres::{config, storm};
 
 const WAYS: [Way; 3] = [Way::Rest, Way::Sse, Way::WebSocket];
 
@@ -29,6 +27,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const SHORTLY: Duration = Duration::from_secs(1);
 
 const DELTAS: u64 = 20_000;
+
+/// How many faults a storm has here. Up to half of them break a link.
+const FAULTS: u64 = 40;
 
 struct Cluster {
     // They end before their database does, and the networks last.
@@ -182,8 +183,15 @@ fn is_not_run() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_between_namespaces_break_and_nothing_is_lost() {
     let Some(cluster) = Cluster::start() else { return is_not_run() };
-    for cut in [Cut::ToDatabase, Cut::FromDatabase, Cut::Both] {
+    for cut in CUTS {
         cluster.survives(1, cut, false).await;
         cluster.survives(0, cut, true).await;
     }
+}
+
+/// As in any storm, servers and PostgreSQL are killed and stopped too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn links_between_namespaces_break_at_random_in_a_storm() {
+    let Some(networks) = Networks::make(storm::NODES_MOST) else { return is_not_run() };
+    storm::passes(FAULTS, Some(networks)).await;
 }

@@ -38,6 +38,7 @@ mod misbehaving_agents;
 mod model_api;
 mod model_server;
 mod needs;
+mod networks;
 mod nodes;
 mod own_program;
 mod packed;

@@ -12,7 +12,8 @@ mod moving;
 pub(crate) mod nodes;
 mod operator;
 mod refusals;
-mod storm;
+pub(crate) mod storm;
+mod takeovers;
 mod upgrades;
 mod vocabularies;
 

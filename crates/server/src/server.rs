@@ -99,7 +99,15 @@ impl Server {
 
         let outside = compose::outside(&config, &store)?;
         let service = AgentService::new(outside, compose::all_limits(&config), Handle::current());
-        let adopted_agents = service.recover().await.map_err(StartError::Recover)?;
+        let adopted_agents = match service.recover().await {
+            Ok(agents) => agents,
+            Err(refusal) => {
+                // The next try is the same node, and would fence what this one has begun: its beats.
+                let patience = Duration::from_secs(config.limits.shutdown_timeout_s);
+                service.abandon(patience).await;
+                return Err(StartError::Recover(refusal));
+            }
+        };
         tracing::info!(%address, adopted_agents, data_dir = %config.data_dir.display(), "serving");
 
         let presentation = presentation_config(&config, [address, local], token.clone());

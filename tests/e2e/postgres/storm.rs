@@ -1,4 +1,5 @@
-//! Three servers, one database with a synchronous standby, and everything that can go away does so, again and again.
+//! Two or three servers, one database with a synchronous standby, and everything that can go away does so, again and
+//! again. Meanwhile, agents are launched, answered, cancelled, deleted and purged at any server.
 //!
 //! The seed decides what happens to whom; the machine decides when exactly. `TOKENRAIL_TEST_STORM_SEED` repeats the
 //! choices of a run, and `TOKENRAIL_TEST_STORM_FAULTS` makes it longer:
@@ -9,9 +10,13 @@
 //!
 //! With `TOKENRAIL_TEST_STORM_ASYNCHRONOUS=1`, the standby is asynchronous, and lacks the last moments when it takes
 //! over. All servers live then: what a server that dies had in memory, nobody could save again.
+//!
+//! Where each server is in a network namespace of its own, its link to the database breaks too, in one direction or in
+//! both.
 
 mod clients;
 mod cluster;
+mod guests;
 mod judge;
 
 use std::hash::{BuildHasher as _, RandomState};
@@ -21,15 +26,24 @@ use std::time::{Duration, Instant};
 use tokenrail_test_postgres::Replication;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-use clients::{Author, Reader};
+use clients::{Asked, Author, Reader};
 use cluster::Cluster;
+use guests::Guest;
 
 use super::WAYS;
+use crate::networks::Networks;
 
+/// The seed decides whether there are so many servers, or one less. In networks, there are so many.
+pub(crate) const NODES_MOST: usize = 3;
 /// How many faults a run has in the test command.
 const FAULTS: u64 = 150;
 const AGENTS: usize = 20;
+/// How many clients launch agents for a short time.
+const GUESTS: u64 = 5;
+/// They launch at least one during so many faults.
+const FAULTS_PER_VISIT: u64 = 5;
 /// How long a test waits until everybody has come to the end. Nodes that were declared lost, and a database that has
 /// just recovered, need their time.
 const PATIENCE: Duration = Duration::from_mins(2);
@@ -73,8 +87,14 @@ fn say(started: Instant, what: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_servers_survive_a_storm() {
+    passes(FAULTS, None).await;
+}
+
+/// A storm of so many faults, if `TOKENRAIL_TEST_STORM_FAULTS` does not say otherwise. If there are networks, the
+/// servers are in them, and their links break too.
+pub(crate) async fn passes(usual_faults: u64, networks: Option<Networks>) {
     let seed = variable("TOKENRAIL_TEST_STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
-    let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(FAULTS);
+    let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(usual_faults);
     let asynchronous: u8 = variable("TOKENRAIL_TEST_STORM_ASYNCHRONOUS").unwrap_or_default();
     let replication = if asynchronous == 0 { Replication::Synchronous } else { Replication::Asynchronous };
     let started = Instant::now();
@@ -85,39 +105,68 @@ async fn several_servers_survive_a_storm() {
              TOKENRAIL_TEST_STORM_ASYNCHRONOUS={asynchronous}"
         ),
     );
-    let mut cluster = Cluster::start(started, replication);
-    let places = cluster.places();
+    let one_less = networks.is_none() && Dice::of(seed, 1000).below(2) == 0;
+    let nodes = NODES_MOST - usize::from(one_less);
+    let mut cluster = Cluster::start(started, nodes, replication, networks);
     let (end, over) = watch::channel(false);
-    let (mut authors, mut readers, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-    for number in 0..AGENTS {
-        let dice = Dice::of(seed, 1 + number as u64);
-        let author = Author::launch(cluster.server(number), places.clone(), cluster.folder(), dice).await;
-        // All agents together have a reader of each way at each node.
-        let places = places.iter().cloned().cycle().skip(number / WAYS.len()).take(places.len()).collect();
-        readers.push(Reader::start(author.id(), WAYS[number % WAYS.len()], places));
-        ids.push(author.id().to_owned());
-        authors.push(Handle::current().spawn(author.write_until(over.clone())));
-    }
-
+    let residents = Residents::launch(&cluster, seed, &over).await;
+    let guests: Vec<_> = (0..GUESTS)
+        .map(|number| Guest::new(&cluster, Dice::of(seed, 2000 + number)))
+        .map(|guest| Handle::current().spawn(guest.visit_until(over.clone())))
+        .collect();
     cluster.storm(faults, &mut Dice::of(seed, 0)).await;
     cluster.calm();
     say(started, "it is calm");
     end.send(true).unwrap();
-    let mut asked = Vec::new();
-    for author in authors {
-        let asked_for =
-            tokio::time::timeout(PATIENCE, author).await.expect("each prompt is accepted in the end");
-        asked.push(asked_for.unwrap());
+    residents.are_as_they_were_asked(&cluster, started).await;
+    let mut visits = Vec::new();
+    for guest in guests {
+        visits.extend(tokio::time::timeout(PATIENCE, guest).await.expect("each visit ends").unwrap());
     }
-    let mut journals = Vec::new();
-    for (id, asked) in ids.iter().zip(&asked) {
-        let journal = judge::journal(&cluster, id).await;
-        say(started, &judge::each_turn_is_as_it_was_asked(&journal, asked));
-        journals.push(journal);
-    }
-    for reader in readers {
-        let number = ids.iter().position(|id| id == reader.id()).unwrap();
-        reader.has_seen(&journals[number]).await;
+    assert!(faults <= FAULTS_PER_VISIT * visits.len() as u64, "only {} agents were launched", visits.len());
+    say(started, &guests::each_went_as_it_was_asked(&cluster, &visits).await);
+    for server in cluster.servers() {
+        assert!(judge::nothing_is_violated(server, PATIENCE).await, "it counts violations");
     }
     say(started, "all of it is as it should be");
+}
+
+/// The agents that stay from the first fault to the last, with who writes to them and who follows them.
+struct Residents {
+    ids: Vec<String>,
+    authors: Vec<JoinHandle<Vec<Asked>>>,
+    readers: Vec<Reader>,
+}
+
+impl Residents {
+    async fn launch(cluster: &Cluster, seed: u64, over: &watch::Receiver<bool>) -> Self {
+        let places = cluster.places();
+        let (mut authors, mut readers, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        for number in 0..AGENTS {
+            let dice = Dice::of(seed, 1 + number as u64);
+            let author = Author::launch(cluster.server(number), places.clone(), cluster.folder(), dice).await;
+            // All agents together have a reader of each way at each node.
+            let places =
+                places.iter().cloned().cycle().skip(number / WAYS.len()).take(places.len()).collect();
+            readers.push(Reader::start(author.id(), WAYS[number % WAYS.len()], places));
+            ids.push(author.id().to_owned());
+            authors.push(Handle::current().spawn(author.write_until(over.clone())));
+        }
+        Self { ids, authors, readers }
+    }
+
+    /// Each turn ended once, and everybody has seen it.
+    async fn are_as_they_were_asked(self, cluster: &Cluster, started: Instant) {
+        let mut asked = Vec::new();
+        for author in self.authors {
+            let asked_for =
+                tokio::time::timeout(PATIENCE, author).await.expect("each prompt is accepted in the end");
+            asked.push(asked_for.unwrap());
+        }
+        for ((id, asked), reader) in self.ids.iter().zip(&asked).zip(self.readers) {
+            let journal = judge::journal(cluster, id).await;
+            say(started, &judge::each_turn_is_as_it_was_asked(&journal, asked));
+            reader.has_seen(&journal).await;
+        }
+    }
 }

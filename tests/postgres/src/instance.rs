@@ -38,7 +38,7 @@ pub(crate) struct Instance {
     /// Settings that come after those of this crate, and so count more.
     pub(crate) more: Vec<String>,
     /// What starts the postmaster, and becomes it.
-    before: Vec<String>,
+    pub(crate) before: Vec<String>,
     port: u16,
     process: Mutex<Option<Child>>,
     /// How many databases were made.

@@ -17,7 +17,8 @@ pub enum Replication {
 
 impl Server {
     /// Starts a streaming standby of this server, and waits until it streams. With [`Replication::Synchronous`], each
-    /// commit waits for it from then on, also when it is gone. It flushes to disk if this server does.
+    /// commit waits for it from then on, also when it is gone. It flushes to disk if this server does, and is in the
+    /// same network namespace.
     #[must_use]
     pub fn standby(&self, replication: Replication) -> Self {
         self.standby_at(replication, None)
@@ -38,8 +39,9 @@ impl Server {
         copy.args(["--checkpoint=fast", "--wal-method=stream", "--write-recovery-conf", "--no-sync", "-D"]);
         succeed(copy.arg(folder.path().join("data")));
         account::give_all(folder.path());
-        let (flush, more) = (self.instance.flush, self.instance.more.clone());
-        let instance = Instance::start(folder, flush, more, Vec::new(), port);
+        let (flush, more, before) =
+            (self.instance.flush, self.instance.more.clone(), self.instance.before.clone());
+        let instance = Instance::start(folder, flush, more, before, port);
         let standby = Self { instance: Arc::new(instance) };
         self.wait_for("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'", "1");
         if replication == Replication::Synchronous {

@@ -30,13 +30,15 @@ impl AgentService {
         let agents = self.core.outside.agents.with_open_turns(field_bytes).await?;
         let agents: Vec<Agent> = agents.into_iter().map(|listed| listed.agent).collect();
         self.sweep(&agents).await?;
+        // The last that may fail: the next try is the same node, and would fence the tasks that this one has begun.
+        let to_purge = self.core.outside.agents.to_purge().await?;
         for agent in &agents {
             self.core.tails.of(agent.id).raise(agent.head);
             self.start_task(agent);
         }
         // Only now: a run that is started before the sweep would be swept.
         self.work_with_other_nodes();
-        for agent in self.core.outside.agents.to_purge().await? {
+        for agent in to_purge {
             let service = self.clone();
             let purge = async move { service.purge_in_background(agent).await };
             self.core.tracker.spawn_on(purge, &self.core.runtime);

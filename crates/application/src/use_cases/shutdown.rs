@@ -47,6 +47,14 @@ impl AgentService {
         in_time & leaving.await.is_ok()
     }
 
+    /// Ends the tasks of a server that could not start. Its node says nothing to the others: it may not come back, and
+    /// then they must find it silent. Returns false if `patience` was not enough.
+    pub async fn abandon(&self, patience: Duration) -> bool {
+        self.core.closing.cancel();
+        self.core.tracker.close();
+        tokio::time::timeout(patience, self.core.tracker.wait()).await.is_ok()
+    }
+
     /// Lets all agents go that need no node. If that fails, other nodes do it when this one is declared lost.
     async fn let_all_go(&self) {
         let types = self.core.outside.types.all().filter(|(_, kind)| !kind.runner.needs_home());

@@ -26,19 +26,58 @@ pub(super) struct Asked {
     pub(super) cancelled: bool,
 }
 
+/// What a server has answered, and its name.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Value,
+    pub(super) node: String,
+}
+
+/// Who asks one server after the other.
+pub(super) struct Client {
+    pub(super) places: Vec<Place>,
+    pub(super) dice: Dice,
+}
+
+impl Client {
+    /// Asks until one server accepts, or refuses for good. Only a refusal that may be over later is taken for an answer
+    /// that is none.
+    pub(super) async fn ask(
+        &mut self,
+        method: Method,
+        path: &str,
+        key: &str,
+        body: &Value,
+    ) -> Result<Answer, Value> {
+        let started = tokio::time::Instant::now();
+        let mut last = String::new();
+        while started.elapsed() < PATIENCE {
+            let place = self.places[self.dice.index(self.places.len())].clone();
+            match place_answers(&place, &method, path, key, body).await {
+                Ok(answer) if answer.status.is_success() => return Ok(answer),
+                Ok(Answer { body, .. }) if body["retryable"] == true => last = body.to_string(),
+                Ok(Answer { body, .. }) => return Err(body),
+                Err(error) => last = error.to_string(),
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        panic!("{method} {path} is never answered: {last}");
+    }
+}
+
 /// Who launches one agent, sends it messages and cancels turns.
 pub(super) struct Author {
     id: String,
-    places: Vec<Place>,
+    client: Client,
     folder: PathBuf,
-    dice: Dice,
     asked: Vec<Asked>,
 }
 
 impl Author {
     pub(super) async fn launch(server: &TestServer, places: Vec<Place>, folder: &Path, dice: Dice) -> Self {
         let folder = folder.to_owned();
-        let mut author = Self { id: String::new(), places, folder, dice, asked: Vec::new() };
+        let client = Client { places, dice };
+        let mut author = Self { id: String::new(), client, folder, asked: Vec::new() };
         let asked = author.invent(&server.pid().to_string(), false);
         author.id = server.launch_as("fake", &asked.prompt).await;
         author.asked.push(asked);
@@ -51,9 +90,9 @@ impl Author {
 
     /// A turn that takes 1 to 7 seconds, or never ends by itself.
     fn invent(&mut self, name: &str, hangs: bool) -> Asked {
-        let deltas = 20 + self.dice.below(130);
+        let deltas = 20 + self.client.dice.below(130);
         // Nobody else draws this.
-        let starts = self.folder.join(format!("starts-{name}-{}-{:x}", self.asked.len(), self.dice.0));
+        let starts = self.folder.join(format!("starts-{name}-{}-{:x}", self.asked.len(), self.client.dice.0));
         let mode = if hangs { "hang" } else { "stream" };
         let prompt = json!({ "mode": mode, "deltas": deltas, "pace_us": 50_000, "log_start": starts });
         Asked { prompt: prompt.to_string(), deltas, starts, cancelled: false }
@@ -62,7 +101,7 @@ impl Author {
     /// Keeps the agent at work until it is over. Returns the prompts.
     pub(super) async fn write_until(mut self, over: watch::Receiver<bool>) -> Vec<Asked> {
         while !*over.borrow() {
-            tokio::time::sleep(self.dice.millis(100, 1500)).await;
+            tokio::time::sleep(self.client.dice.millis(100, 1500)).await;
             let agent = self.ask(Method::GET, "", "", &Value::Null).await;
             if agent["queued"].as_u64().unwrap() < 2 {
                 self.send().await;
@@ -73,38 +112,25 @@ impl Author {
 
     /// Sends one message, and cancels some of them.
     async fn send(&mut self) {
-        let (is_cancelled, hangs) = (self.dice.below(4) == 0, self.dice.below(2) == 0);
+        let (is_cancelled, hangs) = (self.client.dice.below(4) == 0, self.client.dice.below(2) == 0);
         let asked = self.invent(&self.id.clone(), is_cancelled && hangs);
         let (key, body) = (asked.starts.display().to_string(), json!({ "content": asked.prompt }));
         let accepted = self.ask(Method::POST, "/messages", &key, &body).await;
         self.asked.push(asked);
         assert_eq!(accepted["turn"], self.asked.len(), "{}: each prompt is one turn", self.id);
         if is_cancelled {
-            tokio::time::sleep(self.dice.millis(0, 3000)).await;
+            tokio::time::sleep(self.client.dice.millis(0, 3000)).await;
             self.asked.last_mut().unwrap().cancelled = true;
             let path = format!("/cancel?turn={}", self.asked.len());
             self.ask(Method::POST, &path, "", &json!({})).await;
         }
     }
 
-    /// Asks one server after the other, until one accepts. Only a refusal that may be over later is taken for an answer
-    /// that is none.
+    /// Asks until one server accepts.
     async fn ask(&mut self, method: Method, path: &str, key: &str, body: &Value) -> Value {
-        let started = tokio::time::Instant::now();
-        let mut last = String::new();
-        while started.elapsed() < PATIENCE {
-            let place = self.places[self.dice.index(self.places.len())].clone();
-            match place_answers(&place, &method, &format!("/api/agents/{}{path}", self.id), key, body).await {
-                Ok((status, answer)) if status.is_success() => return answer,
-                Ok((status, problem)) => {
-                    assert_eq!(problem["retryable"], true, "{path}: {status} {problem}");
-                    last = problem.to_string();
-                }
-                Err(error) => last = error.to_string(),
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        panic!("{} {path} of {} is never accepted: {last}", method, self.id);
+        let path = format!("/api/agents/{}{path}", self.id);
+        let answer = self.client.ask(method, &path, key, body).await;
+        answer.unwrap_or_else(|problem| panic!("{path}: {problem}")).body
     }
 }
 
@@ -114,7 +140,7 @@ async fn place_answers(
     path: &str,
     key: &str,
     body: &Value,
-) -> reqwest::Result<(StatusCode, Value)> {
+) -> reqwest::Result<Answer> {
     let url = format!("http://{}{path}", place.authority);
     let mut request = place.http.request(method.clone(), url).bearer_auth(&place.token).timeout(SILENCE);
     if !key.is_empty() {
@@ -124,7 +150,12 @@ async fn place_answers(
         request = request.json(body);
     }
     let answer = request.send().await?;
-    Ok((answer.status(), answer.json().await?))
+    let (status, node) = (answer.status(), answer.headers().get("tokenrail-node"));
+    let node = node.and_then(|name| name.to_str().ok()).unwrap_or_default().to_owned();
+    // A server that was stopped for a while answers without a body that the request is late.
+    let text = answer.text().await?;
+    let body = serde_json::from_str(&text).unwrap_or_else(|_| json!({ "retryable": true, "text": text }));
+    Ok(Answer { status, body, node })
 }
 
 /// Who follows one agent from its first event to its last.
@@ -159,10 +190,6 @@ impl Reader {
             }
         });
         Self { id: id.to_owned(), way, head, task }
-    }
-
-    pub(super) fn id(&self) -> &str {
-        &self.id
     }
 
     /// It has exactly these events, byte for byte.

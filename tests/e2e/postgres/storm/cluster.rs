@@ -1,34 +1,75 @@
 //! The servers, and what happens to them.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
 use tokenrail_test_postgres::{Database, Flush, Replication, Server};
 
 use super::super::config;
-use super::super::nodes::{LOST_AFTER_S, node_with, pid_of};
-use super::{Dice, PATIENCE, say};
+use super::super::nodes::{LOST_AFTER_S, TOKEN, named, pid_of};
+use super::{Dice, PATIENCE, judge, say};
 use crate::follower::Place;
 use crate::harness::TestServer;
+use crate::networks::{ADDRESSES, CUTS, Cut, Networks, database_address};
+use crate::questions;
 
-const NODES: usize = 3;
 /// How often the connections are ended between the last that an asynchronous standby receives and the failover.
 const LOST_MOMENTS: usize = 3;
+
+/// How long a server may take to say what it has counted, before it is killed.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// How many kinds of faults there are, and how many of them need no networks.
+const KINDS: (u64, u64) = (20, 10);
 
 /// Until when a node is away, and how it comes back.
 #[derive(Clone, Copy)]
 enum Away {
     Killed(Instant),
     Stopped(Instant),
+    /// It runs, but does not reach the database, or its answers do not arrive.
+    CutOff(Instant, Cut),
 }
 
 impl Away {
     fn until(self) -> Instant {
         match self {
-            Self::Killed(until) | Self::Stopped(until) => until,
+            Self::Killed(until) | Self::Stopped(until) | Self::CutOff(until, _) => until,
         }
     }
+}
+
+/// Which nodes are away. Clients look before they ask, so that they know what they have tried.
+#[derive(Clone, Default)]
+pub(super) struct Absent(Arc<Mutex<BTreeSet<String>>>);
+
+impl Absent {
+    pub(super) fn has(&self, node: &str) -> bool {
+        self.0.lock().unwrap().contains(node)
+    }
+
+    fn set(&self, number: usize, is_away: bool) {
+        let (mut absent, name) = (self.0.lock().unwrap(), name_of(number));
+        if is_away {
+            absent.insert(name);
+        } else {
+            absent.remove(&name);
+        }
+    }
+}
+
+fn name_of(number: usize) -> String {
+    format!("node-{number}")
+}
+
+/// Starts a node where it is, and waits until it serves.
+fn start(server: &mut TestServer, number: usize, networks: Option<&Networks>) {
+    let Some(networks) = networks else { return server.start_again() };
+    let command = server.command(&["serve", "--log", "warn"]);
+    server.start_by(networks.command_at(number, &command)).expect("it serves");
 }
 
 pub(super) struct Cluster {
@@ -36,27 +77,58 @@ pub(super) struct Cluster {
     nodes: Vec<(TestServer, Option<Away>)>,
     database: Database,
     primary: Server,
-    /// It becomes the primary once.
+    /// It becomes the primary now and then.
     standby: Option<Server>,
     replication: Replication,
+    /// It grows by 1 whenever a standby becomes the primary.
+    timeline: u32,
+    absent: Absent,
+    /// Its links break if there is one.
+    networks: Option<Networks>,
     started: Instant,
 }
 
 impl Cluster {
-    pub(super) fn start(started: Instant, replication: Replication) -> Self {
-        let primary = Server::start(Flush::Off);
+    pub(super) fn start(
+        started: Instant,
+        nodes: usize,
+        replication: Replication,
+        networks: Option<Networks>,
+    ) -> Self {
+        let primary = match &networks {
+            Some(networks) => Server::start_in_network(networks.database(), ADDRESSES),
+            None => Server::start(Flush::Off),
+        };
         let database = primary.database();
         // The standby inherits it. All commits wait for it after each restart of the primary.
         primary.sql("ALTER SYSTEM SET wal_retrieve_retry_interval = '200ms'");
         primary.sql("SELECT pg_reload_conf()");
         let standby = primary.standby(replication);
-        let both = format!("{},{}", primary.address(), standby.address());
-        let name = format!("/{}", database.name());
-        let config = config(&database)
-            .replace(&primary.address(), &both)
-            .replace(&name, &format!("{name}?target_session_attrs=read-write"));
-        let nodes = (0..NODES).map(|number| (node_with(config.clone(), &format!("node-{number}")), None));
-        Self { nodes: nodes.collect(), database, primary, standby: Some(standby), replication, started }
+        let addresses = [primary.address(), standby.address()];
+        let node = |number| {
+            let both = match &networks {
+                Some(_) => addresses.each_ref().map(|it| it.replace("127.0.0.1", &database_address(number))),
+                None => addresses.clone(),
+            };
+            let name = format!("/{}", database.name());
+            let config = config(&database)
+                .replace(&primary.address(), &both.join(","))
+                .replace(&name, &format!("{name}?target_session_attrs=read-write"));
+            let mut server = TestServer::prepare(&named(config + &questions::block(), &name_of(number)));
+            server.put_token(TOKEN);
+            if let Some(networks) = &networks {
+                networks.open_door(number, &server.authority());
+            }
+            start(&mut server, number, networks.as_ref());
+            (server, None)
+        };
+        let nodes = (0..nodes).map(node).collect();
+        let (standby, timeline, absent) = (Some(standby), 1, Absent::default());
+        Self { nodes, database, primary, standby, replication, timeline, absent, networks, started }
+    }
+
+    pub(super) fn absent(&self) -> Absent {
+        self.absent.clone()
     }
 
     pub(super) fn places(&self) -> Vec<Place> {
@@ -69,7 +141,7 @@ impl Cluster {
 
     /// One of them, by any number.
     pub(super) fn server(&self, number: usize) -> &TestServer {
-        &self.nodes[number % NODES].0
+        &self.nodes[number % self.nodes.len()].0
     }
 
     /// A folder for the files of a test.
@@ -78,30 +150,34 @@ impl Cluster {
     }
 
     pub(super) async fn storm(&mut self, faults: u64, dice: &mut Dice) {
-        let failover = faults * 2 / 3;
+        // The last one leaves time for what comes after it.
+        let failovers = [1, 2, 3].map(|quarter| faults * quarter / 4);
         for fault in 0..faults {
             let next = Instant::now() + dice.millis(100, 1200);
             while Instant::now() < next {
                 self.bring_back(Instant::now());
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
-            if fault == failover {
+            if failovers.contains(&fault) {
                 match self.replication {
                     Replication::Synchronous => self.fail_over(),
                     Replication::Asynchronous => self.fail_over_and_lose(dice).await,
                 }
                 continue;
             }
-            let (kind, at) = (dice.below(10), dice.index(NODES));
+            let kinds = if self.networks.is_some() { KINDS.0 } else { KINDS.1 };
+            let (kind, at) = (dice.below(kinds), dice.index(self.nodes.len()));
             let (shortly, long) = (dice.millis(0, 1500), dice.millis(500, 3000));
             let long = long + Duration::from_secs(LOST_AFTER_S + 1);
             match kind {
-                0..=1 => self.kill(at, shortly),
-                2 => self.kill(at, long),
+                0..=1 => self.kill(at, shortly).await,
+                2 => self.kill(at, long).await,
                 3 => self.stop(at, shortly),
                 4 => self.stop(at, long),
                 5..=7 => self.restart_postgres(at, shortly).await,
-                _ => self.end_connections(),
+                8..=9 => self.end_connections(),
+                10..=14 => self.cut_off(at, CUTS[dice.index(CUTS.len())], shortly),
+                _ => self.cut_off(at, CUTS[dice.index(CUTS.len())], long),
             }
         }
     }
@@ -114,12 +190,15 @@ impl Cluster {
 
     /// The nodes that were away until then, or before, are there again.
     fn bring_back(&mut self, then: Instant) {
+        let networks = self.networks.as_ref();
         for (number, (server, away)) in self.nodes.iter_mut().enumerate() {
             let Some(due) = away.take_if(|away| away.until() <= then) else { continue };
             match due {
-                Away::Killed(_) => server.start_again(),
+                Away::Killed(_) => start(server, number, networks),
                 Away::Stopped(_) => kill_process(pid_of(server), Signal::CONT).unwrap(),
+                Away::CutOff(_, cut) => networks.expect("it was cut off").mend(number, cut),
             }
+            self.absent.set(number, false);
             say(self.started, &format!("node {number} is back"));
         }
     }
@@ -127,22 +206,37 @@ impl Cluster {
     /// This node, or the next one that is there. At least one must stay.
     fn one_that_is_there(&self, at: usize) -> Option<usize> {
         let there = |number: &usize| self.nodes[*number].1.is_none();
-        let more_than_one = 1 < (0..NODES).filter(there).count();
-        (at..at + NODES).map(|number| number % NODES).find(there).filter(|_| more_than_one)
+        let nodes = self.nodes.len();
+        let more_than_one = 1 < (0..nodes).filter(there).count();
+        (at..at + nodes).map(|number| number % nodes).find(there).filter(|_| more_than_one)
     }
 
-    fn kill(&mut self, at: usize, away: Duration) {
+    async fn kill(&mut self, at: usize, away: Duration) {
         let Some(at) = self.one_that_is_there(at) else { return self.end_connections() };
+        // It takes its count with it.
+        judge::nothing_is_violated(&self.nodes[at].0, LAST_WORDS).await;
         say(self.started, &format!("node {at} is killed, for {away:?}"));
         self.nodes[at].0.kill_9();
-        self.nodes[at].1 = Some(Away::Killed(Instant::now() + away));
+        self.leaves(at, Away::Killed(Instant::now() + away));
     }
 
     fn stop(&mut self, at: usize, away: Duration) {
         let Some(at) = self.one_that_is_there(at) else { return self.end_connections() };
         say(self.started, &format!("node {at} is stopped, for {away:?}"));
         kill_process(pid_of(&self.nodes[at].0), Signal::STOP).unwrap();
-        self.nodes[at].1 = Some(Away::Stopped(Instant::now() + away));
+        self.leaves(at, Away::Stopped(Instant::now() + away));
+    }
+
+    fn cut_off(&mut self, at: usize, cut: Cut, away: Duration) {
+        let Some(at) = self.one_that_is_there(at) else { return self.end_connections() };
+        say(self.started, &format!("node {at} is cut off ({cut:?}), for {away:?}"));
+        self.networks.as_ref().expect("it has a link").cut(at, cut);
+        self.leaves(at, Away::CutOff(Instant::now() + away, cut));
+    }
+
+    fn leaves(&mut self, at: usize, away: Away) {
+        self.nodes[at].1 = Some(away);
+        self.absent.set(at, true);
     }
 
     fn end_connections(&self) {
@@ -165,7 +259,7 @@ impl Cluster {
     /// The new primary lacks the last moments. All nodes live, so they have all of it in memory.
     async fn fail_over_and_lose(&mut self, dice: &mut Dice) {
         self.calm();
-        let standby = self.standby.as_ref().expect("it happens once");
+        let standby = self.standby.as_ref().expect("there is one again");
         standby.fall_behind(&self.primary);
         say(self.started, "the standby receives nothing more");
         for _ in 0..LOST_MOMENTS {
@@ -173,20 +267,26 @@ impl Cluster {
             self.end_connections();
         }
         self.fail_over();
-        let healed = "SELECT count(*) FROM nodes WHERE state = 'alive' AND healed = 2 AND told = 2";
+        let timeline = self.timeline;
+        let healed =
+            format!("SELECT count(*) FROM nodes WHERE state = 'alive' AND least(healed, told) = {timeline}");
         let started = Instant::now();
-        while self.primary.sql_in(&self.database, healed) != NODES.to_string() {
+        while self.primary.sql_in(&self.database, &healed) != self.nodes.len().to_string() {
             assert!(started.elapsed() < PATIENCE, "not all nodes repeat what they kept");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         say(self.started, "all nodes have repeated what they kept");
     }
 
+    /// A new standby has the place of the old primary.
     fn fail_over(&mut self) {
         say(self.started, "PostgreSQL is killed, and its standby takes over");
         self.primary.kill_9();
-        let standby = self.standby.take().expect("it happens once");
+        let standby = self.standby.take().expect("there is one again");
         standby.promote();
-        self.primary = standby;
+        self.timeline += 1;
+        let gone = std::mem::replace(&mut self.primary, standby);
+        self.standby = Some(self.primary.standby_in_place_of(&gone, self.replication));
+        say(self.started, "there is a standby again");
     }
 }

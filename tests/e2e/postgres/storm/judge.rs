@@ -36,8 +36,23 @@ pub(super) async fn journal(cluster: &Cluster, id: &str) -> Vec<Box<RawValue>> {
     last
 }
 
+/// No write has contradicted a journal, as far as this server knows. Returns whether it says so in time.
+pub(super) async fn nothing_is_violated(server: &TestServer, patience: Duration) -> bool {
+    let asked = server.request(Method::GET, "/metrics").timeout(patience).send().await;
+    let Ok(answer) = asked else { return false };
+    let Ok(metrics) = answer.text().await else { return false };
+    let counted = metrics.lines().filter(|line| line.starts_with("tokenrail_invariant_violations_total"));
+    let counted: Vec<&str> = counted.collect();
+    assert!(counted.iter().all(|line| line.ends_with(" 0")), "{counted:?}");
+    !counted.is_empty()
+}
+
 /// The first answer for which this holds. A request may fail while a server replaces connections to the database.
-async fn answer_that<T: DeserializeOwned>(server: &TestServer, path: &str, holds: impl Fn(&T) -> bool) -> T {
+pub(super) async fn answer_that<T: DeserializeOwned>(
+    server: &TestServer,
+    path: &str,
+    holds: impl Fn(&T) -> bool,
+) -> T {
     let started = Instant::now();
     loop {
         let answer = server.request(Method::GET, path).send().await.expect("an answer");
@@ -50,6 +65,19 @@ async fn answer_that<T: DeserializeOwned>(server: &TestServer, path: &str, holds
             }
         }
         assert!(started.elapsed() < PATIENCE, "{path}: {status} {text}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Whether something is there. For a while after a failover, servers do not say that it is not.
+pub(super) async fn status_of(server: &TestServer, path: &str) -> StatusCode {
+    let started = Instant::now();
+    loop {
+        let status = server.request(Method::GET, path).send().await.expect("an answer").status();
+        if status != StatusCode::SERVICE_UNAVAILABLE {
+            return status;
+        }
+        assert!(started.elapsed() < PATIENCE, "{path}: {status}");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -4,6 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -11,18 +12,24 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Names the program.
 const VARIABLE: &str = "TOKENRAIL_TEST_IP";
 
-/// The namespaces of tests begin with it. The pid of the test follows.
+/// The namespaces of tests begin with it. The pid of the test program and a number follow.
 const PREFIX: &str = "tokenrail-test-";
+
+/// How many networks this test program has made.
+static MADE: AtomicU32 = AtomicU32::new(0);
 
 /// Nobody has it: what is sent there is lost.
 const NOBODY: &str = "02:00:00:00:00:01";
 
 /// Addresses in these namespaces.
-pub(super) const ADDRESSES: &str = "10.77.0.0/16";
+pub(crate) const ADDRESSES: &str = "10.77.0.0/16";
+
+/// Each way to break a link.
+pub(crate) const CUTS: [Cut; 3] = [Cut::ToDatabase, Cut::FromDatabase, Cut::Both];
 
 /// Where a link is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cut {
+pub(crate) enum Cut {
     /// What the server sends is lost, and nobody is told.
     ToDatabase,
     /// What the database sends is lost, and nobody is told.
@@ -32,16 +39,17 @@ pub(super) enum Cut {
 }
 
 /// A namespace for the database, and one for each server with a link to it. They are removed when this is dropped.
-pub(super) struct Networks {
+pub(crate) struct Networks {
     database: String,
     servers: Vec<String>,
 }
 
 impl Networks {
     /// `None` if this account or system cannot make namespaces.
-    pub(super) fn make(servers: usize) -> Option<Self> {
+    pub(crate) fn make(servers: usize) -> Option<Self> {
         remove_those_of_the_dead();
-        let name = |what: &str| format!("{PREFIX}{}-{what}", std::process::id());
+        let made = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = |what: &str| format!("{PREFIX}{}-{made}-{what}", std::process::id());
         let names = (0..servers).map(|number| name(&number.to_string())).collect();
         let networks = Self { database: name("database"), servers: names };
         if !run(&["netns", "add", &networks.database]) {
@@ -70,12 +78,12 @@ impl Networks {
         }
     }
 
-    pub(super) fn database(&self) -> &str {
+    pub(crate) fn database(&self) -> &str {
         &self.database
     }
 
     /// Starts the program of this command in the namespace of a server.
-    pub(super) fn command_at(&self, number: usize, command: &Command) -> Command {
+    pub(crate) fn command_at(&self, number: usize, command: &Command) -> Command {
         let mut inside = ip(&["netns", "exec", &self.servers[number]]);
         inside.arg(command.get_program()).args(command.get_args());
         if let Some(folder) = command.get_current_dir() {
@@ -86,7 +94,7 @@ impl Networks {
     }
 
     /// Lets the test connect to a server: whoever connects to this address outside reaches the same one inside.
-    pub(super) fn open_door(&self, number: usize, address: &str) {
+    pub(crate) fn open_door(&self, number: usize, address: &str) {
         let listener = TcpListener::bind(address).expect("a free port");
         let (namespace, address) = (format!("/run/netns/{}", self.servers[number]), address.to_owned());
         thread::spawn(move || {
@@ -97,7 +105,7 @@ impl Networks {
         });
     }
 
-    pub(super) fn cut(&self, number: usize, cut: Cut) {
+    pub(crate) fn cut(&self, number: usize, cut: Cut) {
         let (server, database) = (self.servers[number].as_str(), self.database.as_str());
         let lose = |namespace: &str, address: &str, link: &str| {
             in_namespace(
@@ -112,7 +120,7 @@ impl Networks {
         }
     }
 
-    pub(super) fn mend(&self, number: usize, cut: Cut) {
+    pub(crate) fn mend(&self, number: usize, cut: Cut) {
         let (server, database) = (self.servers[number].as_str(), self.database.as_str());
         let find = |namespace: &str, address: &str, link: &str| {
             in_namespace(namespace, &["neighbour", "delete", address, "dev", link]);
@@ -134,7 +142,7 @@ impl Drop for Networks {
 }
 
 /// The address of the database on the link of this server.
-pub(super) fn database_address(number: usize) -> String {
+pub(crate) fn database_address(number: usize) -> String {
     format!("10.77.{number}.1")
 }
 
