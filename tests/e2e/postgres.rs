@@ -13,6 +13,7 @@ pub(crate) mod nodes;
 mod operator;
 mod refusals;
 mod storm;
+mod takeovers;
 mod upgrades;
 mod vocabularies;
 
