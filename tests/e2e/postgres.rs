@@ -11,6 +11,7 @@ mod leftovers;
 mod moving;
 pub(crate) mod nodes;
 mod operator;
+mod reading;
 mod refusals;
 mod storm;
 mod takeovers;
