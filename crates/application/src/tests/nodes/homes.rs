@@ -231,3 +231,39 @@ async fn the_turns_of_a_lost_node_end_although_no_node_has_the_type() {
     let refused = stranger.service.send(id, "more".into(), None).await.unwrap_err();
     assert!(refused.to_string().contains("add the type to the configuration of a node"), "{refused}");
 }
+
+/// Nobody needs it there: the agent has an empty folder at its new home.
+#[tokio::test(start_paused = true)]
+async fn the_folder_of_an_agent_that_has_left_its_home_is_removed_there() {
+    let two = roaming(vec![said("one"), said("again")], vec![said("two")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    two.kill_home().await;
+    until_home_is(&two, NodeState::Lost).await;
+    two.other.service.send(id, "go on".into(), None).await.unwrap();
+    two.other.watch(id).await;
+    assert_eq!((two.home.workspace.own_folders(), two.other.workspace.own_folders()), (vec![id], vec![id]));
+    let back = two.restart_home().await;
+    while !back.workspace.own_folders().is_empty() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    sleep(Duration::from_secs(10)).await;
+    let forgotten = back.runner.forgotten();
+    assert_eq!((forgotten, two.other.workspace.own_folders()), (vec![id], vec![id]), "once, and only there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_folder_of_an_agent_that_comes_back_to_its_home_is_kept() {
+    for wait in [0, 1, 500, 5_000] {
+        let two = roaming(vec![said("one"), said("again")], Vec::new()).await;
+        let id = two.home.launch("hi").await;
+        two.home.watch(id).await;
+        two.kill_other().await;
+        assert!(two.home.store.let_go(id).await.unwrap());
+        sleep(Duration::from_millis(wait)).await;
+        two.home.service.send(id, "go on".into(), None).await.unwrap();
+        until(&two.home, id, |agent| agent.turn.0 == 2 && !agent.status.is_active()).await;
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(two.home.workspace.own_folders(), [id], "after {wait} ms");
+    }
+}
