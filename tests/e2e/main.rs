@@ -9,6 +9,7 @@ mod broken_links;
 mod browser;
 mod cancel_an_agent;
 mod changes;
+mod chat_socket;
 mod colors;
 mod command_files;
 mod command_line;

@@ -1,5 +1,6 @@
 //! The data in PostgreSQL instead of SQLite: the same stories, and the death of either side in the middle of a stream.
 
+mod asked_meanwhile;
 mod crashes;
 mod credentials;
 mod failovers;
@@ -11,6 +12,7 @@ mod leftovers;
 mod moving;
 pub(crate) mod nodes;
 mod operator;
+mod reading;
 mod refusals;
 pub(crate) mod storm;
 mod takeovers;

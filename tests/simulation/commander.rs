@@ -315,6 +315,7 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::TooManyChanges
         | Refusal::TooManyLaunches { .. }
         | Refusal::NodeUnavailable { .. }
+        | Refusal::TypeNotHere { .. }
         | Refusal::NodeNotAlive { .. }
         | Refusal::OutOfTouch
         | Refusal::ShuttingDown => false,

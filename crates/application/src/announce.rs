@@ -53,14 +53,27 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
 
 impl Core {
     pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
-        let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
-        self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
+        // On a shared store, a look may have found it already.
+        if !self.news.is_told(agent.id) {
+            let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
+            self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
+        }
+        self.note_told(agent);
         self.ring(Ring::Created(agent.id));
     }
 
     pub(crate) fn tell_deleted(&self, agent: AgentId, at: Timestamp) {
-        self.lifecycle.tell(LifecycleEvent::Deleted { agent, at });
+        if !self.outside.nodes.is_shared() || self.news.note_deleted(agent) {
+            self.lifecycle.tell(LifecycleEvent::Deleted { agent, at });
+        }
         self.ring(Ring::Deleted(agent));
+    }
+
+    /// Clients learn of one of this node's agents as it is, so a look at what others have changed need not tell it.
+    pub(crate) fn note_told(&self, agent: &Agent) {
+        if self.outside.nodes.is_shared() && self.is_here(agent) {
+            self.news.note_told(agent);
+        }
     }
 
     /// Reports the status and the needs of an agent.

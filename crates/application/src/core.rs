@@ -45,6 +45,8 @@ pub(crate) struct Core {
     pub(crate) requests_elsewhere: RequestsElsewhere,
     pub(crate) letters: Underway<LetterId>,
     pub(crate) errands: Underway<AgentId>,
+    /// The agents whose files are being removed here, because their home is elsewhere now.
+    pub(crate) leftovers: Underway<AgentId>,
     /// Notified when a node is lost.
     pub(crate) orphans: Notify,
     /// Notified when other nodes may have saved something for this one.
@@ -91,6 +93,7 @@ impl Core {
             requests_elsewhere: RequestsElsewhere::default(),
             letters: Underway::default(),
             errands: Underway::default(),
+            leftovers: Underway::default(),
             orphans: Notify::new(),
             errand: Notify::new(),
             key_times: OnceCell::new(),

@@ -66,6 +66,13 @@ pub enum Refusal {
     /// The node that runs the agent is lost, or was taken out.
     #[error("the agent's node {node} is not available; wait until it is back, or launch a new agent")]
     NodeUnavailable { node: String },
+    /// The same, and this node does not know whether any other one can run the agent, because it lacks the type.
+    #[error(
+        "the agent's node {node} is not available, and this node does not have the agent type {kind:?}, so it does not \
+         know whether another one can run the agent; {}",
+        where_the_type_is(nodes)
+    )]
+    TypeNotHere { node: String, kind: String, nodes: Vec<String> },
     #[error("there is no node {0}")]
     NodeUnknown(NodeId),
     #[error("there is no node {0:?}; use a name or an id that `tokenrail nodes` or GET /api/nodes lists")]
@@ -90,6 +97,13 @@ pub enum Refusal {
     ShuttingDown,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn where_the_type_is(nodes: &[String]) -> String {
+    match nodes {
+        [] => "add the type to the configuration of a node and restart it, or wait until the agent's node is back".to_owned(),
+        some => format!("send the request to a node that has the type: {}", some.join(", ")),
+    }
 }
 
 fn types_with_images(accepting: &[String]) -> String {

@@ -121,7 +121,8 @@ pub trait INodes: Send + Sync {
 
     /// Takes its home away from an agent, so that any node may take its next turn: it is treated like a launch that
     /// waits ([`INodes::claim_launches`]). Nobody owns it then, its epoch is higher, and it has no folder, unless it is
-    /// a copy.
+    /// a copy: the one that it had is left ([`Errands::leftovers`]) until its former home has removed it or has claimed
+    /// the agent again.
     ///
     /// Its home is this node, or is lost or gone, or this node owns it. Returns false, and changes nothing, if that is
     /// not so, if a turn runs, if another node owns it, if it is deleted or imported, or if this node is fenced.
@@ -129,13 +130,17 @@ pub trait INodes: Send + Sync {
 
     /// The same for agents that are at home at this node: those of these types, and replays that are not over. At most
     /// `limit`. Returns how many there were.
+    ///
+    /// # Errors
+    /// Like [`INodes::let_go`], [`StoreError::Busy`](crate::StoreError::Busy) while nodes catch up after a failover
+    /// ([`INodes::is_catching_up`]).
     async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize>;
 
     /// What other nodes have saved and this one must carry out. At most `limit` of each kind. If there are more, the
     /// next call goes on after them, and begins anew after the last. So what cannot be done does not hide the rest.
     async fn errands(&self, limit: usize) -> StoreResult<Errands>;
 
-    /// Says that this node has removed the files of an agent that another node has purged.
+    /// Says that this node has removed the files of an agent that were left here.
     async fn forget_leftover(&self, agent: AgentId) -> StoreResult<()>;
 
     /// Saves whether an agent is followed at this node. Only for agents that are cancelled when nobody follows them.
@@ -231,7 +236,8 @@ pub struct Errands {
     /// Agents that are marked to be purged: those of this node, and those without an open turn whose node is lost, or
     /// that have none.
     pub to_purge: Vec<AgentId>,
-    /// Agents of this node that another node has purged. Their files are still here.
+    /// Agents that another node has purged, and agents that were let go ([`INodes::let_go`]), whose home was this node.
+    /// Their files are still here.
     pub leftovers: Vec<AgentId>,
 }
 

@@ -246,7 +246,7 @@ impl From<Refusal> for Problem {
             Refusal::ReplyNotAccepted(fault) => Self::field(field_of(fault), detail),
             Refusal::ReplyTooLong { part: ReplyText::Text, .. } => Self::field("text", detail),
             Refusal::ReplyTooLong { part: ReplyText::Note, .. } => Self::field("note", detail),
-            Refusal::NodeUnavailable { .. } | Refusal::NodeNotAlive { .. } => {
+            Refusal::NodeUnavailable { .. } | Refusal::TypeNotHere { .. } | Refusal::NodeNotAlive { .. } => {
                 Self::new(Code::NodeUnavailable, detail)
             }
             Refusal::NoNodeNamed(_) | Refusal::SeveralNodesNamed { .. } => {

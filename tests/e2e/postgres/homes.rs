@@ -1,6 +1,7 @@
 //! Agents of a model API, which keep nothing on the disk of their server: another one takes their next turn.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use reqwest::StatusCode;
@@ -27,6 +28,10 @@ fn server(database: &Database, model: &ModelServer, name: &str, on_stop: &str) -
 
 async fn send(server: &TestServer, id: &str, text: &str) -> (StatusCode, Value) {
     server.post(&format!("/api/agents/{id}/messages"), &json!({ "content": text })).await
+}
+
+async fn folder_of(server: &TestServer, id: &str) -> PathBuf {
+    server.get(&format!("/api/agents/{id}")).await["cwd"].as_str().unwrap().into()
 }
 
 /// Waits until this turn has ended.
@@ -92,6 +97,8 @@ async fn an_idle_agent_of_a_lost_server_takes_its_next_message_at_another_one() 
     let other = server(&database, &model, "other", "stay");
     let id = home.launch_as("model", "first").await;
     until_ended(&other, &id, 1).await;
+    let folder = folder_of(&home, &id).await;
+    assert!(folder.exists());
     home.kill_9();
     until_node_is(&other, "home", "lost").await;
     let (status, answer) = send(&other, &id, "second").await;
@@ -100,6 +107,12 @@ async fn an_idle_agent_of_a_lost_server_takes_its_next_message_at_another_one() 
     assert_eq!(results(&other.events(&id).await), [("completed", "-"); 2]);
     home.start_again();
     assert_eq!(home.get(&format!("/api/agents/{id}")).await["node"], "other");
+    let started = Instant::now();
+    while folder.exists() {
+        assert!(started.elapsed() < PATIENCE, "its former home has not removed its folder");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert!(folder_of(&home, &id).await.exists(), "it has another one at its new home");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

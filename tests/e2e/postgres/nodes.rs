@@ -62,7 +62,7 @@ pub(crate) async fn until_its_processes_end(id: &str) {
 }
 
 /// Waits for a server that starts anew.
-async fn until_it_serves(server: &TestServer) {
+pub(super) async fn until_it_serves(server: &TestServer) {
     let started = Instant::now();
     while server.request(Method::GET, "/healthz").send().await.is_err() {
         assert!(started.elapsed() < PATIENCE, "it does not serve");

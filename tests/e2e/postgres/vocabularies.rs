@@ -2,20 +2,18 @@
 
 use std::path::PathBuf;
 
-use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokenrail_test_postgres::{Database, database};
-use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
 
 use super::config;
 use super::nodes::node_with;
-use crate::follower::{Place, Socket, connect_to};
-use crate::harness::{PATIENCE, TestServer, no_process_is_left, numbers, text_of};
+use crate::chat_socket::{next_text, say};
+use crate::follower::{Place, connect_to};
+use crate::harness::{TestServer, no_process_is_left, numbers, text_of};
 use crate::questions;
 
-fn pair(database: &Database) -> (TestServer, TestServer) {
+pub(super) fn pair(database: &Database) -> (TestServer, TestServer) {
     let node = |name| {
         let config =
             format!("[server]\ndefault_agent = \"fake\"\n{}{}", config(database), questions::block());
@@ -24,7 +22,7 @@ fn pair(database: &Database) -> (TestServer, TestServer) {
     (node("home"), node("other"))
 }
 
-async fn send(server: &TestServer, method: Method, path: &str, body: &Value) -> Response {
+pub(super) async fn send(server: &TestServer, method: Method, path: &str, body: &Value) -> Response {
     let mut request = server.request(method.clone(), path);
     if !body.is_null() {
         request = request.json(body);
@@ -45,20 +43,6 @@ fn run(server: &TestServer, args: &[&str]) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{args:?}: {said}");
     String::from_utf8(output.stdout).unwrap()
-}
-
-async fn say(socket: &mut Socket, frame: &Value) {
-    socket.send(Message::text(frame.to_string())).await.expect("the server listens");
-}
-
-async fn next_text(socket: &mut Socket) -> String {
-    loop {
-        let message = timeout(PATIENCE, socket.next()).await.expect("in time");
-        if let Message::Text(text) = message.expect("it is open").expect("a message") {
-            assert!(!text.contains("\"type\":\"error\""), "{text}");
-            return text.to_string();
-        }
-    }
 }
 
 /// A message that is sent by each kind of client, and is one turn.

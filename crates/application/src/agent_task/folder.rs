@@ -7,8 +7,8 @@ use super::AgentTask;
 use crate::core::SaveError;
 
 impl AgentTask {
-    /// Makes the folder of an agent that has none yet: it was launched at another node. Returns the error of the turn
-    /// if the folder cannot be made.
+    /// Makes the folder of an agent that has none: it was launched at another node, or has left its home. Returns the
+    /// error of the turn if the folder cannot be made.
     pub(super) async fn make_missing_folder(
         &self,
         agent: &mut Agent,
@@ -18,6 +18,11 @@ impl AgentTask {
         }
         // If the type is missing, the turn fails for that reason.
         let Some(kind) = self.agent_type(agent) else { return Ok(Ok(())) };
+        // What is left of an earlier folder of the same agent may just be removed. That looks first whether the agent
+        // is at home here, and it is: so one that begins later removes nothing.
+        while self.core.leftovers.has(agent.id) {
+            self.core.pause(self.core.limits.saving.retry_pause).await.ok_or(SaveError::Closing)?;
+        }
         // It may be there already: this server died before that was saved, or a failover has lost it.
         match kind.workspace.folder(agent.id, None).await {
             Ok(folder) => agent.cwd = folder.to_string_lossy().into_owned(),

@@ -57,14 +57,24 @@ impl Core {
         }
     }
 
+    /// Whether this node cannot know what the agent needs: its type is not configured here.
+    pub(crate) fn lacks_type(&self, agent: &Agent) -> bool {
+        agent.copy.is_none() && self.outside.types.get(&agent.kind).is_none()
+    }
+
     /// The agent, which is about to get a message. If its node is lost, and it needs none, it is let go, so that any
     /// node runs the turn. If that fails now, those who end the turns of the lost node do it.
     ///
     /// # Errors
-    /// [`Refusal::NodeUnavailable`] if it needs its node, and that is lost.
+    /// [`Refusal::NodeUnavailable`] if it needs its node, and that is lost. [`Refusal::TypeNotHere`] if this node does
+    /// not know whether it does.
     pub(crate) async fn reachable(&self, agent: Agent) -> Result<Agent, Refusal> {
         if !self.is_home_lost(&agent) {
             return Ok(agent);
+        }
+        if let Some(node) = self.elsewhere(&agent).filter(|_| self.lacks_type(&agent)) {
+            let (node, kind) = (self.membership.name_of(node), agent.kind);
+            return Err(Refusal::TypeNotHere { node, nodes: self.membership.names_with_type(&kind), kind });
         }
         if !self.needs_no_home(&agent) {
             self.check_home(&agent)?;

@@ -106,12 +106,17 @@ impl Membership {
 
     /// Whether another node is alive and runs agents of this type.
     pub(crate) fn runs_elsewhere(&self, kind: &str) -> bool {
+        !self.names_with_type(kind).is_empty()
+    }
+
+    /// The names of the other nodes that are alive and run agents of this type.
+    pub(crate) fn names_with_type(&self, kind: &str) -> Vec<String> {
         let me = self.me();
-        let runs = |node: &Node| {
+        let runs = |node: &&Node| {
             let is_other = Some(node.id) != me && node.state == NodeState::Alive;
             is_other && node.types.iter().any(|known| known == kind)
         };
-        self.seen().nodes.iter().any(runs)
+        self.seen().nodes.iter().filter(runs).map(|node| node.name.clone()).collect()
     }
 
     pub(crate) fn by_state(&self) -> [u64; NodeState::ALL.len()] {

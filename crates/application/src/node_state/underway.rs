@@ -27,6 +27,10 @@ impl<T: Ord + Copy> Underway<T> {
         lock(&self.0).insert(what).then(|| Begun { what, all: Arc::clone(&self.0) })
     }
 
+    pub(crate) fn has(&self, what: T) -> bool {
+        lock(&self.0).contains(&what)
+    }
+
     pub(crate) fn all(&self) -> Vec<T> {
         lock(&self.0).iter().copied().collect()
     }

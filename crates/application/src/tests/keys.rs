@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Timestamp};
 use tokenrail_ports::testing::{MemoryStore, NotedWorkspace, ScriptedRunner, Step, StoppedClock};
+use tokenrail_ports::{AgentFilter, IAgentRepository as _, ListBounds};
 use tokio::runtime::Handle;
 
 use super::harness::{outside, tiny_limits};
 use crate::{AgentService, CommandKey, Launch, Outside};
 
+const BOUNDS: ListBounds = ListBounds { field_bytes: 100, bytes: 10_000 };
 const DAY_MS: i64 = 24 * 3_600_000;
 const DAY: Duration = Duration::from_hours(24);
 
@@ -74,4 +76,26 @@ async fn a_key_is_forgotten_when_the_server_has_lived_for_so_long() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!launch(&service, "a").await.1, "the clock stands still, and the day is over");
     assert_eq!(launch(&service, "b").await, (second, true));
+}
+
+/// A store that repeats a launch whose outcome it did not learn finds the agent that it has saved itself.
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_the_store_repeats_keeps_the_folder_of_its_agent() {
+    for key in [Some("a"), None] {
+        let (store, workspace) = (Arc::new(MemoryStore::new(1)), Arc::new(NotedWorkspace::default()));
+        let runner = Arc::new(ScriptedRunner::new([vec![Step::line("close done")]]));
+        let service =
+            AgentService::new(outside(&store, &runner, &workspace), tiny_limits(), Handle::current());
+        store.create_next_twice();
+        let idempotency = key.map(|key| CommandKey { key: key.to_owned(), body: "p".to_owned() });
+        let launch = Launch { prompt: "p".into(), idempotency, ..Launch::default() };
+        let launched = service.launch(launch).await;
+        let saved = store.list(AgentFilter { limit: 9, ..AgentFilter::default() }, BOUNDS).await.unwrap();
+        let saved: Vec<AgentId> = saved.items.iter().map(|listed| listed.agent.id).collect();
+        assert_eq!((saved.len(), workspace.own_folders()), (1, saved.clone()), "{launched:?}");
+        if key.is_some() {
+            let launched = launched.unwrap();
+            assert_eq!((launched.agent.id, launched.again), (saved[0], false));
+        }
+    }
 }

@@ -4,6 +4,7 @@ mod commands;
 mod homes;
 mod launches;
 mod leftovers;
+mod news;
 mod takeovers;
 
 use std::sync::Arc;

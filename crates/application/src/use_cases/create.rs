@@ -1,9 +1,8 @@
 //! Creates an agent before its first message, for clients whose protocol separates the two.
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, TurnNumber};
-use tokenrail_ports::StoreError;
 
-use super::launch::{Launch, new_agent};
+use super::launch::{Launch, may_exist, new_agent};
 use crate::error::Refusal;
 use crate::service::AgentService;
 
@@ -33,7 +32,7 @@ impl AgentService {
             ..new_agent(id, kind, launch, cwd.to_string_lossy().into_owned(), now)
         };
         let created = self.core.outside.agents.create_idle(agent.clone()).await;
-        if !matches!(created, Ok(()) | Err(StoreError::OutcomeUnknown(_))) {
+        if created.as_ref().is_err_and(|error| !may_exist(error)) {
             self.remove_folders(id).await;
         }
         created?;

@@ -89,8 +89,16 @@ impl AgentService {
         let agent = Agent { home: place.home(), ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 
-        let created = self.core.outside.agents.create(agent.clone(), turn, key).await;
-        if !matches!(created, Ok(Created::New) | Err(StoreError::OutcomeUnknown(_))) {
+        let created = match self.core.outside.agents.create(agent.clone(), turn, key).await {
+            // The store has tried it more than once, and the first time was saved.
+            Ok(Created::Again(saved) | Created::ChatTaken(saved)) if saved == id => Ok(Created::New),
+            created => created,
+        };
+        let is_left = match &created {
+            Ok(created) => *created != Created::New,
+            Err(error) => !may_exist(error),
+        };
+        if is_left {
             // The agent was not created, so its folder must not remain.
             self.remove_folders(id).await;
         }
@@ -147,6 +155,11 @@ impl AgentService {
         self.ensure_task_if_saved(&agent);
         Ok(LaunchOutcome { agent, again: true })
     }
+}
+
+/// Whether there may be an agent with the new id, although its creation has failed: its folder must remain.
+pub(super) fn may_exist(error: &StoreError) -> bool {
+    matches!(error, StoreError::OutcomeUnknown(_) | StoreError::Conflict { .. })
 }
 
 pub(super) fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, now: Timestamp) -> Agent {

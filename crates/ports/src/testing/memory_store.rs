@@ -55,6 +55,7 @@ struct State {
     faults: VecDeque<AppendFault>,
     healthy: bool,
     answer_lost: bool,
+    creates_twice: u32,
     /// How many more cancels fail before they do anything.
     cancels_refused: u32,
     /// The same of messages.
@@ -91,6 +92,7 @@ impl MemoryStore {
                 faults: VecDeque::new(),
                 healthy: true,
                 answer_lost: false,
+                creates_twice: 0,
                 cancels_refused: 0,
                 messages_refused: 0,
                 images_damaged: false,

@@ -6,12 +6,23 @@ use super::*;
 use crate::AtStop;
 
 async fn roaming_node(store: MemoryStore, bus: &Arc<MemoryBus>, scripts: Vec<Vec<Step>>) -> Harness {
+    roaming_node_with(store, bus, scripts, |_| {}).await
+}
+
+/// A node whose configuration is changed before it starts.
+async fn roaming_node_with(
+    store: MemoryStore,
+    bus: &Arc<MemoryBus>,
+    scripts: Vec<Vec<Step>>,
+    change: impl FnOnce(&mut Outside),
+) -> Harness {
     let (store, runner) = (Arc::new(store), Arc::new(ScriptedRunner::new(scripts)));
     let workspace = Arc::new(NotedWorkspace::default());
     let mut outside = Outside { bus: bus.clone(), ..outside(&store, &runner, &workspace) };
     for kind in outside.types.listed.values_mut() {
         kind.runner = Arc::new(RoamingRunner(Arc::clone(&runner)));
     }
+    change(&mut outside);
     let service = AgentService::new(outside, tiny_limits(), Handle::current());
     service.recover().await.unwrap();
     Harness { service, store, runner, workspace }
@@ -154,4 +165,105 @@ async fn an_agent_without_a_home_is_cancelled_and_purged_at_any_node() {
     two.other.service.delete(id, true).await.unwrap();
     assert!(two.home.store.saved_agent(id).is_none(), "no node has to be waited for");
     assert!(started.elapsed() < Duration::from_secs(1));
+}
+
+/// A node without the agent's type beside two that have it. It reads the beat of the home before the other one, so it
+/// notices first that the home is lost.
+async fn roaming_beside_a_stranger(other: Vec<Vec<Step>>) -> (Pair, Harness) {
+    let home_bus = Arc::new(MemoryBus::new(3));
+    let (other_bus, bus) = (Arc::new(home_bus.another()), Arc::new(home_bus.another()));
+    let home =
+        roaming_node(MemoryStore::shared(7), &home_bus, vec![vec![Step::line("say half"), Step::Hang]]).await;
+    let forget_type = |outside: &mut Outside| {
+        let kind = outside.types.listed.remove("scripted").expect("the type of all agents");
+        outside.types.listed.insert("another".to_owned(), kind);
+    };
+    sleep(Duration::from_secs(1)).await;
+    let stranger = roaming_node_with(home.store.as_node(NodeId(3)), &bus, Vec::new(), forget_type).await;
+    sleep(Duration::from_secs(1)).await;
+    let other = roaming_node(home.store.as_node(NodeId(2)), &other_bus, other).await;
+    (Pair { home, other, home_bus, other_bus }, stranger)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_the_type_leaves_the_turns_of_a_lost_node_to_one_that_has_it() {
+    let (two, stranger) = roaming_beside_a_stranger(vec![said("after"), said("more")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
+    two.home.service.send(id, "wait".into(), None).await.unwrap();
+    two.kill_home().await;
+    let seen = stranger.watch(id).await;
+    assert_eq!(results(&seen), ["result interrupted node_lost", "result completed -"]);
+    assert_eq!((orders(&two), stranger.runner.orders().len()), ((1, 1), 0));
+    stranger.service.send(id, "to its new home".into(), None).await.unwrap();
+    until(&two.other, id, |agent| agent.turn.0 == 3 && !agent.status.is_active()).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_the_type_says_where_a_message_is_to_be_sent() {
+    let (two, stranger) = roaming_beside_a_stranger(vec![said("after")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.kill_home().await;
+    two.other.watch(id).await;
+    while stranger.service.core.membership.state_of(NodeId::ONLY) != Some(NodeState::Lost) {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let refused = stranger.service.send(id, "more".into(), None).await.unwrap_err();
+    assert!(matches!(refused, Refusal::TypeNotHere { .. }), "{refused:?}");
+    assert!(
+        refused.to_string().ends_with("send the request to a node that has the type: node-2"),
+        "{refused}"
+    );
+    two.other.service.send(id, "more".into(), None).await.unwrap();
+    assert_eq!(two.other.watch(id).await.last().map(|event| event.turn.0), Some(2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_turns_of_a_lost_node_end_although_no_node_has_the_type() {
+    let (two, stranger) = roaming_beside_a_stranger(Vec::new()).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.home.service.send(id, "wait".into(), None).await.unwrap();
+    two.kill_other().await;
+    two.kill_home().await;
+    assert_eq!(results(&stranger.watch(id).await), ["result interrupted node_lost"; 2]);
+    let refused = stranger.service.send(id, "more".into(), None).await.unwrap_err();
+    assert!(refused.to_string().contains("add the type to the configuration of a node"), "{refused}");
+}
+
+/// Nobody needs it there: the agent has an empty folder at its new home.
+#[tokio::test(start_paused = true)]
+async fn the_folder_of_an_agent_that_has_left_its_home_is_removed_there() {
+    let two = roaming(vec![said("one"), said("again")], vec![said("two")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    two.kill_home().await;
+    until_home_is(&two, NodeState::Lost).await;
+    two.other.service.send(id, "go on".into(), None).await.unwrap();
+    two.other.watch(id).await;
+    assert_eq!((two.home.workspace.own_folders(), two.other.workspace.own_folders()), (vec![id], vec![id]));
+    let back = two.restart_home().await;
+    while !back.workspace.own_folders().is_empty() {
+        sleep(Duration::from_millis(100)).await;
+    }
+    sleep(Duration::from_secs(10)).await;
+    let forgotten = back.runner.forgotten();
+    assert_eq!((forgotten, two.other.workspace.own_folders()), (vec![id], vec![id]), "once, and only there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_folder_of_an_agent_that_comes_back_to_its_home_is_kept() {
+    for wait in [0, 1, 500, 5_000] {
+        let two = roaming(vec![said("one"), said("again")], Vec::new()).await;
+        let id = two.home.launch("hi").await;
+        two.home.watch(id).await;
+        two.kill_other().await;
+        assert!(two.home.store.let_go(id).await.unwrap());
+        sleep(Duration::from_millis(wait)).await;
+        two.home.service.send(id, "go on".into(), None).await.unwrap();
+        until(&two.home, id, |agent| agent.turn.0 == 2 && !agent.status.is_active()).await;
+        sleep(Duration::from_secs(10)).await;
+        assert_eq!(two.home.workspace.own_folders(), [id], "after {wait} ms");
+    }
 }

@@ -1,5 +1,5 @@
-//! Carries out what other nodes have saved for this one: turns that wait, stops, purges, files of purged agents, and
-//! permission answers.
+//! Carries out what other nodes have saved for this one: turns that wait, stops, purges, files of agents that are gone,
+//! and permission answers.
 
 use tokenrail_domain::{AgentId, StopReason, TurnState};
 use tokenrail_ports::{OpenErrand, StoreError};
@@ -81,12 +81,25 @@ impl AgentService {
         self.core.tracker.spawn_on(work, &self.core.runtime);
     }
 
-    /// Removes the files of an agent that another node has purged while this one was lost.
+    /// Removes the files of an agent whose home is not here any more: another node has purged it while this one was
+    /// lost, or it was let go.
     async fn remove_leftover(&self, agent: AgentId) {
+        // Its folder is not made here meanwhile: see `agent_task/folder.rs`.
+        let Some(_begun) = self.core.leftovers.begin(agent) else { return };
+        match self.core.outside.agents.get(agent).await {
+            // This node has taken it again since.
+            Ok(Some(found)) if self.core.is_here(&found) => return,
+            Ok(_) => {}
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%agent, error, "cannot read whether the files of an agent are left over; trying again");
+                return;
+            }
+        }
         self.remove_files(agent).await;
         if let Err(error) = self.core.outside.nodes.forget_leftover(agent).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(%agent, error, "cannot save that the files of a purged agent are removed; trying again");
+            tracing::warn!(%agent, error, "cannot save that the files of an agent are removed; trying again");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use tokenrail_domain::{Agent, AgentId, ListedAgent, Timestamp};
+use tokenrail_domain::{Agent, AgentId, Copied, ListedAgent, Timestamp};
 use tokenrail_ports::{Standing, StoreError, TouchMark};
 
 use crate::core::Core;
@@ -50,8 +50,6 @@ struct Teller {
     /// What clients know of agents that have changed, at most [`CHANGES_MAX`]. A change of which a hint has told is not
     /// told again when a look finds it.
     known: BTreeMap<AgentId, (ListedAgent, Needs)>,
-    /// The agents of which clients know that they were deleted, at most [`CHANGES_MAX`].
-    deleted: BTreeSet<AgentId>,
 }
 
 /// Why an agent is read.
@@ -71,7 +69,6 @@ impl Teller {
             listed_at,
             created: BTreeSet::new(),
             known: BTreeMap::new(),
-            deleted: BTreeSet::new(),
         }
     }
 
@@ -103,7 +100,7 @@ impl Teller {
         self.told.clear();
         self.created.clear();
         self.known.clear();
-        self.deleted.clear();
+        self.core.news.forget_deleted();
         self.core.lifecycle.miss();
         Ok(())
     }
@@ -113,6 +110,7 @@ impl Teller {
             (self.listed_at, self.created) = (self.core.now(), BTreeSet::new());
         }
         self.created.insert(agent.id);
+        self.core.note_told(agent);
         let listed = ListedAgent::new(agent.clone(), self.core.limits.lists.list_field_bytes);
         self.core.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at: agent.created_at });
     }
@@ -129,6 +127,7 @@ impl Teller {
             return Ok(());
         }
         core.read_requests_elsewhere(&agent).await?;
+        core.note_told(&agent);
         let (status, needs, at) = (agent.status, core.open_requests.needs(id), core.now());
         let now = (ListedAgent::new(agent, core.limits.lists.list_field_bytes), needs);
         if occasion == Occasion::Look && self.known.get(&id) == Some(&now) {
@@ -160,16 +159,14 @@ impl Teller {
 
     fn tell_deleted(&mut self, agent: AgentId) {
         self.known.remove(&agent);
-        if CHANGES_MAX <= self.deleted.len() {
-            self.deleted.clear();
-        }
-        self.deleted.insert(agent);
         if let Some(tail) = self.core.tails.get(agent) {
             tail.set_gone();
             tail.forget();
         }
         self.core.forget_requests_elsewhere(agent);
-        self.core.lifecycle.tell(LifecycleEvent::Deleted { agent, at: self.core.now() });
+        if self.core.news.note_deleted(agent) {
+            self.core.lifecycle.tell(LifecycleEvent::Deleted { agent, at: self.core.now() });
+        }
     }
 
     /// Tells what has changed since the last look.
@@ -188,29 +185,41 @@ impl Teller {
 
     async fn tell_touched(&mut self, id: AgentId) -> Result<(), StoreError> {
         match self.core.outside.agents.get(id).await? {
-            // This node has told what it does itself, and hints have told what others do with its agents.
-            Some(agent) if self.core.is_here(&agent) && self.core.outside.bus.is_working() => Ok(()),
+            // This node has told what its agents have done, and what users have changed here. But a user may have
+            // changed them at a node whose hints do not arrive.
+            Some(agent) if self.has_told(&agent) => Ok(()),
             Some(agent) if agent.deleted_at.is_none() => {
                 // Two clocks are compared, so clients may know it already.
                 let is_new = self.listed_at.0 - CLOCKS_DIFFER_MS < agent.created_at.0;
-                if is_new && !self.created.contains(&id) {
+                let is_told = self.core.is_here(&agent) && self.core.news.may_be_told(id);
+                if is_new && !is_told && !self.created.contains(&id) {
                     self.tell_created(&agent);
                 }
                 self.tell_changed(id, Occasion::Look).await
             }
+            Some(agent) if is_being_imported(&agent) => Ok(()),
             // Its node ends its turn first.
             Some(_) if self.is_open(id).await? => Ok(()),
             Some(_) | None => {
-                if !self.deleted.contains(&id) {
-                    self.tell_deleted(id);
-                }
+                self.tell_deleted(id);
                 Ok(())
             }
         }
+    }
+
+    fn has_told(&self, agent: &Agent) -> bool {
+        let core = &self.core;
+        let is_mine = core.is_here(agent) && core.outside.bus.is_working();
+        is_mine && agent.deleted_at.is_none() && core.news.is_told_as_it_is(agent)
     }
 
     async fn is_open(&self, id: AgentId) -> Result<bool, StoreError> {
         let standings = self.core.outside.agents.standings(vec![id]).await?;
         Ok(standings.iter().any(|standing| standing.open))
     }
+}
+
+/// The store hides an agent until its import is complete.
+fn is_being_imported(agent: &Agent) -> bool {
+    agent.copy == Some(Copied::File) && agent.deleted_at == Some(agent.created_at)
 }

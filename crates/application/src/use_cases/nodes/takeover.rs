@@ -65,6 +65,9 @@ impl AgentService {
     }
 
     async fn take_over_agent(&self, agent: AgentId) -> Result<bool, StoreError> {
+        if self.is_left_to_others(agent).await? {
+            return Ok(false);
+        }
         if self.core.outside.nodes.take_over(agent).await?.is_none() {
             return Ok(false);
         }
@@ -73,5 +76,12 @@ impl AgentService {
             self.start_task_of_taken(&agent);
         }
         Ok(true)
+    }
+
+    /// Whether this node lacks the agent's type, and another one that is alive has it. Only with the type it is known
+    /// whether the turns that wait end or run at any node.
+    async fn is_left_to_others(&self, agent: AgentId) -> Result<bool, StoreError> {
+        let Some(agent) = self.core.outside.agents.get(agent).await? else { return Ok(false) };
+        Ok(self.core.lacks_type(&agent) && self.core.membership.runs_elsewhere(&agent.kind))
     }
 }

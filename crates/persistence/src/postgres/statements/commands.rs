@@ -49,24 +49,44 @@ pub(crate) struct CreateCommand {
     pub(crate) key: Option<Idempotency>,
 }
 
+/// Which run of a command that creates an agent this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CreateRun {
+    First,
+    /// A run before it may have been saved, also while this one looks.
+    Again,
+    /// It was acknowledged once, so it must be there. If another process is the node by now, that one finds it among
+    /// its errands.
+    Redone,
+}
+
 impl CreateCommand {
-    /// `is_redone`: it was acknowledged once, so it must be there. If another process is the node by now, that one
-    /// finds it among its errands.
-    async fn create(&self, db: &Link, is_redone: bool) -> Result<Created, QueryFailure> {
+    /// The id of the agent was made for this command: what has this id was saved by it.
+    async fn create(&self, db: &Link, this: CreateRun) -> Result<Created, QueryFailure> {
         if let Some(recalled) = keys::look_up(db, self.key.as_ref()).await? {
-            return Ok(recalled.created());
+            let is_own = this == CreateRun::Again && recalled.agent == self.agent.id;
+            return Ok(if is_own { Created::New } else { recalled.created() });
         }
-        refuse_taken_id(db, self.agent.id).await?;
+        match this {
+            CreateRun::Again if is_taken(db, self.agent.id).await? => return Ok(Created::New),
+            CreateRun::Again => {}
+            CreateRun::First | CreateRun::Redone => refuse_taken_id(db, self.agent.id).await?,
+        }
         if let Some(chat) = &self.agent.chat
             && let Some(row) = db.row(OF_CHAT, &[&chat.as_bytes()]).await?
         {
-            return Ok(Created::ChatTaken(agent_id_of(&row, 0)?));
+            let by = agent_id_of(&row, 0)?;
+            let is_own = this == CreateRun::Again && by == self.agent.id;
+            return Ok(if is_own { Created::New } else { Created::ChatTaken(by) });
         }
         let home = self.agent.home.map_or(self.node.id, |home| home.0 as i64);
         let is_mine = home == self.node.id;
         let owner = (is_mine && is_still(db, self.node).await?).then_some(self.node.id);
-        if is_mine && owner.is_none() && !is_redone {
-            return Err(StoreError::Fenced.into());
+        match this {
+            CreateRun::First if is_mine && owner.is_none() => return Err(StoreError::Fenced.into()),
+            // Nobody knows yet whether it was saved, so it is not refused.
+            CreateRun::Again if is_mine && owner.is_none() => return Err(StoreError::Busy.into()),
+            CreateRun::First | CreateRun::Again | CreateRun::Redone => {}
         }
         let agent = add_agent(db, &self.agent, home, owner).await?;
         let turn = self.turn.turn();
@@ -83,15 +103,11 @@ impl ChangeCommand for CreateCommand {
     const IS_REPEATED: bool = true;
 
     async fn run(&self, db: &Link) -> Result<Created, QueryFailure> {
-        self.create(db, false).await
+        self.create(db, CreateRun::First).await
     }
 
-    /// The id of the agent was made for this command.
-    async fn run_again(&self, db: &Link, first: &Created) -> Result<Created, QueryFailure> {
-        if *first == Created::New && is_taken(db, self.agent.id).await? {
-            return Ok(Created::New);
-        }
-        self.run(db).await
+    async fn run_again(&self, db: &Link, _first: &Created) -> Result<Created, QueryFailure> {
+        self.create(db, CreateRun::Again).await
     }
 
     fn kept(self, answer: &Created, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
@@ -117,7 +133,7 @@ impl KeptChange for CreateCommand {
         if is_taken(db, self.agent.id).await? {
             return Ok(Redone::There);
         }
-        match self.create(db, true).await? {
+        match self.create(db, CreateRun::Redone).await? {
             Created::New => Ok(Redone::Again),
             // Another agent has got its key or its conversation, from somebody who did not find it.
             Created::Again(_) | Created::KeyReused | Created::ChatTaken(_) => {
@@ -144,9 +160,12 @@ impl ChangeCommand for CreateIdleCommand {
         Ok(())
     }
 
-    /// The id of the agent was made for this command.
+    /// The id of the agent was made for this command. It is looked for once: the run before may be saved meanwhile.
     async fn run_again(&self, db: &Link, (): &()) -> Result<(), QueryFailure> {
-        if is_taken(db, self.agent.id).await? { Ok(()) } else { self.run(db).await }
+        if !is_taken(db, self.agent.id).await? {
+            add_agent(db, &self.agent, self.node, None).await?;
+        }
+        Ok(())
     }
 
     fn kept(self, (): &(), _timeline: u32) -> Option<Arc<dyn KeptChange>> {

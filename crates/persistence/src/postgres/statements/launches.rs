@@ -49,6 +49,11 @@ const TAKE: &str = "
     WHERE key = ANY($2) AND home = 0
     RETURNING key, id";
 
+/// What is left of the agents here, from a time at which this node was their home, is theirs again.
+const KEEP_FOLDERS: &str = "
+    DELETE FROM leftovers
+    WHERE node = $1 AND agent IN (SELECT id FROM agents WHERE key = ANY($2))";
+
 const OWN: &str = "UPDATE heads SET owner = $1, epoch = greatest(epoch + 1, $3) WHERE agent = ANY($2)";
 
 /// A bucket of `$1` tokens, which are those of a minute. The clock may have been set back.
@@ -117,7 +122,9 @@ impl ChangeCommand for ClaimLaunchesCommand {
             return Ok(Vec::new());
         }
         let taken = db.rows(TAKE, &[&self.node.id, &found]).await?;
-        db.run(OWN, &[&self.node.id, &keys(&taken)?, &first_epoch(db.timeline())]).await?;
+        let keys = keys(&taken)?;
+        db.run(OWN, &[&self.node.id, &keys, &first_epoch(db.timeline())]).await?;
+        db.run(KEEP_FOLDERS, &[&self.node.id, &keys]).await?;
         let mut agents = taken.iter().map(|row| agent_id_of(row, 1)).collect::<Result<Vec<_>, _>>()?;
         agents.sort();
         Ok(agents)
@@ -160,6 +167,7 @@ impl KeptChange for KeptClaim {
             }
             // The same epoch as then.
             taken += db.run(OWN, &[&self.node, &key, &first_epoch(self.timeline)]).await?;
+            db.run(KEEP_FOLDERS, &[&self.node, &key]).await?;
         }
         Ok(if missing.is_empty() { Redone::of_rows(taken) } else { Redone::Awaits(missing) })
     }

@@ -39,6 +39,15 @@ const OWN_NO_MORE: &str = "
     WHERE agent = $1
     RETURNING epoch";
 
+/// The folder of the agent is still at its former home, and it gets another one where its next turn runs. A copy has no
+/// folder.
+const LEAVE_FOLDER: &str = "
+    INSERT INTO leftovers (node, agent)
+    SELECT $2::bigint, id
+    FROM agents
+    WHERE key = $1 AND $2::bigint <> 0 AND copy IS NULL
+    ON CONFLICT DO NOTHING";
+
 /// Unless the agent has had a higher epoch since.
 const LET_GO_AGAIN: &str = "
     UPDATE agents
@@ -69,7 +78,13 @@ const LET_ALL_GO: &str = "
         SET home = 0, cwd = CASE WHEN copy IS NULL THEN ''::bytea ELSE cwd END
         FROM found
         WHERE agents.key = found.agent AND agents.home = $1
-        RETURNING agents.key
+        RETURNING agents.key, agents.id, agents.copy
+    ), folders AS (
+        INSERT INTO leftovers (node, agent)
+        SELECT $1::bigint, id
+        FROM gone
+        WHERE copy IS NULL
+        ON CONFLICT DO NOTHING
     )
     UPDATE heads
     SET owner = NULL, epoch = greatest(epoch + 1, $4)
@@ -110,6 +125,7 @@ impl ChangeCommand for LetGoCommand {
         if db.run(LET_GO, &[&agent, &home, &me, &is_free]).await? == 0 {
             return Ok(None);
         }
+        db.run(LEAVE_FOLDER, &[&agent, &home]).await?;
         let row = db.row(OWN_NO_MORE, &[&agent, &first_epoch(db.timeline())]).await?;
         Ok(row.as_ref().map(|row| epoch_of(row, 0)).transpose()?.map(|epoch| (home, epoch)))
     }
@@ -143,6 +159,7 @@ impl KeptChange for KeptLetGo {
         let gone = db.run(LET_GO_AGAIN, &[&agent, &self.home, &epoch]).await?;
         if 0 < gone {
             db.run(RAISE_TO, &[&agent, &epoch]).await?;
+            db.run(LEAVE_FOLDER, &[&agent, &self.home]).await?;
         }
         Ok(Redone::of_rows(gone))
     }
@@ -153,12 +170,17 @@ pub(crate) struct LetAllGoCommand {
     pub(crate) node: JoinedNode,
     pub(crate) types: Vec<String>,
     pub(crate) limit: usize,
+    pub(crate) times: CatchUpTimes,
 }
 
 impl ChangeCommand for LetAllGoCommand {
     type Answer = usize;
 
     async fn run(&self, db: &Link) -> Result<usize, QueryFailure> {
+        // After a failover, this node may not have repeated yet what it has done with them.
+        if is_awaited(db, self.times).await? {
+            return Err(StoreError::Busy.into());
+        }
         if !is_still(db, self.node).await? {
             return Ok(0);
         }

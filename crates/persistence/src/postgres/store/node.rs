@@ -234,8 +234,8 @@ impl INodes for PostgresStore {
     }
 
     async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
-        let node = self.inner.membership.require()?;
-        self.write(LetAllGoCommand { node, types, limit }).await
+        let (node, times) = (self.inner.membership.require()?, self.times());
+        self.write(LetAllGoCommand { node, types, limit, times }).await
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {

@@ -131,8 +131,37 @@ pub async fn an_agent_without_a_home_is_purged_by_any_node<S: ISharedStore>(serv
         assert_eq!(store.errands(9).await.unwrap().to_purge, [idle]);
     }
     assert!(other.purge(idle, Timestamp(10)).await.unwrap());
-    for store in [one, other, third] {
+    for (store, left) in [(one, vec![idle]), (other, vec![]), (third, vec![])] {
         let errands = store.errands(9).await.unwrap();
-        assert_eq!((errands.to_purge, errands.leftovers), (vec![], vec![]));
+        assert_eq!((errands.to_purge, errands.leftovers), (vec![], left));
     }
+}
+
+pub async fn the_former_home_of_an_agent_learns_that_its_folder_is_left<S: ISharedStore>(
+    servers: &Servers<S>,
+) {
+    let Servers { one, other, third, .. } = servers;
+    let (lost, _) = servers.two().await;
+    third.join().await.unwrap();
+    let left = async |store: &S| store.errands(9).await.unwrap().leftovers;
+    let (first, second, gone) = (ended(one, 1).await, ended(one, 2).await, ended(other, 3).await);
+    for agent in [first, second] {
+        assert!(one.let_go(agent).await.unwrap());
+    }
+    assert_eq!(left(one).await, [first, second]);
+    tell(third, first).await;
+    assert_eq!(claimed(one).await, [first]);
+    assert_eq!(left(one).await, [second], "it is at home there again, in its folder");
+    run(one, first).await;
+    tell(third, second).await;
+    assert_eq!(claimed(third).await, [second]);
+    assert_eq!((left(one).await, left(third).await), (vec![second], vec![]), "its new folder is in use");
+    run(third, second).await;
+    assert_eq!(other.let_all_go(vec![launch(1).0.kind], 9).await.unwrap(), 1);
+    assert_eq!(left(other).await, [gone]);
+    one.forget_leftover(second).await.unwrap();
+    lose(other, lost).await;
+    assert!(third.let_go(first).await.unwrap());
+    one.join().await.unwrap();
+    assert_eq!(left(one).await, [first]);
 }

@@ -95,6 +95,7 @@ macro_rules! nodes_contract {
             a_node_lets_only_its_own_agents_go
             a_node_that_leaves_lets_its_agents_go
             an_agent_without_a_home_is_purged_by_any_node
+            the_former_home_of_an_agent_learns_that_its_folder_is_left
         }
         $crate::nodes_contract! { $fresh: credentials
             a_credential_of_one_node_is_used_once_at_any_node

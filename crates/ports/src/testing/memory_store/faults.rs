@@ -31,6 +31,12 @@ impl MemoryStore {
         self.lock().answer_lost = true;
     }
 
+    /// Makes the store run the next creation of an agent again after it was saved, and give the answer of the second
+    /// run: as if it had not learned the outcome of the first.
+    pub fn create_next_twice(&self) {
+        self.lock().creates_twice = 1;
+    }
+
     /// Makes the next `times` cancels of agents fail, as if the store was busy.
     pub fn refuse_cancels(&self, times: u32) {
         self.lock().cancels_refused = times;

@@ -24,6 +24,7 @@ impl State {
         claimed.sort();
         for agent in &claimed {
             self.touch(*agent);
+            self.cluster.leftovers.remove(&(node, *agent));
             if let Some(of) = self.shelves.get_mut(agent) {
                 (of.agent.home, of.owner) = (Some(node), Some(node));
                 of.epoch.0 += 1;
@@ -47,6 +48,9 @@ impl State {
             of.epoch.0 += 1;
             if of.agent.copy.is_none() {
                 of.agent.cwd.clear();
+                if home != NodeId::ANY {
+                    self.cluster.leftovers.insert((home, id));
+                }
             }
         }
         true

@@ -5,7 +5,7 @@ use tokenrail_domain::{Agent, AgentId, Turn, TurnNumber, TurnState};
 
 use super::run_id::RunId;
 use crate::api::Api;
-use crate::error::Problem;
+use crate::error::{Code, Problem};
 use crate::vocabularies::ai_sdk::dto::{ChatRequest, Saying};
 use crate::vocabularies::ai_sdk::fold::SdkVersion;
 
@@ -97,6 +97,24 @@ pub(crate) async fn find(api: &Api, id: &str) -> Result<Option<Found>, Problem> 
     Ok(id.parse().ok().map(Found::Run))
 }
 
+/// Returns the response that an id refers to. `None` if the chat has no response in progress. A client that has a part
+/// of the response gets the rest, even if the turn has ended in the meantime.
+pub(crate) async fn answer(api: &Api, found: Found, has_part: bool) -> Result<Option<Answer>, Problem> {
+    let (turn, version) = match found {
+        Found::Chat(agent) if has_part => (newest(api, &agent).await?, SdkVersion::Any),
+        Found::Chat(agent) => (active(api, &agent).await?, SdkVersion::Any),
+        Found::Run(RunId { agent, turn, version }) => {
+            let turn = api.service().turn(agent, turn).await?.ok_or_else(unknown)?;
+            (Some(turn), version)
+        }
+    };
+    Ok(turn.map(|turn| Answer { turn, version }))
+}
+
+pub(crate) fn unknown() -> Problem {
+    Problem::new(Code::NotFound, "no such chat")
+}
+
 /// Returns the running turn or, if no turn is running, the first queued turn.
 pub(crate) async fn active(api: &Api, agent: &Agent) -> Result<Option<Turn>, Problem> {
     let before = TurnNumber(agent.turn.0.saturating_sub(1));
@@ -110,7 +128,7 @@ pub(crate) async fn active(api: &Api, agent: &Agent) -> Result<Option<Turn>, Pro
 }
 
 /// Returns the running or queued turn or, if there is none, the newest turn.
-pub(crate) async fn newest(api: &Api, agent: &Agent) -> Result<Option<Turn>, Problem> {
+async fn newest(api: &Api, agent: &Agent) -> Result<Option<Turn>, Problem> {
     match active(api, agent).await? {
         Some(turn) => Ok(Some(turn)),
         None => Ok(api.service().turn(agent.id, agent.turn).await?),

@@ -11,7 +11,6 @@ use super::chat::{self, Answer, Found};
 use super::dto::{ChatBody, chat_request};
 use super::fold::SdkVersion;
 use super::intake::receive;
-use super::run_id::RunId;
 use super::stream::{ChatNext, ChatStream};
 use super::writer::ChunkWriter;
 use crate::api::{Api, StreamPlace};
@@ -109,29 +108,18 @@ pub(crate) async fn chat_stop(api: web::Data<Api>, id: web::Path<String>) -> Res
             api.service().cancel_turn(run.agent, run.turn).await?;
             run.agent
         }
-        None => return Err(unknown()),
+        None => return Err(chat::unknown()),
     };
     Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: agent.into() }))
 }
 
-/// Finds the response that an id refers to. `None` if the chat has no response in progress. A client that names an
-/// index has a part of the response. It gets the rest, even if the turn has ended in the meantime.
+/// Finds the response that an id refers to: see [`chat::answer`].
 async fn find(api: &Api, id: &str, with_index: bool) -> Result<Option<Answer>, Problem> {
-    let (turn, version) = match chat::find(api, id).await? {
-        Some(Found::Chat(agent)) if with_index => (chat::newest(api, &agent).await?, SdkVersion::Any),
-        Some(Found::Chat(agent)) => (chat::active(api, &agent).await?, SdkVersion::Any),
-        Some(Found::Run(RunId { agent, turn, version })) => {
-            let turn = api.service().turn(agent, turn).await?.ok_or_else(unknown)?;
-            (Some(turn), version)
-        }
-        None if with_index => return Err(unknown()),
-        None => (None, SdkVersion::Any),
-    };
-    Ok(turn.map(|turn| Answer { turn, version }))
-}
-
-fn unknown() -> Problem {
-    Problem::new(crate::error::Code::NotFound, "no such chat")
+    match chat::find(api, id).await? {
+        Some(found) => chat::answer(api, found, with_index).await,
+        None if with_index => Err(chat::unknown()),
+        None => Ok(None),
+    }
 }
 
 fn start_index(query: &Query) -> Result<Option<i64>, Problem> {

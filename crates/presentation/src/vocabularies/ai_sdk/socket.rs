@@ -204,20 +204,20 @@ impl Connection {
 
     async fn resume(&mut self, request: &str, id: &str, last: Option<u64>) -> Result<(), Problem> {
         self.admit(request)?;
-        let agent = self.api.service().by_chat(id.to_owned()).await?;
-        let turn = match (agent, last) {
-            (None, _) => None,
-            (Some(agent), None) => chat::active(&self.api, &agent).await?,
-            // The client has a part of this response. It gets the rest, even if the turn has ended in the meantime.
-            (Some(agent), Some(_)) => chat::newest(&self.api, &agent).await?,
+        let answer = match chat::find(&self.api, id).await? {
+            Some(found) => chat::answer(&self.api, found, last.is_some()).await?,
+            None => None,
         };
-        let Some(turn) = turn else {
+        let Some(mut answer) = answer else {
             self.reply(&ChatReply::NoActive { request_id: request });
             return Ok(());
         };
+        if self.version != SdkVersion::Any {
+            answer.version = self.version;
+        }
         self.reply(&ChatReply::Start { request_id: request });
         let from = last.map_or(0, |last| last.saturating_add(1));
-        self.tell(request, &Answer { turn, version: self.version }, from).await
+        self.tell(request, &answer, from).await
     }
 
     /// Checks that the request has an id of its own, and that the connection has room for one more request.

@@ -130,6 +130,8 @@ async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they
     lost.create_idle(purged.clone()).await.unwrap();
     fast.delete(purged.id, Timestamp(1), true).await.unwrap();
     let (waits, _) = without_a_home(&slow, 3).await;
+    let types = || vec![waits.kind.clone()];
+    fast.create_idle(launch(4).0).await.unwrap();
 
     pair.standby_has_everything();
     pair.fail_over();
@@ -140,7 +142,9 @@ async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they
     for node in [&fast, &new] {
         node.note_seen(Vec::new()).await.unwrap();
         assert!(node.is_catching_up().await.unwrap());
-        assert!(node.claim_launches(vec![waits.kind.clone()], 9, 9).await.unwrap().is_empty());
+        assert!(node.claim_launches(types(), 9, 9).await.unwrap().is_empty());
+        let early = node.let_all_go(types(), 9).await;
+        assert!(matches!(early, Err(StoreError::Busy)), "{early:?}");
         assert!(!node.declare_lost(NodeId(1), pulse().await[0]).await.unwrap());
         assert_eq!(node.take_over(orphan.id).await.unwrap(), None);
         assert!(node.errands(9).await.unwrap().to_purge.is_empty());
@@ -150,7 +154,8 @@ async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they
     assert!(new.is_catching_up().await.unwrap(), "it has not said what it had shown");
     slow.note_seen(Vec::new()).await.unwrap();
     assert!(!new.is_catching_up().await.unwrap());
-    assert_eq!(new.claim_launches(vec![waits.kind.clone()], 9, 9).await.unwrap(), [waits.id]);
+    assert_eq!(new.claim_launches(types(), 9, 9).await.unwrap(), [waits.id]);
+    assert_eq!(fast.let_all_go(types(), 9).await.unwrap(), 1);
     assert!(new.take_over(orphan.id).await.unwrap().is_some());
     assert_eq!(fast.errands(9).await.unwrap().to_purge, [purged.id]);
     assert!(fast.declare_lost(NodeId(1), pulse().await[0]).await.unwrap());

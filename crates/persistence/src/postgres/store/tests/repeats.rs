@@ -17,6 +17,7 @@ use super::failovers::Pair;
 use super::network::Behind;
 use super::*;
 use crate::postgres::command::ChangeCommand as _;
+use crate::postgres::statements::commands::CreateCommand;
 use crate::postgres::statements::edit::EditCommand;
 use crate::postgres::statements::stops::CancelCommand;
 
@@ -263,4 +264,23 @@ async fn a_command_whose_outcome_stays_unknown_says_so() {
     let unknown = store.create(agent.clone(), turn.into(), None).await;
     assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
     until("it is saved", || behind.database.sql("SELECT count(*) FROM agents") == "1");
+}
+
+/// Whatever the runs before have answered: what has the id of the new agent was saved by one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_create_that_is_repeated_finds_what_it_has_saved() {
+    let (agent, turn) = launch(1);
+    for (key, chat) in [(Some(key()), None), (None, Some("chat".to_owned())), (None, None)] {
+        let (store, _database) = fresh().await;
+        let node = store.inner.membership.require().unwrap();
+        let agent = Agent { chat, ..agent.clone() };
+        let create = CreateCommand { node, agent, turn: turn.clone().into(), key };
+        let lease = store.inner.pool.lease().await.unwrap();
+        let link = lease.link();
+        assert_eq!(link.change(PATIENCE, create.run(link)).await.unwrap(), Created::New);
+        for first in [Created::New, Created::KeyReused, Created::Again(launch(2).0.id)] {
+            let again = link.change(PATIENCE, create.run_again(link, &first)).await.unwrap();
+            assert_eq!(again, Created::New, "after {first:?}");
+        }
+    }
 }
