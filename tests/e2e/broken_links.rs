@@ -18,7 +18,7 @@ use crate::networks::{ADDRESSES, CUTS, Cut, Networks, database_address};
 use crate::postgres::nodes::{TOKEN, named, results, until_its_processes_end};
 use crate::postgres::{config, storm};
 
-const WAYS: [Way; 3] = [Way::Rest, Way::Sse, Way::WebSocket];
+const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo];
 
 /// How long everything may take to be well again. Connections that were cut off are noticed late.
 const PATIENCE: Duration = Duration::from_mins(2);

@@ -17,7 +17,7 @@ use crate::postgres::nodes::{LOST_AFTER_S, TOKEN, named, results};
 /// Names the library.
 const VARIABLE: &str = "TOKENRAIL_TEST_FAKETIME";
 
-const WAYS: [Way; 3] = [Way::Rest, Way::Sse, Way::WebSocket];
+const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo];
 
 /// A server, and the file that says what its clock shows.
 struct Node {

@@ -15,7 +15,8 @@ async fn every_way_of_reading_gives_the_same_events_live_and_later() {
     let server = TestServer::start();
     let id = server.launch(&json!({ "mode": "stream", "deltas": 300, "pace_us": 500 })).await;
     let place = Place::of(&server);
-    let mut live = [Way::Rest, Way::Sse, Way::WebSocket].map(|way| (way, Follower::new(place.clone(), &id)));
+    let ways = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo];
+    let mut live = ways.map(|way| (way, Follower::new(place.clone(), &id)));
     for (way, follower) in &mut live {
         assert!(follower.read(*way, ALL).await);
     }

@@ -36,6 +36,7 @@ pub(crate) enum Way {
     Rest,
     Sse,
     WebSocket,
+    SocketIo,
 }
 
 /// The events that one reader has seen. They are kept as written, so that tests compare bytes.
@@ -146,6 +147,7 @@ impl Follower {
             Way::Rest => self.read_rest(until).await,
             Way::Sse => self.read_sse(until).await,
             Way::WebSocket => self.read_websocket(until).await,
+            Way::SocketIo => self.read_socket_io(until).await,
         }
     }
 
@@ -243,6 +245,48 @@ impl Follower {
             assert!(!is_error, "{text}");
             if frame.r#type == "agent:message" {
                 self.apply(frame.payload.message.expect("a message"));
+            }
+        }
+        true
+    }
+}
+
+/// What the server sends at the beginning of a Socket.IO connection.
+const IO_OPEN: &str = "0{";
+const IO_CONNECTED: &str = "40{";
+const IO_EVENT: &str = "42";
+const IO_PING: &str = "2";
+
+impl Follower {
+    async fn read_socket_io(&mut self, until: usize) -> bool {
+        let results = self.results;
+        let path = "/socket.io/?EIO=4&transport=websocket";
+        let Some(Some(mut socket)) = self.soon(connect_to(&self.place, path)).await else { return false };
+        let auth = json!({ "token": self.place.token, "since": { &self.id: self.seen.len() } });
+        if socket.send(Message::text(format!("40{auth}"))).await.is_err() {
+            return false;
+        }
+        while !self.done(until, results) {
+            let Some(Some(Ok(message))) = self.soon(socket.next()).await else { return false };
+            let Message::Text(text) = message else { continue };
+            if text == IO_PING {
+                if socket.send(Message::text("3")).await.is_err() {
+                    return false;
+                }
+                continue;
+            }
+            if text.starts_with(IO_OPEN) || text.starts_with(IO_CONNECTED) {
+                continue;
+            }
+            let event = text.strip_prefix(IO_EVENT).unwrap_or_else(|| panic!("{text}"));
+            let (name, payload): (&str, Payload) = serde_json::from_str(event).expect("an event");
+            let is_error = name == "error" && payload.code != Some("news_lagged");
+            if is_error && payload.retryable {
+                return false;
+            }
+            assert!(!is_error, "{text}");
+            if name == "agent:message" {
+                self.apply(payload.message.expect("a message"));
             }
         }
         true

@@ -31,7 +31,7 @@ async fn twenty_readers_that_cut_and_resume_at_random_see_the_same() {
             let mut chance = Chance(seed);
             let mut follower = Follower::new(place, &id);
             while follower.results() == 0 {
-                let way = [Way::Rest, Way::Sse, Way::WebSocket][chance.below(3) as usize];
+                let way = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo][chance.below(4) as usize];
                 // How much is read before the connection is cut: sometimes a word, sometimes thousands.
                 let scale = 1 << chance.below(14);
                 let most = 1 + chance.below(scale);

@@ -14,6 +14,7 @@ async fn read(server: &TestServer, id: &str, way: Way, since: u64) -> Vec<Value>
         Way::Rest => page(server, id, since).await,
         Way::Sse => stream(server, id, since).await,
         Way::WebSocket => socket(server, id, since).await,
+        Way::SocketIo => socket_io(server, id, since).await,
     }
 }
 
@@ -63,6 +64,28 @@ async fn socket(server: &TestServer, id: &str, since: u64) -> Vec<Value> {
     }
 }
 
+async fn socket_io(server: &TestServer, id: &str, since: u64) -> Vec<Value> {
+    let place = Place::of(server);
+    let mut socket = connect_to(&place, "/socket.io/?EIO=4&transport=websocket").await.unwrap();
+    let (auth, wish) =
+        (json!({ "token": place.token }), json!({ "agentId": id, "since": since, "packed": true }));
+    for packet in [format!("40{auth}"), format!("42[\"subscribe\",{wish}]")] {
+        socket.send(Message::text(packet)).await.unwrap();
+    }
+    let mut items = Vec::new();
+    loop {
+        let Message::Text(text) = socket.next().await.unwrap().unwrap() else { continue };
+        let Some(event) = text.strip_prefix("42") else { continue };
+        let (name, mut value): (String, Value) = serde_json::from_str(event).unwrap();
+        match name.as_str() {
+            "agent:deltas" => items.push(value),
+            "agent:message" => items.push(value["message"].take()),
+            "agent:complete" => return items,
+            _ => {}
+        }
+    }
+}
+
 /// The events of the frames or blocks, without their ids.
 fn unpacked(items: &[Value]) -> Vec<Value> {
     items.iter().flat_map(events).collect()
@@ -100,7 +123,7 @@ async fn every_way_of_reading_packed_deltas_gives_the_same_events_live_and_from_
     let stored = unpacked(&server.events(&id).await);
     assert_eq!(unpacked(&over_socket), stored);
     assert_eq!(unpacked(&over_stream), stored);
-    for way in [Way::Rest, Way::Sse, Way::WebSocket] {
+    for way in [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo] {
         for since in [0, 5, 77, 300, 599, stored.len() - 1] {
             let items = read(&server, &id, way, since as u64).await;
             assert_eq!(unpacked(&items), stored[since..], "{way:?} since {since}");

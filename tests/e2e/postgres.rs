@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use crate::follower::{Follower, Place, Way};
 use crate::harness::{TestServer, fake_config, no_process_is_left, numbers, text_of};
 
-const WAYS: [Way; 3] = [Way::Rest, Way::Sse, Way::WebSocket];
+const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo];
 
 /// The scripted agent, and the data in this database.
 pub(crate) fn config(database: &Database) -> String {

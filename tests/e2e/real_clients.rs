@@ -4,6 +4,7 @@
 
 mod ai_sdk;
 mod letta;
+mod socket_io;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -25,7 +25,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
     let script = json!({ "mode": "stream", "deltas": deltas, "pace_us": 2000, "hurry": hurry });
     let id = server.launch(&script).await;
     let place = Place::of(&server);
-    let readers: Vec<_> = [Way::Rest, Way::Sse, Way::WebSocket]
+    let readers: Vec<_> = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo]
         .into_iter()
         .map(|way| {
             let mut follower = Follower::new(place.clone(), &id);

@@ -24,6 +24,7 @@ mod routes;
 mod secrets;
 mod sessions;
 mod socket;
+mod socket_io;
 mod started;
 mod tls;
 mod tokens;

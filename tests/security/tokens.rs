@@ -37,6 +37,10 @@ async fn s03_no_route_is_served_without_the_token() {
         let text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         if routes::OPEN.contains(&path.as_str()) {
             assert_eq!(raw::send(&server, text).await.unwrap().status, 200, "{path}");
+        } else if path == "/socket.io/" {
+            // A Socket.IO client shows the token in its first packet. `socket_io` tests that nothing comes before.
+            let answer = raw::send(&server, text).await.unwrap();
+            assert_eq!((answer.status, answer.body.contains("\"code\":0")), (400, true), "{}", answer.body);
         } else if path.starts_with("/problems/") {
             assert_eq!(raw::send(&server, text).await.unwrap().status, 404, "no such code, and no secret");
         } else {

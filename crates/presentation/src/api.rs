@@ -15,8 +15,10 @@ use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 use crate::hex::hex;
 use crate::limiter::PeerBuckets;
+use crate::lobby::Lobby;
 use crate::metrics::Metrics;
 use crate::peer::{PeerStream, PeerStreams};
+use crate::polling::PolledSessions;
 use crate::sessions::{LoginCodes, Sessions};
 use crate::shared_credentials::SharedCredentials;
 use crate::tickets::{Openings, OwnTickets, Seal, SharedTicketLimits, SharedTickets, Tickets};
@@ -42,6 +44,8 @@ struct Shared {
     failed_logins: PeerBuckets,
     peer_streams: PeerStreams,
     streams: Arc<Semaphore>,
+    lobby: Lobby,
+    polled: PolledSessions,
     /// Room for large chat requests, in KiB.
     chats: Arc<Semaphore>,
     /// One permit for each file that may be received at the same time: each has a thread. The application counts the
@@ -96,6 +100,8 @@ impl Api {
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
+            lobby: Lobby::default(),
+            polled: PolledSessions::default(),
             chats: Arc::new(Semaphore::new(config.chats_bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS))),
             imports: Arc::new(Semaphore::new(config.imports.min(Semaphore::MAX_PERMITS))),
             metrics: Metrics::new(),
@@ -143,6 +149,14 @@ impl Api {
             Some(shared) => Ok(shared.redeem(CredentialKind::LoginCode, code).await?.is_some()),
             None => Ok(self.0.login_codes.redeem(code)),
         }
+    }
+
+    pub(crate) fn lobby(&self) -> &Lobby {
+        &self.0.lobby
+    }
+
+    pub(crate) fn polled_sessions(&self) -> &PolledSessions {
+        &self.0.polled
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {

@@ -27,8 +27,14 @@ pub(crate) struct FrameWriter(Vec<u8>);
 impl FrameWriter {
     /// Appends a value as a text frame.
     pub(crate) fn json<T: Serialize>(&mut self, value: &T) {
+        self.tagged(b"", value);
+    }
+
+    /// Appends a value as a text frame, with text before its JSON.
+    pub(crate) fn tagged<T: Serialize>(&mut self, tag: &[u8], value: &T) {
         let begin = self.0.len();
         self.0.extend_from_slice(&[TEXT, 0, 0, 0]);
+        self.0.extend_from_slice(tag);
         if let Err(error) = serde_json::to_writer(&mut self.0, value) {
             // Not expected: all types that are written here can be serialized. Clients would see a gap.
             tracing::error!(error = &error as &dyn std::error::Error, "cannot serialize a frame");
@@ -115,15 +121,30 @@ fn message(kind: u8, payload: &[u8]) -> Bytes {
 /// The payloads of frames that a [`FrameWriter`] has written.
 pub(crate) fn payloads(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
-        let (header, length) = match *frames.get(1)? {
-            126 => (4, usize::from(u16::from_be_bytes(frames.get(2..4)?.try_into().ok()?))),
-            127 => (10, u64::from_be_bytes(frames.get(2..10)?.try_into().ok()?) as usize),
-            short => (2, usize::from(short)),
-        };
+        let (header, length) = lengths(frames)?;
         let payload = frames.get(header..header + length)?;
         frames = &frames[header + length..];
         Some(payload)
     })
+}
+
+/// The lengths of the first frame's header and payload. `None` if there is no frame.
+fn lengths(frames: &[u8]) -> Option<(usize, usize)> {
+    Some(match *frames.get(1)? {
+        126 => (4, usize::from(u16::from_be_bytes(frames.get(2..4)?.try_into().ok()?))),
+        127 => (10, u64::from_be_bytes(frames.get(2..10)?.try_into().ok()?) as usize),
+        short => (2, usize::from(short)),
+    })
+}
+
+/// How many bytes the first `count` frames have, or all of them if there are fewer.
+pub(crate) fn length_of(frames: &[u8], count: usize) -> usize {
+    let mut length = 0;
+    for _ in 0..count {
+        let Some((header, payload)) = lengths(&frames[length..]) else { break };
+        length += header + payload;
+    }
+    length
 }
 
 pub(crate) fn ping() -> Bytes {
@@ -164,6 +185,10 @@ mod tests {
         let frames = out.into_bytes();
         let seen: Vec<String> = payloads(&frames).map(|json| serde_json::from_slice(json).unwrap()).collect();
         assert_eq!(seen, texts);
+        for count in 0..=texts.len() + 1 {
+            let first = &frames[..length_of(&frames, count)];
+            assert_eq!(payloads(first).count(), count.min(texts.len()), "{count}");
+        }
 
         let mut wire = BytesMut::from(&frames[..]);
         for text in &texts {

@@ -27,7 +27,7 @@ use crate::peer::peer;
 use crate::socket::Watch;
 use crate::tickets::Denied;
 
-pub(crate) use auth::{SUBPROTOCOL, offered};
+pub(crate) use auth::{SUBPROTOCOL, has_token, offered};
 pub(crate) use origin::comes_from_own_page;
 
 use auth::{Asking, Pass};
@@ -174,10 +174,15 @@ enum Admission {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stay(pub(crate) Instant);
 
+/// The request has shown neither a token nor a session. Only a Socket.IO client may do so: it shows the token later.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WithoutToken;
+
 /// Saves that a ticket opens a stream, or sets how long a resumed stream may stay open.
 async fn enter(api: &Api, request: &ServiceRequest, pass: Pass) {
     match pass {
         Pass::Free => {}
+        Pass::Later => drop(request.extensions_mut().insert(WithoutToken)),
         Pass::Opens(opening) => api.tickets().save(opening).await,
         Pass::Until(until) => {
             let left = until.0.saturating_sub(api.service().now().0);

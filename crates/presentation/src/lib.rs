@@ -18,7 +18,8 @@
 //! | --- | --- |
 //! | `listen`, `socket`, `forwarded` | serves a TCP listener; accepted connections; those that the TLS part passes on |
 //! | `guard` | runs before and after every route |
-//! | `tickets`, `sessions`, `peer`, `limiter` | what the guard remembers and counts |
+//! | `tickets`, `sessions`, `peer`, `limiter`, `lobby` | what the guard remembers and counts |
+//! | `polling` | sessions of clients that poll, which outlive a request |
 //! | `shared_credentials` | tickets and login codes, if several servers share one store |
 //! | `derived_key` | keys that are derived from the token |
 //! | `config` | access rules and limits |
@@ -57,10 +58,12 @@ mod large_body;
 mod limiter;
 mod lineage;
 mod listen;
+mod lobby;
 mod metrics;
 mod openapi;
 mod peer;
 mod permission_notices;
+mod polling;
 mod query;
 mod refusals;
 mod resource;

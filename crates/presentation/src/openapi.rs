@@ -8,7 +8,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, Secur
 
 use crate::error::{FieldProblem, ProblemDto};
 use crate::vocabularies::FOREIGN;
-use crate::vocabularies::native::endpoints;
+use crate::vocabularies::native::{endpoints, socket_io};
 
 /// The operations add the types of their requests and responses. No operation names the types of problems.
 #[derive(OpenApi)]
@@ -27,6 +27,7 @@ pub(crate) async fn document() -> HttpResponse {
     let text = TEXT.get_or_init(|| {
         let mut document = Document::openapi();
         document.merge(endpoints::document());
+        document.merge(socket_io::document());
         for vocabulary in FOREIGN {
             document.merge((vocabulary.document)());
         }

@@ -117,6 +117,9 @@ pub(crate) fn is_socket_path(path: &str) -> bool {
     matches!(path, "/ws" | "/api/chat")
 }
 
+/// The path of Socket.IO. Its clients append the slash.
+pub(crate) const SOCKET_IO: &str = "/socket.io/";
+
 /// Whether a ticket may open this path.
 pub(crate) fn is_ticket_path(path: &str) -> bool {
     is_socket_path(path) || is_events_path(path)

@@ -9,7 +9,7 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::resource::{get_or_head, resource};
 use crate::vocabularies::FOREIGN;
-use crate::vocabularies::native::{endpoints, rest, ws};
+use crate::vocabularies::native::{endpoints, rest, socket_io, ws};
 use crate::{guard, openapi};
 
 /// The whole application: all routes behind the guard. Routes that are added to it are guarded too.
@@ -35,6 +35,7 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
     }
     config.app_data(web::Data::new(api));
     endpoints::serve(config);
+    socket_io::routes(config);
     config
         .service(resource("/openapi.json", "GET, HEAD", [get_or_head().to(openapi::document)]))
         .default_service(web::to(nothing));

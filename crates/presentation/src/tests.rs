@@ -29,3 +29,5 @@ mod problems;
 mod sessions;
 mod shared_credentials;
 mod socket;
+mod socket_io;
+mod socket_io_polling;

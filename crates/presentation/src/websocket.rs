@@ -43,18 +43,35 @@ pub(crate) fn handshake(
     payload: web::Payload,
     bytes_max: usize,
 ) -> Result<Handshake, Problem> {
-    // HTTP/1.0 has no upgrades (RFC 9110, section 7.8).
-    if request.version() < Version::HTTP_11 {
-        return Err(handshake_problem(HandshakeError::NoConnectionUpgrade));
-    }
+    check_version(request)?;
     let place = api.open_stream(peer(request.peer_addr()))?;
+    let (response, messages) = upgrade(api, request, payload, bytes_max)?;
+    Ok(Handshake { response, messages, place })
+}
+
+/// The same for a connection that has its place already, or takes it in another way.
+pub(crate) fn upgrade(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+    bytes_max: usize,
+) -> Result<(HttpResponse, Messages), Problem> {
+    check_version(request)?;
     let mut response = actix_http::ws::handshake(request.head()).map_err(handshake_problem)?;
     if offered(request.headers()).any(|protocol| protocol == SUBPROTOCOL) {
         let protocol = HeaderValue::from_static(SUBPROTOCOL);
         response.insert_header((header::SEC_WEBSOCKET_PROTOCOL, protocol));
     }
     let messages = Messages::new(api.clone(), payload.into_inner(), bytes_max);
-    Ok(Handshake { response: response.finish().map_into_boxed_body().into(), messages, place })
+    Ok((response.finish().map_into_boxed_body().into(), messages))
+}
+
+/// HTTP/1.0 has no upgrades (RFC 9110, section 7.8).
+fn check_version(request: &HttpRequest) -> Result<(), Problem> {
+    if request.version() < Version::HTTP_11 {
+        return Err(handshake_problem(HandshakeError::NoConnectionUpgrade));
+    }
+    Ok(())
 }
 
 /// The response with these frames as its body.

@@ -13,6 +13,7 @@ mod message_assembler;
 mod packed_batch;
 mod request;
 mod said_messages;
+mod socket_io;
 mod source;
 mod sse_decoder;
 mod sse_model;
@@ -35,7 +36,7 @@ const JSON: &[&str] = &["{", "}", "[", "]", "\"", ":", ",", "null", "1e999"];
 /// Words of the JSON lines that agent programs print.
 const JSON_LINES: &[&str] = &["true", "-1", "\n", "\\ud83d", "\\ude00", "\\u0000", "\u{2028}", "\"type\":"];
 
-pub(crate) const TARGETS: [Target; 11] = [
+pub(crate) const TARGETS: [Target; 12] = [
     Target { name: "line_framer", run: line_framer::run, words: &[line_framer::WORDS] },
     Target { name: "sse_decoder", run: sse_decoder::run, words: &[sse_decoder::WORDS] },
     Target { name: "agent_parser", run: agent_parser::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
@@ -50,6 +51,7 @@ pub(crate) const TARGETS: [Target; 11] = [
     Target { name: "cursor", run: cursor::run, words: &[cursor::WORDS] },
     Target { name: "request", run: request::run, words: &[JSON, request::WORDS] },
     Target { name: "event_stream", run: event_stream::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
+    Target { name: "socket_io", run: socket_io::run, words: &[JSON, socket_io::WORDS] },
     Target { name: "ws_client_frame", run: ws_client_frame::run, words: &[JSON, ws_client_frame::WORDS] },
 ];
 

@@ -40,6 +40,8 @@ pub(crate) enum Pass {
     Opens(Opening),
     /// It has a ticket that has opened this event stream before, and is valid until this time.
     Until(Timestamp),
+    /// It has shown nothing yet. A Socket.IO client may send the token in its first packet.
+    Later,
 }
 
 /// Authenticates a request.
@@ -48,6 +50,19 @@ pub(crate) enum Pass {
 /// [`Denied`] if the request needs a token and has no valid token, ticket or session, or if its ticket cannot be
 /// checked.
 pub(crate) async fn check(
+    config: &PresentationConfig,
+    tickets: &Tickets,
+    sessions: &Sessions,
+    asking: &Asking<'_>,
+) -> Result<Pass, Denied> {
+    match shown(config, tickets, sessions, asking).await {
+        // A session cookie that does not count is not a token either.
+        Err(Denied::Unknown | Denied::OtherPage) if asking.path == query::SOCKET_IO => Ok(Pass::Later),
+        checked => checked,
+    }
+}
+
+async fn shown(
     config: &PresentationConfig,
     tickets: &Tickets,
     sessions: &Sessions,
@@ -133,6 +148,11 @@ fn bearer(authorization: &str) -> Option<&str> {
 pub(crate) fn offered(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let offers = headers.get_all(header::SEC_WEBSOCKET_PROTOCOL).filter_map(|offers| offers.to_str().ok());
     offers.flat_map(|offers| offers.split(',')).map(str::trim)
+}
+
+/// Whether a client has shown the token of the server, if that has one.
+pub(crate) fn has_token(config: &PresentationConfig, shown: &str) -> bool {
+    config.token.as_ref().is_none_or(|token| is_token(token.reveal(), shown))
 }
 
 fn is_token(token: &str, shown: &str) -> bool {

@@ -279,6 +279,8 @@ async fn the_document_describes_every_route_and_its_problems() {
         "get /metrics",
         "get /problems/{code}",
         "get /readyz",
+        "get /socket.io/",
+        "post /socket.io/",
         // The vocabulary that exists only in tests.
         "get /telegraph/{id}",
         "get /ws",

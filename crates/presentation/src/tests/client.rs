@@ -105,20 +105,25 @@ impl Client {
     }
 
     pub(crate) async fn hear(&mut self) -> Heard {
+        let Some((code, payload)) = self.unread().await else { return Heard::End };
+        match code {
+            OpCode::Text => Heard::Frame(serde_json::from_slice(&payload).unwrap()),
+            OpCode::Ping => Heard::Ping,
+            OpCode::Pong => Heard::Pong(payload),
+            OpCode::Close => Heard::Close(u16::from_be_bytes([payload[0], payload[1]])),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The next frame as it came. `None` at the end of the connection.
+    pub(crate) async fn unread(&mut self) -> Option<(OpCode, Bytes)> {
         loop {
             if let Some((fin, code, payload)) = Parser::parse(&mut self.read, false, 1 << 20).unwrap() {
                 assert!(fin, "frames are whole");
-                let payload = payload.map_or_else(Bytes::new, BytesMut::freeze);
-                return match code {
-                    OpCode::Text => Heard::Frame(serde_json::from_slice(&payload).unwrap()),
-                    OpCode::Ping => Heard::Ping,
-                    OpCode::Pong => Heard::Pong(payload),
-                    OpCode::Close => Heard::Close(u16::from_be_bytes([payload[0], payload[1]])),
-                    other => panic!("{other:?}"),
-                };
+                return Some((code, payload.map_or_else(Bytes::new, BytesMut::freeze)));
             }
             if self.fill().await == 0 {
-                return Heard::End;
+                return None;
             }
         }
     }

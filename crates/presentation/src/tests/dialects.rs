@@ -12,7 +12,7 @@ use super::harness::Harness;
 use super::journals::{STORIES, keep, written, written_in_turns};
 
 /// Batches of few events, so that turns begin and end inside them, and frequent heartbeats with the current head.
-fn small_batches() -> Harness {
+pub(super) fn small_batches() -> Harness {
     Harness::with(|config, limits| {
         config.heartbeat = Duration::from_millis(10);
         limits.reading.history_events = 4;
@@ -21,7 +21,7 @@ fn small_batches() -> Harness {
 }
 
 /// An agent with a turn for each story. The last turn is still running.
-async fn all_stories(harness: &Harness) -> (AgentId, usize) {
+pub(super) async fn all_stories(harness: &Harness) -> (AgentId, usize) {
     let (agent, appends) = written_in_turns(1, &STORIES.map(|(_, story)| story));
     let head = appends.iter().map(|append| append.events.len()).sum();
     keep(&harness.store, &agent, appends).await;

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`endpoints`] | the API on one screen: path, method, handler, problems |
 //! | [`rest`], [`sse`], [`ws`] | its handlers: REST, event stream, WebSocket |
+//! | [`mod@socket_io`] | the same events for clients of Socket.IO |
 //! | [`dialects`] | the three dialects of the WebSocket, one fold each, and all of them as one fold |
 //! | [`frame`] | the frames of the dialects |
 //! | [`events`] | events over HTTP: fold and frames |
@@ -25,6 +26,7 @@ mod import;
 mod joined;
 mod packed;
 pub(crate) mod rest;
+pub(crate) mod socket_io;
 mod sse;
 mod teller;
 mod transport;

@@ -16,6 +16,7 @@ pub(crate) mod permission;
 pub(crate) mod question;
 pub(crate) mod requests;
 mod result_details;
+pub(crate) mod socket_io;
 pub(crate) mod stream_frames;
 pub(crate) mod turn;
 #[cfg(test)]

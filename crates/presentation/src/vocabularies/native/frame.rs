@@ -36,11 +36,18 @@ pub(crate) enum NativeFrame<'f> {
 /// The payload of a frame.
 pub(crate) trait Payload {
     fn write(&self, at: Timestamp, session: Option<IdText>, kind: &'static str, out: &mut FrameWriter);
+
+    /// Writes a list of the type and the payload, after `tag`.
+    fn write_pair(&self, tag: &[u8], kind: &'static str, out: &mut FrameWriter);
 }
 
 impl<P: Serialize> Payload for P {
     fn write(&self, at: Timestamp, session: Option<IdText>, kind: &'static str, out: &mut FrameWriter) {
         write(out, at, session, kind, self);
+    }
+
+    fn write_pair(&self, tag: &[u8], kind: &'static str, out: &mut FrameWriter) {
+        out.tagged(tag, &(kind, self));
     }
 }
 

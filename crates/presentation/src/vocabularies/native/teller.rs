@@ -7,7 +7,7 @@ use tokenrail_domain::{Assembler, Event, Sequence};
 use super::dialects::DialectFold;
 use super::frame::Piece;
 use super::joined::Joined;
-use super::writing::page_of_frames;
+use super::writing::{page_of_frames, page_of_packets};
 use crate::fold::{Begins, Fold, skip};
 
 /// Writes the frames of one subscription.
@@ -32,6 +32,8 @@ pub(crate) enum Telling {
     Packed,
     /// Each piece of text separately, so that the caller can collect them.
     Pieces,
+    /// The dialect `agent`, as Socket.IO events.
+    SocketIo,
 }
 
 /// The output for one page.
@@ -68,6 +70,9 @@ impl Teller {
 
     /// Returns the output for a page. The page must be the next one after the previous page, or the first of a turn.
     pub(crate) fn tell(&mut self, page: &Page) -> Words {
+        if let (Telling::SocketIo, DialectFold::Agent(fold)) = (self.telling, &mut self.fold) {
+            return Words::Frames(page_of_packets(fold, page));
+        }
         let events = page.events();
         let (known, new) = events.split_at(events.partition_point(|event| event.sequence <= self.after));
         self.take_in(known);

@@ -3,11 +3,14 @@
 //! | frames | transport |
 //! | --- | --- |
 //! | of a dialect | [`FrameWriter`]: WebSocket frames; [`Joined`](super::joined::Joined): the same, with packed text |
+//! | of the dialect `agent` | [`Packets`]: Socket.IO events, each in a WebSocket frame |
 //! | of a dialect | `Vec<Piece>`: for a connection that collects text (`ws/throttle.rs`) |
 //! | events over HTTP | [`EventBlocks`]: blocks of an event stream; [`JsonList`]: items of a list |
 
+use bytes::Bytes;
+
 use super::events::{EventFrame, Events};
-use super::frame::{Native, NativeFrame, Piece};
+use super::frame::{Native, NativeFrame, Payload, Piece};
 use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 use crate::frames::FrameWriter;
@@ -40,6 +43,37 @@ impl Frames<Native> for Vec<Piece> {
                 Piece::Frames(out.into_bytes())
             }
         });
+    }
+}
+
+/// The type of an event in Engine.IO and in Socket.IO, before the list of its name and its value.
+const EVENT: &[u8] = b"42";
+
+/// Socket.IO events, each in a WebSocket frame.
+#[derive(Default)]
+pub(crate) struct Packets(FrameWriter);
+
+impl Packets {
+    pub(crate) fn event<P: Payload>(&mut self, name: &'static str, value: &P) {
+        value.write_pair(EVENT, name, &mut self.0);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.0.into_bytes()
+    }
+}
+
+impl Frames<Native> for Packets {
+    fn frame(&mut self, frame: NativeFrame<'_>) {
+        match frame {
+            // Only other dialects have these.
+            NativeFrame::Text(_) => {}
+            NativeFrame::Whole { kind, payload, .. } => payload.write_pair(EVENT, kind, &mut self.0),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::dialects::DialectFold;
 use super::dialects::agent::AgentFold;
 use super::events::EventFold;
 use super::joined::Joined;
-use super::transport::EventBlocks;
+use super::transport::{EventBlocks, Packets};
 use super::{Detail, Packed};
 use crate::blocks::BlockWriter;
 use crate::fold::{Fold as _, written};
@@ -75,6 +75,20 @@ fn render(fold: &mut DialectFold, packed: bool, events: &[Event]) -> Rendering {
 pub(super) fn frames(fold: &mut AgentFold, events: &[Event]) -> Rendering {
     let mut out = FrameWriter::default();
     let ends = fold.detail().feed_noting_ends(fold, events, &mut out, FrameWriter::len);
+    Rendering { bytes: out.into_bytes(), ends }
+}
+
+/// The form of Socket.IO events. Frames of the same fold have form 0.
+const PACKETS: u8 = 1;
+
+/// Writes a page as Socket.IO events of the dialect `agent`.
+pub(super) fn page_of_packets(fold: &mut AgentFold, page: &Page) -> Bytes {
+    written(fold, PACKETS, page, packets)
+}
+
+fn packets(fold: &mut AgentFold, events: &[Event]) -> Rendering {
+    let mut out = Packets::default();
+    let ends = fold.detail().feed_noting_ends(fold, events, &mut out, Packets::len);
     Rendering { bytes: out.into_bytes(), ends }
 }
 

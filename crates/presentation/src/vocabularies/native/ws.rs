@@ -9,11 +9,11 @@
 mod answers;
 mod connection;
 pub(crate) mod echo;
-mod envelope;
+pub(super) mod envelope;
 mod follow;
 mod message_status;
 mod outbox;
-mod subscriptions;
+pub(super) mod subscriptions;
 mod throttle;
 mod wishes;
 

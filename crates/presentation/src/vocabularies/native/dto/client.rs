@@ -53,7 +53,7 @@ pub(crate) struct Mistake {
 }
 
 impl Mistake {
-    fn new(problem: Problem, agent: Option<AgentId>) -> Self {
+    pub(crate) fn new(problem: Problem, agent: Option<AgentId>) -> Self {
         Self { problem: Box::new(problem), agent }
     }
 }
@@ -69,12 +69,7 @@ pub(crate) fn client_frame(body: &[u8], depth: usize) -> Result<ClientFrame, Mis
     match kind.as_str() {
         "subscribe" => subscribe(payload.as_bytes(), depth).map(ClientFrame::Subscribe),
         "unsubscribe" => {
-            let mut fields = Fields::read(payload.as_bytes(), depth).map_err(nobody)?;
-            let agent = fields.agent();
-            fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
-            agent
-                .map(|agent| ClientFrame::Unsubscribe { agent })
-                .ok_or_else(|| Mistake::new(unknown_agent(), None))
+            unsubscribe(payload.as_bytes(), depth).map(|agent| ClientFrame::Unsubscribe { agent })
         }
         "ping" => Ok(ClientFrame::Ping),
         "permission" => permission(payload.as_bytes(), depth),
@@ -121,7 +116,16 @@ fn permission(payload: &[u8], depth: usize) -> Result<ClientFrame, Mistake> {
     Ok(ClientFrame::Permission { agent, answer: PermissionAnswer { request_id, reply } })
 }
 
-fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {
+/// Reads the payload of `unsubscribe`.
+pub(crate) fn unsubscribe(payload: &[u8], depth: usize) -> Result<AgentId, Mistake> {
+    let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
+    let agent = fields.agent();
+    fields.finish().map_err(|problem| Mistake::new(problem, agent))?;
+    agent.ok_or_else(|| Mistake::new(unknown_agent(), None))
+}
+
+/// Reads the payload of `subscribe`.
+pub(crate) fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {
     let mut fields = Fields::read(payload, depth).map_err(|problem| Mistake::new(problem, None))?;
     let agent = fields.agent();
     let since = fields.cursor("since");
@@ -138,7 +142,7 @@ fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mistake> {
     Ok(Subscribe { agent, since, raw, packed, dialect })
 }
 
-fn unknown_agent() -> Problem {
+pub(crate) fn unknown_agent() -> Problem {
     Problem::new(Code::NotFound, "no such agent")
 }
 

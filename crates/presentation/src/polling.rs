@@ -1,0 +1,197 @@
+//! Sessions that live longer than one request: those of Socket.IO clients that poll. A task owns the session; the
+//! requests of the client reach it here, on whichever web worker they arrive. Sessions are in the memory of one server.
+//!
+//! A session produces only what a request takes, so a client that does not poll costs no memory for output.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// How many bodies of a client wait until its session reads them. Each may be as long as a message of a WebSocket.
+const BODIES_WAITING: usize = 4;
+/// How many requests to a session may wait. There is one poll at a time, and one socket that takes over.
+const ASKED_WAITING: usize = 4;
+
+/// The sessions of one server. Clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct PolledSessions(Arc<Mutex<HashMap<String, Arc<Line>>>>);
+
+/// The requests' end of one session.
+pub(crate) struct Line {
+    asked: mpsc::Sender<Asked>,
+    bodies: mpsc::Sender<Bytes>,
+    polling: AtomicBool,
+    posting: AtomicBool,
+    /// A WebSocket probes the session, or has taken it over.
+    upgrading: AtomicBool,
+    /// A WebSocket has taken the session over.
+    has_socket: AtomicBool,
+}
+
+/// The session's end.
+pub(crate) struct FarEnd {
+    pub(crate) asked: mpsc::Receiver<Asked>,
+    pub(crate) bodies: mpsc::Receiver<Bytes>,
+    pub(crate) listed: Listed,
+}
+
+/// Keeps the session in the list until it is dropped.
+pub(crate) struct Listed {
+    id: String,
+    all: PolledSessions,
+}
+
+/// What a request wants of a session.
+pub(crate) enum Asked {
+    /// The next packets, as many as one response may have.
+    Poll(oneshot::Sender<Output>),
+    /// All that is there, for a WebSocket that has taken the session over.
+    Page(oneshot::Sender<Output>),
+    /// A WebSocket is about to take over. The waiting poll ends, so that the client can change over.
+    Probe,
+    /// The WebSocket has not taken over.
+    ProbeFailed,
+    /// The client has broken the protocol.
+    End,
+}
+
+/// What a session gives.
+#[derive(Debug, Default)]
+pub(crate) struct Output {
+    /// WebSocket frames.
+    pub(crate) frames: Bytes,
+    /// The session is over, and this is the close code of a WebSocket with its reason.
+    pub(crate) close: Option<(u16, &'static str)>,
+}
+
+/// Why a request cannot be served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineFault {
+    /// The session is over.
+    Gone,
+    /// The client has another request of the same kind in progress, or a WebSocket has taken over.
+    Overlap,
+    /// The session has not read the earlier bodies in time.
+    TooSlow,
+}
+
+impl PolledSessions {
+    /// Lists a new session.
+    pub(crate) fn open(&self, id: &str) -> FarEnd {
+        let (asked, asked_far) = mpsc::channel(ASKED_WAITING);
+        let (bodies, bodies_far) = mpsc::channel(BODIES_WAITING);
+        let line = Line {
+            asked,
+            bodies,
+            polling: AtomicBool::new(false),
+            posting: AtomicBool::new(false),
+            upgrading: AtomicBool::new(false),
+            has_socket: AtomicBool::new(false),
+        };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), Arc::new(line));
+        let listed = Listed { id: id.to_owned(), all: self.clone() };
+        FarEnd { asked: asked_far, bodies: bodies_far, listed }
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<Line>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
+    }
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+    }
+}
+
+impl Line {
+    /// Waits for the next packets of the session.
+    ///
+    /// # Errors
+    /// [`LineFault`] if the session is over, or the client must not poll now. In the second case, the session ends.
+    pub(crate) async fn poll(&self) -> Result<Output, LineFault> {
+        let Some(_alone) = Alone::take(&self.polling) else { return Err(self.overlap().await) };
+        self.ask(Asked::Poll).await.ok_or(LineFault::Gone)
+    }
+
+    /// Passes a body of packets to the session.
+    ///
+    /// # Errors
+    /// [`LineFault`] if the session is over, or does not take the body in time, or the client has another such request.
+    /// In these cases, the session ends.
+    pub(crate) async fn post(&self, body: Bytes, limit: Duration) -> Result<(), LineFault> {
+        let Some(_alone) = Alone::take(&self.posting) else { return Err(self.overlap().await) };
+        if let Ok(sent) = timeout(limit, self.bodies.send(body)).await {
+            return sent.map_err(|_| LineFault::Gone);
+        }
+        self.end().await;
+        Err(LineFault::TooSlow)
+    }
+
+    /// Reserves the session for a WebSocket. `None` if another one has it.
+    pub(crate) async fn probe(&self) -> Option<()> {
+        self.upgrading.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        self.asked.send(Asked::Probe).await.ok()
+    }
+
+    /// The WebSocket has ended without taking over.
+    pub(crate) fn probe_failed(&self) {
+        self.upgrading.store(false, Ordering::Release);
+        // The session may be over.
+        let _ = self.asked.try_send(Asked::ProbeFailed);
+    }
+
+    /// Whether a WebSocket has taken the session over.
+    pub(crate) fn has_socket(&self) -> bool {
+        self.has_socket.load(Ordering::Acquire)
+    }
+
+    /// Waits for what the session has, for the WebSocket that has taken over. `None` if the session is over.
+    pub(crate) async fn page(&self) -> Option<Output> {
+        self.has_socket.store(true, Ordering::Release);
+        self.ask(Asked::Page).await
+    }
+
+    /// Ends the session.
+    pub(crate) async fn end(&self) {
+        // The session may be over.
+        let _ = self.asked.send(Asked::End).await;
+    }
+
+    /// Ends the session, at the latest when it has been idle.
+    pub(crate) fn end_soon(&self) {
+        let _ = self.asked.try_send(Asked::End);
+    }
+
+    async fn overlap(&self) -> LineFault {
+        self.end().await;
+        LineFault::Overlap
+    }
+
+    async fn ask(&self, asked: impl FnOnce(oneshot::Sender<Output>) -> Asked) -> Option<Output> {
+        let (reply, output) = oneshot::channel();
+        self.asked.send(asked(reply)).await.ok()?;
+        output.await.ok()
+    }
+}
+
+/// A request that is the only one of its kind.
+struct Alone<'a>(&'a AtomicBool);
+
+impl<'a> Alone<'a> {
+    fn take(flag: &'a AtomicBool) -> Option<Self> {
+        let taken = flag.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        taken.then_some(Self(flag))
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

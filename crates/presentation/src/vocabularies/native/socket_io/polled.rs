@@ -1,0 +1,203 @@
+//! The task of a session whose client polls. It lives on the web worker that has opened it, and answers requests that
+//! arrive on any worker.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{StreamExt as _, unfold};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::engine::{NOOP, PACKETS_MAX};
+use super::session::{CONNECT_TIMEOUT, Given, Session};
+use crate::frames;
+use crate::polling::{Asked, Listed, Output};
+use crate::waits::deadline;
+
+/// The request that waits for output.
+enum Waiting {
+    Poll(oneshot::Sender<Output>),
+    Page(oneshot::Sender<Output>),
+}
+
+/// The output of a session on its way to requests.
+struct Desk {
+    waiting: Option<Waiting>,
+    /// Frames that the session has given and no request has taken: at most a page of events.
+    rest: Bytes,
+    /// What comes after them: the end.
+    close: Option<(u16, &'static str)>,
+    /// A WebSocket is about to take over. Polls end at once.
+    probing: bool,
+    /// When the session ends unless a request comes.
+    idle_due: Instant,
+    idle: Duration,
+    over: bool,
+}
+
+/// Runs a session until it is over, or no request comes for `idle`.
+pub(super) async fn serve(
+    session: Session,
+    mut asked: mpsc::Receiver<Asked>,
+    listed: Listed,
+    idle: Duration,
+    closing: CancellationToken,
+) {
+    let (connected, connect_due) = (session.connected(), Some(Instant::now() + CONNECT_TIMEOUT));
+    // The stream may be left at any point and taken up again, which `Session::next` alone may not.
+    let mut given = pin!(unfold(session, |mut session| async move {
+        let given = session.next().await?;
+        Some((given, session))
+    }));
+    let mut desk = Desk::new(idle);
+    while !desk.over {
+        let idle_due = desk.waiting.is_none().then_some(desk.idle_due);
+        let wants = desk.waiting.is_some() && desk.rest.is_empty();
+        tokio::select! {
+            biased;
+            asked = asked.recv() => match asked {
+                Some(asked) => desk.asked(asked),
+                None => desk.over = true,
+            },
+            () = deadline(idle_due) => desk.over = true,
+            // A waiting client is told both by the session.
+            () = deadline(connect_due), if !connected.get() && desk.waiting.is_none() => desk.over = true,
+            () = closing.cancelled(), if desk.waiting.is_none() => desk.over = true,
+            () = left(&mut desk.waiting) => desk.waiting = None,
+            given = given.next(), if wants => match given {
+                Some(Given::Frames(frames)) => desk.rest = frames,
+                Some(Given::Close(code, reason)) => desk.close = Some((code, reason)),
+                None => desk.over = true,
+            },
+        }
+        desk.answer();
+    }
+    drop(listed);
+}
+
+impl Desk {
+    fn new(idle: Duration) -> Self {
+        Self {
+            waiting: None,
+            rest: Bytes::new(),
+            close: None,
+            probing: false,
+            idle_due: Instant::now() + idle,
+            idle,
+            over: false,
+        }
+    }
+
+    fn asked(&mut self, asked: Asked) {
+        match asked {
+            Asked::Poll(reply) => self.waiting = Some(Waiting::Poll(reply)),
+            Asked::Page(reply) => {
+                self.probing = false;
+                self.waiting = Some(Waiting::Page(reply));
+            }
+            Asked::Probe => self.probing = true,
+            Asked::ProbeFailed => self.probing = false,
+            Asked::End => self.over = true,
+        }
+        self.idle_due = Instant::now() + self.idle;
+    }
+
+    /// Answers the waiting request, if there is something to say.
+    fn answer(&mut self) {
+        let is_ready = !self.rest.is_empty() || self.close.is_some();
+        let (reply, output) = match self.waiting.take() {
+            Some(Waiting::Poll(reply)) if self.probing => {
+                // It takes nothing, so that the client gets the rest by the WebSocket.
+                let _ = reply.send(Output { frames: frames::text(NOOP), close: None });
+                self.idle_due = Instant::now() + self.idle;
+                return;
+            }
+            Some(Waiting::Poll(reply)) if is_ready => {
+                let length = frames::length_of(&self.rest, PACKETS_MAX);
+                (reply, Output { frames: self.rest.slice(..length), close: None })
+            }
+            Some(Waiting::Page(reply)) if is_ready => {
+                (reply, Output { frames: self.rest.clone(), close: None })
+            }
+            waiting => return self.waiting = waiting,
+        };
+        let taken = output.frames.len();
+        let close = self.close.filter(|_| taken == self.rest.len());
+        // If the request has gone in the meantime, the next one gets the same.
+        if reply.send(Output { close, ..output }).is_ok() {
+            self.rest = self.rest.split_off(taken);
+            self.over |= close.is_some();
+        }
+        self.idle_due = Instant::now() + self.idle;
+    }
+}
+
+/// Waits until the client of the waiting request has gone.
+async fn left(waiting: &mut Option<Waiting>) {
+    match waiting {
+        Some(Waiting::Poll(reply) | Waiting::Page(reply)) => reply.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames_of(count: usize) -> Bytes {
+        let all: Vec<u8> = (0..count).flat_map(|at| frames::text(format!("4{at}").as_bytes())).collect();
+        all.into()
+    }
+
+    fn packets(output: &Output) -> Vec<String> {
+        frames::payloads(&output.frames).map(|packet| String::from_utf8_lossy(packet).into_owned()).collect()
+    }
+
+    fn ask(desk: &mut Desk, asked: fn(oneshot::Sender<Output>) -> Asked) -> Option<Output> {
+        let (reply, mut output) = oneshot::channel();
+        desk.asked(asked(reply));
+        desk.answer();
+        output.try_recv().ok()
+    }
+
+    #[tokio::test]
+    async fn a_poll_takes_no_more_packets_than_clients_accept_and_the_next_one_the_rest() {
+        let mut desk = Desk::new(Duration::from_secs(1));
+        desk.rest = frames_of(PACKETS_MAX + 3);
+        desk.close = Some((1000, ""));
+        let first = ask(&mut desk, Asked::Poll).unwrap();
+        let rest = ask(&mut desk, Asked::Poll).unwrap();
+        assert_eq!((packets(&first).len(), first.close), (PACKETS_MAX, None));
+        assert_eq!(packets(&rest), ["416", "417", "418"]);
+        assert_eq!((rest.close, desk.over), (Some((1000, "")), true), "the end comes after everything");
+    }
+
+    #[tokio::test]
+    async fn what_a_request_has_not_taken_is_for_the_next_one() {
+        let mut desk = Desk::new(Duration::from_secs(1));
+        desk.rest = frames_of(2);
+        let (reply, output) = oneshot::channel();
+        drop(output);
+        desk.asked(Asked::Poll(reply));
+        desk.answer();
+        assert_eq!(packets(&ask(&mut desk, Asked::Page).unwrap()), ["40", "41"]);
+        assert!(desk.rest.is_empty() && !desk.over);
+    }
+
+    #[tokio::test]
+    async fn polls_end_while_a_socket_takes_over_and_take_nothing() {
+        let mut desk = Desk::new(Duration::from_secs(1));
+        let (reply, mut output) = oneshot::channel();
+        desk.asked(Asked::Poll(reply));
+        desk.answer();
+        assert!(output.try_recv().is_err(), "nothing is there");
+        desk.asked(Asked::Probe);
+        desk.rest = frames_of(1);
+        desk.answer();
+        assert_eq!(packets(&output.try_recv().unwrap()), ["6"]);
+        assert_eq!(packets(&ask(&mut desk, Asked::Poll).unwrap()), ["6"]);
+        assert_eq!(packets(&ask(&mut desk, Asked::Page).unwrap()), ["40"]);
+    }
+}

@@ -1,0 +1,83 @@
+//! What a session tells about agents: the events of those that its client follows, and the lifecycle events of all.
+
+use std::future::pending;
+use std::sync::Arc;
+
+use tokenrail_application::{
+    KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, StreamEnd,
+};
+use tokenrail_domain::{AgentId, Timestamp};
+
+use super::Session;
+use crate::error::{Code, Problem};
+use crate::json::IsoTime;
+use crate::vocabularies::native::Words;
+use crate::vocabularies::native::dto::frames::{AgentDeleted, Unsubscribed};
+use crate::vocabularies::native::transport::Packets;
+use crate::vocabularies::native::ws::envelope::tell_lifecycle;
+use crate::vocabularies::native::ws::subscriptions::Told;
+use crate::websocket::close_code;
+
+impl Session {
+    pub(super) fn told(&mut self, told: Told) {
+        match told {
+            Told::Words(Words::Frames(frames)) => {
+                self.giving = true;
+                self.frames(frames);
+            }
+            // No subscription of a session collects pieces, and the end of the server is told otherwise.
+            Told::Words(Words::Pieces(_)) | Told::End { end: StreamEnd::ShuttingDown, .. } => {}
+            Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
+                self.emit("unsubscribed", &Unsubscribed { agent_id: agent.into() });
+                self.deleted(agent, deleted);
+            }
+            Told::Broken { agent, error, deleted } => {
+                self.problem(&error.into(), Some(agent));
+                self.deleted(agent, deleted);
+            }
+        }
+    }
+
+    /// If an agent is deleted while it is followed, `agent:deleted` is the last event about it.
+    pub(super) fn deleted(&mut self, agent: AgentId, at: Option<Timestamp>) {
+        if let Some(at) = at {
+            self.emit("agent:deleted", &AgentDeleted { agent_id: agent.into(), timestamp: IsoTime(at) });
+        }
+    }
+
+    pub(super) fn lifecycle(
+        &mut self,
+        event: Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>,
+    ) {
+        match event {
+            Some(Ok(item)) => {
+                // For a followed agent, `agent:deleted` is sent after its last event.
+                let told_later = match item.event {
+                    LifecycleEvent::Deleted { agent, at } => self.subscriptions.deleted(agent, at),
+                    LifecycleEvent::Created { .. } | LifecycleEvent::Updated { .. } => false,
+                };
+                if !told_later {
+                    let mut out = Packets::default();
+                    tell_lifecycle(self.api.service(), &item.event, &mut out);
+                    self.frames(out.into_bytes());
+                }
+            }
+            Some(Err(LifecycleEventsMissed)) => {
+                let detail = "lifecycle events were missed: reload the list of agents";
+                self.problem(&Problem::new(Code::NewsLagged, detail), None);
+            }
+            // The lifecycle events end only when the service closes.
+            None => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+        }
+    }
+}
+
+/// Waits for the next lifecycle event. Forever without a reader.
+pub(super) async fn news(
+    lifecycle: &mut Option<LifecycleReader>,
+) -> Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>> {
+    match lifecycle {
+        Some(lifecycle) => lifecycle.next().await,
+        None => pending().await,
+    }
+}

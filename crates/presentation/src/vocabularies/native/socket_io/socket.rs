@@ -1,0 +1,220 @@
+//! A session over a WebSocket: from the beginning, or after the client has polled.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{FutureExt as _, LocalBoxFuture, OptionFuture};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::engine::{PROBED, Packet};
+use super::session::{Given, Session};
+use crate::api::Api;
+use crate::frames::{self, CHUNK_BYTES};
+use crate::polling::{Line, LineFault, Output};
+use crate::waits::deadline;
+use crate::websocket::{Broken, Message, Messages, because_of, close_code, close_reply};
+
+/// How long a WebSocket may take to take over, after its handshake.
+const UPGRADE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A session that has its own WebSocket.
+pub(super) struct Direct {
+    session: Session,
+    rest: Bytes,
+}
+
+impl Direct {
+    /// `opening`: the first packet.
+    pub(super) fn new(session: Session, opening: Bytes) -> Self {
+        Self { session, rest: opening }
+    }
+
+    /// The next bytes for the client. `None` if the connection must be closed.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        if self.rest.is_empty() {
+            self.rest = match self.session.next().await? {
+                Given::Frames(frames) => frames,
+                Given::Close(code, reason) => frames::close(code, reason),
+            };
+        }
+        Some(self.rest.split_to(self.rest.len().min(CHUNK_BYTES)))
+    }
+}
+
+/// The WebSocket of a client that has polled. The session stays with its task.
+pub(super) struct Upgrade {
+    line: Arc<Line>,
+    messages: Messages,
+    stage: Stage,
+    closing: CancellationToken,
+    body_timeout: Duration,
+    /// A packet on its way to the session. The next one is read after it.
+    posting: Option<LocalBoxFuture<'static, Result<(), LineFault>>>,
+    /// Output on its way from the session.
+    page: Option<LocalBoxFuture<'static, Option<Output>>>,
+    out: VecDeque<Bytes>,
+    closed: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Until the client has asked whether the WebSocket works.
+    New {
+        due: Instant,
+    },
+    /// Until the client has stopped polling.
+    Probed {
+        due: Instant,
+    },
+    Open,
+}
+
+enum Wake {
+    Closing,
+    Late,
+    Message(Result<Message, Broken>),
+    Posted(Result<(), LineFault>),
+    Page(Option<Output>),
+}
+
+impl Upgrade {
+    pub(super) fn new(api: &Api, line: Arc<Line>, messages: Messages) -> Self {
+        Self {
+            line,
+            messages,
+            stage: Stage::New { due: Instant::now() + UPGRADE_TIMEOUT },
+            closing: api.service().closing(),
+            body_timeout: api.config().body_timeout,
+            posting: None,
+            page: None,
+            out: VecDeque::new(),
+            closed: false,
+        }
+    }
+
+    /// The next bytes for the client. `None` if the connection must be closed.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(first) = self.out.front_mut() {
+                if CHUNK_BYTES < first.len() {
+                    return Some(first.split_to(CHUNK_BYTES));
+                }
+                return self.out.pop_front();
+            }
+            if self.closed {
+                return None;
+            }
+            match self.next_wake().await {
+                Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
+                Wake::Late => self.close(close_code::INVALID_FRAME, "did not upgrade in time"),
+                Wake::Message(message) => self.message(message).await,
+                Wake::Posted(posted) => {
+                    self.posting = None;
+                    self.messages.clear();
+                    // The session tells its end itself, with the reason.
+                    if posted == Err(LineFault::TooSlow) {
+                        self.close(close_code::TOO_SLOW, "the session did not read in time");
+                    }
+                }
+                Wake::Page(output) => self.output(output),
+            }
+        }
+    }
+
+    async fn next_wake(&mut self) -> Wake {
+        let is_open = self.stage == Stage::Open;
+        if is_open && self.page.is_none() {
+            let line = Arc::clone(&self.line);
+            self.page = Some(async move { line.page().await }.boxed_local());
+        }
+        let due = match self.stage {
+            Stage::New { due } | Stage::Probed { due } => Some(due),
+            Stage::Open => None,
+        };
+        let Self { messages, posting, page, closing, .. } = self;
+        let is_posting = posting.is_some();
+        tokio::select! {
+            biased;
+            // Once the WebSocket has taken over, the session itself says that the server is shutting down.
+            () = closing.cancelled(), if !is_open => Wake::Closing,
+            () = deadline(due) => Wake::Late,
+            Some(posted) = OptionFuture::from(posting.as_mut()) => Wake::Posted(posted),
+            message = messages.next(), if !is_posting => Wake::Message(message),
+            Some(output) = OptionFuture::from(page.as_mut()) => Wake::Page(output),
+        }
+    }
+
+    async fn message(&mut self, message: Result<Message, Broken>) {
+        match message {
+            Ok(Message::Text(text)) if self.stage == Stage::Open => self.post(text),
+            Ok(Message::Text(text)) => {
+                self.upgrade(&text).await;
+                self.messages.clear();
+            }
+            // The session refuses it in its own words.
+            Ok(Message::Binary(_)) if self.stage == Stage::Open => self.post(Bytes::from_static(b"b")),
+            Ok(Message::Binary(_)) => self.close(close_code::NOT_TEXT, "send text"),
+            Ok(Message::Ping(payload)) => self.out.push_back(frames::pong(&payload)),
+            Ok(Message::Pong) => {}
+            Ok(Message::Close(reason)) => {
+                self.out.push_back(close_reply(reason));
+                self.closed = true;
+            }
+            Err(broken) => match because_of(broken) {
+                Some((code, reason)) => self.close(code, reason),
+                None => self.closed = true,
+            },
+        }
+    }
+
+    async fn upgrade(&mut self, text: &[u8]) {
+        match (self.stage, Packet::read(text)) {
+            (Stage::New { due }, Ok(Packet::Probe)) => match self.line.probe().await {
+                Some(()) => {
+                    self.stage = Stage::Probed { due };
+                    self.out.push_back(frames::text(PROBED));
+                }
+                None => self.close(close_code::INVALID_FRAME, "the session is over, or has a WebSocket"),
+            },
+            (Stage::Probed { .. }, Ok(Packet::Upgrade)) => self.stage = Stage::Open,
+            _ => self.close(close_code::INVALID_FRAME, "not a packet of an upgrade"),
+        }
+    }
+
+    fn post(&mut self, packet: Bytes) {
+        let (line, limit) = (Arc::clone(&self.line), self.body_timeout);
+        self.posting = Some(async move { line.post(packet, limit).await }.boxed_local());
+    }
+
+    fn output(&mut self, output: Option<Output>) {
+        self.page = None;
+        let Some(Output { frames, close }) = output else {
+            return self.close(close_code::NORMAL, "");
+        };
+        if !frames.is_empty() {
+            self.out.push_back(frames);
+        }
+        if let Some((code, reason)) = close {
+            self.close(code, reason);
+        }
+    }
+
+    fn close(&mut self, code: u16, reason: &str) {
+        self.out.push_back(frames::close(code, reason));
+        self.closed = true;
+    }
+}
+
+impl Drop for Upgrade {
+    fn drop(&mut self) {
+        match self.stage {
+            Stage::New { .. } => {}
+            // The client goes on polling.
+            Stage::Probed { .. } => self.line.probe_failed(),
+            Stage::Open => self.line.end_soon(),
+        }
+    }
+}
