@@ -101,7 +101,7 @@ pub struct PresentationConfig {
     pub openings_file: Option<PathBuf>,
     /// How long a session of a browser lasts.
     pub session: Duration,
-    /// The name of its cookie.
+    /// The name of its cookie: see [`session_cookie`].
     pub session_cookie: String,
     /// Maximum number of unused login codes.
     pub login_codes: usize,
@@ -120,6 +120,14 @@ pub struct PresentationConfig {
     pub import_event_bytes: usize,
     /// How long a client may take to send the file.
     pub import_timeout: Duration,
+}
+
+/// The name of the session cookie of a server that browsers reach at this port.
+///
+/// Browsers send a cookie to all ports of a host, so two servers on one machine would overwrite each other's cookies
+/// if they had the same name.
+pub fn session_cookie(port: u16) -> String {
+    format!("tokenrail_session_{port}")
 }
 
 impl PresentationConfig {
@@ -171,7 +179,7 @@ impl PresentationConfig {
             openings: 16_384,
             openings_file: None,
             session: Duration::from_hours(30 * 24),
-            session_cookie: format!("tokenrail_session_{port}"),
+            session_cookie: session_cookie(port),
             login_codes: 64,
             login_code_age: Duration::from_mins(10),
             json_depth: 64,

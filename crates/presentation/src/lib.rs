@@ -81,7 +81,7 @@ mod websocket;
 mod tests;
 
 pub use api::{Api, RandomSource};
-pub use config::{PresentationConfig, Secret};
+pub use config::{PresentationConfig, Secret, session_cookie};
 pub use forwarded::{Announced, Forwarded};
 pub use listen::{ListenLimits, listen};
 pub use routes::{MissingPage, app, page, routes};

@@ -26,8 +26,7 @@ const TAG: usize = 32;
 /// Issues and checks session cookies. The key is derived from the token, so a new token revokes every session.
 pub(crate) struct Sessions {
     key: hmac::Key,
-    /// Browsers send a cookie to all ports of a host. So the name contains the port: two servers on one machine would
-    /// otherwise overwrite each other's cookies.
+    /// Its name: see [`crate::session_cookie`].
     cookie: String,
     /// The path below which browsers send the cookie.
     path: String,

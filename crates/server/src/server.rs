@@ -12,7 +12,7 @@ use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, AtStop, Fence, Next, Refusal};
 use tokenrail_ports::{StoreError, is_disk_full};
 use tokenrail_presentation::{
-    Api, Forwarded, ListenLimits, MissingPage, PresentationConfig, SocketLimits, page,
+    Api, Forwarded, ListenLimits, MissingPage, PresentationConfig, SocketLimits, page, session_cookie,
 };
 use tokenrail_web::BasePath;
 use tokio::runtime::Handle;
@@ -271,6 +271,10 @@ fn presentation_config(
     token: Option<String>,
 ) -> PresentationConfig {
     let mut presentation = PresentationConfig::new(addresses[0].port());
+    // All nodes behind a proxy have the same public URL, so a browser that is logged in at one is logged in at all.
+    if let Some(url) = &config.public_url {
+        presentation.session_cookie = session_cookie(url.port());
+    }
     let limits = &config.limits;
     presentation.token = token.map(Into::into);
     presentation.open_paths = tokenrail_web::open_paths();

@@ -1,15 +1,13 @@
 //! The server below a path of another server: behind the real nginx, which removes the path from requests, or keeps it.
 //! `cargo xtask test` sets `TOKENRAIL_TEST_NGINX`, the path of the program.
 
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use super::nginx::{Nginx, PASS_ON};
 use super::{Browser, Look, ended};
-use crate::harness::{PATIENCE, TestServer, fake_config, free_port};
+use crate::harness::{TestServer, fake_config, free_port};
 
 /// The path below which the server is reached. The page has paths that begin with it, too.
 const BASE: &str = "/agents";
@@ -21,62 +19,20 @@ enum Path {
     Kept,
 }
 
-/// An nginx. It ends when it is dropped.
-struct Nginx {
-    process: Child,
-    _folder: TempDir,
-}
-
-impl Nginx {
-    /// Starts it on a port, with the settings that `docs/how-to/deploy.md` recommends.
-    fn start(port: u16, path: Path, server: &TestServer) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let at = folder.path().display();
-        let rest = if matches!(path, Path::Removed) { "/" } else { "" };
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|kind| format!("{kind}_temp_path {at}/{kind};"))
-            .join("\n");
-        let config = format!(
-            "daemon off; master_process off; pid {at}/pid; error_log stderr;
-             events {{}}
-             http {{
-                 access_log off;
-                 {temporary}
-                 server {{
-                     listen 127.0.0.1:{port};
-                     location {BASE}/ {{
-                         proxy_pass http://{}{rest};
-                         proxy_http_version 1.1;
-                         proxy_set_header Host $http_host;
-                         proxy_set_header Upgrade $http_upgrade;
-                         proxy_set_header Connection \"upgrade\";
-                         proxy_buffering off;
-                         proxy_read_timeout 1h;
-                         client_max_body_size 0;
-                     }}
+impl Path {
+    /// The part of nginx's configuration that `docs/how-to/deploy.md` recommends.
+    fn config(self, port: u16, server: &TestServer) -> String {
+        let rest = if matches!(self, Self::Removed) { "/" } else { "" };
+        format!(
+            "server {{
+                 listen 127.0.0.1:{port};
+                 location {BASE}/ {{
+                     proxy_pass http://{}{rest};
+                     {PASS_ON}
                  }}
              }}",
             server.authority()
-        );
-        let file = folder.path().join("nginx.conf");
-        std::fs::write(&file, config).unwrap();
-        let program = std::env::var_os("TOKENRAIL_TEST_NGINX").map(PathBuf::from);
-        let process = Command::new(program.expect("cargo xtask test sets TOKENRAIL_TEST_NGINX"))
-            .arg("-p")
-            .arg(folder.path())
-            .arg("-c")
-            .arg(&file)
-            .stdin(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self { process, _folder: folder }
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        )
     }
 }
 
@@ -87,12 +43,7 @@ async fn assert_works(path: Path) {
     let settings =
         format!("[server]\ndefault_agent = \"fake\"\npublic_url = \"{public}/\"\n{}", fake_config());
     let server = TestServer::start_with(&settings);
-    let _nginx = Nginx::start(port, path, &server);
-    let started = Instant::now();
-    while !server.http.get(format!("{public}/readyz")).send().await.is_ok_and(|ready| ready.status() == 200) {
-        assert!(started.elapsed() < PATIENCE, "{path:?}: nginx does not serve");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let _nginx = Nginx::start(&path.config(port, &server), &public).await;
 
     // The API: an address in a header has the path too.
     let body = json!({ "prompt": r#"{"deltas":20}"# });

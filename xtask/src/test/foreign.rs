@@ -45,11 +45,12 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
     all
 }
 
-/// A browser, its driver, a proxy, and the clients that pages of another origin use.
+/// A browser, its driver, a proxy, a database, and the clients that pages of another origin use.
 pub(super) fn browser() -> Result<Vec<Setting>, Failure> {
     let chromium = (tools::CHROMIUM.variable, tools::CHROMIUM.ready()?);
     let nginx = (tools::NGINX.variable, tools::NGINX.ready()?);
+    let postgres = (tools::POSTGRES.variable, tools::POSTGRES.ready()?);
     clients::BROWSER_DRIVER.ready()?;
     clients::in_pages().try_for_each(Client::ready)?;
-    Ok(vec![chromium, nginx, (clients::VARIABLE, clients::target())])
+    Ok(vec![chromium, nginx, postgres, (clients::VARIABLE, clients::target())])
 }

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use reqwest::Url;
 
 /// The first parts of the server's own paths. Below such a path, no request could be told from another.
-const OWN_PATHS: [&str; 9] =
-    ["api", "healthz", "metrics", "openapi.json", "problems", "readyz", "test", "v1", "ws"];
+const OWN_PATHS: [&str; 10] =
+    ["api", "healthz", "metrics", "openapi.json", "problems", "readyz", "socket.io", "test", "v1", "ws"];
 
 /// A URL such as `https://example.com/agents`, without a slash at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,7 @@ pub(crate) struct PublicUrl {
     scheme: String,
     /// The host, and the port unless it is that of the scheme.
     authority: String,
+    port: u16,
     /// Empty, or a path such as `/agents`.
     path: String,
 }
@@ -24,6 +25,11 @@ impl PublicUrl {
     /// The value of `Host` that clients send, if the proxy does not change it.
     pub(crate) fn authority(&self) -> &str {
         &self.authority
+    }
+
+    /// The port that clients use.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
     }
 
     /// Whether clients use TLS.
@@ -49,7 +55,8 @@ impl FromStr for PublicUrl {
             && url.password().is_none()
             && url.query().is_none()
             && url.fragment().is_none();
-        let Some(host) = host.filter(|_| is_plain) else { return Err(format!("invalid URL; {expected}")) };
+        let known = host.filter(|_| is_plain).zip(url.port_or_known_default());
+        let Some((host, port)) = known else { return Err(format!("invalid URL; {expected}")) };
         let path = url.path().trim_end_matches('/');
         let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         if !path.bytes().all(is_path) || path.contains("//") {
@@ -65,13 +72,13 @@ impl FromStr for PublicUrl {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
         };
-        Ok(Self { scheme: url.scheme().to_owned(), authority, path: path.to_owned() })
+        Ok(Self { scheme: url.scheme().to_owned(), authority, port, path: path.to_owned() })
     }
 }
 
 impl fmt::Display for PublicUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheme, authority, path } = self;
+        let Self { scheme, authority, port: _, path } = self;
         write!(f, "{scheme}://{authority}{path}")
     }
 }
@@ -87,6 +94,8 @@ mod tests {
         assert_eq!(read("https://Agents.Example.com/"), ok("https://agents.example.com", ""));
         assert_eq!(read("https://example.com:443/a/b/"), ok("https://example.com/a/b", "/a/b"));
         assert_eq!(read("http://box:8080/agents"), ok("http://box:8080/agents", "/agents"));
+        let ports = ["https://example.com", "http://example.com", "https://example.com:7117/a"];
+        assert_eq!(ports.map(|url| url.parse::<PublicUrl>().unwrap().port()), [443, 80, 7117]);
         for wrong in [
             "agents.example.com",
             "ftp://x/",
@@ -97,6 +106,7 @@ mod tests {
             "https://x/healthz/",
             "https://x/readyz",
             "https://x/metrics",
+            "https://x/socket.io",
             "https://x/openapi.json",
             "https://x/a b",
             "/a",
