@@ -79,7 +79,10 @@ impl Core {
         if !self.needs_no_home(&agent) {
             self.check_home(&agent)?;
         }
-        self.outside.nodes.let_go(agent.id).await?;
+        // A turn that waits may have begun there. Then it must not run anywhere: who takes the agent over ends it.
+        if !self.outside.nodes.may_have_begun(agent.id).await? {
+            self.outside.nodes.let_go(agent.id).await?;
+        }
         Ok(self.outside.agents.get(agent.id).await?.unwrap_or(agent))
     }
 

@@ -119,7 +119,7 @@ impl AgentService {
     async fn enqueue(&self, turn: NewTurn, key: Option<Idempotency>) -> Result<Enqueued, StoreError> {
         let core = &self.core;
         let until = Instant::now() + core.limits.commands.command_timeout;
-        let pause = core.limits.saving.retry_pause;
+        let mut pause = core.limits.saving.retry_pause;
         loop {
             let handle = core.task_handle(turn.turn().agent);
             let queue = match &handle {
@@ -131,7 +131,7 @@ impl AgentService {
             drop(queue);
             match answer {
                 Err(StoreError::Busy) if Instant::now() + pause < until => {
-                    core.pause(pause).await.ok_or(StoreError::Busy)?;
+                    pause = core.pause(pause).await.ok_or(StoreError::Busy)?;
                 }
                 answer => return answer,
             }

@@ -103,6 +103,25 @@ async fn a_turn_of_a_lost_node_ends_if_a_failover_may_have_lost_that_it_ran() {
     assert_eq!(orders(&two), (1, 1));
 }
 
+/// The next message comes before anybody has ended the turn that waits.
+#[tokio::test(start_paused = true)]
+async fn a_message_lets_no_agent_go_whose_turn_may_have_run() {
+    let two = roaming(vec![said("one")], vec![said("after")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    let pulse = two.other.store.nodes().await.unwrap()[0].pulse;
+    two.kill_home().await;
+    two.other.service.send(id, "it may have run".into(), None).await.unwrap();
+    two.other.store.lose_starts();
+    assert!(two.other.store.declare_lost(NodeId::ONLY, pulse).await.unwrap());
+    two.other.service.core.membership.note_lost(NodeId::ONLY);
+    two.other.service.send(id, "more".into(), None).await.unwrap();
+    let seen = two.other.watch(id).await;
+    let expected = ["result completed -", "result interrupted node_lost", "result interrupted node_lost"];
+    assert_eq!(results(&seen), expected);
+    assert_eq!(orders(&two), (1, 0));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_message_that_comes_while_the_turns_of_a_lost_node_end_is_accepted() {
     let two = roaming(vec![vec![Step::Hang]], vec![said("after")]).await;

@@ -110,6 +110,8 @@ pub(crate) async fn is_awaited(db: &Link, times: CatchUpTimes) -> Result<bool, Q
 /// acknowledged. Mostly there was no failover, and nothing is asked.
 pub(crate) async fn may_lack_turns(db: &Link, node: i64, times: CatchUpTimes) -> Result<bool, QueryFailure> {
     match db.since_failover() {
+        // The failover may have lost that another node has joined, so that nothing shows that it heals.
+        Some(since) if since < Duration::from_millis(times.least_ms) => Ok(true),
         Some(since) if since < Duration::from_millis(times.most_ms) => others_heal(db, node).await,
         _ => Ok(false),
     }

@@ -40,6 +40,9 @@ const REPLY: &str = "
     WHERE id = $1 AND reply IS NULL
     RETURNING (extract(epoch FROM clock_timestamp()) * 1000)::bigint - made_at";
 
+const AGE: &str =
+    "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint - made_at FROM inbox WHERE id = $1";
+
 const REPLY_TO: &str = "SELECT reply FROM inbox WHERE id = $1";
 
 /// Puts a letter into a node's inbox, and removes those that are too old.
@@ -143,9 +146,13 @@ impl ReplyCommand {
 }
 
 impl ReplyCommand {
-    /// Returns how old the letter is. `None` if there is no such letter, or if it has a reply.
+    /// Returns how old the letter is. `None` if there is no such letter. If it has a reply already, that may be this one:
+    /// the outcome of the first attempt may have been unknown.
     async fn reply(&self, db: &Link) -> Result<Option<Duration>, QueryFailure> {
-        let Some(row) = db.row(REPLY, &[&uuid_of(self.letter), &self.reply]).await? else { return Ok(None) };
+        let id = uuid_of(self.letter);
+        let replied = db.row(REPLY, &[&id, &self.reply]).await?;
+        let row = if replied.is_some() { replied } else { db.row(AGE, &[&id]).await? };
+        let Some(row) = row else { return Ok(None) };
         Ok(Some(Duration::from_millis(column::<i64>(&row, 0)?.try_into().unwrap_or_default())))
     }
 }

@@ -44,6 +44,7 @@ const MAY_HAVE_BEGUN: &str = "
         JOIN nodes ON nodes.id = agents.home
         JOIN cluster ON 0 < cluster.timeline_since AND nodes.healed < cluster.timeline
         WHERE agents.id = $1 AND nodes.state IN ('lost', 'gone')
+            AND EXISTS (SELECT FROM turns WHERE agent = agents.key AND state = 'queued')
     )";
 
 const TAKE: &str =

@@ -299,7 +299,9 @@ impl INodes for MemoryStore {
     }
 
     async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
-        Ok(self.act(|state| state.cluster.starts_lost && state.shelves.contains_key(&agent)).await)
+        let waits =
+            |state: &mut State| state.shelves.get(&agent).is_some_and(|shelf| 0 < shelf.count_queued());
+        Ok(self.act(|state| state.cluster.starts_lost && waits(state)).await)
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {

@@ -291,7 +291,7 @@ impl Shelf {
         Some(first)
     }
 
-    fn count_queued(&self) -> u32 {
+    pub(super) fn count_queued(&self) -> u32 {
         self.count_waiting(|turn| turn.stop.is_none())
     }
 
