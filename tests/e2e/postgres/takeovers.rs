@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokenrail_test_postgres::{Database, database};
 
 use super::config;
-use super::nodes::{node_with, pid_of, results, until_it_serves, until_its_processes_end};
+use super::nodes::{LOST_AFTER_S, TOKEN, named, pid_of, results, until_it_serves, until_its_processes_end};
 use crate::harness::{PATIENCE, TestServer, no_process_is_left};
 use crate::questions;
 
@@ -135,10 +135,10 @@ impl Agents {
     }
 }
 
-async fn until_no_row_is_left(database: &Database, of: &str) {
+async fn until_rows_are(database: &Database, of: &str, count: &str) {
     let started = Instant::now();
-    while database.sql(&format!("SELECT count(*) FROM {of}")) != "0" {
-        assert!(started.elapsed() < PATIENCE, "rows of {of} are left");
+    while database.sql(&format!("SELECT count(*) FROM {of}")) != count {
+        assert!(started.elapsed() < PATIENCE, "there are not {count} rows of {of}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -159,7 +159,12 @@ async fn answer_late(server: &TestServer, id: &str) -> (StatusCode, Value) {
 
 async fn all_is_done_once(silence: Silence) {
     let database = database();
-    let node = |name| node_with(config(&database) + &questions::block(), name);
+    let node = |name| {
+        // Everything is asked before anybody can declare the home lost.
+        let config = named(config(&database) + &questions::block(), name);
+        let patient = config.replace(&format!("lost_after_s = {LOST_AFTER_S}\n"), "lost_after_s = 15\n");
+        TestServer::start_with_token(&patient, TOKEN)
+    };
     let (mut home, other) = (node("home"), node("other"));
     let agents = Agents::launch(&home, &other).await;
     let folder = home.get(&format!("/api/agents/{}", agents.purged)).await["cwd"].clone();
@@ -167,11 +172,11 @@ async fn all_is_done_once(silence: Silence) {
     silence.begin(&mut home);
     agents.ask_all(&other).await;
     agents.until_all_have_ended(&other).await;
+    until_rows_are(&database, "tombstones", "1").await;
     let seen = agents.seen_at(&other).await;
     let deleted = format!("/api/agents/{}", agents.deleted);
     let deleted_at = other.get(&deleted).await["deletedAt"].clone();
     assert!(deleted_at.is_string(), "{deleted_at}");
-    assert_eq!(database.sql("SELECT count(*) FROM tombstones"), "1");
 
     silence.end(&mut home);
     for id in agents.all() {
@@ -179,8 +184,8 @@ async fn all_is_done_once(silence: Silence) {
     }
     until_it_serves(&home).await;
     // It also finds what was asked of it while it was silent.
-    until_no_row_is_left(&database, "leftovers").await;
-    until_no_row_is_left(&database, "inbox WHERE reply IS NULL").await;
+    until_rows_are(&database, "leftovers", "0").await;
+    until_rows_are(&database, "inbox WHERE reply IS NULL", "0").await;
     assert!(!folder.exists(), "its home has removed its folder");
     for server in [&home, &other] {
         assert_eq!(agents.seen_at(server).await, seen);

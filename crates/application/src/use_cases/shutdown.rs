@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokenrail_ports::StoreError;
+
 use crate::service::AgentService;
 
 /// Agents that are let go in one go.
@@ -55,14 +57,21 @@ impl AgentService {
         tokio::time::timeout(patience, self.core.tracker.wait()).await.is_ok()
     }
 
-    /// Lets all agents go that need no node. If that fails, other nodes do it when this one is declared lost.
+    /// Lets all agents go that need no node. After a failover of the store, this waits until all nodes have caught up.
+    /// If it fails, other nodes do it when this one is declared lost.
     async fn let_all_go(&self) {
         let types = self.core.outside.types.all().filter(|(_, kind)| !kind.runner.needs_home());
         let types: Vec<String> = types.map(|(name, _)| name.clone()).collect();
+        let mut pause = self.core.limits.saving.retry_pause;
         loop {
             match self.core.outside.nodes.let_all_go(types.clone(), LET_GO).await {
                 Ok(0) => break,
                 Ok(_) => self.core.offer_to_all_nodes(),
+                // Not `Core::pause`, which ends with the server. `shutdown` bounds the wait.
+                Err(StoreError::Busy) => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(self.core.limits.saving.retry_pause_max);
+                }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, "cannot leave agents to the other nodes");

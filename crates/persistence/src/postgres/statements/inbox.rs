@@ -146,8 +146,8 @@ impl ReplyCommand {
 }
 
 impl ReplyCommand {
-    /// Returns how old the letter is. `None` if there is no such letter. If it has a reply already, that may be this one:
-    /// the outcome of the first attempt may have been unknown.
+    /// Returns how old the letter is. `None` if there is no such letter. If it has a reply already, that may be this
+    /// one: the outcome of the first attempt may have been unknown.
     async fn reply(&self, db: &Link) -> Result<Option<Duration>, QueryFailure> {
         let id = uuid_of(self.letter);
         let replied = db.row(REPLY, &[&id, &self.reply]).await?;

@@ -299,9 +299,8 @@ impl INodes for MemoryStore {
     }
 
     async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
-        let waits =
-            |state: &mut State| state.shelves.get(&agent).is_some_and(|shelf| 0 < shelf.count_queued());
-        Ok(self.act(|state| state.cluster.starts_lost && waits(state)).await)
+        let waits = |shelf: &Shelf| 0 < shelf.count_queued();
+        Ok(self.act(|state| state.cluster.starts_lost && state.shelves.get(&agent).is_some_and(waits)).await)
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {
