@@ -108,7 +108,7 @@ codes! {
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
         "There are too many queued launches, imports, requests for the changed files of an agent, large requests, unused tickets or open streams (in total or from one client address); or one WebSocket follows too many agents or has too many requests in progress; or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The agent's node is not available"
-        "Several servers share one database, and the one that has the agent's folder is lost or was taken out. The agent can be read, but accepts no messages and no permission answers. Wait until that server is back, or launch a new agent. Or a launch names a node that is not alive.";
+        "Several servers share one database, and the one that has the agent's folder is lost or was taken out. The agent can be read, but accepts no messages and no permission answers. Wait until that server is back, or launch a new agent. If the server that you ask lacks the agent type, it does not know whether another one can run the agent: `detail` names the servers that have the type. Or a launch names a node that is not alive.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
