@@ -146,22 +146,26 @@ impl ReplyCommand {
 }
 
 impl ReplyCommand {
-    /// Returns how old the letter is. `None` if there is no such letter. If it has a reply already, that may be this
-    /// one: the outcome of the first attempt may have been unknown.
+    /// Returns how old the letter is. `None` if there is no such letter, or if it has a reply.
     async fn reply(&self, db: &Link) -> Result<Option<Duration>, QueryFailure> {
-        let id = uuid_of(self.letter);
-        let replied = db.row(REPLY, &[&id, &self.reply]).await?;
-        let row = if replied.is_some() { replied } else { db.row(AGE, &[&id]).await? };
-        let Some(row) = row else { return Ok(None) };
-        Ok(Some(Duration::from_millis(column::<i64>(&row, 0)?.try_into().unwrap_or_default())))
+        age_in(db.row(REPLY, &[&uuid_of(self.letter), &self.reply]).await?.as_ref())
     }
+}
+
+fn age_in(row: Option<&Row>) -> Result<Option<Duration>, QueryFailure> {
+    let Some(row) = row else { return Ok(None) };
+    Ok(Some(Duration::from_millis(column::<i64>(row, 0)?.try_into().unwrap_or_default())))
 }
 
 impl ChangeCommand for ReplyCommand {
     type Answer = Option<Duration>;
 
+    /// If the letter has a reply already, that may be this one: the outcome of the first attempt may have been unknown.
     async fn run(&self, db: &Link) -> Result<Option<Duration>, QueryFailure> {
-        self.reply(db).await
+        match self.reply(db).await? {
+            None => age_in(db.row(AGE, &[&uuid_of(self.letter)]).await?.as_ref()),
+            age => Ok(age),
+        }
     }
 
     fn kept(self, age: &Option<Duration>, _timeline: u32) -> Option<Arc<dyn KeptChange>> {

@@ -199,6 +199,31 @@ async fn edits_imports_letters_and_types_are_saved_again() {
     assert_eq!((one.failovers().lost, other.failovers().lost), (0, 0));
 }
 
+/// The process that replied is gone, and does not know whether that was saved. Its successor replies again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_was_there_at_the_second_attempt_is_saved_again() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (one, other) = (joined(pair.config(1)).await, joined(pair.config(2)).await);
+    let (agent, _) = launch(5);
+    one.create_idle(agent.clone()).await.unwrap();
+    let letter = Letter { id: LetterId([1; 16]), agent: agent.id, content: LetterContent::Dismiss };
+    other.put(NodeId(1), letter.clone()).await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    one.reply(letter.id, LetterReply::Settled).await.unwrap();
+    drop(one);
+    let again = joined(pair.config(1)).await;
+    again.reply(letter.id, LetterReply::Settled).await.unwrap();
+
+    pair.fail_over();
+    for store in [&again, &other] {
+        while store.check().await.is_err() {}
+    }
+    let started = std::time::Instant::now();
+    while other.reply_to(letter.id).await.unwrap() != Some(LetterReply::Settled) {
+        assert!(started.elapsed() < PATIENCE, "the reply is lost");
+    }
+}
+
 /// It was changed on the new server before this node came there.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_that_came_later_stays() {
