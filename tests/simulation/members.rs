@@ -111,6 +111,10 @@ impl INodes for SimStore {
         self.write("take over", take).await
     }
 
+    async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
+        SimStore::read(self, "may have begun", self.0.disk.may_have_begun(agent)).await
+    }
+
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
         self.write("let go", self.0.disk.let_go(agent)).await
     }

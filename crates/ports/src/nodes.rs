@@ -114,10 +114,7 @@ pub trait INodes: Send + Sync {
 
     /// Whether a turn of the agent that waits may have begun: its home is lost, and has not repeated, after a failover,
     /// what that may have lost.
-    async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
-        let _ = agent;
-        Ok(false)
-    }
+    async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool>;
 
     /// Takes its home away from an agent, so that any node may take its next turn: it is treated like a launch that
     /// waits ([`INodes::claim_launches`]). Nobody owns it then, its epoch is higher, and it has no folder, unless it is

@@ -259,6 +259,10 @@ impl INodes for SqliteStore {
         Ok(None)
     }
 
+    async fn may_have_begun(&self, _agent: AgentId) -> StoreResult<bool> {
+        Ok(false)
+    }
+
     async fn let_go(&self, _agent: AgentId) -> StoreResult<bool> {
         Ok(false)
     }
