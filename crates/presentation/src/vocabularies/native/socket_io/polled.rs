@@ -62,7 +62,7 @@ pub(super) async fn serve(
                 None => desk.over = true,
             },
             () = deadline(idle_due) => desk.over = true,
-            // A waiting client is told both by the session.
+            // If a request waits, the session itself answers it in both cases.
             () = deadline(connect_due), if !connected.get() && desk.waiting.is_none() => desk.over = true,
             () = closing.cancelled(), if desk.waiting.is_none() => desk.over = true,
             () = left(&mut desk.waiting) => desk.waiting = None,

@@ -9,7 +9,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use serde::Serialize;
 use tokenrail_application::{
-    KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, PermissionAnswer, StreamEnd,
+    KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader, PermissionAnswer, StreamEnd,
 };
 use tokenrail_domain::{AgentId, Timestamp};
 use tokio::time::{Instant, Interval};
@@ -281,12 +281,7 @@ impl Connection {
     fn lifecycle(&mut self, event: Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>) {
         match event {
             Some(Ok(item)) => {
-                // For a followed agent, `agent:deleted` is sent after its last event.
-                let told_later = match item.event {
-                    LifecycleEvent::Deleted { agent, at } => self.subscriptions.deleted(agent, at),
-                    LifecycleEvent::Created { .. } | LifecycleEvent::Updated { .. } => false,
-                };
-                if !told_later {
+                if !self.subscriptions.tells_later(&item.event) {
                     self.out.push(item.rendering(|event| lifecycle_frame(self.api.service(), event)));
                 }
             }

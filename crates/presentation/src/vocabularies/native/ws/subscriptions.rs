@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _, pending};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use tokenrail_application::{Follower, Next, StoreError, StreamEnd};
+use tokenrail_application::{Follower, LifecycleEvent, Next, StoreError, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 
 use crate::vocabularies::native::{Teller, Words};
@@ -104,10 +104,11 @@ impl Subscriptions {
         gone.deleted
     }
 
-    /// Records that a followed agent was deleted, for the end of its events. Returns false if it is not followed.
-    pub(crate) fn deleted(&mut self, agent: AgentId, at: Timestamp) -> bool {
-        let followed = self.known.get_mut(&agent);
-        followed.map(|subscription| subscription.deleted = Some(at)).is_some()
+    /// Whether this is told at the end of an agent's events: a followed agent was deleted.
+    pub(crate) fn tells_later(&mut self, event: &LifecycleEvent) -> bool {
+        let LifecycleEvent::Deleted { agent, at } = event else { return false };
+        let followed = self.known.get_mut(agent);
+        followed.map(|subscription| subscription.deleted = Some(*at)).is_some()
     }
 
     /// For each agent, the sequence number up to which its events were passed to the connection.

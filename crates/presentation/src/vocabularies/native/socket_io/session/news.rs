@@ -3,9 +3,7 @@
 use std::future::pending;
 use std::sync::Arc;
 
-use tokenrail_application::{
-    KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, StreamEnd,
-};
+use tokenrail_application::{KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 
 use super::Session;
@@ -25,7 +23,7 @@ impl Session {
                 self.giving = true;
                 self.frames(frames);
             }
-            // No subscription of a session collects pieces, and the end of the server is told otherwise.
+            // Socket.IO has no dialect with pieces. A shutdown closes the connection, which tells the client.
             Told::Words(Words::Pieces(_)) | Told::End { end: StreamEnd::ShuttingDown, .. } => {}
             Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
                 self.emit("unsubscribed", &Unsubscribed { agent_id: agent.into() });
@@ -51,12 +49,7 @@ impl Session {
     ) {
         match event {
             Some(Ok(item)) => {
-                // For a followed agent, `agent:deleted` is sent after its last event.
-                let told_later = match item.event {
-                    LifecycleEvent::Deleted { agent, at } => self.subscriptions.deleted(agent, at),
-                    LifecycleEvent::Created { .. } | LifecycleEvent::Updated { .. } => false,
-                };
-                if !told_later {
+                if !self.subscriptions.tells_later(&item.event) {
                     let mut out = Packets::default();
                     tell_lifecycle(self.api.service(), &item.event, &mut out);
                     self.frames(out.into_bytes());
