@@ -27,7 +27,7 @@ pub(crate) struct Pending {
     pub(crate) look: bool,
 }
 
-/// What clients were told here of what users may change at any node, at most [`CHANGES_MAX`] of each kind.
+/// What the clients of this node know of names, pins, archiving and deletes. At most [`CHANGES_MAX`] of each kind.
 #[derive(Default)]
 struct Told {
     /// Only agents of this node.
@@ -77,7 +77,7 @@ impl News {
         self.told().in_lists.get(&agent.id).is_some_and(|told| *told == InLists::of(agent))
     }
 
-    /// Clients are told that the agent is deleted. Returns false if they were told before.
+    /// Notes that clients learn of a delete. Returns false if they knew it.
     pub(crate) fn note_deleted(&self, agent: AgentId) -> bool {
         let mut told = self.told();
         told.in_lists.remove(&agent);

@@ -5,7 +5,7 @@ use tokenrail_domain::{AgentEdit, NewName};
 use super::*;
 use crate::{KeptLifecycleEvent, UpdateCause};
 
-/// What clients are told until nothing has come for so long that several looks at the store have passed.
+/// The events that clients get, until none has come during several looks at the store.
 async fn told(news: &mut LifecycleReader) -> Vec<Arc<KeptLifecycleEvent>> {
     let mut told = Vec::new();
     while let Ok(next) = tokio::time::timeout(Duration::from_secs(10), news.next()).await {

@@ -160,7 +160,8 @@ impl ChangeCommand for CreateIdleCommand {
         Ok(())
     }
 
-    /// The id of the agent was made for this command. It is looked for once: the run before may be saved meanwhile.
+    /// The id of the agent was made for this command: what has it was saved by an earlier run. Looks only once, because
+    /// an earlier run could be saved between two looks.
     async fn run_again(&self, db: &Link, (): &()) -> Result<(), QueryFailure> {
         if !is_taken(db, self.agent.id).await? {
             add_agent(db, &self.agent, self.node, None).await?;
