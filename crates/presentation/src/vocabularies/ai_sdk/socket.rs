@@ -103,7 +103,8 @@ impl Connection {
             }
             match self.wake().await {
                 Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
-                Wake::Message(message) => self.message(message).await,
+                // Boxed: otherwise, the connection would hold the memory of this future for its whole life.
+                Wake::Message(message) => Box::pin(self.message(message)).await,
                 // A pong cannot overtake a large message that is still arriving, so any received bytes extend the time
                 // limit.
                 Wake::NoPong if self.messages.was_alive() => {

@@ -13,7 +13,8 @@ use crate::vocabularies::native::{Teller, Words};
 /// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
 pub(crate) struct Subscriptions {
     waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
-    known: BTreeMap<AgentId, Subscription>,
+    /// Boxed: a node of the map has room for eleven, and most connections follow one agent.
+    known: BTreeMap<AgentId, Box<Subscription>>,
 }
 
 struct Subscription {
@@ -94,7 +95,7 @@ impl Subscriptions {
         let (agent, given) = (follower.agent(), follower.cursor().max(teller.after()).0);
         let deleted = self.remove(agent);
         let abort = self.push(follower);
-        self.known.insert(agent, Subscription { teller, given, deleted, abort });
+        self.known.insert(agent, Box::new(Subscription { teller, given, deleted, abort }));
     }
 
     /// Stops following an agent. Returns when the agent was deleted, if that is known.
