@@ -3,6 +3,7 @@
 //! | folder | what is in it |
 //! | --- | --- |
 //! | `format/` | the storage format: how events become bytes and rows. Pure; every store uses it |
+//! | `selects.rs` | the columns of agents and turns that all databases read |
 //! | `sqlite/` | the store on SQLite |
 //! | `postgres/` | the store on PostgreSQL |
 //! | `mover/` | moves the data from SQLite to PostgreSQL |
@@ -20,6 +21,7 @@ mod planted;
 mod postgres;
 #[cfg(test)]
 mod same_as_memory;
+mod selects;
 mod sqlite;
 
 #[cfg(feature = "testing")]

@@ -16,33 +16,17 @@ use crate::postgres::statements::columns::{
 };
 use crate::postgres::statements::list_page::{list_page, one_more};
 use crate::postgres::statements::prompt_images;
-
-/// The columns that [`turn_row`] reads, in its order; then those that [`listed_row`] reads.
-macro_rules! columns {
-    ($prompt:literal) => {
-        concat!(
-            "SELECT turns.number, turns.run, ",
-            $prompt,
-            ", turns.state, turns.outcome, turns.asked_at, turns.first_sequence, turns.last_sequence,
-            CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop,
-            turns.base_commit, turns.images, agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
-            FROM turns
-            JOIN agents ON agents.key = turns.agent
-            JOIN heads ON heads.agent = turns.agent
-            WHERE "
-        )
-    };
-}
+use crate::selects::{open_state, select_turn};
 
 /// Turns of one agent.
 macro_rules! turns {
     ($which:literal) => {
-        concat!(columns!("turns.prompt"), "agents.id = $1 AND ", $which)
+        concat!(select_turn!("turns.prompt"), "agents.id = $1 AND ", $which)
     };
 }
 
 /// Turns as shown in lists: of a prompt only the first `$1` bytes, which may end within a character.
-const LISTED: &str = columns!("substr(turns.prompt, 1, $1::int)");
+const LISTED: &str = select_turn!("substr(turns.prompt, 1, $1::int)");
 
 const OPEN: &str = turns!("turns.state <> 'ended' ORDER BY turns.state = 'queued', turns.number");
 
@@ -171,11 +155,6 @@ fn listed_row(row: &Row, prompt_bytes: i32) -> Result<ListedTurn, StoreError> {
 }
 
 fn turn_row(row: &Row, agent: AgentId) -> Result<Turn, StoreError> {
-    let open_state = |name: &str| match name {
-        "queued" => Some(TurnState::Queued),
-        "running" => Some(TurnState::Running),
-        _ => None,
-    };
     Ok(Turn {
         agent,
         number: turn_of(row, 0)?,

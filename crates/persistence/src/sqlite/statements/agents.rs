@@ -1,58 +1,15 @@
 //! The table `agents`, read.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params_from_iter};
-use tokenrail_domain::{
-    Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, LongField, Replay, Timestamp,
-};
+use tokenrail_domain::{Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, Replay, Timestamp};
 use tokenrail_ports::{AgentFilter, ListBounds, ListPage, Standing, StoreError};
 
+use crate::selects::{LONG_FIELDS, as_it_is, lengths_of_agent, select_agent};
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{
     agent_id_of, json_of, maybe, parsed, sequence_of, status_of, text_of, turn_of,
 };
 use crate::sqlite::statements::list_page::list_page;
-
-/// The columns that [`agent_of`] reads, in its order, and those that follow. `$text` is for columns whose beginning is
-/// useful, `$whole` for columns that are useless if a part is missing.
-macro_rules! agent {
-    ($text:ident, $whole:ident, $more:expr) => {
-        concat!(
-            "SELECT agents.id, agents.type, ",
-            $text!("agents.name"),
-            ", agents.status, ",
-            $text!("agents.prompt"),
-            ", ",
-            $text!("agents.model"),
-            ", ",
-            $text!("agents.cwd"),
-            ", ",
-            $whole!("agents.session_id"),
-            ", heads.turn, heads.head, agents.created_at, heads.updated_at, agents.ended_at,
-            agents.deleted_at, agents.error_class, agents.error_code, ",
-            $text!("agents.error_text"),
-            ", agents.error_retry_after_ms, agents.error_recoverable, ",
-            $whole!("agents.usage"),
-            ", agents.cost_usd, ",
-            $whole!("agents.metadata"),
-            ", ",
-            $whole!("agents.options"),
-            ", agents.cancel_on_disconnect,
-            (SELECT count(*) FROM turns
-             WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
-                AND turns.stop IS NULL), ",
-            $whole!("agents.chat"),
-            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed, agents.pinned, agents.archived",
-            $more,
-            " FROM agents JOIN heads ON heads.agent = agents.key "
-        )
-    };
-}
-
-macro_rules! as_it_is {
-    ($column:literal) => {
-        $column
-    };
-}
 
 /// The first `?1` bytes, which may end within a character. See [`text_of`].
 macro_rules! beginning {
@@ -67,33 +24,13 @@ macro_rules! short {
     };
 }
 
-const AGENT: &str = agent!(as_it_is, as_it_is, "");
+const AGENT: &str = select_agent!(as_it_is, as_it_is, "");
 
-/// An agent as shown in a list: no field has more bytes than `?1`. After the columns of the agent follow the lengths of
-/// those in [`LONG_FIELDS`].
-const LISTED: &str = agent!(
-    beginning,
-    short,
-    ", octet_length(agents.name), octet_length(agents.prompt), octet_length(agents.model), octet_length(agents.cwd),
-    octet_length(agents.error_text), octet_length(agents.chat), octet_length(agents.session_id),
-    octet_length(agents.usage), octet_length(agents.metadata), octet_length(agents.options)"
-);
+/// An agent as shown in a list: no field has more bytes than `?1`. The lengths of [`LONG_FIELDS`] follow.
+const LISTED: &str = select_agent!(beginning, short, lengths_of_agent!());
 
 /// The first column after those of the agent.
 const LENGTHS: usize = 32;
-
-const LONG_FIELDS: [LongField; 10] = [
-    LongField::Name,
-    LongField::Prompt,
-    LongField::Model,
-    LongField::Cwd,
-    LongField::Error,
-    LongField::Chat,
-    LongField::Session,
-    LongField::Usage,
-    LongField::Metadata,
-    LongField::Options,
-];
 
 const STANDING: &str = "
     SELECT heads.head, EXISTS (SELECT 1 FROM turns WHERE turns.agent = agents.key AND turns.state <> 'ended'),

@@ -6,37 +6,21 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnLimit, TurnRange};
 
+use crate::selects::{open_state, select_turn};
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::{agent_id_of, maybe, parsed, text_of, turn_of, unsigned};
 use crate::sqlite::statements::list_page::list_page;
 use crate::sqlite::statements::prompt_images;
 
-/// The columns that [`turn_row`] reads, in its order; then those that [`listed_row`] reads.
-macro_rules! columns {
-    ($prompt:literal) => {
-        concat!(
-            "SELECT turns.number, turns.run, ",
-            $prompt,
-            ", turns.state, turns.outcome, turns.asked_at, turns.first_sequence, turns.last_sequence,
-            CASE turns.state WHEN 'running' THEN heads.spool_offset ELSE turns.spool_offset END, turns.stop,
-            turns.base_commit, turns.images, agents.id, octet_length(turns.prompt), turns.ended_at, turns.stop_reason
-            FROM turns
-            JOIN agents ON agents.key = turns.agent
-            JOIN heads ON heads.agent = turns.agent
-            WHERE "
-        )
-    };
-}
-
 /// Turns of one agent.
 macro_rules! turns {
     ($which:literal) => {
-        concat!(columns!("turns.prompt"), "agents.id = :id AND ", $which)
+        concat!(select_turn!("turns.prompt"), "agents.id = :id AND ", $which)
     };
 }
 
 /// Turns as shown in lists: of a prompt only the first `?1` bytes, which may end within a character.
-const LISTED: &str = columns!("substr(CAST(turns.prompt AS BLOB), 1, ?1)");
+const LISTED: &str = select_turn!("substr(CAST(turns.prompt AS BLOB), 1, ?1)");
 
 const OPEN: &str = turns!("turns.state <> 'ended' ORDER BY turns.state = 'queued', turns.number");
 
@@ -187,11 +171,6 @@ fn listed_row(row: &Row<'_>, prompt_bytes: i64) -> rusqlite::Result<ListedTurn> 
 
 fn turn_row(row: &Row<'_>, agent: AgentId) -> rusqlite::Result<Turn> {
     let outcome = maybe::<String>(row, 4)?.map(|_| parsed(row, 4, TurnOutcome::from_name)).transpose()?;
-    let open_state = |name: &str| match name {
-        "queued" => Some(TurnState::Queued),
-        "running" => Some(TurnState::Running),
-        _ => None,
-    };
     Ok(Turn {
         agent,
         number: turn_of(row, 0)?,
