@@ -142,22 +142,28 @@ async fn the_turn_of_an_agent_that_fills_the_disk_with_its_own_files_ends_with_a
     server.launch_to_completion(&json!({ "deltas": 3 })).await;
 }
 
+/// Fills the disk with a file, purges an agent, and returns the file.
+async fn purge_on_a_full_disk(server: &TestServer, mount: &Mounted, id: &str) -> std::path::PathBuf {
+    let ballast = mount.0.path().join("ballast");
+    // Meanwhile the log is checkpointed, which may free space or use some.
+    until(async || {
+        fill(&ballast);
+        ready(server).await == StatusCode::INSUFFICIENT_STORAGE
+    })
+    .await;
+    let purge = format!("/api/agents/{id}?purge=true");
+    let status = server.request(Method::DELETE, &purge).send().await.unwrap().status();
+    assert_eq!(status, StatusCode::NO_CONTENT);
+    ballast
+}
+
 #[tokio::test]
 async fn a_purge_is_done_on_a_full_disk_with_a_small_disk() {
     let mount = Mounted::tmpfs("size=24m");
     let server = server_on(&mount, "");
     let id = server.launch_to_completion(&json!({ "deltas": 300 })).await;
     until(async || has_reserve(&server)).await;
-    let ballast = mount.0.path().join("ballast");
-    // Meanwhile the log is checkpointed, which may free space or use some.
-    until(async || {
-        fill(&ballast);
-        ready(&server).await == StatusCode::INSUFFICIENT_STORAGE
-    })
-    .await;
-    let purge = format!("/api/agents/{id}?purge=true");
-    let status = server.request(Method::DELETE, &purge).send().await.unwrap().status();
-    assert_eq!(status, StatusCode::NO_CONTENT);
+    purge_on_a_full_disk(&server, &mount, &id).await;
     let status = server.request(Method::GET, &format!("/api/agents/{id}")).send().await.unwrap().status();
     assert!([StatusCode::GONE, StatusCode::NOT_FOUND].contains(&status), "{status}");
 }
@@ -175,15 +181,7 @@ async fn the_images_of_a_purged_agent_leave_a_full_disk_with_a_small_disk() {
     let id = agent["id"].as_str().unwrap().to_owned();
     server.wait_for_status(&id, "completed").await;
     until(async || has_reserve(&server)).await;
-    let ballast = mount.0.path().join("ballast");
-    until(async || {
-        fill(&ballast);
-        ready(&server).await == StatusCode::INSUFFICIENT_STORAGE
-    })
-    .await;
-    let purge = format!("/api/agents/{id}?purge=true");
-    let status = server.request(Method::DELETE, &purge).send().await.unwrap().status();
-    assert_eq!(status, StatusCode::NO_CONTENT);
+    let ballast = purge_on_a_full_disk(&server, &mount, &id).await;
     let image = format!("/api/agents/{id}/turns/1/images/0");
     let status = server.request(Method::GET, &image).send().await.unwrap().status();
     assert!([StatusCode::GONE, StatusCode::NOT_FOUND].contains(&status), "{status}");

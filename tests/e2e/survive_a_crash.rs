@@ -1,6 +1,6 @@
 //! The server is killed in the middle of everything, and no reader loses a token or gets one twice.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -59,13 +59,7 @@ async fn an_agent_outlives_its_server_again_and_again() {
 
 #[tokio::test]
 async fn what_the_agent_says_while_no_server_runs_is_taken_in_later() {
-    let mut server = TestServer::start();
-    let path = |name: &str| server.folder.path().join(name);
-    let (gate, touch) = (path("gate"), path("done"));
-    let script = json!({ "deltas": 50, "gate": gate, "gate_after": 10, "touch": touch });
-    let id = server.launch(&script).await;
-    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
-    server.kill_9();
+    let (mut server, id, [gate, touch]) = killed_after_ten().await;
     std::fs::write(&gate, "").unwrap();
     wait_for_file(&touch).await;
     server.start_again();
@@ -155,13 +149,7 @@ async fn a_terminal_that_is_closed_stops_the_server_in_good_order_unless_it_was_
 
 #[tokio::test]
 async fn an_agent_whose_type_is_gone_from_the_configuration_runs_on_until_it_is_back() {
-    let mut server = TestServer::start();
-    let path = |name: &str| server.folder.path().join(name);
-    let (gate, touch) = (path("gate"), path("done"));
-    let script = json!({ "deltas": 50, "gate": gate, "gate_after": 10, "touch": touch });
-    let id = server.launch(&script).await;
-    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
-    server.kill_9();
+    let (mut server, id, [gate, touch]) = killed_after_ten().await;
     server.config = fake_config().replace("[agents.fake]", "[agents.renamed]");
     server.start_again();
     std::fs::write(&gate, "").unwrap();
@@ -198,6 +186,18 @@ async fn where_only_the_supervisor_dies_nobody_says_that_the_server_did() {
     let message = agent["error"]["message"].as_str().unwrap();
     assert_eq!(agent["status"], "interrupted");
     assert!(message.contains("supervisor") && !message.contains("the server"), "{message}");
+}
+
+/// A server that was killed after ten of an agent's fifty deltas, the agent, the gate that lets it go on, and the file
+/// that it creates at its end.
+async fn killed_after_ten() -> (TestServer, String, [PathBuf; 2]) {
+    let mut server = TestServer::start();
+    let files = ["gate", "done"].map(|name| server.folder.path().join(name));
+    let script = json!({ "deltas": 50, "gate": files[0], "gate_after": 10, "touch": files[1] });
+    let id = server.launch(&script).await;
+    server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
+    server.kill_9();
+    (server, id, files)
 }
 
 /// Launches an agent, and waits until it has printed ten numbers, after which it hangs. Returns its id.

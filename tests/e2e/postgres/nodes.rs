@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use reqwest::{Method, StatusCode};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokenrail_test_postgres::{Database, Flush, Server, database};
 use tokio::runtime::Handle;
 
@@ -214,15 +215,29 @@ async fn a_node_that_was_stopped_for_too_long_saves_nothing_and_goes_on() {
     assert_eq!(text_of(&other.events(&next).await), numbers(3));
 }
 
-#[tokio::test]
-async fn a_server_with_another_token_does_not_start_beside_others() {
-    let database = database();
-    let mut first = node(&database, "first");
+/// A server with the configuration of another one and an empty data folder. It does not run.
+fn stopped_beside(first: &TestServer) -> (TestServer, TempDir) {
     let mut second = TestServer::start();
     assert!(second.stop().success());
     let folder = tempfile::tempdir().unwrap();
     second.move_data_to(folder.path());
     second.config.clone_from(&first.config);
+    (second, folder)
+}
+
+/// The same with another one's token and identity.
+pub(super) fn copy_of(first: &TestServer) -> (TestServer, TempDir) {
+    let (second, folder) = stopped_beside(first);
+    second.put_token(TOKEN);
+    std::fs::copy(first.data_dir().join("node.id"), second.data_dir().join("node.id")).unwrap();
+    (second, folder)
+}
+
+#[tokio::test]
+async fn a_server_with_another_token_does_not_start_beside_others() {
+    let database = database();
+    let mut first = node(&database, "first");
+    let (mut second, _folder) = stopped_beside(&first);
     let output = second.command(&["serve", "--log", "warn"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("copy the file token"), "{said}");
@@ -235,13 +250,7 @@ async fn a_server_with_another_token_does_not_start_beside_others() {
 async fn of_two_servers_with_one_identity_the_first_one_stops() {
     let database = database();
     let mut first = node(&database, "first");
-    let mut second = TestServer::start();
-    assert!(second.stop().success());
-    let folder = tempfile::tempdir().unwrap();
-    second.move_data_to(folder.path());
-    second.config.clone_from(&first.config);
-    second.put_token(TOKEN);
-    std::fs::copy(first.data_dir().join("node.id"), second.data_dir().join("node.id")).unwrap();
+    let (mut second, _folder) = copy_of(&first);
     second.start_again();
     assert_eq!(first.wait().code(), Some(1));
     let nodes = second.get("/api/agents").await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokenrail_test_postgres::{Flush, ROLE, Replication, Server, database};
 
 use super::config;
-use super::nodes::{TOKEN, node};
+use super::nodes::{copy_of, node};
 use super::operator::{ran, stopped};
 use crate::harness::{TestServer, numbers, text_of};
 
@@ -108,13 +108,7 @@ fn of_two_servers_with_one_identity_the_first_one_says_what_to_remove() {
     let mut serve = first.command(&["serve", "--log", "warn"]);
     serve.stderr(std::fs::File::create(&log).unwrap());
     first.start_by(serve).unwrap();
-    let mut second = TestServer::start();
-    assert!(second.stop().success());
-    let folder = tempfile::tempdir().unwrap();
-    second.move_data_to(folder.path());
-    second.config.clone_from(&first.config);
-    second.put_token(TOKEN);
-    std::fs::copy(first.data_dir().join("node.id"), second.data_dir().join("node.id")).unwrap();
+    let (mut second, _folder) = copy_of(&first);
     second.start_again();
     assert_eq!(first.wait().code(), Some(1));
     let said = std::fs::read_to_string(&log).unwrap();

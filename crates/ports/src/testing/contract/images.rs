@@ -1,7 +1,7 @@
 //! The images of prompts.
 
 use tokenrail_domain::{
-    Copied, ImageType, Sequence, Timestamp, TurnImage, TurnNumber, TurnOutcome, TurnState,
+    Copied, ImageType, Sequence, Timestamp, Turn, TurnImage, TurnNumber, TurnOutcome, TurnState,
 };
 
 use super::saved;
@@ -77,17 +77,22 @@ pub async fn the_images_of_a_purged_agent_are_gone<S: IAgentRepository>(store: &
     assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
 }
 
-pub async fn an_imported_turn_has_its_images<S: IAgentRepository + IArchive>(store: &S) {
+/// Begins the import of an agent, and returns its first turn.
+async fn import_begun(store: &impl IArchive) -> Turn {
     let (mut agent, turn) = launch(1);
     agent.copy = Some(Copied::File);
-    let id = agent.id;
-    let turn = tokenrail_domain::Turn {
+    store.begin_import(agent).await.unwrap();
+    Turn {
         state: TurnState::Ended(TurnOutcome::Completed),
         first_sequence: Some(Sequence(1)),
         last_sequence: Some(Sequence(2)),
         ..turn
-    };
-    store.begin_import(agent).await.unwrap();
+    }
+}
+
+pub async fn an_imported_turn_has_its_images<S: IAgentRepository + IArchive>(store: &S) {
+    let turn = import_begun(store).await;
+    let id = turn.agent;
     let file = image(ImageType::Png, "kept");
     store.import_turns(id, vec![NewTurn::new(turn, vec![file.clone()])]).await.unwrap();
     assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), Some(file));
@@ -100,16 +105,8 @@ pub async fn an_imported_turn_may_lack_images_and_the_others_keep_their_places<
 >(
     store: &S,
 ) {
-    let (mut agent, turn) = launch(1);
-    agent.copy = Some(Copied::File);
-    let id = agent.id;
-    let turn = tokenrail_domain::Turn {
-        state: TurnState::Ended(TurnOutcome::Completed),
-        first_sequence: Some(Sequence(1)),
-        last_sequence: Some(Sequence(2)),
-        ..turn
-    };
-    store.begin_import(agent).await.unwrap();
+    let turn = import_begun(store).await;
+    let id = turn.agent;
     let (lost, kept) = (image(ImageType::Gif, "lost").summary(), image(ImageType::Png, "kept"));
     let images = vec![TurnImage::Lost(lost), TurnImage::File(kept.clone())];
     let turn = NewTurn::with_lost(turn, images);

@@ -4,7 +4,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 
 use rusqlite::Connection;
-use tokenrail_domain::{AgentStatus, Copied, ImageType, TurnImage, TurnNumber, TurnOutcome, TurnState};
+use tokenrail_domain::{AgentStatus, Copied, ImageType, Turn, TurnImage, TurnNumber, TurnOutcome, TurnState};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, every_body, image, text_delta};
 use tokenrail_ports::{IArchive, NewTurn, StoreError, TurnRange};
 
@@ -315,19 +315,19 @@ async fn each_broken_rule_is_found() {
     }
 }
 
+/// An agent that is about to be imported, and its first turn.
+fn to_import() -> (Agent, Turn) {
+    let (agent, turn) = launch(1);
+    let status = AgentStatus::Interrupted;
+    (Agent { copy: Some(Copied::File), status, turn: TurnNumber::default(), queued: 0, ..agent }, turn)
+}
+
 /// An import adds turns before their events. Until it is finished, a backup must work, and `doctor` must find no fault.
 #[tokio::test]
 async fn an_import_in_progress_is_no_damage() {
     let (store, folder) = fresh();
-    let (agent, turn) = launch(1);
-    let agent = Agent {
-        copy: Some(Copied::File),
-        status: AgentStatus::Interrupted,
-        turn: TurnNumber::default(),
-        queued: 0,
-        ..agent
-    };
-    let second = tokenrail_domain::Turn {
+    let (agent, turn) = to_import();
+    let second = Turn {
         number: TurnNumber(2),
         state: TurnState::Ended(TurnOutcome::Completed),
         first_sequence: Some(Sequence(3)),
@@ -343,15 +343,8 @@ async fn an_import_in_progress_is_no_damage() {
 #[tokio::test]
 async fn an_imported_turn_may_lack_the_images_that_were_lost_before_and_no_others() {
     let (store, folder) = fresh();
-    let (agent, turn) = launch(1);
-    let agent = Agent {
-        copy: Some(Copied::File),
-        status: AgentStatus::Interrupted,
-        turn: TurnNumber::default(),
-        queued: 0,
-        ..agent
-    };
-    let turn = tokenrail_domain::Turn {
+    let (agent, turn) = to_import();
+    let turn = Turn {
         state: TurnState::Ended(TurnOutcome::Completed),
         first_sequence: Some(Sequence(1)),
         last_sequence: Some(Sequence(2)),
