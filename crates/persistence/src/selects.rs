@@ -1,10 +1,10 @@
-//! The columns of agents and turns that every database reads, in one order: a new column is added here, and then where a
-//! row is taken apart.
+//! The columns of agents and turns that every database reads, in one order: a new column is added here, and in the code
+//! that reads a row.
 
 use tokenrail_domain::{LongField, TurnState};
 
-/// The columns of an agent, and those that follow. `$text` is for columns whose beginning is useful, `$whole` for columns
-/// that are useless if a part is missing. Both are macros of the database.
+/// The columns of an agent, and those that follow. `$text` is for columns whose beginning is useful, `$whole` for
+/// columns that are useless if a part is missing. Both are macros of the database.
 macro_rules! select_agent {
     ($text:ident, $whole:ident, $more:expr) => {
         concat!(

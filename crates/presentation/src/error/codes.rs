@@ -44,9 +44,9 @@ codes! {
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is not a number"
         "`since` or `Last-Event-ID` is not a whole number that is 0 or greater.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
-        "The token is missing or wrong, the session has expired, the login code was already used or has expired, or the ticket was already used, has expired or belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
+        "The token is missing or wrong; or the session has expired; or the login code or the ticket was already used or has expired; or the ticket belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
-        "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. With a session cookie, the rules are stricter: the request must come from the server's own origin; a request that changes something needs the header `Tokenrail-Csrf: 1`; and such a request, or a WebSocket, needs an `Origin`.";
+        "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. With a session cookie, the rules are stricter. The request must come from the server's own origin. A request that changes something needs the headers `Origin` and `Tokenrail-Csrf: 1`. A WebSocket needs an `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"
         "There is no such path, agent, turn, image, permission request, node, chat or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
@@ -64,7 +64,7 @@ codes! {
     AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
         "An export or replay was requested before the first turn of the agent had ended.";
     NodeAlive "node_alive" CONFLICT true "The node is alive"
-        "A node that is alive cannot be taken out. Stop its server first.";
+        "A node that is alive cannot be removed. Stop its server first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
         "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes is answered with 200 and the `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
@@ -106,9 +106,9 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database cannot be read or written, or it is corrupt. The server log has the cause. Remove the cause before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "There are too many queued launches, imports, requests for the changed files of an agent, large requests, unused tickets or open streams (in total or from one client address); or one WebSocket follows too many agents or has too many requests in progress; or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+        "There are too many queued launches, imports, requests for the changed files of an agent, large requests, unused tickets or open streams (in total or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The agent's node is not available"
-        "Several servers share one database, and the one that has the agent's folder is lost or was taken out. The agent can be read, but accepts no messages and no permission answers. Wait until that server is back, or launch a new agent. If the server that you ask lacks the agent type, it does not know whether another one can run the agent: `detail` names the servers that have the type. Or a launch names a node that is not alive.";
+        "Several servers share one database, and the one that has the agent's folder is lost or was removed. The agent can be read, but accepts no messages and no permission answers. Wait until that server is back, or launch a new agent. If the server that you ask lacks the agent type, it does not know whether another one can run the agent: `detail` names the servers that have the type. The code is also used if a launch names a node that is not alive.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
