@@ -131,7 +131,7 @@ async fn a_command_says_that_the_server_is_away_and_goes_on_when_it_is_back() {
     server.kill_9();
     let mut said = String::new();
     stderr.read_line(&mut said).unwrap();
-    assert_eq!(said, "server unreachable; trying again for 30 s\n");
+    assert_eq!(said, "cannot reach the server; retrying for up to 30 s\n");
     server.start_again();
     std::fs::write(&gate, "").unwrap();
     let (code, shown) = run.finish();

@@ -262,7 +262,7 @@ impl Core {
                 pause = pause.min(self.limits.saving.full_disk_pause());
             }
             Counters::add(&self.counters.write_retries, 1);
-            tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "write failed, retrying");
+            tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "cannot write to the database, retrying");
             pause = self.pause(pause).await.ok_or(SaveError::Closing)?;
         }
     }
@@ -299,8 +299,8 @@ pub(crate) enum SaveError {
     #[error("the server is shutting down")]
     Closing,
     /// Another node may run the agent's turns.
-    #[error("the agent was let go")]
+    #[error("another node may run this agent now")]
     LetGo,
-    #[error("the store refused a read or a write")]
+    #[error("the database refused a read or a write")]
     Refused(#[source] StoreError),
 }

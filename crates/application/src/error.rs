@@ -21,11 +21,11 @@ pub enum Refusal {
     CwdNotAllowed(#[from] CwdNotAllowed),
     #[error("the cursor is ahead of the latest event ({head}); start again from 0")]
     CursorAhead { head: Sequence },
-    #[error("the agent has been deleted")]
+    #[error("the agent has been deleted; launch a new agent")]
     Deleted,
     #[error("the agent is a read-only copy, so it accepts no messages; launch a new agent")]
     ReadOnly,
-    #[error("the agent has no finished turn yet; try again after its first turn has ended")]
+    #[error("no turn of the agent has ended yet; try again after its first turn has ended")]
     Active,
     #[error("the agent's turn queue is full; wait until a turn ends, or raise limits.queued_turns")]
     QueueFull,
@@ -53,7 +53,7 @@ pub enum Refusal {
     ImageUnknown,
     #[error("the agent has no turn {0}")]
     TurnUnknown(TurnNumber),
-    #[error("turn {0} is no longer queued; if it runs, cancel the agent to stop it")]
+    #[error("turn {0} is no longer queued; if it is running, cancel the agent to stop it")]
     TurnStarted(TurnNumber),
     #[error(transparent)]
     ReplyNotAccepted(ReplyFault),
@@ -64,12 +64,15 @@ pub enum Refusal {
     #[error("too many requests for changes are running; try again later, or raise limits.changes_at_once")]
     TooManyChanges,
     /// The node that runs the agent is lost, or was taken out.
-    #[error("the agent's node {node} is not available; wait until it is back, or launch a new agent")]
+    #[error(
+        "the agent's node {node} is lost or was removed; launch a new agent, or, if the node is only lost, start it \
+         again"
+    )]
     NodeUnavailable { node: String },
     /// The same, and this node does not know whether any other one can run the agent, because it lacks the type.
     #[error(
-        "the agent's node {node} is not available, and this node does not have the agent type {kind:?}, so it does not \
-         know whether another one can run the agent; {}",
+        "the agent's node {node} is not available, and this node lacks the agent type {kind:?}, so it does not know \
+         whether another node can run the agent; {}",
         where_the_type_is(nodes)
     )]
     TypeNotHere { node: String, kind: String, nodes: Vec<String> },
@@ -83,14 +86,15 @@ pub enum Refusal {
     #[error("the node {node} is not alive; name another node, or leave `node` out")]
     NodeNotAlive { node: String },
     #[error(
-        "a launch with cwd or sessionId must be sent to the node that runs it; send it there, or leave `node` out"
+        "a node does not pass on a launch with `cwd` or `sessionId`; send it to the node that `node` names, or omit \
+         `node` to launch the agent here"
     )]
     FolderElsewhere,
     #[error("the node {0} is alive; stop its server first")]
     NodeAlive(NodeId),
     #[error(
-        "this server could not report for too long that it is alive, so it starts no agents; check its connection to \
-         the database"
+        "for too long, this node could not report to the other nodes that it is alive, so it starts no agents; check \
+         its connection to the database"
     )]
     OutOfTouch,
     #[error("the server is shutting down")]
@@ -101,7 +105,8 @@ pub enum Refusal {
 
 fn where_the_type_is(nodes: &[String]) -> String {
     match nodes {
-        [] => "add the type to the configuration of a node and restart it, or wait until the agent's node is back".to_owned(),
+        [] => "add the type to the configuration of a node and restart that node, or wait until the agent's node is \
+               back".to_owned(),
         some => format!("send the request to a node that has the type: {}", some.join(", ")),
     }
 }
@@ -121,7 +126,8 @@ pub enum NoChanges {
     )]
     Copy,
     #[error(
-        "no commit is known from the start of the turn: it has not started, or its folder was in no git repository that could be read"
+        "the commit at the start of the turn is unknown: the turn has not started, or the agent's folder was not in \
+         a git repository that git could read"
     )]
     NoCommit,
     #[error("the agent's folder is no longer in a git repository")]
@@ -134,7 +140,7 @@ pub enum NoChanges {
     NoGit,
     #[error("git took too long; raise limits.changes_timeout_s")]
     TimedOut,
-    #[error("git failed; the cause is in the log of the server")]
+    #[error("git failed; the server log has the cause")]
     GitFailed,
 }
 

@@ -292,6 +292,9 @@ pub(crate) fn session_invalid(what: &str) -> EventBody {
 
 fn too_long(head: &[u8], length_bytes: u64) -> EventBody {
     let head = String::from_utf8_lossy(&head[..head.len().min(SHOWN_BYTES)]);
-    let text = format!("a line of {length_bytes} bytes exceeds limits.line_bytes; it begins with {head}");
+    let text = format!(
+        "the agent printed a line of {length_bytes} bytes, more than limits.line_bytes allows; to accept such lines, \
+         raise the limit; the line begins with {head}"
+    );
     EventBody::Error(Box::new(AgentError::new(ErrorClass::Protocol, Some("line_too_long"), text)))
 }

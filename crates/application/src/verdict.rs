@@ -89,7 +89,8 @@ impl Verdict {
 
     /// The node that ran the agent, or that would have run it, is lost.
     pub(crate) fn node_lost() -> Self {
-        let text = "the node of this agent is lost: output that it had not saved is lost too";
+        let text = "the agent's node is lost or was removed, so the turn was ended without the output that the node \
+                    had not saved; send the message again, or launch a new agent if this one accepts no messages";
         let error = process_error("node_lost", text.to_owned(), true);
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: true }
     }
@@ -177,11 +178,11 @@ pub(crate) fn verdict(
         (None, _) => match stopped.or_else(|| end.error.clone()) {
             Some(error) => Verdict::failed(error),
             None => match end.status {
-                ExitStatus::Lost => {
-                    Verdict::interrupted("the agent and its supervisor were killed during the turn")
-                }
+                ExitStatus::Lost => Verdict::interrupted(
+                    "the agent and its supervisor were killed during the turn; send the message again",
+                ),
                 ExitStatus::Gone => Verdict::interrupted(
-                    "the server stopped during the turn, and the agent's process is gone",
+                    "the server stopped during the turn, and the agent's process is gone; send the message again",
                 ),
                 _ => Verdict::failed(no_result(end)),
             },
@@ -208,7 +209,9 @@ fn stop_error(stop: Stop, end: &RunEnd, limits: &Limits) -> Option<AgentError> {
         }
         Stop::Flood(flood) => {
             let limit = flood.limit();
-            let text = format!("the agent printed more than {limit} allows and was terminated");
+            let text = format!(
+                "the agent printed more than {limit} allows and was terminated; if it needs more, raise the limit"
+            );
             Some(process_error("output_capped", text, false))
         }
     }

@@ -253,7 +253,7 @@ pub enum RunnerError {
     #[error("cannot start the agent")]
     Io(#[from] std::io::Error),
     /// The agent runs, but its output cannot be read, or it cannot receive a cancel or an answer.
-    #[error("lost contact with the agent's run")]
+    #[error("lost the connection to the agent's supervisor")]
     Contact(#[source] std::io::Error),
 }
 

@@ -103,7 +103,8 @@ impl Problem {
         let is_cut = ["/agents", "/agent-types", "/chat", "/tickets"].iter().any(|cut| path.starts_with(cut));
         let is_behind = |own| path.find(own).is_some_and(|before| 0 < before);
         let detail = if is_cut {
-            "no such path, but it exists with the prefix /api: configure the proxy to keep /api in the path"
+            "no such path, but it exists with the prefix /api: send the request to that path; if a proxy removes \
+             /api, configure it to keep the prefix"
         } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
             "no such path; paths begin with /api, /v1 or /ws. If a proxy serves Tokenrail below a path, set \
              server.public_url to the address with that path, or configure the proxy to remove that path"
@@ -283,28 +284,30 @@ impl From<StoreError> for Problem {
             StoreError::WrongServer(wrong) => {
                 // It names files of this server, and anybody may ask `/readyz`.
                 tracing::error!(code = Code::StoreBusy.as_str(), "{wrong}");
-                let detail = "the PostgreSQL server is a former primary, or another one than before; the log and \
-                              `tokenrail doctor` say what to do";
+                let detail = "the PostgreSQL server is a former primary, or is not the server that was used before; \
+                              the server log and `tokenrail doctor` say what to do";
                 (Code::StoreBusy, detail)
             }
-            StoreError::Full => {
-                (Code::StorageFull, "the disk of the server is full; free space on it, then try again")
-            }
+            StoreError::Full => (
+                Code::StorageFull,
+                "the disk that holds the database is full; free space on it, then try again",
+            ),
             StoreError::OutcomeUnknown(_) => {
                 let detail = "it is unknown whether the request was saved; if it had an Idempotency-Key, send it \
                               again with the same key, otherwise check first whether it took effect";
                 (Code::OutcomeUnknown, detail)
             }
             StoreError::Fenced => {
-                let detail = "this server was declared lost, or another server uses its data folder's identity; it \
-                              joins the others again by itself, so try again, or ask another server";
+                let detail = "the other nodes declared this node lost, or another server runs on a copy of its data \
+                              folder; try again later, or send the request to another node; if it fails again, read \
+                              the log of this server";
                 (Code::StoreBusy, detail)
             }
             StoreError::Conflict { .. }
             | StoreError::Outdated { .. }
             | StoreError::Corrupt(_)
             | StoreError::Unavailable(_) => {
-                (Code::StoreFailed, "the database failed; the cause is in the log of the server")
+                (Code::StoreFailed, "the database failed; the server log has the cause")
             }
         };
         tracing::error!(

@@ -40,8 +40,8 @@ impl Lobby {
     /// [`Problem`] if no place is free.
     pub(crate) fn enter(&self, peer: IpAddr) -> Result<LobbyPlace, Problem> {
         let full = || {
-            let detail = "too many clients have connected and not yet shown a token; try again later, or send the \
-                          token in the header Authorization";
+            let detail = "too many connected clients have not sent a token yet; try again later, or send the token \
+                          in the header Authorization";
             Problem::new(Code::CapacityExhausted, detail)
         };
         let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| full())?;

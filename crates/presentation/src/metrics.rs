@@ -193,12 +193,12 @@ impl NodeMetrics {
         registry.register("nodes", "Servers that share the database, by state", self.by_state.clone());
         registry.register(
             "node_beat_age_seconds",
-            "Time since this server last told the others that it is alive",
+            "Time since this server last reported to the other servers that it is alive",
             self.beat_age.clone(),
         );
         registry.register(
             "database_timeline",
-            "Timeline of the database, which each failover raises",
+            "PostgreSQL timeline of the database; each failover increases it",
             self.timeline.clone(),
         );
         let counters = [
@@ -212,7 +212,7 @@ impl NodeMetrics {
                 "Events of other servers' agents, read for followers here",
                 &self.events_gathered,
             ),
-            ("poll_found", "Journals that had grown although no hint had said so", &self.poll_found),
+            ("poll_found", "Journals whose growth was found without a hint", &self.poll_found),
             ("errands", "Commands from other servers that started work here", &self.errands),
             ("letters", "Permission answers from other servers that were replied to", &self.letters),
             ("fenced_writes", "Writes refused because another server had taken over", &self.fenced_writes),
@@ -232,7 +232,7 @@ impl NodeMetrics {
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
-        let seconds = "Time of all reads of events of other servers' agents";
+        let seconds = "Total time of reading events of other servers' agents";
         registry.register("gather_seconds", seconds, self.gather_seconds.clone());
         self.database.register(registry);
     }
@@ -282,19 +282,35 @@ impl DatabaseMetrics {
     fn register(&self, registry: &mut Registry) {
         let counters = [
             ("database_writes", "Statements that saved output of agents, or tried to", &self.writes),
-            ("database_appends", "Batches of output in these statements", &self.appends),
-            ("database_unknown_outcomes", "Statements that were sent again", &self.unknown_outcomes),
+            (
+                "database_appends",
+                "Batches of agents' output in the statements that saved output",
+                &self.appends,
+            ),
+            (
+                "database_unknown_outcomes",
+                "Statements that were sent again because their outcome was unknown",
+                &self.unknown_outcomes,
+            ),
             ("hints_sent", "Hints sent to other servers", &self.hints_sent),
-            ("hints_heard", "Hints heard of other servers", &self.hints_heard),
-            ("hints_missed", "Times that hints may have been lost", &self.hints_missed),
+            ("hints_heard", "Hints received from other servers", &self.hints_heard),
+            ("hints_missed", "How often hints may have been lost", &self.hints_missed),
             ("hint_checks", "Hints of this server to itself that arrived", &self.hint_checks),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
         let seconds = [
-            ("database_write_seconds", "Time of these statements", &self.write_seconds),
-            ("hint_check_seconds", "Time until these hints arrived", &self.hint_check_seconds),
+            (
+                "database_write_seconds",
+                "Total time of the statements that saved output of agents",
+                &self.write_seconds,
+            ),
+            (
+                "hint_check_seconds",
+                "Total time that this server's hints to itself took to arrive",
+                &self.hint_check_seconds,
+            ),
         ];
         for (name, help, counter) in seconds {
             registry.register(name, help, counter.clone());

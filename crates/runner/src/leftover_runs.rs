@@ -67,7 +67,7 @@ impl Place {
             }
             if !run.kept {
                 self.end(&folder)?;
-                tracing::info!(agent = %run.agent, turn = %run.run, "removing an abandoned run");
+                tracing::info!(agent = %run.agent, turn = %run.run, "removing a run that belongs to no turn");
             }
             folder.remove()?;
             removed += 1;

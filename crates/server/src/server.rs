@@ -54,19 +54,19 @@ pub enum StartError {
     #[error(transparent)]
     Token(#[from] TokenError),
     #[error(
-        "the access token differs from that of the other servers on this database; copy the file token from the data \
-         folder of one of them to {}", .0.display()
+        "the access token differs from that of the other servers on this database; copy the file `token` from the \
+         data folder of one of them to {}", .0.display()
     )]
     OtherToken(PathBuf),
     #[error("cannot compare the access token with that of the other servers on this database")]
     CompareToken(#[source] StoreError),
     #[error(
-        "cannot listen on {address}; is another server running there? Choose another address with --listen"
+        "cannot listen on {address}; stop the program that uses it, or choose another address with --listen"
     )]
     Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Compose(#[from] ComposeError),
-    #[error("cannot adopt the agents that the previous server left running")]
+    #[error("cannot take over the agents that the previous server left running")]
     Recover(#[source] Refusal),
     #[error("cannot get random bytes from the kernel")]
     Random(#[source] io::Error),

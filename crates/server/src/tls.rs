@@ -52,7 +52,7 @@ pub enum TlsError {
     Certificate { path: PathBuf, source: rustls::pki_types::pem::Error },
     #[error("cannot read the TLS key {}", path.display())]
     Key { path: PathBuf, source: rustls::pki_types::pem::Error },
-    #[error("the TLS key {} does not belong to the certificate {}", key.display(), certificate.display())]
+    #[error("the TLS key {} does not belong to the certificate {}; set server.tls_key to the key of this certificate", key.display(), certificate.display())]
     Pair { certificate: PathBuf, key: PathBuf, source: rustls::Error },
     #[error("cannot set up TLS")]
     Setup(#[source] io::Error),
@@ -241,7 +241,8 @@ impl ResolvesServerCert for Keys {
                         let error = &error as &dyn std::error::Error;
                         tracing::error!(
                             error,
-                            "cannot read the TLS certificate again; the earlier one stays in use"
+                            "cannot read the changed TLS certificate; the earlier one stays in use; correct the \
+                             files of server.tls_cert and server.tls_key"
                         );
                     }
                 }

@@ -36,7 +36,7 @@ fn a_replica_is_refused_until_it_is_the_primary() {
     server.config = config(&database).replace(&postgres.address(), &standby.address());
     check_says(
         &server,
-        "accepts no writes: it is a replica, or set to read-only; set the address of the primary, or all addresses and \
+        "accepts no writes: it is a standby, or is set to read-only; set the address of the primary, or all addresses and \
          target_session_attrs=read-write",
     );
     postgres.kill_9();

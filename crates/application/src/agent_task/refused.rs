@@ -32,14 +32,12 @@ fn reason(error: &StoreError) -> &'static str {
         StoreError::Corrupt(_) => {
             "the database is corrupt, so this agent's turns do not continue; stop the server and run `tokenrail doctor`"
         }
-        StoreError::UnknownAgent(_) => {
-            "this agent was purged while it still had a turn; the turn ends with it"
-        }
+        StoreError::UnknownAgent(_) => "this agent was purged while a turn was open; the turn has ended too",
         StoreError::Fenced => "another server has taken over this agent, so its turns do not continue here",
         StoreError::Outdated { .. } => "this server is too old for the database; install the newer version",
         StoreError::Conflict { .. } => {
-            "internal error: the server's state of this agent differs from the database; its queued turns \
-             continue when it gets another message or the server is restarted"
+            "internal error: the server's state of this agent differs from the database; the agent's queued turns \
+             continue after its next message or after a restart of the server"
         }
         // A task retries these. If one arrives here all the same, nothing is known about the database.
         StoreError::Busy
@@ -48,8 +46,8 @@ fn reason(error: &StoreError) -> &'static str {
         | StoreError::Unreachable(_)
         | StoreError::WrongServer(_)
         | StoreError::Unavailable(_) => {
-            "the database cannot be used for this agent now; its queued turns continue when it gets another \
-             message or the server is restarted"
+            "the database cannot be used for this agent now; the agent's queued turns continue after its next \
+             message or after a restart of the server"
         }
     }
 }

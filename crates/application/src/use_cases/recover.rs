@@ -77,7 +77,7 @@ impl AgentService {
             match ask().await {
                 Err(StoreError::Busy) if self.core.outside.nodes.is_shared() && began.elapsed() < wait => {
                     tracing::warn!(
-                        "the database is busy with what the previous server has sent; trying again"
+                        "the database is still processing writes of the server that ran here before; retrying"
                     );
                     pause = self.core.pause(pause).await.ok_or(StoreError::Busy)?;
                 }

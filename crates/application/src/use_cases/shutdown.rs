@@ -74,7 +74,7 @@ impl AgentService {
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "cannot leave agents to the other nodes");
+                    tracing::warn!(error, "cannot hand agents over to the other nodes");
                     break;
                 }
             }

@@ -26,8 +26,8 @@ pub enum MoveError {
     #[error("a server uses the database {database:?}; stop it, or create another database for the move")]
     InUse { database: String },
     #[error(
-        "an unfinished move of another data folder ({folder}) is in the database {database:?}; run that move again, \
-         or drop the database and create an empty one"
+        "the database {database:?} contains an unfinished move of another data folder ({folder}); run that move \
+         again, or drop the database and create an empty one"
     )]
     OtherMove { database: String, folder: String },
     #[error(

@@ -32,8 +32,8 @@ pub enum PostgresOpenError {
     #[error("PostgreSQL {found} is too old; version 15 or newer is required")]
     ServerTooOld { found: String },
     #[error(
-        "the PostgreSQL server accepts no writes: it is a replica, or set to read-only; set the address of \
-         the primary, or all addresses and target_session_attrs=read-write"
+        "the PostgreSQL server accepts no writes: it is a standby, or is set to read-only; set the address of the \
+         primary, or all addresses and target_session_attrs=read-write"
     )]
     ReadOnly,
     #[error(
@@ -61,8 +61,8 @@ pub enum PostgresOpenError {
     #[error("another server is still migrating the database; try again later")]
     Migrating,
     #[error(
-        "the database cannot be migrated, because a long transaction uses its tables{}; end that transaction, or start \
-         this server again later", by(.holder.as_ref())
+        "the database cannot be migrated, because a long transaction uses its tables{}; end that transaction, or \
+         start Tokenrail again later", by(.holder.as_ref())
     )]
     TablesInUse { holder: Option<TableHolder> },
     #[error(transparent)]
@@ -78,13 +78,14 @@ pub enum PostgresOpenError {
 pub enum WrongServer {
     /// Such as a former primary that was started again after its standby had taken over.
     #[error(
-        "the PostgreSQL server is on timeline {found}, but this server has already used timeline {known}: it is a former \
-         primary, or was restored from an older copy; stop it, or make it a standby of the current primary{}", accept(.file.as_deref())
+        "the PostgreSQL server is on timeline {found}, but Tokenrail has already used timeline {known}: the \
+         PostgreSQL server is a former primary, or was restored from an older copy; stop that PostgreSQL server, or \
+         make it a standby of the current primary{}", accept(.file.as_deref())
     )]
     Former { found: u32, known: u32, file: Option<PathBuf> },
     #[error(
-        "this is another PostgreSQL server than before: its system identifier is {found}, and not {known}; correct \
-         storage.url, or restart this server if the database was moved or restored"
+        "this is not the PostgreSQL server that was used before: its system identifier is {found}, not {known}; \
+         correct storage.url, or restart Tokenrail if the database was moved or restored"
     )]
     Another { found: u64, known: u64 },
 }
@@ -115,8 +116,10 @@ fn by(holder: Option<&TableHolder>) -> String {
 
 /// What to do if the server is the right one nevertheless.
 fn accept(file: Option<&Path>) -> String {
-    file.map(|file| format!("; if it is the right one, remove {} and restart this server", file.display()))
-        .unwrap_or_default()
+    file.map(|file| {
+        format!("; if it is the right PostgreSQL server, remove {} and restart Tokenrail", file.display())
+    })
+    .unwrap_or_default()
 }
 
 /// Why a read or a change had no effect.
@@ -128,7 +131,7 @@ pub(crate) enum QueryFailure {
     #[error("the server or the connection failed")]
     Failed(#[from] Error),
     /// If this command is run again, it sees what the other one did.
-    #[error("another command was faster")]
+    #[error("another command changed the same data first")]
     Again,
 }
 

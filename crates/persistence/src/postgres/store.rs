@@ -77,7 +77,7 @@ struct ReadTimedOut(Duration);
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the PostgreSQL server has no synchronous standby, but storage.durability requires one; set \
-     synchronous_standby_names on the server"
+     synchronous_standby_names on the PostgreSQL server"
 )]
 struct NotReplicated;
 

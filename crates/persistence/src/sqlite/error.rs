@@ -47,7 +47,7 @@ pub enum OpenError {
     Full,
     #[error("the database {path:?} is corrupt: {problem}")]
     Corrupt { path: PathBuf, problem: String },
-    #[error("cannot use {path:?}")]
+    #[error("cannot read or write {path:?}")]
     Io { path: PathBuf, source: io::Error },
     #[error("cannot open the database {path:?}")]
     Sqlite { path: PathBuf, source: Error },

@@ -51,7 +51,8 @@ pub(crate) fn is_due(db: &Connection, bytes_max: u64) -> Result<Option<u64>, Err
         tracing::warn!(
             bytes,
             bytes_max,
-            "the database is larger than limits.wipe_bytes: copies of purged data may remain in its free pages"
+            "the database is larger than limits.wipe_bytes, so copies of purged data may remain in its free pages; \
+             raise the limit, or run the server on a copy made with `tokenrail backup`"
         );
         return Ok(None);
     }

@@ -112,12 +112,12 @@ impl Writer {
             }
             Ok(Wiped::Blocked) => return,
             Ok(Wiped::NoRoom { needed }) => {
-                tracing::warn!(needed, "too little disk space to wipe purged data; will retry");
+                tracing::warn!(needed, "too little disk space to wipe purged data; retrying later");
                 WIPE_AGAIN
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "cannot wipe purged data; will retry");
+                tracing::warn!(error, "cannot wipe purged data; retrying later");
                 WIPE_AGAIN
             }
         };

@@ -41,7 +41,7 @@ codes! {
         "The query or the body is malformed, or a WebSocket handshake has no valid `Sec-WebSocket-Key`.";
     MalformedJson "malformed_json" BAD_REQUEST false "The body cannot be read as JSON"
         "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
-    CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is not a number"
+    CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is malformed"
         "`since` or `Last-Event-ID` is not a whole number that is 0 or greater.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
         "The token is missing or wrong; or the session has expired; or the login code or the ticket was already used or has expired; or the ticket belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
@@ -52,7 +52,7 @@ codes! {
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
         "The path does not support this method. `Allow` lists the methods it supports.";
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
-        "`Accept` allows neither `application/json` (also as `*/*` or `application/*`) nor `text/event-stream`. Only `/events` checks it.";
+        "`Accept` matches neither `application/json` nor `text/event-stream`; `*/*` and `application/*` match `application/json`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
         "The body did not arrive within `limits.body_timeout_s`. A chat request or a message with images whose `Content-Length` is larger than `limits.request_bytes` gets proportionally more time: three times as long if it has three times as many bytes. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
@@ -61,18 +61,18 @@ codes! {
         "The agent has been deleted, so it accepts no messages and cannot be renamed, pinned or archived.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
         "The agent was imported or is a replay; it accepts no messages.";
-    AgentActive "agent_active" CONFLICT true "The agent has no finished turn"
+    AgentActive "agent_active" CONFLICT true "No turn of the agent has ended yet"
         "An export or replay was requested before the first turn of the agent had ended.";
     NodeAlive "node_alive" CONFLICT true "The node is alive"
         "A node that is alive cannot be removed. Stop its server first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "The agent's folder is in no git repository, or was in none when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes is answered with 200 and the `reason`.";
+        "The agent's folder is not in a git repository, or was not in one when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes is answered with 200 and the `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
-        "The turn cannot be withdrawn, because it is no longer queued: it runs, or it has ended. To stop a running turn, cancel the agent.";
+        "The turn cannot be withdrawn, because it is no longer queued: it is running or has ended. To stop a running turn, cancel the agent.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent already has `limits.queued_turns` queued turns, or more than `limits.queued_turns` queued turns were withdrawn or cancelled since the running turn began. Withdrawn and cancelled turns count until the running turn ends.";
+        "The queue of the agent has reached `limits.queued_turns`, or clients have withdrawn or cancelled more queued turns than that since the running turn began. Withdrawn and cancelled turns count until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
@@ -90,13 +90,13 @@ codes! {
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
-        "The agent type does not exist (in this code, `runner` means the agent type). See `GET /api/agent-types`.";
-    NodeUnknown "node_unknown" UNPROCESSABLE_ENTITY false "There is no such node"
+        "The agent type does not exist. (The name of this problem code says `runner`, but means the agent type.) See `GET /api/agent-types`.";
+    NodeUnknown "node_unknown" UNPROCESSABLE_ENTITY false "The node is unknown or ambiguous"
         "A launch names a node in `node`, and no node has this name or id, or several have this name. `GET /api/nodes` lists the nodes.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
         "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
-        "The same `Idempotency-Key` was already used with a different body.";
+        "The same `Idempotency-Key` was already used with a different body. Use a new key for a new request.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
         "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket, or does not ask for version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
@@ -104,17 +104,17 @@ codes! {
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
-        "The database cannot be read or written, or it is corrupt. The server log has the cause. Remove the cause before you retry.";
+        "The database cannot be read or written, or it is corrupt. The server log has the cause. Fix the cause before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "There are too many queued launches, imports, requests for the changed files of an agent, large requests, unused tickets or open streams (in total or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
-    NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The agent's node is not available"
-        "Several servers share one database, and the one that has the agent's folder is lost or was removed. The agent can be read, but accepts no messages and no permission answers. Wait until that server is back, or launch a new agent. If the server that you ask lacks the agent type, it does not know whether another one can run the agent: `detail` names the servers that have the type. The code is also used if a launch names a node that is not alive.";
+        "There are too many queued launches, running imports, running requests for changed files, large requests, unused tickets, or open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+    NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
+        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. If the node that received the request lacks the agent type, it does not know whether another node can run the agent; `detail` names the nodes that have the type.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
-        "The database is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`, or the PostgreSQL server cannot be reached. The request had no effect. `/readyz` also returns this code if the database cannot be written. `Retry-After` says how long to wait.";
+        "The database is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`, or the PostgreSQL server cannot be reached or is the wrong one, or the other nodes declared this node lost. `detail` says which. The request had no effect. `/readyz` also returns this code if the database cannot be written. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
-        "The server's disk is full. Reading still works. Free disk space on the server; then the same request succeeds, without a restart.";
+        "The disk that holds the database is full: a disk of the server or, with PostgreSQL, of the database server. Reading still works. Free space on that disk; then the same request succeeds, without a restart.";
 }

@@ -46,7 +46,7 @@ async fn the_changes_since_the_first_turn_are_listed() {
     let later = harness.get(&format!("/api/agents/{id}/changes?turn=2")).await.json();
     assert_eq!((&later["source"], &later["reason"]), (&json!("none"), &json!("no_commit")));
     let detail = later["detail"].as_str().unwrap();
-    assert!(detail.contains("it has not started, or "), "{detail}");
+    assert!(detail.contains("the turn has not started, or "), "{detail}");
     assert_eq!(harness.get(&format!("/api/agents/{id}/changes?turn=x")).await.problem(), "validation_failed");
 }
 

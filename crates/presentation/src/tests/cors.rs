@@ -285,7 +285,7 @@ async fn a_refusal_says_which_setting_lets_a_page_come() {
     let said = detail(HOST, "sec-fetch-site", "cross-site", "/api/agents").await;
     assert!(said.contains("server.allowed_origins"), "{said}");
     let said = detail(HOST, "x-a", "", "/agents").await;
-    assert!(said.contains("keep /api in the path"), "{said}");
+    assert!(said.contains("configure it to keep the prefix"), "{said}");
     let said = detail(HOST, "x-a", "", "/tokenrail/api/agents").await;
     assert!(said.contains("set server.public_url"), "{said}");
     let said = detail(HOST, "x-a", "", "/api/nowhere").await;

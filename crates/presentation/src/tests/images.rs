@@ -114,7 +114,7 @@ async fn images_have_limits() {
     let three = vec![sent(&gif("a")); 3];
     let refused = launch(&harness, &three).await;
     assert_eq!(refused.problem(), "validation_failed");
-    assert_eq!(faults(&refused)[0].1, "must be at most 2 images (limits.prompt_images)");
+    assert_eq!(faults(&refused)[0].1, "must contain at most 2 images (limits.prompt_images)");
     let refused = launch(&harness, &[sent(&gif(&"x".repeat(3000 - 5)))]).await;
     assert_eq!(
         faults(&refused),

@@ -226,7 +226,8 @@ impl Conversation for CodexConversation {
     fn line_too_long(&mut self, out: &mut Outbox) {
         // Before the turn, the program only answers requests. Without the answer, no turn would begin.
         if self.thread.is_empty() {
-            let text = "an answer of the agent is longer than limits.line_bytes, so the turn cannot begin";
+            let text = "a response of the agent program is longer than limits.line_bytes, so the turn cannot begin; \
+                        raise the limit";
             out.fail(ErrorClass::Protocol, "answer_too_long", text.to_owned());
         }
     }

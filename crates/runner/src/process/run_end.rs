@@ -73,8 +73,8 @@ fn not_kept(Unkept { bytes, cause }: Unkept) -> AgentError {
 pub(super) fn left_over(left: u32) -> Option<AgentError> {
     let text = match left {
         0 => return None,
-        1 => "1 process of the run could not be terminated".to_owned(),
-        many => format!("{many} processes of the run could not be terminated"),
+        1 => "the server could not terminate 1 process of the run; terminate it by hand".to_owned(),
+        many => format!("the server could not terminate {many} processes of the run; terminate them by hand"),
     };
     Some(process_error("processes_left", text))
 }

@@ -78,7 +78,8 @@ impl SupervisorProgram {
             None => {}
             // This is normal if only the server's program was copied or built.
             Some(because @ OwnBecause::Missing(_)) => {
-                tracing::info!(%because, "tokenrail-supervisor is not used; tokenrail supervises runs itself, which needs more memory");
+                tracing::info!(%because, "tokenrail-supervisor is not used; tokenrail supervises agents itself, \
+                                          which needs more memory");
             }
             Some(because) => warn(because),
         }

@@ -216,7 +216,10 @@ impl Runs {
     /// Keeps the first reason, and logs it.
     fn will_poll(&mut self, because: PollsBecause) {
         if self.polls_because.is_none() {
-            tracing::warn!("polling the run folders, which delays output and uses more CPU: {because}");
+            tracing::warn!(
+                "inotify is not available ({because}); the server polls the run folders instead, which delays output \
+                 and uses more CPU"
+            );
             self.polls_because = Some(because);
         }
     }

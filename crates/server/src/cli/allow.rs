@@ -40,7 +40,7 @@ fn list(allowed: &AllowedFolders, screen: &mut Screen) -> Result<(), Failure> {
     let folders = allowed.list().map_err(failed)?;
     if folders.is_empty() && !screen.json {
         screen.remark(
-            "no folders have been added; add one with: tokenrail allow FOLDER (cwd_roots in the configuration is not \
+            "no folders have been added; add one with: tokenrail allow FOLDER (the folders in cwd_roots are not \
              listed here)",
         );
     }

@@ -104,7 +104,8 @@ impl Attended<'_> {
         match host {
             Host::Server => match self.queued().await {
                 Some(turn) => screen.remark(&format!(
-                    "the message stays queued as turn {turn}, and the agent keeps running; to follow it again: {tail}"
+                    "the message stays queued as turn {turn}, and the agent keeps running; to follow the agent \
+                     again: {tail}"
                 )),
                 None => screen.remark(&format!("the agent keeps running; to follow it again: {tail}")),
             },
@@ -120,7 +121,7 @@ impl Attended<'_> {
         }
         let again = format!("press Ctrl-C again within {} s, or: ", SECOND_CTRL_C.as_secs());
         let again = if waits { again.as_str() } else { "" };
-        screen.remark(&format!("to cancel its running turn and all queued ones: {again}{cancel}"));
+        screen.remark(&format!("to cancel the agent's running turn and all queued turns: {again}{cancel}"));
     }
 
     /// The turn of the message that was sent, if an earlier turn has not ended yet. `None` also if the server does not

@@ -23,8 +23,8 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
         return Err(Failure::new(
             Exit::Failed,
             format!(
-                "the data is in PostgreSQL, which has its own backups; for example, run: pg_dump --format=custom \
-                 --file=tokenrail.dump '{url}'"
+                "the data is in PostgreSQL, so back it up with the tools of PostgreSQL; for example, run: pg_dump \
+                 --format=custom --file=tokenrail.dump '{url}'"
             ),
         ));
     }

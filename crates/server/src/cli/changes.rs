@@ -25,7 +25,8 @@ pub(crate) struct ChangesArgs {
     /// Print a unified diff. `git apply` accepts it unless a binary file has changed
     #[arg(short, long)]
     patch: bool,
-    /// Compare with the commit that HEAD named when this turn started. Changes that were not yet committed at that time
+    /// Compare with the commit that HEAD pointed to when this turn started. Changes that were not yet committed at
+    /// that time
     /// are listed too [default: the first turn that started in a repository]
     #[arg(long, value_name = "NUMBER")]
     turn: Option<u32>,

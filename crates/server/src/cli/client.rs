@@ -258,7 +258,11 @@ impl Client {
             return Err(Failure::new(Exit::Failed, text));
         }
         let Ok(problem) = answer.json::<Problem>().await else {
-            let text = format!("{} answered {status}; is it a Tokenrail server?", self.base());
+            let text = format!(
+                "{} answered {status}, but not in the form of a Tokenrail error; check that the address is that of a \
+                 Tokenrail server",
+                self.base()
+            );
             return Err(Failure::new(Exit::Failed, text));
         };
         let code = problem.code.clone();

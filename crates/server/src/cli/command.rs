@@ -81,13 +81,13 @@ pub(crate) enum Command {
     Rename(edit::RenameArgs),
     /// Pin agents, so that the page shows them before the others, or unpin them
     Pin(edit::PinArgs),
-    /// Archive agents, so that lists leave them out, or unarchive them. An archived agent is also unarchived when it
-    /// receives a message or asks for permission
+    /// Archive agents, so that lists leave them out, or unarchive them. An archived agent is unarchived automatically
+    /// when it receives a message or asks for permission
     Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history
     Rm(rm::RmArgs),
-    /// Print a link that logs a browser in to the web page, and open it if there is a display. It works once, within 10
-    /// minutes
+    /// Print a link that logs a browser in to the web page, and open it if there is a display. The link works once,
+    /// within 10 minutes
     Open(open::OpenArgs),
     /// Export an agent, with all turns that have ended, to standard output or to a file. Its first turn must have ended
     Export(copies::ExportArgs),
@@ -95,14 +95,15 @@ pub(crate) enum Command {
     Import(copies::ImportArgs),
     /// Replay an agent's history as a new agent, with the original timing, and follow it
     Replay(copies::ReplayArgs),
-    /// Parse stored output again with this version's parsers, and show (or, with --apply, save) the differences. The
-    /// server must be stopped
+    /// Parse stored output again with this version's parsers, and show (or, with --apply, save) the differences. Stop
+    /// the server first
     Reparse(reparse::ReparseArgs),
     /// Back up the database to a new folder and verify the copy; works while the server is running
     Backup(backup::BackupArgs),
-    /// List the servers that share the database, or remove one that will not come back
+    /// List the nodes (the servers that share the database), or remove a node that will not come back
     Nodes(nodes::NodesArgs),
-    /// Move the data of the data folder into an empty PostgreSQL database, and compare it. The server must be stopped;
+    /// Move the data of the data folder into an empty PostgreSQL database, and verify the copy. Stop the server
+    /// first;
     /// agents may keep running. If the command is interrupted, run it again
     Move(move_data::MoveArgs),
     /// Check the configuration, programs, folders, database and file permissions

@@ -116,13 +116,17 @@ fn folder(data_dir: &Path) -> Finding {
             format!("{shown} does not exist yet; `tokenrail serve` creates it"),
         ),
         Err(error) => {
-            let text =
-                format!("{shown} cannot be used ({error}); use a folder of this user, or run as its owner");
+            let text = format!(
+                "{shown} cannot be used ({error}); use a data folder that this user owns, or run the command as the \
+                 owner of the folder"
+            );
             finding("data folder", Verdict::Bad, text)
         }
-        Ok(meta) if !meta.is_dir() => {
-            finding("data folder", Verdict::Bad, format!("{shown} is not a folder"))
-        }
+        Ok(meta) if !meta.is_dir() => finding(
+            "data folder",
+            Verdict::Bad,
+            format!("{shown} is not a folder; set another data folder with --data-dir"),
+        ),
         Ok(meta) if !geteuid().is_root() && meta.uid() != geteuid().as_raw() => {
             let text =
                 format!("{shown} belongs to another user; run as that user, or use another data folder");
@@ -166,7 +170,12 @@ async fn server(config: &Config) -> Vec<Finding> {
 fn unreachable(config: &Config, error: &Failure) -> Finding {
     let name = "server";
     if config.target == Target::DataFolder && is_in_use(&config.data_dir) {
-        return finding(name, Verdict::Bad, "a server uses the data folder, but does not respond");
+        return finding(
+            name,
+            Verdict::Bad,
+            "a server uses the data folder, but does not respond; read its log, or restart it (its agents keep \
+             running)",
+        );
     }
     match config.target {
         _ if error.exit != Exit::Unreachable => finding(name, Verdict::Bad, error.to_string()),
@@ -183,7 +192,8 @@ fn inotify(data_dir: &Path, watcher: &RunWatcher) -> Finding {
         Ok(None) => finding(name, Verdict::Good, "reports new output to the server immediately"),
         Ok(Some(because)) => {
             let text = format!(
-                "not available; polling for output every few milliseconds, which is slower: {because}"
+                "not available ({because}); the server polls for output every few milliseconds instead, which is \
+                 slower"
             );
             finding(name, Verdict::Remark, text)
         }

@@ -69,7 +69,10 @@ pub(crate) async fn follow(
                 // A status alone would not be seen: the cursor is often in the middle of an answer.
                 if failures == 1 && screen.is_live() {
                     let patience = RECONNECT_PAUSE * RECONNECTS;
-                    screen.remark(&format!("server unreachable; trying again for {} s", patience.as_secs()));
+                    screen.remark(&format!(
+                        "cannot reach the server; retrying for up to {} s",
+                        patience.as_secs()
+                    ));
                 }
                 screen.status("server unreachable; trying again");
                 sleep(RECONNECT_PAUSE).await;

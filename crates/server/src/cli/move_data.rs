@@ -23,7 +23,8 @@ pub(crate) struct MoveArgs {
     /// The database, which must be empty: `postgres://USER@HOST/DATABASE`, as in `storage.url`, without a password
     #[arg(long, value_name = "URL")]
     to: String,
-    /// File with the password of the database [default: `storage.password_file`, else the variable PGPASSWORD]
+    /// File with the password of the database [default: `storage.password_file`, else the environment variable
+    /// PGPASSWORD]
     #[arg(long, value_name = "FILE")]
     password_file: Option<PathBuf>,
 }
@@ -116,7 +117,7 @@ fn moved_text(counts: &MoveCounts) -> String {
         counted(keys, "idempotency key"),
         counted(purged, "id") + " of purged agents",
     ];
-    format!("moved and compared: {}{open}, {}", counted(agents, "agent"), parts.join(", "))
+    format!("moved and verified: {}{open}, {}", counted(agents, "agent"), parts.join(", "))
 }
 
 /// What the user does next.

@@ -18,8 +18,8 @@ pub(crate) struct NodesArgs {
 
 #[derive(Debug, Subcommand)]
 enum NodesCommand {
-    /// Remove a server that will not come back. It must be stopped. What ran on it is ended, and its agents stay
-    /// readable. If the server is started again, it is a node again
+    /// Remove a node that will not come back. Stop it first. Its open turns are ended; its agents stay readable. If
+    /// the server starts again, it joins the database as a node again
     Forget {
         /// The node's name or id, as `tokenrail nodes` shows them
         #[arg(value_name = "NODE")]

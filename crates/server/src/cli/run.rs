@@ -36,7 +36,8 @@ pub(crate) struct RunArgs {
     /// allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
-    /// The node that runs the agent, if several servers share one database: its name or id. Not together with `--cwd`
+    /// The node that runs the agent, if several servers share one database: its name or id. Not together with
+    /// `--cwd`; with `--session`, it must be the node that receives the request
     #[arg(long, value_name = "NODE", conflicts_with = "cwd")]
     node: Option<String>,
     /// A display name for the agent

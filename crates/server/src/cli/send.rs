@@ -96,7 +96,7 @@ impl Waits {
     fn sentence(&self, client: &Client, id: &str, turn: u64, is_shown: bool) -> String {
         let waits = format!("turn {turn} waits for turn {}", self.turn);
         match &self.open[..] {
-            [] => format!("{waits}, which is not finished yet"),
+            [] => format!("{waits}, which has not ended yet"),
             _ if is_shown => format!("{waits}, which needs an answer from you"),
             [only] => format!("{waits}, which needs an answer: {}", only.command(client, id)),
             _ => format!("{waits}, which needs answers: {}", client.command("questions")),

@@ -169,7 +169,10 @@ async fn start_again(config: &Config, stop: &mut StopSignal) -> Result<Option<Se
             ) => error,
             Err(error) => return Err(start_failure(error)),
         };
-        tracing::error!(error = &error as &dyn std::error::Error, "cannot start anew, trying again");
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "cannot restart the server after its node was declared lost, retrying"
+        );
         tokio::select! {
             biased;
             _ = stop.recv() => return Ok(None),

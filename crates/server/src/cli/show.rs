@@ -67,7 +67,7 @@ fn facts(agent: &Value) -> Vec<(&'static str, String)> {
         ("events", Some(number("head").to_string())),
         ("cost", cost),
         ("usage", json("usage")),
-        ("launched", text("createdAt")),
+        ("created", text("createdAt")),
         ("ended", text("endedAt")),
         ("marked", (!places.is_empty()).then(|| places.join(", "))),
         ("deleted", text("deletedAt")),

@@ -159,7 +159,7 @@ export interface Client {
   agentTypes(options?: Abortable): Promise<AgentType[]>;
   /** The servers that use the database, by id. A database that is not shared has one. */
   nodes(options?: Abortable): Promise<ServerNode[]>;
-  /** Removes a server that will not come back. Fails with `node_alive` if it has not stopped. */
+  /** Removes a node that will not come back. Fails with `node_alive` if its server has not stopped. */
   forgetNode(id: number, options?: Abortable): Promise<void>;
   /** The process of the server, if the client is on the same machine. */
   server(options?: Abortable): Promise<ServerProcess>;

@@ -255,5 +255,5 @@ function silent(): TokenrailError {
 }
 
 function closedFor(code: number): TokenrailError {
-  return new TokenrailError("protocol", `the server closed the connection and will not accept it again (close code ${code})`);
+  return new TokenrailError("protocol", `the server closed the connection and will not accept it again (close code ${code}): reload the page, or create a new client`);
 }

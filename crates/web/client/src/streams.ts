@@ -69,7 +69,7 @@ class EventStreams implements WebSocketLike {
     this.#cancelNews = timer(NEWS_MS, async () => {
       if (!(await this.#isThere())) return;
       this.#awaitNews();
-      this.#hear({ type: "error", payload: { code: "news_lagged", message: "load the list of agents", retryable: true } });
+      this.#hear({ type: "error", payload: { code: "news_lagged", message: "lifecycle events may have been missed: reload the list of agents", retryable: true } });
     });
   }
 

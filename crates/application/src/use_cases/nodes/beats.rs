@@ -88,7 +88,10 @@ impl AgentService {
                 Ok(nodes) => break nodes,
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "cannot read why this node may save nothing any more, retrying");
+                    tracing::warn!(
+                        error,
+                        "cannot find out why the database rejects the writes of this node, retrying"
+                    );
                 }
             }
             let Some(longer) = self.core.pause(pause).await else { return };
@@ -97,11 +100,14 @@ impl AgentService {
         let own = nodes.iter().find(|node| Some(node.id) == self.core.membership.me());
         let why = if own.is_some_and(|own| own.state == NodeState::Alive) {
             tracing::error!(
-                "another server has joined as this node, with a copy of its data folder: this one stops"
+                "another server has joined as this node, with a copy of its data folder: this server stops"
             );
             Fence::Replaced
         } else {
-            tracing::error!("this node was declared lost: what ran here has been taken over");
+            tracing::error!(
+                "another node declared this node lost and took over its agents; this node stops saving and joins the \
+                 others again"
+            );
             Fence::DeclaredLost
         };
         self.core.membership.fence(why);

@@ -92,14 +92,14 @@ impl AgentService {
             Ok(_) => {}
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(%agent, error, "cannot read whether the files of an agent are left over; trying again");
+                tracing::warn!(%agent, error, "cannot find out whether this node must remove the files of an agent; retrying");
                 return;
             }
         }
         self.remove_files(agent).await;
         if let Err(error) = self.core.outside.nodes.forget_leftover(agent).await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(%agent, error, "cannot save that the files of an agent are removed; trying again");
+            tracing::warn!(%agent, error, "cannot record that the files of an agent were removed; retrying");
         }
     }
 

@@ -72,7 +72,7 @@ impl AgentService {
             return Ok(false);
         }
         if let Some(agent) = self.core.outside.agents.get(agent).await? {
-            tracing::warn!(agent = %agent.id, "ends the turns of an agent whose node is lost");
+            tracing::warn!(agent = %agent.id, "ending the turns of an agent whose node is lost");
             self.start_task_of_taken(&agent);
         }
         Ok(true)

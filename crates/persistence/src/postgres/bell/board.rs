@@ -265,7 +265,7 @@ impl Board {
             tracing::info!("hints from other nodes arrive");
         } else {
             tracing::warn!(
-                "hints from other nodes do not arrive; the database is asked more often until they do"
+                "hints from other nodes do not arrive; until they do, this node reads the database more often"
             );
         }
     }

@@ -26,7 +26,7 @@ pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
                 watch(&connector, &board, &link).await;
             }
             Err(failure) => {
-                tell("there is no connection to hear hints of other nodes", &failure);
+                tell("cannot open the connection that receives hints from other nodes", &failure);
                 sleep(Duration::from_millis(connector.limits.bell_retry_ms)).await;
             }
         }

@@ -18,11 +18,11 @@ const SEND: &str = "SELECT pg_notify($1, payload) FROM unnest($2::text[]) AS pay
 /// Why something may not have been sent.
 #[derive(Debug, thiserror::Error)]
 enum SendFailure {
-    #[error("the PostgreSQL server did not take hints for other nodes")]
+    #[error("the PostgreSQL server did not accept hints for other nodes")]
     Failed(#[from] Error),
     #[error("the PostgreSQL server did not answer within {0:?}")]
     TimedOut(Duration),
-    #[error("the connection is to be replaced")]
+    #[error("the server is replacing the connection")]
     Renewed,
 }
 
@@ -68,7 +68,7 @@ impl Sender {
             match self.connector.connect(Purpose::Bell, &[SEND]).await {
                 Ok(link) => self.link = Some(link),
                 Err(failure) => {
-                    tell("there is no connection to send hints to other nodes", &failure);
+                    tell("cannot open the connection that sends hints to other nodes", &failure);
                     sleep(self.retry_pause()).await;
                 }
             }
@@ -90,7 +90,7 @@ impl Sender {
 
     /// Sends it again on another connection. Hints may come twice.
     async fn failed(&mut self, mail: Mail, failure: &SendFailure) {
-        tell("hints for other nodes are sent again", failure);
+        tell("cannot send hints to other nodes; sending them again", failure);
         self.link = None;
         self.board.send_again(mail);
         sleep(self.retry_pause()).await;

@@ -15,19 +15,20 @@ pub(crate) enum ConnectFailure {
     TimedOut(Duration),
     /// As many connections are being opened as may be, and their first writes have no answer.
     #[error(
-        "the PostgreSQL server does not answer the writes on other new connections, so none was opened within {0:?}"
+        "the PostgreSQL server does not answer the first writes on other new connections, so no further connection \
+         was opened within {0:?}"
     )]
     NoPlace(Duration),
     #[error(transparent)]
     WrongServer(#[from] WrongServer),
     /// Even if it is promoted before the first write: nobody knows which timeline that is on.
-    #[error("the PostgreSQL server is a standby, and takes no writes")]
+    #[error("the PostgreSQL server is a standby and accepts no writes")]
     Standby,
     /// The connection is there, but it is not known whether what it shows is durable.
     #[error("the first write on a new connection failed")]
     NoBarrier(#[from] ChangeFailure),
     /// Nothing may be read or written before this is done.
-    #[error("what was saved before the failover of the database could not be repeated")]
+    #[error("changes from before the failover of the database could not be saved again")]
     NotHealed(#[source] ChangeFailure),
 }
 
@@ -46,9 +47,9 @@ impl ConnectFailure {
 /// Why a change is not known to be saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChangeFailure {
-    #[error("nothing of it was saved")]
+    #[error("the change was not saved")]
     NotSaved(#[source] QueryFailure),
-    #[error("it may have been saved")]
+    #[error("the change may have been saved")]
     Unknown(#[source] UnknownCause),
 }
 

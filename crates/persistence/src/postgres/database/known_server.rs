@@ -236,13 +236,13 @@ impl Seen {
             return;
         }
         if let Some(before) = self.before.filter(|before| before.system != server.system) {
-            tracing::warn!(before = %before, now = %server, "the database is on another PostgreSQL server than before");
+            tracing::warn!(before = %before, now = %server, "the database is now on a different PostgreSQL server");
         }
         match server.write(file) {
             Ok(()) => self.before = Some(server),
             Err(error) => {
                 let (file, error) = (file.display(), &error as &dyn std::error::Error);
-                tracing::warn!(%file, error, "cannot note which PostgreSQL server is used");
+                tracing::warn!(%file, error, "cannot save the identity of the PostgreSQL server to a file");
             }
         }
     }

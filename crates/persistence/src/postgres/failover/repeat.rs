@@ -56,15 +56,16 @@ impl Healer {
                 repeated,
                 later,
                 lost,
-                "the failover of the database has lost changes, and not all of them could be saved again"
+                "the failover of the database lost changes, and the server could not save `lost` of them again; use \
+                 a synchronous standby"
             );
         } else {
             tracing::warn!(
                 all,
                 repeated,
                 later,
-                "the changes of the last moments before the failover are in the database; `repeated` of them were lost and \
-                 saved again, and `later` of them wait for what other nodes save again"
+                "the server has checked the changes from just before the failover: `repeated` were lost and have \
+                 been saved again, `later` wait for changes that other nodes must save again first"
             );
         }
         Ok(())

@@ -102,7 +102,7 @@ impl Healer {
                         let error = &error as &dyn std::error::Error;
                         tracing::warn!(
                             error,
-                            "cannot repeat what the failover of the database has lost; trying again"
+                            "cannot save again the changes that the failover of the database lost; retrying"
                         );
                     }
                 }
@@ -153,8 +153,8 @@ impl Healer {
         self.lost.fetch_add(lost as u64, Ordering::Relaxed);
         tracing::error!(
             lost,
-            "the failover of the database has lost changes that cannot be saved again, because no node has saved again \
-             what they build on"
+            "the failover of the database lost changes that cannot be saved again, because they depend on other lost \
+             changes that no node has saved again"
         );
     }
 }

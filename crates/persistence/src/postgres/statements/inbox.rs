@@ -121,7 +121,11 @@ pub(crate) async fn open(
             Ok(letter) => open.letters.push(letter),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "cannot read a letter of another node; is its version newer?");
+                tracing::warn!(
+                    error,
+                    "cannot read a permission answer from another node; if that node has a newer version, upgrade \
+                     this node"
+                );
                 open.unreadable.push(id);
             }
         }

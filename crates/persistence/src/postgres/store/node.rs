@@ -69,7 +69,7 @@ impl PostgresStore {
                 }
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "cannot remove from the database what no server needs any more");
+                    tracing::warn!(error, "cannot remove obsolete rows from the database");
                 }
             }
         }

@@ -39,7 +39,7 @@ impl Repeat {
     ) -> Result<C::Answer, StoreError> {
         tracing::warn!(
             error = &cause as &dyn std::error::Error,
-            "it is unknown whether a command was saved; finding out"
+            "it is unknown whether a command was saved; checking the database"
         );
         let until = Instant::now() + self.patience;
         let mut newest = first;

@@ -49,7 +49,8 @@ impl DataFolder {
             return Err(OpenError::OtherDatabase {
                 folder: path.to_owned(),
                 used: "SQLite",
-                advice: "remove storage.url from the configuration",
+                advice: "to keep it there, remove storage.url from the configuration; to move it, run `tokenrail \
+                         move`",
             });
         }
         folder.mark_with(MARK_ELSEWHERE)?;

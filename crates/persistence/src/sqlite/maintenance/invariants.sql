@@ -9,7 +9,7 @@ LEFT JOIN heads ON heads.agent = agents.key
 WHERE heads.agent IS NULL
 
 UNION ALL
-SELECT 'the head is the latest sequence number', agents.id,
+SELECT 'the stored head equals the latest sequence number in the journal', agents.id,
     'head ' || heads.head || ', newest ' || coalesce(max(journal.last_seq), 0)
 FROM agents
 JOIN heads ON heads.agent = agents.key
@@ -66,7 +66,7 @@ JOIN journal ON journal.agent = turns.agent AND journal.turn = turns.number
 WHERE turns.state = 'ended' AND turns.last_sequence < journal.last_seq
 
 UNION ALL
-SELECT 'a finished turn has one result, its last event', agents.id,
+SELECT 'an ended turn has one result, its last event', agents.id,
     'turn ' || turns.number || ' has ' || count(agent_messages.id)
 FROM turns
 JOIN complete AS agents ON agents.key = turns.agent
@@ -78,7 +78,7 @@ GROUP BY turns.key
 HAVING count(agent_messages.id) <> 1
 
 UNION ALL
-SELECT 'there are as many results as finished turns', agents.id,
+SELECT 'there are as many results as ended turns', agents.id,
     (SELECT count(*) FROM agent_messages WHERE agent_id = agents.id AND type = 'response') || ' results'
 FROM complete AS agents
 WHERE (SELECT count(*) FROM agent_messages WHERE agent_id = agents.id AND type = 'response')
@@ -122,7 +122,7 @@ JOIN heads ON heads.agent = agents.key
 WHERE heads.open_from IS NOT NULL AND heads.running = 0
 
 UNION ALL
-SELECT 'a finished agent matches its latest result', agents.id,
+SELECT 'the status of an ended agent matches its latest result', agents.id,
     agents.status || ', but turn ' || turns.number || ' ' || turns.outcome
 FROM complete AS agents
 JOIN turns ON turns.agent = agents.key

@@ -295,7 +295,7 @@ impl INodes for SqliteStore {
 #[async_trait]
 impl IInbox for SqliteStore {
     async fn put(&self, _to: NodeId, _letter: Letter) -> StoreResult<()> {
-        Err(StoreError::Unavailable("this store has only one node".into()))
+        Err(StoreError::Unavailable("this database has only one node".into()))
     }
 
     async fn letters(&self, _underway: Vec<LetterId>, _limit: usize) -> StoreResult<Vec<Letter>> {

@@ -41,7 +41,7 @@ pub(crate) struct UiMessage {
 /// If a turn is running, its user message is the last one. Its answer is not included: the header `x-workflow-run-id`
 /// names it, and the stream of that id has all of it. Later queued turns are not included. An unknown chat is empty.
 #[utoipa::path(get, path = "/api/chat/{id}/messages", tag = "ai-sdk",
-    params(("id" = String, Path, description = "The id of the chat, or of an answer: then the messages of its agent up to that answer"),
+    params(("id" = String, Path, description = "The id of the chat or of an answer. For an answer, the list ends with that answer"),
         ("limit" = Option<u32>, Query, minimum = 1, description = "The number of turns. Default: 100"),
         ("before" = Option<u32>, Query, description = "Only turns before this one"),
         ("v" = Option<String>, Query, pattern = r"^[567](\.[0-9]{1,9}){0,2}(-[0-9a-z.]+)?$",

@@ -56,8 +56,12 @@ async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
     let mut findings = vec![finding("database", Verdict::Good, text)];
     findings.push(durability(block.durability, survives));
     let problems = [
-        (fsync, Verdict::Bad, "fsync is off: a power loss can destroy the whole database"),
-        (full_page_writes, Verdict::Bad, "full_page_writes is off: a power loss can destroy pages"),
+        (fsync, Verdict::Bad, "fsync is off: a power loss can destroy the whole database; set fsync = on"),
+        (
+            full_page_writes,
+            Verdict::Bad,
+            "full_page_writes is off: a power loss can destroy pages; set full_page_writes = on",
+        ),
         (
             checksums,
             Verdict::Remark,

@@ -38,14 +38,14 @@ fn told(Counts { failovers, repeated, lost }: Counts) -> Finding {
         return finding(name, Verdict::Good, "none since the server started");
     }
     let text = format!(
-        "{failovers} since the server started; it has saved {repeated} changes again that the new primary lacked"
+        "{failovers} since the server started; the new primary lacked {repeated} changes, which the server has saved \
+         again"
     );
     if lost == 0 {
         return finding(name, Verdict::Good, text);
     }
-    let text = format!(
-        "{text}, and could not save {lost} others again, which are lost: its log says why; use a synchronous standby"
-    );
+    let text =
+        format!("{text}; {lost} other changes are lost: the server log says why; use a synchronous standby");
     finding(name, Verdict::Remark, text)
 }
 

@@ -66,9 +66,7 @@ pub(super) fn public_url(config: &Config) -> Option<Finding> {
             "{url} begins with http, but the server has a certificate; write https, or remove tls_cert and tls_key"
         )
     } else {
-        format!(
-            "{url}: the token crosses the network in clear text; put a TLS proxy in front, and write https"
-        )
+        format!("{url}: the token crosses the network unencrypted; put a TLS proxy in front, and write https")
     };
     let verdict = if config.tls.is_some() { Verdict::Bad } else { Verdict::Remark };
     Some(finding(name, verdict, text))

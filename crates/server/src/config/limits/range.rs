@@ -37,7 +37,7 @@ pub(super) fn wrong(name: &str, value: u64) -> Option<String> {
     let (most, why) = match name {
         "agent_nice" => (NICEST, " (the lowest priority)"),
         "answer_text_bytes" => (ANSWER_TEXT_BYTES as u64, " (64 KiB)"),
-        "flood_rest" => (MOST_RESTS, " (at that value, a flooding agent almost stops)"),
+        "flood_rest" => (MOST_RESTS, " (at that value, an agent that prints too much almost stops)"),
         _ if name.ends_with("_s") => (LONGEST_S, " (ten years)"),
         _ if name.ends_with("_ms") => (LONGEST_PAUSE_MS, " (one minute)"),
         _ if name.ends_with("_us") => (LONGEST_PAUSE_MS * 1000, " (one minute)"),

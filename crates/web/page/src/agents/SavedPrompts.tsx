@@ -21,7 +21,7 @@ export function SavedPrompts({ prompt, onPick }: Props) {
           <button type="button" className="link" title={each.prompt} onClick={() => onPick(each.prompt)}>
             {each.name}
           </button>
-          <button type="button" className="icon-button small" aria-label={`Forget the prompt ${each.name}`} onClick={() => forget(each.name)}>
+          <button type="button" className="icon-button small" aria-label={`Delete the saved prompt ${each.name}`} onClick={() => forget(each.name)}>
             <Icon name="close" />
           </button>
         </span>
@@ -87,7 +87,7 @@ function NameField({ isFull, onName, onEnd }: NameProps) {
       )}
       {hasFailed && (
         <span className="field-problem" role="alert">
-          The browser cannot store it.
+          The browser cannot store the prompt.
         </span>
       )}
     </span>

@@ -4,11 +4,11 @@ import type { Agent } from "@tokenrail/client";
 export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">): string | undefined {
   switch (nodeState) {
     case "away":
-      return `The server ${node} has been stopped and should be back soon. Messages wait until then.`;
+      return `The node ${node} is stopped and is expected back. Messages wait until then.`;
     case "lost":
-      return `The server ${node}, which has this agent's folder, does not respond. The agent accepts no messages until it is back. Everything that was saved is shown.`;
+      return `The node ${node}, which has this agent's folder, does not respond. The agent accepts no messages until the node is back. Everything that was saved is shown.`;
     case "gone":
-      return `The server ${node}, which had this agent's folder, was removed. The agent accepts no messages. Launch a new agent to continue.`;
+      return `The node ${node}, which had this agent's folder, was removed. The agent accepts no messages. Launch a new agent to continue.`;
     default:
       return undefined;
   }

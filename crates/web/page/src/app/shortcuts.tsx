@@ -61,7 +61,7 @@ const keys = [
   ["End", "Go to the end and follow"],
   ["Space", "Play or pause a replay"],
   ["?", "Show this list"],
-  ["Esc", "Close the search, the replay or the menu"],
+  ["Esc", "Close the search, the changes, the replay or the menu"],
 ] as const;
 
 /** The list of keys, and a button that opens it. */

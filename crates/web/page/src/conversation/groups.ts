@@ -68,7 +68,7 @@ export function summaryOfGroup({ calls }: GroupRow): string {
   }
   const parts = [
     some("explored", files.size, "file"),
-    some("searched", counts.searched, "time"),
+    counts.searched === 1 ? "searched once" : some("searched", counts.searched, "time"),
     some("fetched", counts.fetched, "page"),
     some("ran", counts.ran, "command"),
     some("made", counts.used, "call"),

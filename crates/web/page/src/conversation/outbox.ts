@@ -126,11 +126,11 @@ export class Outbox {
 
 /** The tab stores only that the message has images. Without them, it would be another message. */
 function imagesLost(): Error {
-  return new Error("the images of this message were lost when the page was loaded again; choose Edit to add them and send it");
+  return new Error("the images of this message were lost when the page was reloaded; choose Edit, add the images again, and send the message");
 }
 
 function tooLarge(): Error {
-  return new Error("the message did not arrive, perhaps because its images are too large; choose Edit to remove some and send it");
+  return new Error("the message did not arrive, perhaps because its images are too large; choose Edit, remove some images, and send the message again");
 }
 
 function tooOld(): Error {

@@ -173,7 +173,7 @@ async fn a_server_of_another_database_is_refused_until_a_restart() {
     one.stop();
     let refused = store.check().await;
     let Err(StoreError::WrongServer(wrong)) = refused else { panic!("{refused:?}") };
-    assert!(wrong.to_string().contains("restart this server if the database was moved"), "{wrong}");
+    assert!(wrong.to_string().contains("restart Tokenrail if the database was moved"), "{wrong}");
     store.close().await;
     PostgresStore::open(config).await.unwrap().check().await.unwrap();
 }

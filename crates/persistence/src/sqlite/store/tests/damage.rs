@@ -270,7 +270,7 @@ async fn a_message_that_was_never_ended_is_found() {
 async fn each_broken_rule_is_found() {
     for (sql, rule) in [
         ("DELETE FROM heads", "every agent has a row in heads"),
-        ("UPDATE heads SET head = head + 1", "the head is the latest sequence number"),
+        ("UPDATE heads SET head = head + 1", "the stored head equals the latest sequence number in the journal"),
         ("DELETE FROM journal WHERE first_seq = 2", "sequence numbers have no gaps"),
         ("UPDATE journal SET turn = 7 WHERE first_seq = 2", "every batch belongs to a turn"),
         (
@@ -286,7 +286,7 @@ async fn each_broken_rule_is_found() {
             "every image is readable",
         ),
         ("UPDATE turns SET last_sequence = 3", "no event follows the result"),
-        ("UPDATE agent_messages SET type = 'error' WHERE type = 'response'", "a finished turn has one"),
+        ("UPDATE agent_messages SET type = 'error' WHERE type = 'response'", "an ended turn has one"),
         ("UPDATE agent_messages SET type = 'response' WHERE type = 'error'", "there are as many results"),
         (
             "UPDATE agent_messages SET sequence_number = 99 WHERE type = 'response'",
@@ -298,7 +298,7 @@ async fn each_broken_rule_is_found() {
         ),
         ("UPDATE agents SET status = 'initializing'", "an agent that has not started"),
         ("UPDATE heads SET open_from = 1", "no message is incomplete unless a turn is running"),
-        ("UPDATE agents SET status = 'failed'", "a finished agent matches its latest result"),
+        ("UPDATE agents SET status = 'failed'", "the status of an ended agent matches its latest result"),
         ("UPDATE turns SET first_sequence = 2", "a turn begins after the previous turn has ended"),
         ("UPDATE turns SET number = 2", "turn numbers have no gaps"),
         ("INSERT INTO tombstones SELECT id, 0 FROM agents", "a purged id is never reused"),

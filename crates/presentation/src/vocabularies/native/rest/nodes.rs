@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::vocabularies::native::dto::node::NodeDto;
 
-/// List the servers that use the database
+/// List the nodes: the servers that share the database
 #[utoipa::path(get, path = "/api/nodes", tag = "service",
     responses((status = 200, body = [NodeDto], description = "By id. A database that is not shared has one node")))]
 pub(crate) async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
@@ -15,10 +15,10 @@ pub(crate) async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> 
     Ok(HttpResponse::Ok().json(nodes.iter().map(NodeDto::from).collect::<Vec<_>>()))
 }
 
-/// Remove a server that will not come back
+/// Remove a node that will not come back
 ///
-/// The server must be stopped. What ran on it is ended, and its agents can still be read. If it is started again, it is
-/// a node again. A repeated request has the same response.
+/// Stop its server first. Its open turns are ended; its agents stay readable. If the server starts again, it joins the
+/// database as a node again. A repeated request has the same response.
 #[utoipa::path(delete, path = "/api/nodes/{id}", tag = "service", params(("id" = u64, Path)),
     responses((status = 204, description = "The node is gone")))]
 pub(crate) async fn forget(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {

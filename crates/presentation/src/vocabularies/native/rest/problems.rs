@@ -18,7 +18,7 @@ fn page(code: Code) -> String {
     let retry = if code.retryable() {
         "The same request may succeed later."
     } else {
-        "The same request will fail again as long as this reason remains."
+        "The same request will fail again until the cause is fixed."
     };
     let when = with_code(code.when());
     format!(

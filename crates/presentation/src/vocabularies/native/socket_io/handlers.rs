@@ -101,7 +101,7 @@ async fn take(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result
     let body = read_within(request, payload, config.ws_message_bytes, config.body_timeout).await?;
     if !is_body(&body) {
         line.end().await;
-        return Err(Refused::BadRequest("the body has something that is no packet"));
+        return Err(Refused::BadRequest("the body contains something that is not an Engine.IO packet"));
     }
     line.post(body, config.body_timeout).await.map_err(refused)?;
     Ok(HttpResponse::Ok().content_type(TEXT).body("ok"))
@@ -127,7 +127,7 @@ fn open(api: &Api, request: &HttpRequest) -> Result<HttpResponse, Refused> {
 
 async fn poll(line: &Line) -> Result<HttpResponse, Refused> {
     if line.has_socket() {
-        return Err(Refused::BadRequest("the session has changed to a WebSocket"));
+        return Err(Refused::BadRequest("the session was upgraded to a WebSocket"));
     }
     let Output { frames, close } = line.poll().await.map_err(refused)?;
     let packets = body(frames::payloads(&frames).chain(close.map(|_| CLOSE)));
@@ -170,7 +170,7 @@ fn socket(
     payload: web::Payload,
 ) -> Result<(HttpResponse, crate::websocket::Messages), Refused> {
     upgrade(api, request, payload, api.config().ws_message_bytes)
-        .map_err(|_| Refused::BadRequest("the transport websocket needs the handshake of a WebSocket"))
+        .map_err(|_| Refused::BadRequest("the transport `websocket` requires a WebSocket handshake"))
 }
 
 /// Whether the request has shown a token or a session, or needs none.
@@ -182,6 +182,8 @@ fn refused(fault: LineFault) -> Refused {
     match fault {
         LineFault::Gone => engine::Refused::SessionUnknown,
         LineFault::Overlap => Refused::BadRequest("another request of this session is in progress"),
-        LineFault::TooSlow => Refused::BadRequest("the client sends, but does not poll"),
+        LineFault::TooSlow => {
+            Refused::BadRequest("the client does not poll for responses; poll before you send more")
+        }
     }
 }

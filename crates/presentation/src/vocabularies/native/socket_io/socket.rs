@@ -116,7 +116,7 @@ impl Upgrade {
                     self.messages.clear();
                     // The session tells its end itself, with the reason.
                     if posted == Err(LineFault::TooSlow) {
-                        self.close(close_code::TOO_SLOW, "the session did not read in time");
+                        self.close(close_code::TOO_SLOW, "the client did not read in time");
                     }
                 }
                 Wake::Page(output) => self.output(output),
@@ -177,7 +177,10 @@ impl Upgrade {
                     self.stage = Stage::Probed { due };
                     self.out.push_back(frames::text(PROBED));
                 }
-                None => self.close(close_code::INVALID_FRAME, "the session is over, or has a WebSocket"),
+                None => self.close(
+                    close_code::INVALID_FRAME,
+                    "the session has ended, or was already upgraded to a WebSocket",
+                ),
             },
             (Stage::Probed { .. }, Ok(Packet::Upgrade)) => self.stage = Stage::Open,
             _ => self.close(close_code::INVALID_FRAME, "not a packet of an upgrade"),

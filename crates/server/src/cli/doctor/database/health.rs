@@ -35,8 +35,8 @@ fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> Finding {
     let text = format!("round trip {}, commit {}", ms(round_trip), ms(commit));
     let Some(hint) = hint else {
         let text = format!(
-            "{text}; a hint (NOTIFY) did not arrive, so readers at other servers are up to 1.5 s late; read the log of \
-             the database server"
+            "{text}; a hint (NOTIFY) did not arrive, so clients of other nodes receive events up to 1.5 s late; read \
+             the log of the database server"
         );
         return finding(name, Verdict::Remark, text);
     };
@@ -66,8 +66,8 @@ fn xids(age: i64) -> Finding {
     let millions = age / 1_000_000;
     if OLD_XID < age {
         let text = format!(
-            "{millions} million transactions old; PostgreSQL stops at about 2,100 million; let autovacuum finish, and \
-             end long transactions"
+            "{millions} million transactions old; PostgreSQL accepts no more writes at about 2,100 million; let \
+             autovacuum finish, and end long transactions"
         );
         return finding(name, Verdict::Bad, text);
     }
@@ -76,7 +76,7 @@ fn xids(age: i64) -> Finding {
 
 fn replication_slots(ReplicationSlots { count, inactive, kept_bytes }: ReplicationSlots) -> Option<Finding> {
     let mib = kept_bytes >> 20;
-    let text = format!("{count}, of which {inactive} are unused; they keep {mib} MiB of log");
+    let text = format!("{count}, unused: {inactive}; all slots together keep {mib} MiB of write-ahead log");
     if 0 < inactive || MUCH_LOG < kept_bytes {
         let text = format!("{text}, and can fill the disk of the database; drop those that nobody needs");
         return Some(finding("replication slots", Verdict::Remark, text));
@@ -96,7 +96,8 @@ pub(super) fn agent_types(nodes: &[SeenNode]) -> Option<Finding> {
         })
         .collect();
     let text = format!(
-        "nodes have different agent types ({}); a launch of such a type runs only at the nodes that have it",
+        "nodes have different agent types ({}); an agent runs only on nodes that have its type; add the missing \
+         types to the configuration of these nodes",
         lacks.join("; ")
     );
     (!lacks.is_empty()).then(|| finding("agent types", Verdict::Remark, text))
@@ -107,10 +108,14 @@ pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> Finding {
     let (state, version) = (node.state.as_str(), &node.version);
     let text = format!("{state}, version {version}");
     match (node.state, beats) {
-        (NodeState::Alive, true) => finding(&name, Verdict::Good, format!("{text}, beats")),
+        (NodeState::Alive, true) => {
+            finding(&name, Verdict::Good, format!("{text}, reports that it is alive"))
+        }
         (NodeState::Alive, false) => {
-            let text =
-                format!("{text}, but did not beat while this command looked: it hangs, or cannot write");
+            let text = format!(
+                "{text}, but did not report that it is alive while this command ran: it hangs, or cannot write to \
+                 the database; read its log, or restart it"
+            );
             finding(&name, Verdict::Remark, text)
         }
         (NodeState::Lost, _) => {

@@ -23,7 +23,7 @@ impl ArchivedSummary {
 
     pub(super) fn into_image(self) -> Result<PromptImage, String> {
         let Self { media_type, bytes } = self;
-        let media_type = ImageType::from_name(&media_type).ok_or("unknown type of an image")?;
+        let media_type = ImageType::from_name(&media_type).ok_or("unknown image type")?;
         Ok(PromptImage { media_type, bytes })
     }
 }

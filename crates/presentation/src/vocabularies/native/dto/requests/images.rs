@@ -57,7 +57,7 @@ impl ImageLimits {
     pub(crate) fn check_count(self, count: usize) -> Result<(), String> {
         let Self { prompt_images, .. } = self;
         if prompt_images < count {
-            return Err(format!("must be at most {prompt_images} images (limits.prompt_images)"));
+            return Err(format!("must contain at most {prompt_images} images (limits.prompt_images)"));
         }
         Ok(())
     }
@@ -67,7 +67,7 @@ impl ImageLimits {
         let Self { prompt_image_bytes: most, .. } = self;
         let sum: usize = images.into_iter().map(|image| image.data().len()).sum();
         if most < sum {
-            return Err(format!("must be at most {most} bytes together (limits.prompt_image_bytes)"));
+            return Err(format!("must have at most {most} bytes in total (limits.prompt_image_bytes)"));
         }
         Ok(())
     }
