@@ -116,8 +116,9 @@ async fn a_connection_to_a_standby_that_is_being_promoted_is_not_used() {
     let mut config = PostgresConfig { url, ..config(&pair.database) };
     config.limits.connect_timeout_ms = PATIENCE.as_millis() as u64;
     let connector = Connector::of(config).unwrap();
-    // Long enough to promote it between the question and the first write.
-    proxy.delay(Duration::from_millis(200));
+    // It is promoted between the question and the first write.
+    proxy.only(&["pg_control_system"]);
+    proxy.hold(Direction::ToClient);
     let mut work = JoinSet::new();
     work.spawn(async move { connector.connect(Purpose::Writer, &[]).await.map(|link| link.timeline()) });
     // Not the connection that has counted before.
@@ -126,7 +127,6 @@ async fn a_connection_to_a_standby_that_is_being_promoted_is_not_used() {
         FROM pg_stat_activity
         WHERE state = 'idle' AND query LIKE '%pg_control_system%' AND query NOT LIKE '%pg_stat_activity%'";
     pair.standby.wait_for(asked, "1");
-    proxy.hold(Direction::ToServer);
     pair.standby.promote();
     proxy.release();
     let opened = work.join_next().await.unwrap().unwrap();
