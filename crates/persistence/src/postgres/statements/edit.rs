@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentEdit, AgentId};
+use tokenrail_domain::{Agent, AgentEdit, AgentId, Sequence};
 use tokenrail_ports::{Edited, StoreError};
 
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
@@ -63,17 +63,41 @@ struct EditRun {
     timeline: u32,
 }
 
+/// What the database knows of a run of an edit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RunFate {
+    Saved,
+    NotSaved,
+    /// There were several failovers since, so nobody knows any more how many edits its timeline had.
+    Unknown,
+}
+
+/// Why it stays unknown whether an edit was saved.
+#[derive(Debug, thiserror::Error)]
+#[error("the database has failed over several times, and no longer knows whether it has this edit")]
+struct EditsForgotten;
+
 impl EditRun {
-    /// Whether the database has it, no matter what was edited later. The agent is locked, so the run is over.
-    async fn is_saved(&self, db: &Link, agent: AgentId) -> Result<bool, QueryFailure> {
+    /// What became of it, no matter what was edited later. The agent is locked, so the run is over.
+    ///
+    /// If it was not saved, another edit may have its number. That edit came after the end of the run. So a server that
+    /// has it knows the transaction of the run, and has given the number of that transaction to no other one: neither
+    /// after a crash nor after a failover.
+    async fn fate(&self, db: &Link, agent: AgentId) -> Result<RunFate, QueryFailure> {
         let Some(row) = db.row(NEWEST, &[&agent.as_uuid(), &self.transaction]).await? else {
-            return Ok(false);
+            return Ok(RunFate::NotSaved);
         };
         let (newest, before) = (column::<i64>(&row, 0)?, column::<i64>(&row, 1)?);
-        let is_of_later_timeline = first_epoch(self.timeline.max(1).saturating_add(1)) <= newest;
-        let reached = self.number <= if is_of_later_timeline { before } else { newest };
-        // If it was not saved, another edit has its number. Another server does not know its transaction.
-        Ok(reached && (self.timeline != db.timeline() || column(&row, 2)?))
+        let next_timeline = first_epoch(self.timeline.max(1).saturating_add(1));
+        let reached = if newest < next_timeline { newest } else { before };
+        let is_committed = column::<bool>(&row, 2)?;
+        Ok(if reached < self.number || !is_committed {
+            RunFate::NotSaved
+        } else if reached < next_timeline {
+            RunFate::Saved
+        } else {
+            RunFate::Unknown
+        })
     }
 }
 
@@ -130,11 +154,19 @@ impl ChangeCommand for EditCommand {
     /// If the first run was saved, later edits stay.
     async fn run_again(&self, db: &Link, first: &SavedEdit) -> Result<SavedEdit, QueryFailure> {
         lock(db, self.agent).await?;
-        if let Some(change) = &first.change
-            && change.run.is_saved(db, self.agent).await?
-            && let Some(agent) = agents::get(db, self.agent).await?
-        {
-            return Ok(SavedEdit { edited: Edited::Saved(Box::new(agent)), change: first.change.clone() });
+        let fate = match &first.change {
+            Some(change) => change.run.fate(db, self.agent).await?,
+            None => RunFate::NotSaved,
+        };
+        match fate {
+            RunFate::Saved => {
+                if let Some(agent) = agents::get(db, self.agent).await? {
+                    let edited = Edited::Saved(Box::new(agent));
+                    return Ok(SavedEdit { edited, change: first.change.clone() });
+                }
+            }
+            RunFate::NotSaved => {}
+            RunFate::Unknown => return Err(StoreError::OutcomeUnknown(Box::new(EditsForgotten)).into()),
         }
         self.run(db).await
     }
@@ -171,7 +203,8 @@ impl KeptChange for KeptEdit {
         lock(db, self.agent).await?;
         let agent = agents::get(db, self.agent).await?.ok_or(StoreError::UnknownAgent(self.agent))?;
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if newest.is_saved(db, self.agent).await? {
+        let fate = newest.fate(db, self.agent).await?;
+        if fate == RunFate::Saved {
             return Ok(Redone::There);
         }
         let (now, Self { before, after, .. }) = (Listing::of(&agent), self);
@@ -182,6 +215,10 @@ impl KeptChange for KeptEdit {
         };
         if again == now || agent.deleted_at.is_some() {
             return Ok(Redone::There);
+        }
+        // Either it is lost, or somebody has undone it.
+        if fate == RunFate::Unknown {
+            return Err(StoreError::Conflict { head: Sequence::START }.into());
         }
         let run = again.save(db, self.agent).await?;
         *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = run;

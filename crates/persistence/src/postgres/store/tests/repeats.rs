@@ -16,7 +16,9 @@ use tokenrail_test_postgres::{LostCommit, Replication};
 use super::failovers::Pair;
 use super::network::Behind;
 use super::*;
-use crate::postgres::command::ChangeCommand as _;
+use crate::postgres::command::{ChangeCommand as _, Redone};
+use crate::postgres::database::failures::ChangeFailure;
+use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::commands::CreateCommand;
 use crate::postgres::statements::edit::EditCommand;
 use crate::postgres::statements::stops::CancelCommand;
@@ -234,6 +236,56 @@ async fn an_edit_that_was_not_saved_is_done_although_another_one_came_first() {
     link.change(PATIENCE, edit.run_again(link, &first)).await.unwrap();
     let agent = store.get(agent.id).await.unwrap().unwrap();
     assert_eq!((agent.name.as_deref(), agent.pinned), (Some("other"), true));
+}
+
+/// The same, and the other edit is still there after a failover. The new server knows the transaction too.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_was_not_saved_is_done_after_a_failover_although_another_one_has_its_number() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let store = joined(pair.config(1)).await;
+    let (agent, _) = running(&store, 1).await;
+    let pin = AgentEdit { pinned: Some(true), ..AgentEdit::default() };
+    let rename = AgentEdit { name: Some(NewName::Text("other".into())), ..AgentEdit::default() };
+    let edit = EditCommand { agent: agent.id, edit: pin };
+    let first = {
+        let lease = store.inner.pool.lease().await.unwrap();
+        lease.link().batch("BEGIN").await.unwrap();
+        let first = edit.run(lease.link()).await.unwrap();
+        lease.link().batch("ROLLBACK").await.unwrap();
+        first
+    };
+    store.edit(agent.id, rename).await.unwrap();
+    pair.standby_has_everything();
+    pair.fail_over();
+    while store.check().await.is_err() {}
+    let lease = store.inner.pool.lease().await.unwrap();
+    lease.link().change(PATIENCE, edit.run_again(lease.link(), &first)).await.unwrap();
+    let agent = store.get(agent.id).await.unwrap().unwrap();
+    assert_eq!((agent.name.as_deref(), agent.pinned), (Some("other"), true));
+}
+
+/// Only the number of the last edit before the newest failover is known.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_that_may_be_lost_since_several_failovers_is_not_acknowledged() {
+    let (store, database) = fresh().await;
+    let (agent, _) = running(&store, 1).await;
+    let pin = AgentEdit { pinned: Some(true), ..AgentEdit::default() };
+    let lease = store.inner.pool.lease().await.unwrap();
+    let (link, edit) = (lease.link(), EditCommand { agent: agent.id, edit: pin });
+    let first = link.change(PATIENCE, edit.run(link)).await.unwrap();
+    database.sql("UPDATE agents SET edits = (2::bigint << 32) + 1, edits_before = (1::bigint << 32) + 1");
+    let again = link.change(PATIENCE, edit.run_again(link, &first)).await;
+    let unknown = |failure: &ChangeFailure| {
+        matches!(failure, ChangeFailure::NotSaved(QueryFailure::Refused(StoreError::OutcomeUnknown(_))))
+    };
+    assert!(again.as_ref().err().is_some_and(unknown), "{:?}", again.err());
+
+    let kept = edit.kept(&first, 1).unwrap();
+    assert_eq!(link.change(PATIENCE, kept.redo(link)).await.unwrap(), Redone::There, "it is as it should be");
+    database.sql("UPDATE agents SET pinned = false");
+    let redone = link.change(PATIENCE, kept.redo(link)).await;
+    assert!(matches!(redone, Err(ChangeFailure::NotSaved(QueryFailure::Refused(_)))), "{redone:?}");
+    assert!(!store.get(agent.id).await.unwrap().unwrap().pinned, "somebody may have undone it");
 }
 
 /// Otherwise, it would count as another message after a failover that has lost it.
