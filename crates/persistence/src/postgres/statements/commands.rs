@@ -14,6 +14,7 @@ use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::{lock, touch};
 use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::seen::note_repeated_turn;
 use crate::postgres::statements::stops::cancel;
 use crate::postgres::statements::{keys, prompt_images};
 
@@ -91,6 +92,9 @@ impl CreateCommand {
         let agent = add_agent(db, &self.agent, home, owner).await?;
         let turn = self.turn.turn();
         add_turn(db, agent, turn, (turn.number, None)).await?;
+        if this != CreateRun::First && db.since_failover().is_some() {
+            note_repeated_turn(db, agent).await?;
+        }
         prompt_images::add(db, agent, turn.number, self.turn.images()).await?;
         keys::remember(db, self.key.as_ref(), agent, (turn.number, 1)).await?;
         Ok(Created::New)

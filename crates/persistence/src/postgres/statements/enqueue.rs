@@ -12,9 +12,10 @@ use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::append::{unarchive_if_archived, wait_again};
 use crate::postgres::statements::catch_up::{CatchUpTimes, may_lack_turns};
 use crate::postgres::statements::columns::{column, turn_of};
-use crate::postgres::statements::heads::{lock, touch, touch_agent};
+use crate::postgres::statements::heads::{lock, lock_known, touch, touch_agent};
 use crate::postgres::statements::kept_turn::{KeptTurn, is_there};
 use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::seen::note_repeated_turn;
 use crate::postgres::statements::{keys, prompt_images};
 
 const QUEUE: &str = "
@@ -91,7 +92,15 @@ impl ChangeCommand for EnqueueCommand {
         {
             return Ok(first.clone());
         }
-        self.run(db).await
+        let again = self.run(db).await?;
+        // The first run may have been saved, and lost by a failover since.
+        if let Enqueued::New { .. } = again
+            && db.since_failover().is_some()
+        {
+            let agent = lock_known(db, self.turn.turn().agent).await?;
+            note_repeated_turn(db, agent).await?;
+        }
+        Ok(again)
     }
 
     fn kept(self, answer: &Enqueued, _timeline: u32) -> Option<Arc<dyn KeptChange>> {

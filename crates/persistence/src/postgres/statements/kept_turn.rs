@@ -12,6 +12,7 @@ use crate::postgres::statements::append::wait_again;
 use crate::postgres::statements::columns::{column, int};
 use crate::postgres::statements::heads::lock_known;
 use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::seen::note_repeated_turn;
 use crate::postgres::statements::{keys, prompt_images};
 
 /// Whether the turn with this number is this one. It has no id if an older program has queued it, or if its node has
@@ -68,6 +69,7 @@ impl KeptChange for KeptTurn {
             None => {
                 let turn = Turn { run: self.number, ..turn.clone() };
                 add_turn(db, agent, &turn, (self.number, Some(self.id))).await?;
+                note_repeated_turn(db, agent).await?;
                 db.run(CANCEL_IF_DELETED, &[&agent, &int(self.number.0)]).await?;
                 wait_again(db, agent).await?;
                 Redone::Again

@@ -1,4 +1,5 @@
-//! How far journals were shown whose ends a failover has lost.
+//! What a failover has lost of agents, as far as it is known: how far journals were shown, and which turns were queued
+//! once more.
 
 use tokenrail_domain::{AgentId, Sequence};
 use uuid::Uuid;
@@ -26,6 +27,17 @@ const SEEN: &str = "
     FROM seen
     JOIN agents ON agents.key = seen.agent
     WHERE agents.id = $1";
+
+/// No number is reserved by it.
+const NOTE_REPEATED_TURN: &str =
+    "INSERT INTO seen (agent, head) VALUES ($1, 0) ON CONFLICT (agent) DO NOTHING";
+
+/// Notes that a turn of this agent is queued once more, because a failover has lost it. If the failover has also lost
+/// that the turn has begun, nothing else shows it. The agent is locked.
+pub(crate) async fn note_repeated_turn(db: &Link, agent: i64) -> Result<(), QueryFailure> {
+    db.run(NOTE_REPEATED_TURN, &[&agent]).await?;
+    Ok(())
+}
 
 /// Notes how far this node has shown journals. It has said it all then.
 pub(crate) struct NoteSeenCommand {

@@ -36,15 +36,21 @@ const RESPONSIBLE: &str = "
 /// As long as this lock is held, the node cannot join.
 pub(crate) const STILL_LOST: &str = "SELECT FROM nodes WHERE id = $1 AND state IN ('lost', 'gone') FOR SHARE";
 
-/// If nothing is known of a failover, nothing was lost.
+/// If nothing is known of a failover, nothing was lost. The row of `cluster` was written when the newest one was
+/// noticed, before anything else was. What was queued after that has not begun: the new server would have the start. A
+/// turn that was queued once more since may have begun before. Its agent has a row in `seen` then.
 const MAY_HAVE_BEGUN: &str = "
     SELECT EXISTS (
         SELECT
         FROM agents
         JOIN nodes ON nodes.id = agents.home
         JOIN cluster ON 0 < cluster.timeline_since AND nodes.healed < cluster.timeline
+        JOIN turns ON turns.agent = agents.key AND turns.state = 'queued'
         WHERE agents.id = $1 AND nodes.state IN ('lost', 'gone')
-            AND EXISTS (SELECT FROM turns WHERE agent = agents.key AND state = 'queued')
+            AND (
+                age(cluster.xmin) <= age(turns.xmin)
+                OR EXISTS (SELECT FROM seen WHERE seen.agent = agents.key)
+            )
     )";
 
 const TAKE: &str =

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{NodeId, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::samples::{notice, queued_turn};
-use tokenrail_ports::{Created, Enqueued, IAgentRepository as _};
+use tokenrail_ports::{Created, Enqueued, IAgentRepository as _, NewTurn};
 use tokenrail_test_postgres::Replication;
 
 use super::failovers::Pair;
@@ -240,4 +240,30 @@ async fn it_is_known_which_turns_of_a_lost_node_may_have_begun() {
     assert!(!other.may_have_begun(of_another.id).await.unwrap(), "its node has repeated everything");
     let _back = node(&pair, 1).await;
     assert!(!other.may_have_begun(agent.id).await.unwrap());
+}
+
+/// The node was dead by then. A message that is saved again may have begun there before it was lost.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_was_queued_after_the_failover_has_not_begun() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(2);
+    (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (2000, 0);
+    let (dead, other) = (node(&pair, 1).await, joined(config).await);
+    let [repeated, new] = [launch(1).0, launch(2).0];
+    for agent in [&repeated, &new] {
+        dead.create_idle(agent.clone()).await.unwrap();
+    }
+    pair.standby.fall_behind(&pair.primary);
+    let message = |agent: &Agent| NewTurn::from(queued_turn(agent.id, TurnNumber::FIRST, "p"));
+    other.enqueue(message(&repeated), 9, None).await.unwrap();
+
+    pair.fail_over();
+    heal(&other).await;
+    while let Err(error) = other.enqueue(message(&new), 9, None).await {
+        assert!(error.is_transient(), "{error:?}");
+    }
+    let seen = other.nodes().await.unwrap()[0].pulse;
+    while !other.declare_lost(NodeId(1), seen).await.unwrap() {}
+    assert!(other.may_have_begun(repeated.id).await.unwrap());
+    assert!(!other.may_have_begun(new.id).await.unwrap());
 }
