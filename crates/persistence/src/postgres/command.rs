@@ -57,6 +57,12 @@ pub(crate) trait ChangeCommand: Send + Sync + 'static {
         let _ = (answer, timeline);
         None
     }
+
+    /// What a beat says about the changes that were kept before it.
+    fn beat(&self, answer: &Self::Answer) -> Option<KeptBeat> {
+        let _ = answer;
+        None
+    }
 }
 
 /// A change that a failover may lose.
@@ -95,6 +101,15 @@ pub(crate) enum NodeFact {
     Joined,
     /// Which agent types it runs.
     Offers,
+}
+
+/// A beat that was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeptBeat {
+    /// Its number, in the row of the node.
+    pub(crate) beat: u64,
+    /// The number of the newest entry that was kept when it was sent.
+    pub(crate) newest: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

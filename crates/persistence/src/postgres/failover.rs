@@ -7,6 +7,7 @@
 //! | module | what it does |
 //! | --- | --- |
 //! | [`kept`] | what was acknowledged lately |
+//! | [`dropped`] | what is no longer kept, to count what of it is lost |
 //! | this one | repeats it, when the first connection to the new server is opened |
 //! | [`repeat`] | repeats one entry after the other |
 //! | [`rounds`] | repeats later what builds on something that another node has not repeated yet |
@@ -15,6 +16,7 @@
 //! epoch that no former server has given. See [`first_epoch`](crate::postgres::statements::ownership::first_epoch).
 //! `statements/catch_up.rs` says what nodes leave alone until all have repeated everything.
 
+mod dropped;
 pub(crate) mod kept;
 mod repeat;
 mod rounds;
@@ -30,7 +32,7 @@ use tokio::time::Instant;
 
 use self::kept::{Kept, KeptEntry, KeptRoom, Superseded};
 use self::rounds::{Awaited, Later};
-use crate::postgres::command::KeptChange;
+use crate::postgres::command::{KeptBeat, KeptChange};
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
 use crate::postgres::database::known_server::UNKNOWN_TIMELINE;
 use crate::postgres::database::link::{Connector, Link};
@@ -114,6 +116,7 @@ impl Healer {
         statements: &[&str],
     ) -> Result<Link, ConnectFailure> {
         let link = self.connector.connect(purpose, statements).await?;
+        self.count_dropped(&link).await.map_err(ConnectFailure::NotHealed)?;
         match purpose {
             Purpose::Writer | Purpose::Pool => self.heal(&link).await?,
             Purpose::Bell => self.rejoin(&link).await.map_err(ConnectFailure::NotHealed)?,
@@ -134,9 +137,14 @@ impl Healer {
         self.kept.keep(timeline, Instant::now(), KeptEntry::Change(change))
     }
 
-    /// Drops what has been kept for long enough. This server has answered just now.
-    pub(crate) fn age(&self, timeline: u32) {
-        self.kept.age(timeline, Instant::now());
+    /// Drops what has been kept for long enough. This server has answered just now: a beat, or something else.
+    pub(crate) fn age(&self, timeline: u32, beat: Option<KeptBeat>) {
+        self.kept.age(timeline, Instant::now(), beat);
+    }
+
+    /// The number of the newest change that was kept.
+    pub(crate) fn newest(&self) -> u64 {
+        self.kept.newest()
     }
 
     pub(crate) fn failovers(&self) -> Failovers {
@@ -161,6 +169,30 @@ impl Healer {
             link.change(wait, change.redo(link)).await?;
         }
         self.rejoined.store(timeline, Ordering::Release);
+        Ok(())
+    }
+
+    /// After a failover, counts what was no longer kept and may be lost. This must come before the first beat of the
+    /// node on the new server.
+    async fn count_dropped(&self, link: &Link) -> Result<(), ChangeFailure> {
+        let timeline = link.timeline();
+        if !self.kept.has_dropped_before(timeline) {
+            return Ok(());
+        }
+        let beat = match self.membership.joined() {
+            Some(node) => self.read(link, catch_up::newest_beat(link, node)).await?,
+            None => None,
+        };
+        let lost = self.kept.lose_dropped(timeline, beat);
+        if 0 < lost {
+            self.lost.fetch_add(lost, Ordering::Relaxed);
+            tracing::error!(
+                lost,
+                "the new PostgreSQL server lacks a beat of this server that is newer than changes which are no longer kept: \
+                 it was behind for longer than cluster.failover_keep_s, or there were more changes than \
+                 cluster.failover_keep_bytes has room for"
+            );
+        }
         Ok(())
     }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokenrail_domain::AgentId;
 use tokio::time::Instant;
 
-use crate::postgres::command::{KeptChange, NodeFact};
+use super::dropped::Dropped;
+use crate::postgres::command::{KeptBeat, KeptChange, NodeFact};
 use crate::postgres::statements::append::PreparedAppend;
 
 /// What was acknowledged lately, the oldest first. The bytes are those that were sent: nothing is copied.
@@ -69,6 +70,7 @@ struct Entries {
     /// The newest ones about the node itself that were dropped from the queue, one of each kind. Without them, the node
     /// would not be known after a failover.
     of_the_node: Vec<Entry>,
+    dropped: Dropped,
     /// The number of the newest entry.
     newest: u64,
     /// What was acknowledged on a lower one does not count.
@@ -113,11 +115,15 @@ impl Queue {
 impl Entries {
     /// Drops what is too much or too old.
     fn drop_oldest(&mut self, room: KeptRoom, age: (Instant, Duration)) {
-        while self.imports.pop(room.import_bytes, age).is_some() {}
+        while let Some(entry) = self.imports.pop(room.import_bytes, age) {
+            self.dropped.drop_one(entry.number);
+        }
         while let Some(entry) = self.queue.pop(room.bytes, age) {
             if let Some(fact) = entry.of_the_node() {
                 self.of_the_node.retain(|older| older.of_the_node() != Some(fact));
                 self.of_the_node.push(entry);
+            } else {
+                self.dropped.drop_one(entry.number);
             }
         }
     }
@@ -148,6 +154,7 @@ impl Kept {
         if timeline < entries.timeline {
             return Err(Superseded);
         }
+        entries.dropped.on(timeline);
         entries.newest += 1;
         let entry = Entry { number: entries.newest, at: now, bytes, what: entry };
         if is_of_an_import {
@@ -160,12 +167,31 @@ impl Kept {
     }
 
     /// The server of this timeline has answered, and there is nothing to keep, as for the beat of a node that rests.
-    /// Otherwise, what is old would be repeated after a failover that has not lost it.
-    pub(super) fn age(&self, timeline: u32, now: Instant) {
+    /// Otherwise, what is old would be repeated after a failover that has not lost it. `beat` is what it has answered,
+    /// if that is one.
+    pub(super) fn age(&self, timeline: u32, now: Instant, beat: Option<KeptBeat>) {
         let mut entries = self.lock();
         if timeline == entries.timeline && !entries.are_repeated {
+            if let Some(beat) = beat {
+                entries.dropped.follow_up(timeline, beat);
+            }
             entries.drop_oldest(self.room, (now, self.keep_for));
         }
+    }
+
+    /// The number of the newest entry.
+    pub(super) fn newest(&self) -> u64 {
+        self.lock().newest
+    }
+
+    /// Whether the server of this timeline may lack something that was dropped.
+    pub(super) fn has_dropped_before(&self, timeline: u32) -> bool {
+        self.lock().dropped.is_before(timeline)
+    }
+
+    /// How many entries were dropped that this server may lack, which has this beat of the node, or none.
+    pub(super) fn lose_dropped(&self, timeline: u32, beat: Option<u64>) -> u64 {
+        self.lock().dropped.lose(timeline, beat)
     }
 
     /// From here on, what was acknowledged on an older timeline does not count.

@@ -59,6 +59,8 @@ const IS_AWAITED: &str = "
 const OTHERS_HEAL: &str = "
     SELECT EXISTS (SELECT FROM nodes WHERE state = 'alive' AND id <> $1 AND healed < $2)";
 
+const NEWEST_BEAT: &str = "SELECT beat FROM nodes WHERE id = $1 AND incarnation = $2 AND folder = $3";
+
 /// How long nodes wait for each other after a failover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CatchUpTimes {
@@ -79,6 +81,13 @@ pub(crate) async fn note_timeline(db: &Link) -> Result<Option<Duration>, QueryFa
     let row = db.row(SINCE, &[&timeline]).await?;
     let since = row.as_ref().map(|row| column::<i64>(row, 0)).transpose()?;
     Ok(since.and_then(|since| u64::try_from(since).ok()).map(Duration::from_millis))
+}
+
+/// The newest beat of this node. `None` if the database has lost that it has joined.
+pub(crate) async fn newest_beat(db: &Link, node: JoinedNode) -> Result<Option<u64>, QueryFailure> {
+    let JoinedNode { id, incarnation, folder, schema: _ } = node;
+    let row = db.row(NEWEST_BEAT, &[&id, &incarnation, &folder]).await?;
+    Ok(row.as_ref().map(|row| column::<i64>(row, 0)).transpose()?.map(i64::unsigned_abs))
 }
 
 /// Notes that a node has repeated everything on the timeline of this connection.

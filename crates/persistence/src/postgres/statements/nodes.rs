@@ -9,7 +9,7 @@ use tokenrail_ports::{Node, NodeState, Pulse, StoreAge, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
-use crate::postgres::command::{ChangeCommand, KeptChange, NodeFact, Redone};
+use crate::postgres::command::{ChangeCommand, KeptBeat, KeptChange, NodeFact, Redone};
 use crate::postgres::config::{NodeIdentity, PostgresLimits};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
@@ -217,6 +217,8 @@ pub(crate) struct BeatCommand {
     pub(crate) node: JoinedNode,
     /// The timeline on which it has repeated everything.
     pub(crate) healed: u32,
+    /// The number of the newest change that it keeps.
+    pub(crate) newest: u64,
 }
 
 impl ChangeCommand for BeatCommand {
@@ -231,6 +233,11 @@ impl ChangeCommand for BeatCommand {
             return Err(StoreError::Fenced.into());
         }
         nodes_of(&rows)
+    }
+
+    fn beat(&self, nodes: &Vec<Node>) -> Option<KeptBeat> {
+        let own = nodes.iter().find(|node| node.id == self.node.node_id())?;
+        Some(KeptBeat { beat: own.pulse.beat, newest: self.newest })
     }
 }
 

@@ -46,8 +46,8 @@ impl PostgresStore {
     }
 
     async fn beat_as(&self, node: JoinedNode) -> StoreResult<Vec<Node>> {
-        let healed = self.inner.healer.healed();
-        self.write_on(&self.inner.beats, BeatCommand { node, healed }).await
+        let (healed, newest) = (self.inner.healer.healed(), self.inner.healer.newest());
+        self.write_on(&self.inner.beats, BeatCommand { node, healed, newest }).await
     }
 
     /// After the last upgrade. Another beat follows if it fails.

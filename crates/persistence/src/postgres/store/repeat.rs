@@ -90,12 +90,13 @@ pub(super) fn keep<C: ChangeCommand>(
     command: C,
     answer: C::Answer,
 ) -> Result<C::Answer, StoreError> {
+    let beat = command.beat(&answer);
     match command.kept(&answer, timeline) {
         Some(change) => {
             let kept = healer.keep_change(timeline, change);
             kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded)))?;
         }
-        None => healer.age(timeline),
+        None => healer.age(timeline, beat),
     }
     Ok(answer)
 }

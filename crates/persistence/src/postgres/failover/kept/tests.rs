@@ -99,7 +99,7 @@ fn imports_have_a_room_of_their_own() {
     assert_eq!(numbers(&kept), [4, 5, 6]);
     kept.keep(1, begin, import()).unwrap();
     assert_eq!(numbers(&kept), [5, 6, 7], "in the order in which they came");
-    kept.age(0, begin + Duration::from_secs(61));
+    kept.age(0, begin + Duration::from_secs(61), None);
     assert_eq!(numbers(&kept), [] as [u64; 0]);
 }
 
@@ -112,16 +112,16 @@ fn what_is_too_old_is_dropped_although_nothing_is_added() {
     kept.begin(1);
     kept.renew(begin);
     kept.keep(1, begin, change(1)).unwrap();
-    kept.age(1, after(60));
-    kept.age(2, after(100));
+    kept.age(1, after(60), None);
+    kept.age(2, after(100), None);
     assert_eq!(numbers(&kept), [1], "another server says nothing about it");
     kept.begin(2);
-    kept.age(2, after(100));
+    kept.age(2, after(100), None);
     assert_eq!(numbers(&kept), [1], "it is being repeated");
     kept.renew(after(100));
-    kept.age(2, after(160));
+    kept.age(2, after(160), None);
     assert_eq!(numbers(&kept), [1]);
-    kept.age(2, after(161));
+    kept.age(2, after(161), None);
     assert_eq!(numbers(&kept), [] as [u64; 0]);
 }
 
@@ -178,4 +178,35 @@ fn what_says_something_about_the_node_is_kept_whatever_comes_after_it() {
     kept.keep(1, begin + Duration::from_hours(1), change(100)).unwrap();
     assert_eq!(numbers(&kept), [1, 3, 5], "the newest of each come first");
     assert_eq!(kept.of_the_node().len(), 2);
+}
+
+/// A standby that has a beat has all that was acknowledged before it.
+#[test]
+fn what_was_dropped_and_no_beat_of_the_new_server_has_followed_counts_as_lost() {
+    let begin = Instant::now();
+    let dropped = || {
+        let kept = Kept::new(Duration::from_mins(1), room(0));
+        kept.begin(1);
+        kept.renew(begin);
+        let beat = |beat, newest| kept.age(1, begin, Some(KeptBeat { beat, newest }));
+        kept.keep(1, begin, change(1)).unwrap();
+        beat(1, 1);
+        for _ in 0..2 {
+            kept.keep(1, begin, change(1)).unwrap();
+        }
+        // Sent before the third one was acknowledged.
+        beat(2, 2);
+        beat(3, 3);
+        kept.keep(1, begin, change(1)).unwrap();
+        kept
+    };
+    for (beat, lost) in [(None, 4), (Some(0), 4), (Some(1), 3), (Some(2), 3), (Some(3), 1)] {
+        let kept = dropped();
+        assert!(!kept.has_dropped_before(1) && kept.has_dropped_before(2));
+        assert_eq!(kept.lose_dropped(1, None), 0, "the same server has all of it");
+        assert_eq!(kept.lose_dropped(2, beat), lost, "{beat:?}");
+        assert_eq!(kept.lose_dropped(2, None), 0, "it was counted");
+        kept.age(1, begin, Some(KeptBeat { beat: 4, newest: 4 }));
+        assert_eq!(kept.lose_dropped(3, Some(0)), 0);
+    }
 }

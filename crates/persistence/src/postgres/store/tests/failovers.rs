@@ -106,6 +106,32 @@ async fn a_primary_that_lives_on_is_left_when_the_failover_is_noticed() {
     assert_eq!(everything(&store, &agent).await.len(), 3);
 }
 
+/// It was behind for longer than they were kept. A beat that it has shows that it has all that came before.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_a_standby_lacks_and_nobody_keeps_any_more_count_as_lost() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let mut config = pair.config(1);
+    config.limits.kept_bytes = 0;
+    let store = joined(config).await;
+    let create = async |n| store.create_idle(launch(n).0).await.unwrap();
+    for n in 1..=3 {
+        create(n).await;
+    }
+    store.beat().await.unwrap();
+    // A beat waits for no disk, and the standby gets it with what does.
+    store.check().await.unwrap();
+    pair.standby.fall_behind(&pair.primary);
+    for n in 4..=5 {
+        create(n).await;
+    }
+    store.beat().await.unwrap();
+    pair.fail_over();
+    while store.beat().await.is_err() {}
+    while store.check().await.is_err() {}
+    assert_eq!(pair.standby.sql_in(&pair.database, "SELECT count(*) FROM agents"), "3");
+    assert_eq!(store.failovers().lost, 2);
+}
+
 /// Nobody knows which timeline it would write on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_to_a_standby_that_is_being_promoted_is_not_used() {
