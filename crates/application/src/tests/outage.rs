@@ -171,6 +171,19 @@ async fn a_message_waits_while_the_store_is_busy_but_not_longer_than_its_client(
     cancelled.unwrap();
 }
 
+/// After a failover of the database, another server may still save again that it has used the same key.
+#[tokio::test(start_paused = true)]
+async fn a_launch_waits_while_the_store_is_busy_but_not_longer_than_its_client() {
+    let (h, _) = hanging("hi").await;
+    let launch = || h.service.launch(Launch { prompt: "more".into(), ..Launch::default() });
+    h.store.refuse_creations(9);
+    launch().await.unwrap();
+    h.store.refuse_creations(u32::MAX);
+    let bound = limits().commands.command_timeout + MOMENT;
+    let refused = timeout(bound, launch()).await.expect("an answer");
+    assert!(matches!(refused, Err(Refusal::Store(StoreError::Busy))), "{refused:?}");
+}
+
 /// Runs an agent that prints something before and after the disk becomes full. Returns its journal.
 async fn on_a_full_disk(before: &[&'static str], after: &[&'static str]) -> Vec<String> {
     let gate = Arc::new(tokio::sync::Notify::new());

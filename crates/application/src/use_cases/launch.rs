@@ -1,7 +1,8 @@
 //! Launches a new agent with its first turn.
 
 use tokenrail_domain::{Agent, AgentId, ImageFile, JsonText, SessionId, Timestamp, Turn};
-use tokenrail_ports::{Created, KeyLife, NewTurn, StoreError};
+use tokenrail_ports::{Created, Idempotency, KeyLife, NewTurn, StoreError};
+use tokio::time::Instant;
 
 use super::keys::CommandKey;
 use super::nodes::{LaunchNeeds, Placement};
@@ -89,7 +90,7 @@ impl AgentService {
         let agent = Agent { home: place.home(), ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 
-        let created = match self.core.outside.agents.create(agent.clone(), turn, key).await {
+        let created = match self.save_new(agent.clone(), turn, key).await {
             // The store has tried it more than once, and the first time was saved.
             Ok(Created::Again(saved) | Created::ChatTaken(saved)) if saved == id => Ok(Created::New),
             created => created,
@@ -113,6 +114,26 @@ impl AgentService {
         drop(waiting);
         self.core.tell_created(&agent, now);
         Ok(LaunchOutcome { agent, again: false })
+    }
+
+    /// Tries again while the store is busy, like [`AgentService::send`].
+    async fn save_new(
+        &self,
+        agent: Agent,
+        turn: NewTurn,
+        key: Option<Idempotency>,
+    ) -> Result<Created, StoreError> {
+        let core = &self.core;
+        let until = Instant::now() + core.limits.commands.command_timeout;
+        let mut pause = core.limits.saving.retry_pause;
+        loop {
+            match core.outside.agents.create(agent.clone(), turn.clone(), key.clone()).await {
+                Err(StoreError::Busy) if Instant::now() + pause < until => {
+                    pause = core.pause(pause).await.ok_or(StoreError::Busy)?;
+                }
+                created => return created,
+            }
+        }
     }
 
     /// Admits one more agent. The returned value counts it as waiting for a place of this node.

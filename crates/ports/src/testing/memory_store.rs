@@ -60,6 +60,8 @@ struct State {
     cancels_refused: u32,
     /// The same of messages.
     messages_refused: u32,
+    /// The same of creations.
+    creations_refused: u32,
     /// Images cannot be read.
     images_damaged: bool,
     /// How many more appends succeed. `None` for no limit.
@@ -95,6 +97,7 @@ impl MemoryStore {
                 creates_twice: 0,
                 cancels_refused: 0,
                 messages_refused: 0,
+                creations_refused: 0,
                 images_damaged: false,
                 appends_left: None,
                 chance,

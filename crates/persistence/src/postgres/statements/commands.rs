@@ -10,6 +10,7 @@ use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::catch_up::{CatchUpTimes, may_lack_turns};
 use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::{lock, touch};
@@ -48,6 +49,7 @@ pub(crate) struct CreateCommand {
     pub(crate) agent: Agent,
     pub(crate) turn: NewTurn,
     pub(crate) key: Option<Idempotency>,
+    pub(crate) times: CatchUpTimes,
 }
 
 /// Which run of a command that creates an agent this is.
@@ -79,6 +81,11 @@ impl CreateCommand {
             let by = agent_id_of(&row, 0)?;
             let is_own = this == CreateRun::Again && by == self.agent.id;
             return Ok(if is_own { Created::New } else { Created::ChatTaken(by) });
+        }
+        // Another node may still repeat that it has used the key, or that an agent has the conversation.
+        let may_be_used = self.key.is_some() || self.agent.chat.is_some();
+        if this != CreateRun::Redone && may_be_used && may_lack_turns(db, self.node.id, self.times).await? {
+            return Err(StoreError::Busy.into());
         }
         let home = self.agent.home.map_or(self.node.id, |home| home.0 as i64);
         let is_mine = home == self.node.id;

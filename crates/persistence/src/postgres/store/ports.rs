@@ -64,8 +64,8 @@ impl IJournal for PostgresStore {
 #[async_trait]
 impl IAgentRepository for PostgresStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
-        let node = self.inner.membership.require()?;
-        self.write(CreateCommand { node, agent, turn, key }).await
+        let (node, times) = (self.inner.membership.require()?, self.times());
+        self.write(CreateCommand { node, agent, turn, key, times }).await
     }
 
     async fn create_idle(&self, agent: Agent) -> StoreResult<()> {

@@ -17,6 +17,9 @@ use crate::{
 #[async_trait]
 impl IAgentRepository for MemoryStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
+        if self.is_creation_refused() {
+            return Err(StoreError::Busy);
+        }
         let node = (self.node, self.incarnation());
         if 0 < std::mem::take(&mut self.lock().creates_twice) {
             let (agent, turn, key) = (agent.clone(), turn.clone(), key.clone());

@@ -52,6 +52,19 @@ impl MemoryStore {
         self.lock().cluster.joins_refused = times;
     }
 
+    /// Makes the next `times` creations of agents fail, as if the store was busy.
+    pub fn refuse_creations(&self, times: u32) {
+        self.lock().creations_refused = times;
+    }
+
+    /// Whether a creation must fail now.
+    pub(super) fn is_creation_refused(&self) -> bool {
+        let left = &mut self.lock().creations_refused;
+        let is_refused = 0 < *left;
+        *left = left.saturating_sub(1);
+        is_refused
+    }
+
     /// Sets whether the beats of all nodes fail, as if the store was away.
     pub fn refuse_beats(&self, refuse: bool) {
         self.lock().cluster.beats_refused = refuse;

@@ -6,6 +6,7 @@ use tokenrail_ports::{Created, Enqueued, IAgentRepository as _, NewTurn};
 use tokenrail_test_postgres::Replication;
 
 use super::failovers::Pair;
+use super::healing::key;
 use super::*;
 
 /// A node that waits as long as others repeat something, and no longer.
@@ -183,6 +184,36 @@ async fn a_message_waits_until_all_nodes_have_saved_again_what_they_had_queued()
     let turns = fast.open_turns(agent.id).await.unwrap();
     let prompts: Vec<&str> = turns.iter().map(|turn| &*turn.prompt).collect();
     assert_eq!(prompts, ["acknowledged", "later"]);
+    assert_eq!((slow.failovers().lost, fast.failovers().lost), (0, 0));
+}
+
+/// Otherwise, a second launch could take the place of one that was acknowledged.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_launch_waits_if_another_node_may_have_used_its_key_or_its_conversation() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (slow, fast) = (node(&pair, 1).await, node(&pair, 2).await);
+    let launches = [(Some("key"), None), (None, Some("chat"))];
+    let create = async |store: &PostgresStore, n, (name, chat): (Option<&str>, Option<&str>)| {
+        let (agent, turn) = launch(n);
+        let agent = Agent { chat: chat.map(str::to_owned), ..agent };
+        store.create(agent, turn.into(), name.map(key)).await
+    };
+    pair.standby.fall_behind(&pair.primary);
+    for (n, launch) in (1..).zip(launches) {
+        assert_eq!(create(&slow, n, launch).await.unwrap(), Created::New);
+    }
+
+    pair.fail_over();
+    heal(&fast).await;
+    for launch in launches {
+        let early = create(&fast, 3, launch).await;
+        assert!(matches!(early, Err(StoreError::Busy)), "{early:?}");
+    }
+    assert_eq!(create(&fast, 4, (None, None)).await.unwrap(), Created::New, "it takes nobody's place");
+    heal(&slow).await;
+    let [first, second] = [1, 2].map(|n| launch(n).0.id);
+    assert_eq!(create(&fast, 3, launches[0]).await.unwrap(), Created::Again(first));
+    assert_eq!(create(&fast, 3, launches[1]).await.unwrap(), Created::ChatTaken(second));
     assert_eq!((slow.failovers().lost, fast.failovers().lost), (0, 0));
 }
 

@@ -16,7 +16,7 @@ use super::*;
 use crate::postgres::command::{KeptChange as _, Redone};
 use crate::postgres::statements::inbox::PutCommand;
 
-fn key(name: &str) -> Idempotency {
+pub(super) fn key(name: &str) -> Idempotency {
     Idempotency {
         scope: "s".into(),
         key: name.into(),

@@ -326,7 +326,8 @@ async fn a_create_that_is_repeated_finds_what_it_has_saved() {
         let (store, _database) = fresh().await;
         let node = store.inner.membership.require().unwrap();
         let agent = Agent { chat, ..agent.clone() };
-        let create = CreateCommand { node, agent, turn: turn.clone().into(), key };
+        let (turn, times) = (turn.clone().into(), store.times());
+        let create = CreateCommand { node, agent, turn, key, times };
         let lease = store.inner.pool.lease().await.unwrap();
         let link = lease.link();
         assert_eq!(link.change(PATIENCE, create.run(link)).await.unwrap(), Created::New);
