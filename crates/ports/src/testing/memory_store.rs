@@ -62,6 +62,8 @@ struct State {
     messages_refused: u32,
     /// The same of creations.
     creations_refused: u32,
+    /// The same of nodes that let their agents go.
+    leaving_refused: u32,
     /// Images cannot be read.
     images_damaged: bool,
     /// How many more appends succeed. `None` for no limit.
@@ -98,6 +100,7 @@ impl MemoryStore {
                 cancels_refused: 0,
                 messages_refused: 0,
                 creations_refused: 0,
+                leaving_refused: 0,
                 images_damaged: false,
                 appends_left: None,
                 chance,

@@ -153,6 +153,33 @@ async fn a_node_that_leaves_ends_what_it_runs_and_others_take_the_rest() {
     assert_eq!(two.other.service.nodes().await.unwrap()[0].node.state, NodeState::Away);
 }
 
+/// After a failover of the database, no agent is let go before all nodes have saved again what it has lost.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_waits_until_the_store_has_caught_up() {
+    let two = roaming(vec![said("one")], vec![said("two")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    two.home.store.refuse_leaving(9);
+    assert!(two.home.service.shutdown(AtStop::Leave, Duration::from_mins(1)).await);
+    assert!(two.home.store.saved_agent(id).unwrap().is_unclaimed());
+    two.other.service.send(id, "go on".into(), None).await.unwrap();
+    assert_eq!(results(&two.other.watch(id).await), ["result completed -"; 2]);
+}
+
+/// Others do the rest when it is declared lost.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_does_not_wait_for_longer_than_its_patience() {
+    let two = roaming(vec![said("one")], Vec::new()).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    two.home.store.refuse_leaving(u32::MAX);
+    let (patience, started) = (Duration::from_mins(1), Instant::now());
+    assert!(!two.home.service.shutdown(AtStop::Leave, patience).await);
+    assert!(started.elapsed() < patience + Duration::from_secs(1));
+    assert_eq!(two.home.store.saved_agent(id).unwrap().home, Some(NodeId::ONLY));
+    assert_eq!(two.other.service.nodes().await.unwrap()[0].node.state, NodeState::Away);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_node_that_leaves_ends_all_turns_of_agents_that_need_it() {
     let two = pair([vec![Step::Hang], vec![Step::Hang], said("never")]).await;

@@ -65,6 +65,11 @@ impl MemoryStore {
         is_refused
     }
 
+    /// Makes the next `times` attempts of nodes to let their agents go fail, as if the store was catching up.
+    pub fn refuse_leaving(&self, times: u32) {
+        self.lock().leaving_refused = times;
+    }
+
     /// Sets whether the beats of all nodes fail, as if the store was away.
     pub fn refuse_beats(&self, refuse: bool) {
         self.lock().cluster.beats_refused = refuse;

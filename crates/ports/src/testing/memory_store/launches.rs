@@ -4,6 +4,7 @@ use tokenrail_domain::{AgentId, AgentStatus, Copied, NodeId};
 
 use super::State;
 use super::shelf::Shelf;
+use crate::StoreError;
 
 impl State {
     pub(super) fn claim_launches(
@@ -56,7 +57,16 @@ impl State {
         true
     }
 
-    pub(super) fn let_all_go(&mut self, types: &[String], limit: usize, node: NodeId) -> usize {
+    pub(super) fn let_all_go(
+        &mut self,
+        types: &[String],
+        limit: usize,
+        node: NodeId,
+    ) -> Result<usize, StoreError> {
+        if let Some(left) = self.leaving_refused.checked_sub(1) {
+            self.leaving_refused = left;
+            return Err(StoreError::Busy);
+        }
         let needs_no_home = |shelf: &&Shelf| match shelf.agent.copy {
             None => types.contains(&shelf.agent.kind),
             Some(Copied::Replay(_)) => !shelf.open_turns().is_empty(),
@@ -64,6 +74,6 @@ impl State {
         };
         let mine = self.shelves.values().filter(|shelf| shelf.agent.home == Some(node));
         let agents: Vec<AgentId> = mine.filter(needs_no_home).map(|shelf| shelf.agent.id).collect();
-        agents.into_iter().filter(|agent| self.let_go(*agent, node)).take(limit).count()
+        Ok(agents.into_iter().filter(|agent| self.let_go(*agent, node)).take(limit).count())
     }
 }

@@ -291,11 +291,11 @@ impl INodes for MemoryStore {
 
     async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
         let incarnation = self.incarnation();
-        let let_go = |state: &mut State| match state.own(self.node, incarnation) {
+        self.act(|state| match state.own(self.node, incarnation) {
             Ok(_) => state.let_all_go(&types, limit, self.node),
-            Err(_) => 0,
-        };
-        Ok(self.act(let_go).await)
+            Err(_) => Ok(0),
+        })
+        .await
     }
 
     async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
