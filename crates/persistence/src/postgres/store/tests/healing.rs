@@ -224,6 +224,22 @@ async fn a_reply_that_was_there_at_the_second_attempt_is_saved_again() {
     }
 }
 
+/// The failover has lost nothing of it, and the second attempt has changed nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_is_there_does_not_count_as_saved_again() {
+    let pair = Pair::new(Replication::Asynchronous);
+    let (one, other) = (joined(pair.config(1)).await, joined(pair.config(2)).await);
+    let letter = Letter { id: LetterId([1; 16]), agent: launch(5).0.id, content: LetterContent::Dismiss };
+    other.put(NodeId(1), letter.clone()).await.unwrap();
+    for _ in 0..2 {
+        one.reply(letter.id, LetterReply::Settled).await.unwrap();
+    }
+    pair.standby_has_everything();
+    pair.fail_over();
+    while one.check().await.is_err() {}
+    assert_eq!((one.failovers().repeated, one.failovers().lost), (0, 0));
+}
+
 /// It was changed on the new server before this node came there.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_that_came_later_stays() {
