@@ -37,7 +37,7 @@ use crate::run_folder::{Begun, RunFolder};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WatchLimits {
     /// How long the watcher pauses after it has woken a run that inotify reported. It gathers what happens meanwhile,
-    /// so that each run is woken once and reads more at once.
+    /// so that each run is woken once and reads more at once. After many runs, it pauses longer: see [`thread`].
     pub run_gather: Duration,
     /// How often a run folder is checked if inotify does not watch it.
     pub run_poll: Duration,
@@ -231,18 +231,16 @@ impl Runs {
         poll.into_iter().chain(count).min()
     }
 
-    /// Wakes each run whose folder has changed, as inotify reports. Returns whether there was one. [`Polled::look`]
+    /// Wakes each run whose folder has changed, as inotify reports. Returns how many there were. [`Polled::look`]
     /// wakes the polled runs; this does so only if events were lost.
-    fn wake(&self, gathered: &Gathered) -> bool {
+    fn wake(&self, gathered: &Gathered) -> usize {
         if gathered.lost {
             let polled = self.polled.iter().map(|polled| polled.waiting());
-            for changed in self.watched.values().flatten().chain(polled) {
-                changed.notify_one();
-            }
-            return true;
+            let all = self.watched.values().flatten().chain(polled);
+            return all.map(|changed| changed.notify_one()).count();
         }
         let woken = gathered.changed.iter().filter_map(|descriptor| self.watched.get(descriptor)).flatten();
-        woken.map(|changed| changed.notify_one()).count() != 0
+        woken.map(|changed| changed.notify_one()).count()
     }
 }
 

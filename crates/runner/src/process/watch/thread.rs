@@ -18,6 +18,20 @@ const COUNT_EVERY: Duration = Duration::from_millis(100);
 /// The thread needs little; its buffer is on the heap.
 const STACK_BYTES: usize = 128 << 10;
 
+/// The longest pause, as a multiple of the pause after a single run.
+const PAUSES_MAX: usize = 4;
+
+/// How long the watcher pauses after it has woken so many runs at once.
+///
+/// Each pass costs the server several wake-ups and a transaction, however many runs it wakes. If many agents print at
+/// the same time, longer pauses share this cost among more of them. One or two agents do not wait longer.
+fn pause_after(woken: usize, run_gather: Duration) -> Duration {
+    match woken {
+        0 => Duration::ZERO,
+        _ => run_gather * (woken - 1).clamp(1, PAUSES_MAX) as u32,
+    }
+}
+
 pub(super) fn start(shared: Arc<Shared>, begun: Begun) -> io::Result<()> {
     let now = Instant::now();
     let work = move || {
@@ -54,8 +68,8 @@ impl Work {
             self.gathered.clear();
             if passed.is_err() {
                 std::thread::sleep(self.shared.limits.run_poll);
-            } else if woken {
-                std::thread::sleep(self.shared.limits.run_gather);
+            } else {
+                std::thread::sleep(pause_after(woken, self.shared.limits.run_gather));
             }
         }
     }
@@ -112,5 +126,19 @@ impl Work {
         // Resets the counter. What has changed is in `runs`.
         let _ = rustix::io::read(&self.shared.wake_up, &mut [0; 8]);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_watcher_pauses_longer_if_many_runs_print_at_the_same_time() {
+        let pauses_us = [0, 1, 2, 3, 4, 5, 6, 100].map(|woken| {
+            let pause = pause_after(woken, Duration::from_micros(250));
+            pause.as_micros()
+        });
+        assert_eq!(pauses_us, [0, 250, 250, 500, 750, 1000, 1000, 1000]);
     }
 }
