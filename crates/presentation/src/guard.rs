@@ -85,7 +85,7 @@ pub(crate) async fn guard<B: MessageBody + 'static>(
     let response = decorate(&api, cors, version, response);
     let route = response.request().match_pattern();
     api.metrics().answered(route.as_deref().unwrap_or("none"), &method, response.status());
-    let framing = leaving::framing(&response, &method, version, &incoming);
+    let framing = leaving::framing(&response, version, &incoming);
     if let (Some(watch), Some(framing)) = (&watch, framing)
         && let Some(socket) = watch.leave()
     {

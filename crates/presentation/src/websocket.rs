@@ -1,6 +1,6 @@
 //! What every WebSocket of this server shares: the handshake, the client's messages, and how a connection ends.
 //!
-//! After the handshake, the socket leaves actix. The same happens to event streams that respond to a GET. Once:
+//! After the handshake, the socket leaves actix. The same happens to event streams. Once:
 //!
 //! 1. The guard takes the socket from actix and hands it over with the body of the response (`guard/leaving.rs`).
 //! 2. `listen.rs` finds it when actix's dispatcher has ended (`take_streaming`), and gives it to the worker's streams

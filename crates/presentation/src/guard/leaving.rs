@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use actix_web::body::{BoxBody, EitherBody, MessageBody};
 use actix_web::dev::ServiceResponse;
-use actix_web::http::{ConnectionType, Method, StatusCode, Version, header};
+use actix_web::http::{ConnectionType, StatusCode, Version, header};
 use actix_web::rt::net::TcpStream;
 use actix_web::{HttpResponse, http};
 use bytes::Bytes;
@@ -15,18 +15,17 @@ use tokenrail_domain::Timestamp;
 use super::bodies::{Answering, Incoming, Outgoing};
 use crate::socket::{Framing, Streaming, Watch};
 
-/// How the response is framed without actix's dispatcher. `None` if the dispatcher writes the response. An event stream
-/// that responds to a POST stays with the dispatcher, because such a client soon sends its next request.
+/// How the response is framed without actix's dispatcher. `None` if the dispatcher writes the response.
 pub(super) fn framing<B>(
     response: &ServiceResponse<B>,
-    method: &Method,
     version: Version,
     incoming: &Incoming,
 ) -> Option<Framing> {
     let content_type = response.headers().get(header::CONTENT_TYPE);
     match response.status() {
         StatusCode::SWITCHING_PROTOCOLS => Some(Framing::Upgraded),
-        StatusCode::OK if method != Method::GET || !incoming.has_ended() => None,
+        // The dispatcher may still have a part of the request.
+        StatusCode::OK if !incoming.has_ended() => None,
         StatusCode::OK if content_type.is_none_or(|it| it != "text/event-stream") => None,
         StatusCode::OK if version < Version::HTTP_11 => Some(Framing::UntilClose),
         StatusCode::OK => Some(Framing::Chunked),
