@@ -267,6 +267,12 @@ impl Core {
         }
     }
 
+    /// Ends the streams and the tasks.
+    pub(crate) fn close(&self) {
+        self.closing.cancel();
+        self.tails.close();
+    }
+
     /// From here on nothing new begins, and what runs is stopped.
     pub(crate) fn drain(&self, leave: bool) {
         self.leaving.store(leave, Ordering::Release);

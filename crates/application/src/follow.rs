@@ -131,13 +131,13 @@ impl Follower {
                 }
                 return Ok(Next::End(end));
             }
+            // The bell also tells this. A wait for `closing` would take a lock that all followers share, for each page.
+            if bell.closing {
+                return Ok(Next::End(StreamEnd::ShuttingDown));
+            }
             planted::losing_wake_up(Bug::LostWakeUp, &mut self.bell).await;
-            tokio::select! {
-                biased;
-                () = self.closing.cancelled() => return Ok(Next::End(StreamEnd::ShuttingDown)),
-                changed = self.bell.changed() => if changed.is_err() {
-                    return Ok(Next::End(StreamEnd::AgentEnded));
-                },
+            if self.bell.changed().await.is_err() {
+                return Ok(Next::End(StreamEnd::AgentEnded));
             }
         }
     }

@@ -21,6 +21,8 @@ pub(crate) struct Bell {
     pub(crate) active: bool,
     /// The agent has been deleted.
     pub(crate) gone: bool,
+    /// The server is shutting down.
+    pub(crate) closing: bool,
 }
 
 /// The tail of one journal.
@@ -155,6 +157,10 @@ impl Tail {
         self.idle.notify_waiters();
     }
 
+    fn set_closing(&self) {
+        self.bell.send_modify(|bell| bell.closing = true);
+    }
+
     /// Waits until no turn runs or waits. Waiters continue in the order in which they came, so that a simulation with
     /// the same seed takes the same course.
     pub(crate) async fn until_idle(&self) {
@@ -243,25 +249,32 @@ impl Drop for Tail {
 /// The tails of all agents that are being written or followed.
 #[derive(Debug)]
 pub(crate) struct Tails {
-    tails: Mutex<HashMap<AgentId, Weak<Tail>>>,
+    known: Mutex<KnownTails>,
     budget: Arc<Budget>,
+}
+
+#[derive(Debug, Default)]
+struct KnownTails {
+    tails: HashMap<AgentId, Weak<Tail>>,
+    /// The server is shutting down.
+    closing: bool,
 }
 
 impl Tails {
     pub(crate) fn new(per_tail: usize, of_all: usize) -> Self {
         let budget = Budget { per_tail, of_all, used: AtomicUsize::new(0) };
-        Self { tails: Mutex::default(), budget: Arc::new(budget) }
+        Self { known: Mutex::default(), budget: Arc::new(budget) }
     }
 
     /// The tail of an agent, shared by all its holders at the same time.
     pub(crate) fn of(&self, agent: AgentId) -> Arc<Tail> {
-        let mut tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tail) = tails.get(&agent).and_then(Weak::upgrade) {
+        let mut known = self.known();
+        if let Some(tail) = known.tails.get(&agent).and_then(Weak::upgrade) {
             return tail;
         }
-        tails.retain(|_, tail| tail.strong_count() > 0);
+        known.tails.retain(|_, tail| tail.strong_count() > 0);
         let tail = Arc::new(Tail {
-            bell: watch::Sender::new(Bell::default()),
+            bell: watch::Sender::new(Bell { closing: known.closing, ..Bell::default() }),
             ring: Mutex::default(),
             fetched: Fetched::new(self.budget.per_tail),
             fetches: Arc::default(),
@@ -273,20 +286,27 @@ impl Tails {
             idle: Notify::new(),
             budget: Arc::clone(&self.budget),
         });
-        tails.insert(agent, Arc::downgrade(&tail));
+        known.tails.insert(agent, Arc::downgrade(&tail));
         tail
+    }
+
+    /// Ends the wait of all followers, because the server is shutting down.
+    pub(crate) fn close(&self) {
+        let mut known = self.known();
+        known.closing = true;
+        known.tails.values().filter_map(Weak::upgrade).for_each(|tail| tail.set_closing());
     }
 
     /// The tail of an agent. `None` if nothing holds it.
     pub(crate) fn get(&self, agent: AgentId) -> Option<Arc<Tail>> {
-        self.tails.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).and_then(Weak::upgrade)
+        self.known().tails.get(&agent).and_then(Weak::upgrade)
     }
 
     /// The agents that have followers.
     pub(crate) fn followed(&self) -> Vec<AgentId> {
-        let tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let is_followed = |tail: &Weak<Tail>| tail.upgrade().is_some_and(|tail| 0 < tail.followers());
-        let held = tails.iter().filter(|(_, tail)| is_followed(tail));
+        let held = known.tails.iter().filter(|(_, tail)| is_followed(tail));
         let mut followed: Vec<_> = held.map(|(agent, _)| *agent).collect();
         // The same order in each run of a simulation.
         followed.sort_unstable();
@@ -298,7 +318,10 @@ impl Tails {
     }
 
     pub(crate) fn followers(&self) -> usize {
-        let tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner);
-        tails.values().filter_map(Weak::upgrade).map(|tail| tail.followers()).sum()
+        self.known().tails.values().filter_map(Weak::upgrade).map(|tail| tail.followers()).sum()
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownTails> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -35,7 +35,7 @@ impl AgentService {
             if agents == AtStop::Leave {
                 self.let_all_go().await;
             }
-            self.core.closing.cancel();
+            self.core.close();
             self.core.tracker.close();
             self.core.tracker.wait().await;
             for (_, kind) in self.core.outside.types.all() {
@@ -43,7 +43,7 @@ impl AgentService {
             }
         };
         let in_time = tokio::time::timeout(patience, self.beating(wait)).await.is_ok();
-        self.core.closing.cancel();
+        self.core.close();
         // Also if a task takes longer: otherwise the node would soon be declared lost, and not waited for.
         let leaving = tokio::time::timeout(self.core.limits.commands.command_timeout, self.leave());
         in_time & leaving.await.is_ok()
@@ -52,7 +52,7 @@ impl AgentService {
     /// Ends the tasks of a server that could not start. Its node says nothing to the others: it may not come back, and
     /// then they must find it silent. Returns false if `patience` was not enough.
     pub async fn abandon(&self, patience: Duration) -> bool {
-        self.core.closing.cancel();
+        self.core.close();
         self.core.tracker.close();
         tokio::time::timeout(patience, self.core.tracker.wait()).await.is_ok()
     }
