@@ -13,6 +13,7 @@ pub(super) mod envelope;
 mod follow;
 mod message_status;
 mod outbox;
+mod signals;
 pub(super) mod subscriptions;
 mod throttle;
 mod wishes;
