@@ -148,7 +148,10 @@ async fn without_a_repository_the_command_says_why() {
         let said = server.command(args).output().unwrap();
         let error = String::from_utf8(said.stderr).unwrap();
         assert_eq!(said.status.code(), Some(1), "{error}");
-        assert!(error.contains("not in a git repository") && error.contains("changes_unavailable"), "{error}");
+        assert!(
+            error.contains("not in a git repository") && error.contains("changes_unavailable"),
+            "{error}"
+        );
     }
 }
 

@@ -23,6 +23,7 @@ use tokio::time::Instant;
 
 use crate::api::Api;
 use crate::error::{Code, Problem};
+use crate::foreign_refusals::{RefusalFormats, Refused};
 use crate::peer::peer;
 use crate::socket::Watch;
 use crate::tickets::Denied;
@@ -50,6 +51,11 @@ const NO_AUTH: (HeaderName, HeaderValue) =
 
 /// A header of every response of a server that shares its database: its name.
 const NODE: HeaderName = HeaderName::from_static("tokenrail-node");
+
+/// Prevents clients of other APIs from retrying a request that will be refused again. Without this header, they decide
+/// by the status alone.
+const NO_RETRY: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-should-retry"), HeaderValue::from_static("false"));
 
 /// The error for a ticket that was issued to a page of another origin.
 const OTHER_ORIGIN: &str = "the ticket was issued for another origin; a proxy must forward Origin unchanged";
@@ -222,17 +228,32 @@ async fn admit(api: &Api, cors: &Cors, request: &ServiceRequest) -> Result<Admis
 }
 
 /// Writes the body of the response if it reports a problem. This happens here because only the guard knows the request
-/// id.
+/// id. Below the path of a vocabulary with a format of its own, the problem has that format.
 fn write_problem<B>(
-    response: ServiceResponse<EitherBody<B, BoxBody>>,
+    mut response: ServiceResponse<EitherBody<B, BoxBody>>,
     id: &str,
     base_path: &str,
 ) -> ServiceResponse<EitherBody<B, BoxBody>> {
     let problem = response.response().error().and_then(|error| error.as_error::<Problem>());
-    match problem.map(|problem| problem.to_json(id, base_path)) {
-        Some(json) => response.map_body(|_, _| EitherBody::right(BoxBody::new(json))),
-        None => response,
-    }
+    let Some(problem) = problem else { return response };
+    let request = response.request();
+    let formats = request.app_data::<web::Data<RefusalFormats>>();
+    let json = match formats.and_then(|formats| formats.at(request.path())) {
+        None => problem.to_json(id, base_path),
+        Some(refusals) => {
+            let Refused { status, json } = (refusals.write)(problem);
+            let is_final = !problem.code.retryable();
+            let head = response.response_mut();
+            *head.status_mut() = status;
+            let headers = head.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            if is_final {
+                headers.insert(NO_RETRY.0, NO_RETRY.1);
+            }
+            json
+        }
+    };
+    response.map_body(|_, _| EitherBody::right(BoxBody::new(json)))
 }
 
 fn finish_headers(headers: &mut HeaderMap, id: &str) {

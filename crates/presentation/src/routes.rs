@@ -7,6 +7,7 @@ use actix_web::{App, FromRequest, Handler, HttpRequest, HttpResponse, Resource, 
 
 use crate::api::Api;
 use crate::error::Problem;
+use crate::foreign_refusals::RefusalFormats;
 use crate::resource::{get_or_head, resource};
 use crate::vocabularies::FOREIGN;
 use crate::vocabularies::native::{endpoints, rest, socket_io, ws};
@@ -39,6 +40,8 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
     config
         .service(resource("/openapi.json", "GET, HEAD", [get_or_head().to(openapi::document)]))
         .default_service(web::to(nothing));
+    let formats = FOREIGN.iter().filter_map(|vocabulary| vocabulary.refusals).collect();
+    config.app_data(web::Data::new(RefusalFormats(formats)));
     for vocabulary in FOREIGN {
         config.configure(vocabulary.routes);
     }
@@ -71,6 +74,6 @@ async fn nothing(request: HttpRequest) -> Result<HttpResponse, Problem> {
 fn is_for_people(request: &HttpRequest) -> bool {
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    let is_api = ["/api", "/v1"].iter().any(|api| request.path().starts_with(api));
+    let is_api = ["/api", "/v1", "/openai"].iter().any(|api| request.path().starts_with(api));
     is_read && !is_api && accept.is_some_and(|accept| accept.contains("text/html"))
 }

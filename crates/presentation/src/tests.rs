@@ -23,6 +23,7 @@ mod letta_runs;
 mod lists;
 mod needs;
 mod nodes;
+mod openai;
 mod packed_socket;
 mod permissions;
 mod problems;

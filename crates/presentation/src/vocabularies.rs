@@ -9,10 +9,12 @@ mod ai_sdk;
 mod kelpie;
 mod letta;
 pub(crate) mod native;
+mod openai;
 
 use actix_web::web::ServiceConfig;
 use utoipa::openapi::OpenApi;
 
+use crate::foreign_refusals::ForeignRefusals;
 use crate::json::ItemList;
 
 /// The parts that a vocabulary adds to the server.
@@ -22,6 +24,8 @@ pub(crate) struct Foreign {
     pub(crate) document: fn() -> OpenApi,
     /// The vocabulary's list in the record of a turn. `None` if it has none.
     pub(crate) record: Option<ItemList>,
+    /// The format of the vocabulary's errors. `None` if it has Tokenrail's own, or if its handlers write them.
+    pub(crate) refusals: Option<ForeignRefusals>,
 }
 
 /// The second vocabulary that the streams of Letta's routes can carry.
@@ -29,13 +33,30 @@ const GUEST: letta::Guest = letta::Guest { name: "kelpie", blocks: kelpie::block
 
 /// One entry for each vocabulary that has its own routes, except the native one.
 pub(crate) const FOREIGN: &[Foreign] = &[
-    Foreign { routes: ai_sdk::routes, document: ai_sdk::document, record: Some(ai_sdk::RECORD) },
-    Foreign { routes: |config| letta::routes(config, GUEST), document: letta::document, record: None },
+    Foreign {
+        routes: ai_sdk::routes,
+        document: ai_sdk::document,
+        record: Some(ai_sdk::RECORD),
+        refusals: None,
+    },
+    Foreign {
+        routes: |config| letta::routes(config, GUEST),
+        document: letta::document,
+        record: None,
+        refusals: None,
+    },
+    Foreign {
+        routes: openai::routes,
+        document: openai::document,
+        record: None,
+        refusals: Some(openai::REFUSALS),
+    },
     #[cfg(test)]
     Foreign {
         routes: tests::telegraph::routes,
         document: tests::telegraph::document,
         record: Some(tests::telegraph::RECORD),
+        refusals: None,
     },
 ];
 

@@ -129,7 +129,10 @@ async fn nobody_notices_what_an_asynchronous_failover_has_lost() {
     }
 
     let (_, said) = doctor(&home);
-    assert!(said.contains("ok      database failovers: 1 since the server started; the new primary lacked"), "{said}");
+    assert!(
+        said.contains("ok      database failovers: 1 since the server started; the new primary lacked"),
+        "{said}"
+    );
 
     // The former primary is back, and the standby is gone.
     pair.standby.stop();

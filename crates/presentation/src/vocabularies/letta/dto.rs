@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokenrail_domain::JsonText;
 use utoipa::ToSchema;
 
-use crate::json::IsoTime;
+use crate::json::{IsoTime, TokenUsage};
 
 pub(crate) use params::{PageQuery, SayHeaders, SayQuery};
 pub(crate) use requests::{
@@ -186,28 +186,18 @@ impl UsageStatistics {
 
     /// Adds the usage that an agent reports, as far as it is understood. Cached tokens are a part of the prompt.
     pub(crate) fn add(&mut self, usage: &JsonText) {
-        let Ok(usage) = serde_json::from_str::<AgentUsage>(usage.as_str()) else { return };
-        let (cached, written) = (usage.cache_read_input_tokens, usage.cache_creation_input_tokens);
-        let add = |to: &mut u64, more: u64| *to = to.saturating_add(more);
-        add(&mut self.cached_input_tokens, cached);
-        add(&mut self.cache_write_tokens, written);
-        add(&mut self.prompt_tokens, usage.input_tokens.saturating_add(cached).saturating_add(written));
-        add(&mut self.completion_tokens, usage.output_tokens);
-        self.total_tokens = self.prompt_tokens.saturating_add(self.completion_tokens);
+        let mut sum = TokenUsage {
+            input: self.prompt_tokens,
+            output: self.completion_tokens,
+            cached: self.cached_input_tokens,
+            cache_written: self.cache_write_tokens,
+        };
+        sum.add(usage);
+        let TokenUsage { input, output, cached, cache_written } = sum;
+        (self.prompt_tokens, self.completion_tokens) = (input, output);
+        (self.cached_input_tokens, self.cache_write_tokens) = (cached, cache_written);
+        self.total_tokens = sum.total();
     }
-}
-
-/// Token usage as agents print it.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-#[expect(clippy::struct_field_names, reason = "the names are those of the agents")]
-struct AgentUsage {
-    #[serde(alias = "prompt_tokens")]
-    input_tokens: u64,
-    #[serde(alias = "completion_tokens")]
-    output_tokens: u64,
-    cache_creation_input_tokens: u64,
-    cache_read_input_tokens: u64,
 }
 
 /// Reasoning that the model has encrypted.

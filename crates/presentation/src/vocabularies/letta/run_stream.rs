@@ -148,4 +148,7 @@ impl Frames<RunStream> for BlockWriter {
 }
 
 #[cfg(test)]
+pub(in crate::vocabularies) use tests::{Story, story};
+
+#[cfg(test)]
 mod tests;

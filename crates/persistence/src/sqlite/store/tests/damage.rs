@@ -270,7 +270,10 @@ async fn a_message_that_was_never_ended_is_found() {
 async fn each_broken_rule_is_found() {
     for (sql, rule) in [
         ("DELETE FROM heads", "every agent has a row in heads"),
-        ("UPDATE heads SET head = head + 1", "the stored head equals the latest sequence number in the journal"),
+        (
+            "UPDATE heads SET head = head + 1",
+            "the stored head equals the latest sequence number in the journal",
+        ),
         ("DELETE FROM journal WHERE first_seq = 2", "sequence numbers have no gaps"),
         ("UPDATE journal SET turn = 7 WHERE first_seq = 2", "every batch belongs to a turn"),
         (

@@ -4,7 +4,7 @@ mod stories;
 
 use tokenrail_domain::{EventBody, Sequence};
 
-use self::stories::{Story, story};
+pub(in crate::vocabularies) use self::stories::{Story, story};
 use super::{Guest, RunStreamFold, Voices};
 use crate::blocks::BlockWriter;
 use crate::fold::Fold as _;

@@ -14,9 +14,9 @@ use tokenrail_domain::{
 
 use crate::json::readable::stumble;
 use crate::json::{IdText, IsoTime, Json};
+use crate::prompt_images::ImageLimits;
 
 use self::image::ArchivedImage;
-use super::requests::ImageLimits;
 pub(crate) use event::ArchivedEvent;
 
 /// The version of the file format.

@@ -11,9 +11,9 @@ use utoipa::ToSchema;
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 use crate::json::fields::Fields;
+use crate::prompt_images::ImageLimits;
 use crate::query;
 
-pub(crate) use self::images::ImageLimits;
 use self::images::{ImageBody, images};
 
 /// The maximum length of a name, in characters.

@@ -7,10 +7,10 @@ use tokenrail_domain::{
 use tokenrail_ports::testing::samples::{self, Scribe, json, notice, text_delta};
 
 /// One turn.
-pub(super) struct Story {
+pub(in crate::vocabularies) struct Story {
     scribe: Scribe,
-    pub(super) agent: AgentId,
-    pub(super) events: Vec<Event>,
+    pub(in crate::vocabularies) agent: AgentId,
+    pub(in crate::vocabularies) events: Vec<Event>,
 }
 
 impl Story {
@@ -112,7 +112,7 @@ fn error() -> AgentError {
 }
 
 /// The turn with that name.
-pub(super) fn story(case: &str) -> Story {
+pub(in crate::vocabularies) fn story(case: &str) -> Story {
     let story = Story::new();
     match case {
         "plain_text" => story

@@ -13,7 +13,7 @@ use self::result::{ErrorBody, ResultBody};
 use super::image::ArchivedSummary;
 use super::{At, Given};
 use crate::hex::hex;
-use crate::vocabularies::native::dto::requests::ImageLimits;
+use crate::prompt_images::ImageLimits;
 
 /// One event of a file.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,0 +1,15 @@
+//! OpenAI's vocabulary: the Responses API, with a cursor that works at any age, and the list of models. An agent is a
+//! conversation, and a turn is a response.
+
+mod dto;
+mod fold;
+mod handlers;
+mod openapi;
+mod refusal;
+mod response_id;
+mod rest;
+mod routes;
+
+pub(super) use openapi::document;
+pub(super) use refusal::REFUSALS;
+pub(super) use routes::routes;

@@ -1,0 +1,195 @@
+//! The items of a response: what the agent said, thought and did, and what it was asked.
+
+use serde::Serialize;
+use tokenrail_domain::Turn;
+
+use crate::vocabularies::openai::response_id::ResponseId;
+
+/// The state of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ItemStatus {
+    InProgress,
+    Completed,
+    Incomplete,
+    /// Only of a tool call: the tool reports an error.
+    Failed,
+}
+
+/// One item of a response.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum OutputItem {
+    Message {
+        id: String,
+        role: &'static str,
+        status: ItemStatus,
+        content: Vec<OutputText>,
+    },
+    Reasoning {
+        id: String,
+        status: ItemStatus,
+        summary: Vec<SummaryText>,
+    },
+    /// A tool call that the agent has made itself. Of all types of calls, clients execute none of this type: the server
+    /// of the API calls the tool.
+    McpCall {
+        id: String,
+        status: ItemStatus,
+        server_label: String,
+        name: String,
+        arguments: String,
+        output: Option<String>,
+        error: Option<McpError>,
+        approval_request_id: (),
+    },
+}
+
+impl OutputItem {
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::Message { id, .. } | Self::Reasoning { id, .. } | Self::McpCall { id, .. } => id,
+        }
+    }
+
+    pub(crate) fn set_status(&mut self, to: ItemStatus) {
+        match self {
+            Self::Message { status, .. } | Self::Reasoning { status, .. } | Self::McpCall { status, .. } => {
+                *status = to;
+            }
+        }
+    }
+
+    /// Its text, thought or arguments so far.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Self::Message { content, .. } => content.first().map_or("", |part| &part.text),
+            Self::Reasoning { summary, .. } => summary.first().map_or("", |part| &part.text),
+            Self::McpCall { arguments, .. } => arguments,
+        }
+    }
+
+    pub(crate) fn add(&mut self, more: &str) {
+        match self {
+            Self::Message { content, .. } => match content.first_mut() {
+                Some(part) => part.text.push_str(more),
+                None => content.push(OutputText::new(more)),
+            },
+            Self::Reasoning { summary, .. } => match summary.first_mut() {
+                Some(part) => part.text.push_str(more),
+                None => summary.push(SummaryText::new(more)),
+            },
+            Self::McpCall { arguments, .. } => arguments.push_str(more),
+        }
+    }
+}
+
+/// The text of a message.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct OutputText {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    pub(crate) text: String,
+    annotations: [(); 0],
+    logprobs: [(); 0],
+}
+
+impl OutputText {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { kind: "output_text", text: text.to_owned(), annotations: [], logprobs: [] }
+    }
+}
+
+/// A thought. Clients show a summary, but not all of them show the text of a thought.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct SummaryText {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    pub(crate) text: String,
+}
+
+impl SummaryText {
+    pub(crate) fn new(text: &str) -> Self {
+        Self { kind: "summary_text", text: text.to_owned() }
+    }
+}
+
+/// Why a tool call has failed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct McpError {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    content: [ToolText; 1],
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct ToolText {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: String,
+}
+
+impl McpError {
+    pub(crate) fn new(text: String) -> Self {
+        Self { kind: "mcp_tool_execution_error", content: [ToolText { kind: "text", text }] }
+    }
+}
+
+/// A prompt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct InputItem {
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    role: &'static str,
+    status: ItemStatus,
+    content: Vec<InputPart>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum InputPart {
+    InputText {
+        text: String,
+    },
+    /// The image itself is not repeated.
+    InputImage {
+        detail: &'static str,
+        file_id: (),
+        image_url: (),
+    },
+}
+
+impl InputItem {
+    pub(crate) fn new(turn: &Turn) -> Self {
+        let id = ResponseId { agent: turn.agent, turn: turn.number }.item("in_", 0);
+        let image = |_| InputPart::InputImage { detail: "auto", file_id: (), image_url: () };
+        let text = InputPart::InputText { text: turn.prompt.clone() };
+        let content = std::iter::once(text).chain(turn.images.iter().map(image)).collect();
+        Self { id, kind: "message", role: "user", status: ItemStatus::Completed, content }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// A list with all of its items.
+#[derive(Debug, Serialize)]
+pub(crate) struct Page<T> {
+    object: &'static str,
+    data: Vec<T>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_id: Option<String>,
+    has_more: bool,
+}
+
+impl<T> Page<T> {
+    pub(crate) fn new(data: Vec<T>, id: fn(&T) -> &str) -> Self {
+        let [first_id, last_id] =
+            [data.first(), data.last()].map(|item| item.map(|item| id(item).to_owned()));
+        Self { object: "list", data, first_id, last_id, has_more: false }
+    }
+}

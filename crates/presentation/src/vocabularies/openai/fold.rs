@@ -1,0 +1,324 @@
+//! The stream of a response: a fold of the events of one turn. Every event of the stream has a number, from 0 without a
+//! gap, which is the same live, on replay and after a restart.
+//!
+//! A part of a message is an item with one content part: text is a message, and reasoning is a summary. A tool call is
+//! an item too, with its result. Text and calls of sub-agents are left out: OpenAI has no place for them, so clients
+//! would take them for the agent's own.
+
+mod ending;
+mod output;
+mod words;
+
+use std::collections::BTreeMap;
+
+use tokenrail_domain::{
+    Agent, CompleteMessage, ContentBlock, Event, EventBody, JsonText, MessageOrdinal, Part, ToolCall,
+    ToolResult, Turn, TurnResult,
+};
+
+use crate::fold::{Fold, Frames, Vocabulary};
+use crate::json::{TokenUsage, plain_text};
+use crate::vocabularies::openai::dto::{ItemStatus, ResponseDto, StreamEvent, UsageDto};
+use output::Output;
+use words::{Kind, Words};
+
+/// The vocabulary of the streams of the Responses API.
+#[derive(Debug)]
+pub(crate) enum OpenAi {}
+
+impl Vocabulary for OpenAi {
+    type Frame<'f> = StreamEvent<'f>;
+}
+
+/// The fold of one turn.
+pub(crate) struct ResponsesFold {
+    response: ResponseDto,
+    output: Output,
+    has_begun: bool,
+    /// The messages of the agent itself that are not complete.
+    open: BTreeMap<MessageOrdinal, Words>,
+    calls: BTreeMap<String, Call>,
+    /// Why the newest message stopped, in the agent's words.
+    stop_reason: Option<String>,
+    usage: TokenUsage,
+}
+
+/// A tool call of the agent itself.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    position: usize,
+    message: Option<MessageOrdinal>,
+    state: CallState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CallState {
+    /// Its arguments are being streamed.
+    Streaming,
+    /// Its arguments are complete.
+    Made,
+    /// It has a result.
+    Ended,
+}
+
+impl ResponsesFold {
+    /// Of the results of tools, the whole response contains at most `result_bytes` bytes.
+    pub(crate) fn new(agent: &Agent, turn: &Turn, result_bytes: usize) -> Self {
+        Self {
+            response: ResponseDto::new(agent, turn),
+            output: Output::new(agent, turn, result_bytes),
+            has_begun: false,
+            open: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            stop_reason: None,
+            usage: TokenUsage::default(),
+        }
+    }
+
+    /// Sends the first event, which does not wait for the turn to start.
+    pub(crate) fn open(&mut self, out: &mut impl Frames<OpenAi>) {
+        self.output.lifecycle("response.created", &self.response, out);
+    }
+
+    /// The id of the response.
+    pub(crate) fn id(&self) -> &str {
+        &self.response.id
+    }
+
+    /// The response as it is now.
+    pub(crate) fn into_response(mut self) -> ResponseDto {
+        if self.response.output.is_empty() {
+            self.response.output = self.output.take();
+        }
+        self.response
+    }
+
+    fn say(
+        &mut self,
+        (message, part): (MessageOrdinal, Part),
+        kind: Kind,
+        text: &str,
+        out: &mut impl Frames<OpenAi>,
+    ) {
+        if text.is_empty() {
+            return;
+        }
+        let words = self.open.entry(message).or_default();
+        let position = match words.open {
+            Some(open) if (open.part, open.kind) == (part, kind) => open.position,
+            other => {
+                if let Some(open) = other {
+                    self.output.end_words(open.position, open.kind, ItemStatus::Completed, out);
+                }
+                self.output.begin_words(kind, message, out)
+            }
+        };
+        self.open.entry(message).or_default().say(part, kind, text.len(), position);
+        self.output.more_words(position, kind, text, out);
+    }
+
+    /// Ends the text or reasoning that is open in a message.
+    fn end_words(&mut self, message: MessageOrdinal, status: ItemStatus, out: &mut impl Frames<OpenAi>) {
+        if let Some(open) = self.open.get_mut(&message).and_then(|words| words.open.take()) {
+            self.output.end_words(open.position, open.kind, status, out);
+        }
+    }
+
+    fn input(
+        &mut self,
+        message: MessageOrdinal,
+        (call, tool): (&str, Option<&str>),
+        fragment: &str,
+        out: &mut impl Frames<OpenAi>,
+    ) {
+        self.end_words(message, ItemStatus::Completed, out);
+        let known = self.calls.get(call).copied();
+        let position = match known {
+            Some(known) if tool.is_none() || known.state == CallState::Streaming => {
+                if known.state != CallState::Streaming {
+                    return;
+                }
+                known.position
+            }
+            _ => self.begin_call(call, tool.unwrap_or_default(), Some(message), out),
+        };
+        self.output.more_arguments(position, fragment, out);
+    }
+
+    fn begin_call(
+        &mut self,
+        call: &str,
+        tool: &str,
+        message: Option<MessageOrdinal>,
+        out: &mut impl Frames<OpenAi>,
+    ) -> usize {
+        let position = self.output.begin_call(tool, message, out);
+        self.calls.insert(call.to_owned(), Call { position, message, state: CallState::Streaming });
+        position
+    }
+
+    /// Completes the arguments of a call, and begins the call if its arguments were not streamed.
+    fn made(
+        &mut self,
+        (call, tool): (&str, &str),
+        input: &JsonText,
+        message: Option<MessageOrdinal>,
+        out: &mut impl Frames<OpenAi>,
+    ) {
+        let position = match self.calls.get(call) {
+            Some(known) if known.state != CallState::Streaming => return,
+            Some(known) => known.position,
+            None => {
+                let position = self.begin_call(call, tool, message, out);
+                self.output.more_arguments(position, input.as_str(), out);
+                position
+            }
+        };
+        self.output.end_arguments(position, Some(input.as_str()), out);
+        self.set_state(call, CallState::Made);
+    }
+
+    fn set_state(&mut self, call: &str, state: CallState) {
+        if let Some(known) = self.calls.get_mut(call) {
+            known.state = state;
+        }
+    }
+
+    fn result(&mut self, result: &ToolResult, out: &mut impl Frames<OpenAi>) {
+        let Some(Call { position, state, .. }) = self.calls.get(&result.call).copied() else { return };
+        if state == CallState::Ended {
+            return;
+        }
+        if state == CallState::Streaming {
+            self.output.end_arguments(position, None, out);
+        }
+        self.set_state(&result.call, CallState::Ended);
+        self.output.end_call(position, plain_text(&result.content), result.is_error, out);
+    }
+
+    /// Completes a message: sends what was not sent as deltas.
+    fn complete(&mut self, complete: &CompleteMessage, out: &mut impl Frames<OpenAi>) {
+        let message = complete.message;
+        let status = ItemStatus::of(complete.outcome);
+        self.end_words(message, status, out);
+        let mut words = self.open.remove(&message).unwrap_or_default();
+        for (index, block) in (0..).map(Part).zip(&complete.blocks) {
+            match block {
+                ContentBlock::Text(text) => {
+                    self.rest(&mut words, (message, index), Kind::Text, text, status, out);
+                }
+                ContentBlock::Reasoning(text) => {
+                    self.rest(&mut words, (message, index), Kind::Reasoning, text, status, out);
+                }
+                ContentBlock::ToolUse { call, tool, input } => {
+                    // A call that was cut short has no result, so it ends with the turn.
+                    if !input.as_str().starts_with('"') {
+                        self.made((call, tool), input, Some(message), out);
+                    }
+                }
+                ContentBlock::Other(_) => {}
+            }
+        }
+    }
+
+    /// Sends a block of a complete message, unless it was sent as deltas.
+    fn rest(
+        &mut self,
+        words: &mut Words,
+        (message, index): (MessageOrdinal, Part),
+        kind: Kind,
+        text: &str,
+        status: ItemStatus,
+        out: &mut impl Frames<OpenAi>,
+    ) {
+        if words.was_said(kind, text.len()) || text.is_empty() {
+            return;
+        }
+        self.say((message, index), kind, text, out);
+        self.end_words(message, status, out);
+        self.open.remove(&message);
+    }
+
+    /// The agent discards a message and sends it again. OpenAI's streams cannot take anything back, so the items end,
+    /// and the whole response omits them. What the agent has done stays.
+    fn abandoned(&mut self, message: MessageOrdinal, out: &mut impl Frames<OpenAi>) {
+        self.end_words(message, ItemStatus::Incomplete, out);
+        self.open.remove(&message);
+        let undone = |call: &Call| call.message == Some(message) && call.state != CallState::Ended;
+        let mut calls: Vec<usize> =
+            self.calls.values().filter(|call| undone(call)).map(|call| call.position).collect();
+        calls.sort_unstable();
+        self.calls.retain(|_, call| !undone(call));
+        for position in &calls {
+            self.output.end_item(*position, ItemStatus::Incomplete, out);
+        }
+        self.output.discard(message, &calls);
+    }
+
+    /// Ends everything that is open, in the order in which it began, and then the response.
+    fn end(&mut self, event: &Event, result: &TurnResult, out: &mut impl Frames<OpenAi>) {
+        let status = ItemStatus::of_rest(result.outcome);
+        let words = self.open.values_mut().filter_map(|words| words.open.take());
+        let mut open: Vec<_> = words.map(|open| (open.position, Some(open.kind))).collect();
+        let calls = self.calls.values().filter(|call| call.state != CallState::Ended);
+        open.extend(calls.map(|call| (call.position, None)));
+        open.sort_unstable_by_key(|(position, _)| *position);
+        for (position, kind) in open {
+            match kind {
+                Some(kind) => self.output.end_words(position, kind, status, out),
+                None => self.output.end_item(position, ItemStatus::Incomplete, out),
+            }
+        }
+        let kind = ending::end(&mut self.response, event, result, self.stop_reason.as_deref());
+        self.response.usage = Some(UsageDto::of(result, self.usage));
+        self.response.output = self.output.take();
+        self.output.lifecycle(kind, &self.response, out);
+    }
+}
+
+impl Fold for ResponsesFold {
+    type Vocabulary = OpenAi;
+
+    fn event<T: Frames<OpenAi>>(&mut self, event: &Event, out: &mut T) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.response.status = "in_progress";
+            self.output.lifecycle("response.in_progress", &self.response, out);
+        }
+        match &event.body {
+            EventBody::TextDelta { message, part, text } => {
+                self.say((*message, *part), Kind::Text, text, out);
+            }
+            EventBody::ReasoningDelta { message, part, text } => {
+                self.say((*message, *part), Kind::Reasoning, text, out);
+            }
+            EventBody::ToolInputDelta { message, part: _, call, tool, fragment } => {
+                self.input(*message, (call, tool.as_deref()), fragment, out);
+            }
+            EventBody::Message(message) if message.parent_call.is_none() => self.complete(message, out),
+            EventBody::ToolCall(made) if made.parent_call.is_none() => {
+                let ToolCall { call, tool, input, .. } = &**made;
+                self.made((call, tool), input, None, out);
+            }
+            EventBody::ToolResult(result) if result.parent_call.is_none() => self.result(result, out),
+            EventBody::Abandoned { message } => self.abandoned(*message, out),
+            EventBody::Usage(usage) => {
+                self.usage.add(&usage.usage);
+                if let Some(reason) = &usage.stop_reason {
+                    self.stop_reason = Some(reason.clone());
+                }
+            }
+            EventBody::TurnResult(result) => self.end(event, result, out),
+            // Clients show their own prompts. They answer permission requests with the native API, and a request is
+            // over when its turn goes on. An error that does not end the turn would end the stream.
+            EventBody::UserMessage { .. }
+            | EventBody::Message(_)
+            | EventBody::ToolCall(_)
+            | EventBody::ToolResult(_)
+            | EventBody::Notice(_)
+            | EventBody::Error(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! Streams and responses for every kind of turn.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tokenrail_ports::testing::samples;
+
+use super::ResponsesFold;
+use crate::fold::{Fold as _, Silence};
+use crate::vocabularies::letta::{Story, story};
+use crate::vocabularies::openai::rest::Rest;
+
+const CASES: [&str; 11] = [
+    "plain_text",
+    "thinking_and_tools",
+    "parallel_tools",
+    "sub_agent",
+    "retry",
+    "error",
+    "cancel",
+    "interrupted",
+    "no_partial_messages",
+    "redacted_and_cut_short",
+    "questions",
+];
+
+const RESULT_BYTES: usize = 1 << 20;
+
+fn new(result_bytes: usize) -> ResponsesFold {
+    let (agent, turn) = samples::launch(7);
+    ResponsesFold::new(&agent, &turn, result_bytes)
+}
+
+fn stream(story: &Story, from: u64) -> String {
+    let mut fold = new(RESULT_BYTES);
+    let mut out = Rest::new(from);
+    fold.open(&mut out);
+    for event in &story.events {
+        fold.event(event, &mut out);
+    }
+    String::from_utf8(out.take().to_vec()).unwrap()
+}
+
+/// The events of a stream. Checks that the name of each block is the type of its event.
+fn events(text: &str) -> Vec<Value> {
+    let blocks = text.split_terminator("\n\n").map(|block| {
+        let (name, data) = block.split_once("\ndata: ").unwrap();
+        let event: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(name, format!("event: {}", event["type"].as_str().unwrap()));
+        event
+    });
+    blocks.collect()
+}
+
+/// Builds the items from the events, as strictly as the clients do.
+fn built(events: &[Value]) -> Vec<Value> {
+    let (mut items, mut open): (Vec<Value>, BTreeMap<usize, String>) = (Vec::new(), BTreeMap::new());
+    for event in events {
+        let kind = event["type"].as_str().unwrap();
+        let Some(at) = event["output_index"].as_u64().map(|at| usize::try_from(at).unwrap()) else {
+            continue;
+        };
+        if kind == "response.output_item.added" {
+            assert_eq!(at, items.len(), "items are appended");
+            assert!(items.iter().all(|item| item["id"] != event["item"]["id"]), "each with an id of its own");
+            items.push(event["item"].clone());
+            open.insert(at, String::new());
+            continue;
+        }
+        let text = open.get_mut(&at).unwrap_or_else(|| panic!("{event} is about an item that is over"));
+        if let Some(delta) = event["delta"].as_str() {
+            text.push_str(delta);
+        }
+        for whole in ["text", "arguments"] {
+            if let Some(whole) = event[whole].as_str() {
+                assert_eq!(whole, text);
+            }
+        }
+        if kind == "response.output_item.done" {
+            assert_eq!(event["item"]["id"], items[at]["id"]);
+            items[at] = event["item"].clone();
+            open.remove(&at);
+        } else {
+            assert_eq!(event["item_id"], items[at]["id"]);
+        }
+    }
+    assert!(open.is_empty(), "everything ends before the response does");
+    items
+}
+
+#[test]
+fn every_kind_of_turn_has_its_events() {
+    for case in CASES {
+        insta::assert_snapshot!(format!("{case}"), stream(&story(case), 0));
+    }
+}
+
+#[test]
+fn after_every_number_comes_exactly_the_rest() {
+    for case in CASES {
+        let story = story(case);
+        let whole = events(&stream(&story, 0));
+        for (number, event) in whole.iter().enumerate() {
+            assert_eq!(event["sequence_number"], number, "{case}");
+            assert_eq!(events(&stream(&story, number as u64)), whole[number..], "{case} from {number}");
+        }
+        assert_eq!(stream(&story, whole.len() as u64), "");
+    }
+}
+
+#[test]
+fn the_whole_response_is_what_its_stream_builds() {
+    for case in CASES {
+        let story = story(case);
+        let streamed = events(&stream(&story, 0));
+        let last = &streamed.last().unwrap()["response"];
+        let mut items = built(&streamed);
+        if case == "retry" {
+            assert_eq!(items.remove(0)["status"], "incomplete", "the abandoned message");
+        }
+        assert_eq!(last["output"], json!(items), "{case}");
+        let mut fold = new(RESULT_BYTES);
+        for event in &story.events {
+            fold.event(event, &mut Silence);
+        }
+        assert_eq!(
+            &serde_json::to_value(fold.into_response()).unwrap(),
+            last,
+            "{case}: without a stream too"
+        );
+    }
+}
+
+#[test]
+fn each_end_has_its_event_and_its_status() {
+    for (case, kind, status) in [
+        ("thinking_and_tools", "response.completed", "completed"),
+        ("plain_text", "response.incomplete", "incomplete"),
+        ("redacted_and_cut_short", "response.incomplete", "incomplete"),
+        ("error", "response.failed", "failed"),
+        ("interrupted", "response.failed", "failed"),
+        ("cancel", "response.incomplete", "cancelled"),
+    ] {
+        let last = events(&stream(&story(case), 0)).pop().unwrap();
+        assert_eq!((&last["type"], &last["response"]["status"]), (&json!(kind), &json!(status)), "{case}");
+    }
+}
+
+#[test]
+fn results_of_tools_beyond_the_limit_are_only_in_the_stream() {
+    let story = story("parallel_tools");
+    let mut fold = new(10);
+    for event in &story.events {
+        fold.event(event, &mut Silence);
+    }
+    let response = serde_json::to_value(fold.into_response()).unwrap();
+    let outputs: Vec<_> = response["output"].as_array().unwrap().iter().map(|item| &item["output"]).collect();
+    assert_eq!(outputs, [&Value::Null, &json!("one\ntwo")]);
+    assert_eq!(response["output"][0]["error"], Value::Null, "there was no room for the error");
+}

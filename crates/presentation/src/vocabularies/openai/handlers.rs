@@ -1,0 +1,8 @@
+//! One handler for each route of OpenAI's clients. The guard writes what they refuse in OpenAI's format.
+
+pub(super) mod create;
+pub(super) mod models;
+pub(super) mod responses;
+mod shared;
+mod stream;
+mod whole;

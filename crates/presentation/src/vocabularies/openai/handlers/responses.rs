@@ -1,0 +1,78 @@
+//! Responses that exist: retrieve, resume, cancel and delete them.
+
+use actix_web::{HttpResponse, web};
+
+use super::shared::Response;
+use super::stream::open;
+use crate::api::Api;
+use crate::blocks::EventBlock;
+use crate::by_id::ById;
+use crate::error::Problem;
+use crate::query::Query;
+use crate::vocabularies::openai::dto::{Deleted, InputItem, Page};
+
+/// Retrieve a response, or resume its stream
+#[utoipa::path(get, path = "/openai/v1/responses/{id}", tag = "openai",
+    params(("id" = String, Path), ("stream" = Option<bool>, Query),
+        ("starting_after" = Option<u64>, Query, description = "The last `sequence_number` that the client has.")),
+    responses((status = 200,
+        content((serde_json::Value = "application/json"), (EventBlock = "text/event-stream")))))]
+pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
+    let query = Query::of(&request)?;
+    let after = query.get("starting_after").map(|after| {
+        let wrong = || Problem::parameter("starting_after", "must be a whole number, 0 or greater");
+        crate::query::cursor(after).map_err(|_| wrong())
+    });
+    let from = after.transpose()?.map_or(0, |after| after.saturating_add(1));
+    let response = Response::find(&api, &id).await?;
+    if query.flag("stream")? {
+        return Ok(open(&api, response.follow(&api, &request).await?, from));
+    }
+    Ok(HttpResponse::Ok().json(response.now(&api).await?))
+}
+
+/// Cancel a response
+///
+/// Cancels the turn, whether it waits or runs. A response that has ended stays as it is.
+#[utoipa::path(post, path = "/openai/v1/responses/{id}/cancel", tag = "openai",
+    params(("id" = String, Path)),
+    responses((status = 200, body = serde_json::Value)))]
+pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let response = Response::find(&api, &id).await?;
+    api.service().cancel_turn(response.turn.agent, response.turn.number).await?;
+    response.stopped(&api).await?;
+    let response = Response::find(&api, &id).await?;
+    Ok(HttpResponse::Ok().json(response.now(&api).await?))
+}
+
+/// Delete a conversation
+///
+/// Stops the agent of the response and removes it from lists, with all of its responses. Only the newest response of a
+/// conversation can be deleted.
+#[utoipa::path(delete, path = "/openai/v1/responses/{id}", tag = "openai",
+    params(("id" = String, Path)),
+    responses((status = 200, body = Deleted)))]
+pub(crate) async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let response = Response::find(&api, &id).await?;
+    let (agent, next) = (response.turn.agent, response.turn.number.next());
+    if api.service().turn(agent, next).await?.is_some() {
+        return Err(Problem::field(
+            "response_id",
+            "another response follows this one, so it cannot be deleted alone; delete the newest response of the \
+             conversation, and the whole conversation is deleted",
+        ));
+    }
+    api.service().delete(agent, false).await?;
+    Ok(HttpResponse::Ok().json(Deleted::new(response.id().to_string())))
+}
+
+/// List the input of a response
+///
+/// The prompt of its turn. Earlier ones are the input of earlier responses.
+#[utoipa::path(get, path = "/openai/v1/responses/{id}/input_items", tag = "openai",
+    params(("id" = String, Path)),
+    responses((status = 200, body = serde_json::Value)))]
+pub(crate) async fn input_items(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let response = Response::find(&api, &id).await?;
+    Ok(HttpResponse::Ok().json(Page::new(vec![InputItem::new(&response.turn)], InputItem::id)))
+}

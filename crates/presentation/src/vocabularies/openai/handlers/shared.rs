@@ -1,0 +1,106 @@
+//! Finds the turn of a response, and reads what the journal has of it.
+
+use std::time::Duration;
+
+use actix_web::HttpRequest;
+use tokenrail_domain::{Agent, Turn};
+use tokio::time::timeout;
+
+use crate::api::{Api, StreamPlace};
+use crate::error::{Code, Problem};
+use crate::events;
+use crate::fold::{Fold as _, Silence};
+use crate::peer::peer;
+use crate::turn_events::{TurnEvents, TurnNext};
+use crate::vocabularies::openai::dto::ResponseDto;
+use crate::vocabularies::openai::fold::ResponsesFold;
+use crate::vocabularies::openai::response_id::ResponseId;
+
+/// How long a cancel waits for the end of the turn. A turn that takes longer to stop is still in progress then.
+const STOP_WAIT: Duration = Duration::from_secs(5);
+
+/// A turn, and its agent.
+pub(super) struct Response {
+    pub(super) agent: Agent,
+    pub(super) turn: Turn,
+}
+
+fn missing() -> Problem {
+    Problem::new(Code::NotFound, "no such response")
+}
+
+impl Response {
+    /// Finds a response. Those of a deleted agent are gone.
+    pub(super) async fn find(api: &Api, id: &str) -> Result<Self, Problem> {
+        let id: ResponseId = id.parse().map_err(|_| missing())?;
+        Self::read(api, id).await?.ok_or_else(missing)
+    }
+
+    pub(super) async fn read(api: &Api, id: ResponseId) -> Result<Option<Self>, Problem> {
+        // The agent is read last, so its newest event is not older than the turn.
+        let turn = match api.service().turn(id.agent, id.turn).await {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return Ok(None),
+            Err(refusal) => return none_if_missing(refusal.into()),
+        };
+        match api.service().get(id.agent).await {
+            Ok(agent) if agent.deleted_at.is_none() => Ok(Some(Self { agent, turn })),
+            Ok(_) => Ok(None),
+            Err(refusal) => none_if_missing(refusal.into()),
+        }
+    }
+
+    pub(super) fn id(&self) -> ResponseId {
+        ResponseId { agent: self.turn.agent, turn: self.turn.number }
+    }
+
+    pub(super) fn fold(&self, api: &Api) -> ResponsesFold {
+        ResponsesFold::new(&self.agent, &self.turn, api.config().chat_bytes)
+    }
+
+    /// The response as it is now.
+    pub(super) async fn now(&self, api: &Api) -> Result<ResponseDto, Problem> {
+        let Self { agent, turn } = self;
+        let mut fold = self.fold(api);
+        if let Some(first) = turn.first_sequence {
+            let (mut cursor, last) = (first.before(), turn.last_sequence.unwrap_or(agent.head));
+            loop {
+                let events = events::page(api.service(), turn.agent, cursor, last).await?;
+                let Some(newest) = events.last() else { break };
+                cursor = newest.sequence;
+                for event in events.iter().filter(|event| event.turn == turn.number) {
+                    fold.event(event, &mut Silence);
+                }
+            }
+        }
+        Ok(fold.into_response())
+    }
+
+    /// Waits until the turn has stopped, but not for long.
+    pub(super) async fn stopped(&self, api: &Api) -> Result<(), Problem> {
+        let mut events = TurnEvents::follow(api, self.turn.agent, &self.turn).await?;
+        let stop = async {
+            while let TurnNext::Events(_) = events.next().await? {}
+            Ok(())
+        };
+        timeout(STOP_WAIT, stop).await.unwrap_or(Ok(()))
+    }
+
+    /// Follows the turn for one client.
+    pub(super) async fn follow(self, api: &Api, request: &HttpRequest) -> Result<FollowedResponse, Problem> {
+        let place = api.open_stream(peer(request.peer_addr()))?;
+        let events = TurnEvents::follow(api, self.turn.agent, &self.turn).await?;
+        Ok(FollowedResponse { fold: self.fold(api), events, place })
+    }
+}
+
+fn none_if_missing<T>(problem: Problem) -> Result<Option<T>, Problem> {
+    if problem.code == Code::NotFound { Ok(None) } else { Err(problem) }
+}
+
+/// A response that waits, runs or has ended, and its events for one client.
+pub(super) struct FollowedResponse {
+    pub(super) fold: ResponsesFold,
+    pub(super) events: TurnEvents,
+    pub(super) place: StreamPlace,
+}
