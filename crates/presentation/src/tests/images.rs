@@ -141,7 +141,7 @@ async fn the_images_of_a_message_have_a_limit_together() {
     launched(&harness, &[of(1667), of(1667), of(1666)]).await;
     let refused = launch(&harness, &[of(3000), of(2001)]).await;
     assert_eq!(refused.problem(), "validation_failed");
-    let why = "must be at most 5000 bytes together (limits.prompt_image_bytes)";
+    let why = "must have at most 5000 bytes in total (limits.prompt_image_bytes)";
     assert_eq!(faults(&refused), [("/images".to_owned(), why.to_owned())]);
 }
 
