@@ -282,14 +282,10 @@ impl DatabaseMetrics {
     fn register(&self, registry: &mut Registry) {
         let counters = [
             ("database_writes", "Statements that saved output of agents, or tried to", &self.writes),
-            (
-                "database_appends",
-                "Batches of agents' output in the statements that saved output",
-                &self.appends,
-            ),
+            ("database_appends", "Batches of agents' output that were saved", &self.appends),
             (
                 "database_unknown_outcomes",
-                "Statements that were sent again because their outcome was unknown",
+                "Statements sent again after an unknown outcome",
                 &self.unknown_outcomes,
             ),
             ("hints_sent", "Hints sent to other servers", &self.hints_sent),
@@ -301,16 +297,8 @@ impl DatabaseMetrics {
             registry.register(name, help, counter.clone());
         }
         let seconds = [
-            (
-                "database_write_seconds",
-                "Total time of the statements that saved output of agents",
-                &self.write_seconds,
-            ),
-            (
-                "hint_check_seconds",
-                "Total time that this server's hints to itself took to arrive",
-                &self.hint_check_seconds,
-            ),
+            ("database_write_seconds", "Time of all statements that saved output", &self.write_seconds),
+            ("hint_check_seconds", "Delay of all hints of this server to itself", &self.hint_check_seconds),
         ];
         for (name, help, counter) in seconds {
             registry.register(name, help, counter.clone());
