@@ -137,7 +137,7 @@ async fn a_command_says_that_the_server_is_away_and_goes_on_when_it_is_back() {
     let (code, shown) = run.finish();
     assert_eq!(code, 0, "{shown}");
     stderr.read_to_string(&mut said).unwrap();
-    assert_eq!(said.matches("unreachable").count(), 1, "{said}");
+    assert_eq!(said.matches("cannot reach").count(), 1, "{said}");
 }
 
 /// A command that knows the server only by its data folder.

@@ -77,7 +77,7 @@ async fn a_page_behind_a_proxy_that_changes_the_host_needs_its_origin_to_be_list
         assert_all_works(&tab, &base_url, &server).await;
     }
     let cut = play(&tab, "refusal", &(vite.url("localhost") + "/cut"), &server).await;
-    assert_says(&cut, &["keep /api in the path"]);
+    assert_says(&cut, &["configure it to keep the prefix"]);
     let kept = play(&tab, "refusal", &(vite.url("localhost") + "/kept"), &server).await;
     assert_says(&kept, &["server.public_url", "configure the proxy to remove that path"]);
 }

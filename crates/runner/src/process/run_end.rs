@@ -144,7 +144,7 @@ mod tests {
         let error = run_end(serde_json::from_str(&kept).unwrap(), String::new()).error.unwrap();
         assert_eq!(error.code.as_deref(), Some("processes_capped"));
         assert!(!error.recoverable, "the same prompt ends in the same way");
-        for part in ["17", "limits.agent_processes (10)", "1 process of the run could not be terminated"] {
+        for part in ["17", "limits.agent_processes (10)", "could not terminate 1 process of the run"] {
             assert!(error.text.contains(part), "{}", error.text);
         }
     }
