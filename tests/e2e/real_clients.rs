@@ -4,6 +4,7 @@
 
 mod ai_sdk;
 mod letta;
+mod openai;
 mod socket_io;
 
 use std::fs::File;

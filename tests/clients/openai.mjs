@@ -1,0 +1,132 @@
+// OpenAI's client, as an application would use it. Usage: BASE TOKEN FOLDER STORY, run in the folder of the client.
+import assert from "node:assert/strict";
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import OpenAI, { AuthenticationError, BadRequestError, NotFoundError } from "openai";
+
+const [base, token, folder, story] = process.argv.slice(2);
+const baseURL = `${base}/openai/v1`;
+const client = new OpenAI({ baseURL, apiKey: token, maxRetries: 0 });
+const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+const numbers = (count) => Array.from({ length: count }, (_, number) => `${number} `).join("");
+const file = (name) => join(folder, name);
+const fake = (script, options = {}) => ({ model: "fake", input: JSON.stringify(script), ...options });
+
+async function all(stream) {
+  const seen = [];
+  for await (const event of stream) seen.push(event);
+  return seen;
+}
+const text = (events) => events.filter((event) => event.type === "response.output_text.delta").map((event) => event.delta).join("");
+const resumed = (id, after) => client.responses.retrieve(id, { stream: true, starting_after: after });
+
+const stories = {
+  async talk() {
+    const first = await client.responses.create({ model: "bash_fail", input: "go", metadata: { n: "1" } });
+    assert.equal(first.status, "completed");
+    assert.equal(first.output_text, "The command failed with exit code 3.");
+    const call = first.output.find((item) => item.type === "mcp_call");
+    assert.deepEqual([call.server_label, call.name, call.status], ["bash_fail", "Bash", "failed"]);
+    assert.equal(JSON.parse(call.arguments).description, "Fail on purpose");
+    assert.equal(call.error.content[0].text, "Exit code 3\noops\npartial");
+    assert.ok(0 < first.usage.total_tokens);
+
+    const stream = client.responses.stream({ model: "bash_fail", input: "go", previous_response_id: first.id });
+    const events = await all(stream);
+    const second = await stream.finalResponse();
+    assert.deepEqual([second.output_text, second.previous_response_id], [first.output_text, first.id]);
+    assert.equal(text(events), first.output_text);
+    assert.deepEqual(events.map((event) => event.sequence_number), events.map((_, at) => at));
+    assert.deepEqual(await client.responses.retrieve(first.id), first);
+
+    const input = [{ role: "user", content: "go" }, ...first.output, ...second.output, { role: "user", content: "go" }];
+    const third = await client.responses.create({ model: "bash_fail", input });
+    assert.equal(third.previous_response_id, second.id, "its items say which conversation it is");
+    const asked = await all(client.responses.inputItems.list(third.id));
+    assert.deepEqual(asked.map((item) => item.content[0].text), ["go"]);
+
+    const thought = await client.responses.create({ model: "thinking_partial", input: "go" });
+    assert.ok(thought.output.find((item) => item.type === "reasoning").summary[0].text);
+
+    const models = await all(client.models.list());
+    assert.equal(models[0].id, "fake");
+    assert.equal((await client.models.retrieve("bash_fail")).owned_by, "tokenrail");
+    await client.responses.delete(third.id);
+    await assert.rejects(client.responses.retrieve(first.id), NotFoundError);
+  },
+
+  async error() {
+    const seen = await all(await client.responses.create(fake({ mode: "crash", deltas: 3 }, { stream: true })));
+    assert.equal(text(seen), numbers(3), "what came before it was seen");
+    const { type, response } = seen.at(-1);
+    assert.deepEqual([type, response.status], ["response.failed", "failed"]);
+    assert.match(response.error.message, /exit/);
+    const refused = (param) => (error) => error instanceof BadRequestError && error.param === param && error.message.length > 0;
+    const tools = [{ type: "function", name: "x", parameters: {}, strict: false }];
+    await assert.rejects(client.responses.create({ model: "fake", input: "x", tools }), refused("tools"));
+    await assert.rejects(client.responses.create({ model: "fake", input: "x", instructions: "y" }), refused("instructions"));
+    await assert.rejects(client.responses.create({ model: "none", input: "x" }), refused("model"));
+    await assert.rejects(client.responses.create({ input: "x", previous_response_id: "resp_1" }), refused("previous_response_id"));
+    await assert.rejects(client.responses.retrieve("resp_1"), NotFoundError);
+    await assert.rejects(client.embeddings.create({ model: "x", input: "y" }), NotFoundError);
+    const stranger = new OpenAI({ baseURL, apiKey: "wrong", maxRetries: 0 });
+    await assert.rejects(stranger.models.list(), (error) => error instanceof AuthenticationError && error.code === "invalid_api_key");
+  },
+
+  async cancel() {
+    const { id } = await client.responses.create(fake({ mode: "hang", deltas: 5 }, { background: true }));
+    const seen = [];
+    let cancelled;
+    for await (const event of await client.responses.retrieve(id, { stream: true })) {
+      seen.push(event);
+      if (text(seen) === numbers(5)) cancelled ??= client.responses.cancel(id);
+    }
+    assert.equal((await cancelled).status, "cancelled");
+    assert.deepEqual([seen.at(-1).type, seen.at(-1).response.status], ["response.incomplete", "cancelled"]);
+    const { status, output } = await client.responses.cancel(id);
+    assert.deepEqual([status, output], ["cancelled", (await client.responses.retrieve(id)).output], "once is enough");
+  },
+
+  async resume() {
+    const gate = file("gate");
+    const first = [];
+    for await (const event of await client.responses.create(fake({ deltas: 30, gate, gate_after: 15 }, { stream: true }))) {
+      first.push(event);
+      // A disconnect in the middle of the turn: leaving the loop closes the connection.
+      if (first.length === 11) break;
+    }
+    const { id } = first[0].response;
+    assert.equal((await client.responses.retrieve(id)).status, "in_progress", "nobody listens, and it runs on");
+    const rest = all(await resumed(id, first.at(-1).sequence_number));
+    writeFileSync(gate, "");
+    const whole = await all(await client.responses.retrieve(id, { stream: true }));
+    assert.deepEqual([...first, ...(await rest)], whole, "not one event more or less");
+    assert.equal(text(whole), numbers(30));
+    for (const { sequence_number } of whole) {
+      assert.deepEqual(await all(await resumed(id, sequence_number)), whole.slice(sequence_number + 1));
+    }
+  },
+
+  async restart() {
+    const seen = [];
+    const gate = file("restarted");
+    try {
+      const stream = await client.responses.create(fake({ deltas: 20, gate, gate_after: 10 }, { stream: true }));
+      for await (const event of stream) {
+        seen.push(event);
+        if (text(seen) === numbers(10)) writeFileSync(file("reached"), "");
+      }
+    } catch (error) {
+      assert.equal(text(seen), numbers(10), error);
+    }
+    while (!existsSync(gate)) await sleep(5);
+    const { id } = seen[0].response;
+    const rest = await all(await resumed(id, seen.at(-1).sequence_number));
+    assert.equal(text([...seen, ...rest]), numbers(20));
+    assert.deepEqual([...seen, ...rest], await all(await client.responses.retrieve(id, { stream: true })));
+    assert.equal(rest.at(-1).type, "response.completed");
+  },
+};
+
+await stories[story]();
+process.exit(0);

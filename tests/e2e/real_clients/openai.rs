@@ -1,0 +1,80 @@
+//! OpenAI's two clients with the Responses API.
+
+use std::path::Path;
+
+use crate::harness::{TestServer, fake_config};
+use crate::real_clients::{Driver, made};
+
+/// A server whose agents are scripted, or replay the output of a real agent.
+fn start() -> TestServer {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
+    let recorded = |name: &str| {
+        let file = fixtures.join(format!("{name}.jsonl"));
+        format!(
+            "[agents.{name}]\nrunner = \"replay\"\nformat = \"claude\"\ntranscript = \"{}\"\nspeed = 0\n",
+            file.display()
+        )
+    };
+    let config = format!(
+        "[server]\ndefault_agent = \"fake\"\n[limits]\ncancel_grace_s = 1\n{}{}{}",
+        fake_config(),
+        recorded("bash_fail"),
+        recorded("thinking_partial")
+    );
+    TestServer::start_with(&config)
+}
+
+/// Starts a driver that plays a story with one of the clients.
+type Start = fn(&TestServer, &str) -> Driver;
+
+async fn play(start_driver: Start, story: &str) {
+    let server = start();
+    start_driver(&server, story).finish().await;
+}
+
+async fn play_over_a_restart(start_driver: Start) {
+    let mut server = start();
+    let driver = start_driver(&server, "restart");
+    made(&server.folder.path().join("reached")).await;
+    server.kill_and_start_again();
+    std::fs::write(server.folder.path().join("restarted"), "").unwrap();
+    driver.finish().await;
+}
+
+macro_rules! with_each_client {
+    ($($client:ident $start:expr;)*) => {
+        $(mod $client {
+            use crate::real_clients::Driver;
+
+            #[tokio::test]
+            async fn a_conversation_of_several_turns_shows_text_tools_and_reasoning() {
+                super::play($start, "talk").await;
+            }
+
+            #[tokio::test]
+            async fn an_agent_that_crashes_and_a_request_that_is_refused_show_as_errors() {
+                super::play($start, "error").await;
+            }
+
+            #[tokio::test]
+            async fn a_cancel_ends_the_response() {
+                super::play($start, "cancel").await;
+            }
+
+            #[tokio::test]
+            async fn who_goes_and_comes_back_in_mid_turn_gets_exactly_the_rest() {
+                super::play($start, "resume").await;
+            }
+
+            #[tokio::test]
+            async fn a_response_outlives_a_server_that_is_killed() {
+                super::play_over_a_restart($start).await;
+            }
+        })*
+    };
+}
+
+with_each_client! {
+    typescript |server, story| Driver::start("openai", "openai.mjs", server, &[story]);
+    python |server, story| Driver::start_python("openai-py", "openai.py", server, &[story]);
+}
