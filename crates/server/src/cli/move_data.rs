@@ -166,7 +166,7 @@ mod tests {
         let counts = MoveCounts { agents: 2, turns: 1, events: 3, ..MoveCounts::default() };
         assert_eq!(
             moved_text(&counts),
-            "moved and compared: 2 agents, 1 turn, 3 events, 0 images, 0 idempotency keys, 0 ids of purged agents"
+            "moved and verified: 2 agents, 1 turn, 3 events, 0 images, 0 idempotency keys, 0 ids of purged agents"
         );
         let counts = MoveCounts { open_agents: 1, ..counts };
         assert!(moved_text(&counts).contains("2 agents (1 with an open turn), 1 turn"));

@@ -66,9 +66,9 @@ mod tests {
     fn lost_changes_are_a_warning() {
         assert_eq!(said(0, 0, 0), (Verdict::Good, "none since the server started".to_owned()));
         let (verdict, text) = said(1, 20, 0);
-        assert!(verdict == Verdict::Good && text.contains("saved 20 changes again"), "{text}");
+        assert!(verdict == Verdict::Good && text.contains("lacked 20 changes, which"), "{text}");
         let (verdict, text) = said(2, 20, 3);
-        assert!(verdict == Verdict::Remark && text.contains("could not save 3 others again"), "{text}");
+        assert!(verdict == Verdict::Remark && text.contains("3 other changes are lost"), "{text}");
     }
 
     #[test]
