@@ -104,16 +104,21 @@ impl Membership {
         nodes.cloned().collect()
     }
 
-    /// Whether another node is alive and runs agents of this type.
+    /// Whether another node runs agents of this type, now or when it is back: messages and launches wait for a node
+    /// that is away.
     pub(crate) fn runs_elsewhere(&self, kind: &str) -> bool {
-        !self.names_with_type(kind).is_empty()
+        !self.names(kind, &[NodeState::Alive, NodeState::Away]).is_empty()
     }
 
-    /// The names of the other nodes that are alive and run agents of this type.
+    /// The names of the other nodes that run agents of this type now.
     pub(crate) fn names_with_type(&self, kind: &str) -> Vec<String> {
+        self.names(kind, &[NodeState::Alive])
+    }
+
+    fn names(&self, kind: &str, states: &[NodeState]) -> Vec<String> {
         let me = self.me();
         let runs = |node: &&Node| {
-            let is_other = Some(node.id) != me && node.state == NodeState::Alive;
+            let is_other = Some(node.id) != me && states.contains(&node.state);
             is_other && node.types.iter().any(|known| known == kind)
         };
         self.seen().nodes.iter().filter(runs).map(|node| node.name.clone()).collect()

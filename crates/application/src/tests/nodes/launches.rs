@@ -1,6 +1,8 @@
 //! Launches that run at another node than the one that was asked.
 
+use tokenrail_domain::ImageType;
 use tokenrail_ports::testing::CountingRandom;
+use tokenrail_ports::testing::samples::image;
 
 use super::*;
 
@@ -107,6 +109,27 @@ async fn a_launch_runs_where_its_type_is() {
     }
     let refused = ask(&two.home, |launch| launch.kind = Some("rare".into())).await;
     assert!(matches!(refused, Err(Refusal::UnknownType { .. })), "its node is lost: {refused:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_and_an_image_wait_for_a_node_that_is_away() {
+    let two = two_with(vec![], vec![said("one")], &["rare"]).await;
+    let old = ask(&two.home, |launch| launch.kind = Some("rare".into())).await.unwrap();
+    two.home.watch(old).await;
+    assert!(two.other.service.shutdown(crate::AtStop::Keep, Duration::from_secs(5)).await);
+    while two.home.service.core.membership.state_of(NodeId(2)) != Some(NodeState::Away) {
+        sleep(Duration::from_millis(100)).await;
+    }
+    let new = ask(&two.home, |launch| launch.kind = Some("rare".into())).await.unwrap();
+    assert!(two.home.store.saved_agent(new).unwrap().is_unclaimed());
+    let prompt = crate::Prompt { text: "look".into(), images: vec![image(ImageType::Png, "one")] };
+    two.home.service.send(old, prompt, None).await.unwrap();
+    let store = two.home.store.as_node(NodeId(2));
+    let back = node_with((store, 2000), &two.other_bus, vec![said("two"), said("three")], &["rare"]).await;
+    for id in [old, new] {
+        assert_eq!(words(&two.home.watch(id).await).last().unwrap(), "result completed -");
+    }
+    assert_eq!(back.runner.orders().len(), 2);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,8 @@
 //! What ran on a node that is lost.
 
+use tokenrail_domain::{Agent, Timestamp, Turn};
+use tokenrail_ports::IAgentRepository as _;
+
 use super::*;
 
 #[tokio::test(start_paused = true)]
@@ -61,4 +64,35 @@ async fn a_takeover_whose_outcome_is_unknown_ends_the_turns_all_the_same() {
     two.kill_home().await;
     two.other.store.lose_next_answer();
     assert_eq!(errors(&two.other.watch(id).await), ["node_lost"]);
+}
+
+/// Whoever has the type of the others takes them over with its own beat.
+#[tokio::test(start_paused = true)]
+async fn agents_of_a_foreign_type_do_not_delay_the_takeover_of_others() {
+    let two = pair([vec![Step::Hang]]).await;
+    let third = Arc::new(two.home.store.as_node(NodeId(3)));
+    third.join().await.unwrap();
+    third.offer(vec!["foreign".into()]).await.unwrap();
+    let beats = Arc::clone(&third);
+    let beating = two.other.service.core.tracker.spawn(async move {
+        while beats.beat().await.is_ok() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    });
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |_| true).await;
+    two.kill_home().await;
+    // More than two pages of them, all older than the other one.
+    for n in 0..600 {
+        let (at, id) = (Timestamp(n), AgentId::new(Timestamp(n), [0; 10]));
+        let agent = Agent::new(id, "foreign".into(), at);
+        two.home.store.create(agent, Turn::queued(id, "hi".into(), at).into(), None).await.unwrap();
+    }
+    while two.other.service.core.membership.state_of(NodeId::ONLY) != Some(NodeState::Lost) {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let lost = Instant::now();
+    assert_eq!(errors(&two.other.watch(id).await), ["node_lost"]);
+    assert!(lost.elapsed() < Duration::from_secs(1), "before the next beat: {:?}", lost.elapsed());
+    beating.abort();
 }

@@ -1,5 +1,7 @@
 //! Takes over the agents of lost nodes, to end their open turns. `agent_task/lost_node.rs` ends them.
 
+use std::collections::BTreeSet;
+
 use tokenrail_domain::AgentId;
 use tokenrail_ports::StoreError;
 
@@ -23,7 +25,8 @@ pub(crate) async fn take_over(service: AgentService) {
             }
             core.orphans.notify_one();
         }
-        while service.take_over_orphans().await && !core.closing.is_cancelled() {}
+        let mut seen = BTreeSet::new();
+        while service.take_over_orphans(&mut seen).await && !core.closing.is_cancelled() {}
         tokio::select! {
             biased;
             () = core.closing.cancelled() => return,
@@ -33,9 +36,9 @@ pub(crate) async fn take_over(service: AgentService) {
 }
 
 impl AgentService {
-    /// Takes over what has an open turn and nobody to continue it. Of several nodes, one takes each agent. Returns
-    /// whether there may be more.
-    async fn take_over_orphans(&self) -> bool {
+    /// Takes over some of what has an open turn and nobody to continue it. Of several nodes, one takes each agent.
+    /// Returns whether there may be more that are not in `seen`: those that are left to other nodes come again.
+    async fn take_over_orphans(&self, seen: &mut BTreeSet<AgentId>) -> bool {
         let orphans = match self.core.outside.nodes.orphans(ORPHANS).await {
             Ok(orphans) => orphans,
             Err(error) => {
@@ -47,41 +50,37 @@ impl AgentService {
                 return false;
             }
         };
-        let mut taken = 0;
+        let mut has_new = false;
         for &agent in &orphans {
             if self.core.closing.is_cancelled() {
                 return false;
             }
-            match self.take_over_agent(agent).await {
-                Ok(was_taken) => taken += usize::from(was_taken),
-                // If it is taken, this node finds it among its errands.
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(%agent, error, "cannot take over an agent of a lost node; trying again");
-                }
+            has_new |= seen.insert(agent);
+            // If it is taken although that fails, this node finds it among its errands.
+            if let Err(error) = self.take_over_agent(agent).await {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%agent, error, "cannot take over an agent of a lost node; trying again");
             }
         }
-        0 < taken && orphans.len() == ORPHANS
+        has_new && orphans.len() == ORPHANS
     }
 
-    async fn take_over_agent(&self, agent: AgentId) -> Result<bool, StoreError> {
-        if self.is_left_to_others(agent).await? {
-            return Ok(false);
-        }
-        if self.core.outside.nodes.take_over(agent).await?.is_none() {
-            return Ok(false);
+    async fn take_over_agent(&self, agent: AgentId) -> Result<(), StoreError> {
+        if self.is_left_to_others(agent).await? || self.core.outside.nodes.take_over(agent).await?.is_none() {
+            return Ok(());
         }
         if let Some(agent) = self.core.outside.agents.get(agent).await? {
             tracing::warn!(agent = %agent.id, "ending the turns of an agent whose node is lost");
             self.start_task_of_taken(&agent);
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Whether this node lacks the agent's type, and another one that is alive has it. Only with the type it is known
-    /// whether the turns that wait end or run at any node.
+    /// whether the turns that wait end or run at any node. A node that is away may take minutes to be back, so nothing
+    /// is left to it: turns end in time.
     async fn is_left_to_others(&self, agent: AgentId) -> Result<bool, StoreError> {
         let Some(agent) = self.core.outside.agents.get(agent).await? else { return Ok(false) };
-        Ok(self.core.lacks_type(&agent) && self.core.membership.runs_elsewhere(&agent.kind))
+        Ok(self.core.lacks_type(&agent) && !self.core.membership.names_with_type(&agent.kind).is_empty())
     }
 }
