@@ -29,8 +29,8 @@ pub(super) struct Repeat {
 }
 
 impl Repeat {
-    /// Finds out whether the command was saved, and does it if it was not. `first` is what it answered. If that takes
-    /// too long, its outcome stays unknown.
+    /// Finds out whether the command was saved, and does it if it was not. `first` is what it answered. If that fails
+    /// or takes too long, its outcome stays unknown.
     pub(super) async fn run<C: ChangeCommand>(
         &self,
         command: C,
@@ -48,12 +48,19 @@ impl Repeat {
                 Attempt::Saved(answer) => return keep(&self.healer, timeline, command, answer),
                 // The run before it has ended without being saved, or this is its answer too.
                 Attempt::Unknown(answer, _) => newest = answer,
-                Attempt::NotSaved(failure) => {
-                    let error = failure.before_commit();
-                    if !error.is_transient() {
-                        return Err(error);
+                Attempt::NotSaved(failure) => match failure.before_commit() {
+                    // Whether it was saved or not, nothing of it is there.
+                    error @ StoreError::UnknownAgent(_) => return Err(error),
+                    error if error.is_transient() => {}
+                    // This try has saved nothing, but the first run may have.
+                    error => {
+                        tracing::warn!(
+                            error = &error as &dyn std::error::Error,
+                            "cannot find out whether a command was saved"
+                        );
+                        break;
                     }
-                }
+                },
             }
             if self.pool.is_closed() {
                 break;

@@ -16,12 +16,14 @@ use tokenrail_test_postgres::{LostCommit, Replication};
 use super::failovers::Pair;
 use super::network::Behind;
 use super::*;
-use crate::postgres::command::{ChangeCommand as _, Redone};
-use crate::postgres::database::failures::ChangeFailure;
+use crate::postgres::command::{ChangeCommand, Redone};
+use crate::postgres::database::failures::{ChangeFailure, UnknownCause};
+use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::commands::CreateCommand;
 use crate::postgres::statements::edit::EditCommand;
 use crate::postgres::statements::stops::CancelCommand;
+use crate::postgres::store::repeat::Repeat;
 
 const BOTH: [LostCommit; 2] = [LostCommit::Request, LostCommit::Answer];
 
@@ -316,6 +318,38 @@ async fn a_command_whose_outcome_stays_unknown_says_so() {
     let unknown = store.create(agent.clone(), turn.into(), None).await;
     assert!(matches!(unknown, Err(StoreError::OutcomeUnknown(_))), "{unknown:?}");
     until("it is saved", || behind.database.sql("SELECT count(*) FROM agents") == "1");
+}
+
+/// Cannot find out whether it was saved, for this reason.
+struct Refused(fn() -> StoreError);
+
+impl ChangeCommand for Refused {
+    type Answer = ();
+
+    const IS_REPEATED: bool = true;
+
+    async fn run(&self, _db: &Link) -> Result<(), QueryFailure> {
+        Ok(())
+    }
+
+    async fn run_again(&self, _db: &Link, (): &()) -> Result<(), QueryFailure> {
+        Err(self.0().into())
+    }
+}
+
+/// Otherwise, the caller would take it for not saved, and remove the folder of an agent that is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_cannot_be_repeated_may_have_been_saved() {
+    let (store, _database) = fresh().await;
+    let (pool, healer) = (Arc::clone(&store.inner.pool), Arc::clone(&store.inner.healer));
+    let repeat = Repeat { pool, healer, wait: PATIENCE, patience: PATIENCE };
+    for refused in [|| StoreError::Fenced, || StoreError::Corrupt("a row".into())] {
+        let answer = repeat.run(Refused(refused), (), UnknownCause::Superseded).await;
+        assert!(matches!(answer, Err(StoreError::OutcomeUnknown(_))), "{answer:?}");
+    }
+    let purged = || StoreError::UnknownAgent(launch(1).0.id);
+    let answer = repeat.run(Refused(purged), (), UnknownCause::Superseded).await;
+    assert!(matches!(answer, Err(StoreError::UnknownAgent(_))), "{answer:?}");
 }
 
 /// Whatever the runs before have answered: what has the id of the new agent was saved by one of them.
