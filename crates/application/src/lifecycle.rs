@@ -1,13 +1,14 @@
 //! Lifecycle events of agents, for every client. They are rare, and have no history.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use tokenrail_domain::{AgentId, AgentStatus, ListedAgent, Timestamp};
 use tokio::sync::watch;
 
 use crate::open_requests::Needs;
+use crate::renderings::{Rendering, RenderingKey, Renderings};
 
 /// How many lifecycle events are kept. A client that is further behind must load the list of agents again.
 const EVENTS_KEPT: usize = 1024;
@@ -36,19 +37,20 @@ pub enum UpdateCause {
 #[derive(Debug)]
 pub struct KeptLifecycleEvent {
     pub event: LifecycleEvent,
-    rendering: OnceLock<Bytes>,
+    renderings: Renderings,
 }
 
 impl KeptLifecycleEvent {
-    /// The bytes that clients receive. The first reader that requests them renders them for all readers.
-    pub fn rendering(&self, render: impl FnOnce(&LifecycleEvent) -> Bytes) -> Bytes {
-        self.rendering.get_or_init(|| render(&self.event)).clone()
+    /// The bytes that clients receive for `key`. The first reader that requests them renders them for all readers.
+    pub fn rendering(&self, key: RenderingKey, render: impl FnOnce(&LifecycleEvent) -> Bytes) -> Bytes {
+        let rendered = || Rendering { bytes: render(&self.event), ends: Vec::new() };
+        self.renderings.get_or_init(key, rendered).bytes.clone()
     }
 
     fn bytes(&self) -> usize {
-        // The agent counts twice, because the rendering contains it too.
+        // The agent, and its renderings for WebSockets and for Socket.IO.
         let text = match &self.event {
-            LifecycleEvent::Created { agent, .. } => 2 * agent.bytes(),
+            LifecycleEvent::Created { agent, .. } => 3 * agent.bytes(),
             LifecycleEvent::Updated { .. } | LifecycleEvent::Deleted { .. } => 0,
         };
         size_of::<Self>() + text
@@ -80,7 +82,7 @@ impl LifecycleEvents {
 
     pub(crate) fn tell(&self, event: LifecycleEvent) {
         let mut board = self.board.lock().unwrap_or_else(PoisonError::into_inner);
-        board.push(KeptLifecycleEvent { event, rendering: OnceLock::new() });
+        board.push(KeptLifecycleEvent { event, renderings: Renderings::default() });
         self.published.send_replace(board.end());
     }
 
@@ -245,15 +247,19 @@ mod tests {
         let desk = LifecycleEvents::new();
         let mut readers = [desk.subscribe(), desk.subscribe()];
         desk.tell(deleted(1));
-        let mut written = 0;
+        let mut written = Vec::new();
         for reader in &mut readers {
             let item = reader.next().now_or_never().unwrap().unwrap().unwrap();
-            item.rendering(|_| {
-                written += 1;
-                Bytes::from_static(b"frame")
-            });
+            for form in ["frame", "packet"] {
+                let key = RenderingKey::of::<LifecycleEvent>([form.len() as u8, 0]);
+                let bytes = item.rendering(key, |_| {
+                    written.push(form);
+                    Bytes::from_static(form.as_bytes())
+                });
+                assert_eq!(bytes, form);
+            }
         }
-        assert_eq!(written, 1);
+        assert_eq!(written, ["frame", "packet"]);
     }
 
     #[tokio::test]

@@ -8,13 +8,15 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use serde::Serialize;
-use tokenrail_application::{KeptLifecycleEvent, LifecycleEventsMissed, PermissionAnswer, StreamEnd};
+use tokenrail_application::{
+    KeptLifecycleEvent, LifecycleEventsMissed, PermissionAnswer, RenderingKey, StreamEnd,
+};
 use tokenrail_domain::{AgentId, Timestamp};
 use tokio::time::{Instant, Interval};
 
 use crate::api::{Api, StreamPlace};
 use crate::error::{Code, FieldProblem, Problem};
-use crate::frames;
+use crate::frames::{self, FrameWriter};
 use crate::vocabularies::native::dto::client::{ClientFrame, Subscribe, client_frame};
 use crate::vocabularies::native::dto::frames::{
     ErrorFrame, Heads, PermissionFrame, Subscribed, Unsubscribed,
@@ -277,7 +279,8 @@ impl Connection {
             return self.problem(&problem, None);
         };
         if !self.subscriptions.tells_later(&item.event) {
-            self.out.push(item.rendering(|event| lifecycle_frame(self.api.service(), event)));
+            let key = RenderingKey::of::<FrameWriter>([0, 0]);
+            self.out.push(item.rendering(key, |event| lifecycle_frame(self.api.service(), event)));
         }
     }
 

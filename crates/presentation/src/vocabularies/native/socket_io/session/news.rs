@@ -3,7 +3,9 @@
 use std::future::pending;
 use std::sync::Arc;
 
-use tokenrail_application::{KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader, StreamEnd};
+use tokenrail_application::{
+    KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader, RenderingKey, StreamEnd,
+};
 use tokenrail_domain::{AgentId, Timestamp};
 
 use super::Session;
@@ -50,9 +52,12 @@ impl Session {
         match event {
             Some(Ok(item)) => {
                 if !self.subscriptions.tells_later(&item.event) {
-                    let mut out = Packets::default();
-                    tell_lifecycle(self.api.service(), &item.event, &mut out);
-                    self.frames(out.into_bytes());
+                    let packet = item.rendering(RenderingKey::of::<Packets>([0, 0]), |event| {
+                        let mut out = Packets::default();
+                        tell_lifecycle(self.api.service(), event, &mut out);
+                        out.into_bytes()
+                    });
+                    self.frames(packet);
                 }
             }
             Some(Err(LifecycleEventsMissed)) => {
