@@ -6,6 +6,7 @@ use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
 use super::client::{Client, serve};
+use super::dialects::{all_stories, small_batches};
 use super::harness::{Answer, HOST, Harness, TOKEN};
 use crate::PresentationConfig;
 
@@ -35,11 +36,19 @@ impl<'a> Poller<'a> {
     }
 
     async fn connect(harness: &'a Harness) -> Self {
-        let poller = Self::open(harness).await;
-        poller.send(&format!("40{}", json!({"token": TOKEN}))).await;
-        let packets = poller.poll().await;
-        assert!(packets[0].starts_with("40{\"sid\":"), "{packets:?}");
+        let (poller, packets) = Self::connect_with(harness, json!({"token": TOKEN})).await;
+        assert_eq!(packets, [""; 0]);
         poller
+    }
+
+    /// Also returns the packets that come with the answer.
+    async fn connect_with(harness: &'a Harness, auth: Value) -> (Self, Vec<String>) {
+        let poller = Self::open(harness).await;
+        poller.send(&format!("40{auth}")).await;
+        let mut packets = poller.poll().await;
+        let connected = packets.remove(0);
+        assert!(connected.starts_with("40{\"sid\":"), "{connected}");
+        (poller, packets)
     }
 
     fn uri(&self) -> String {
@@ -234,5 +243,42 @@ async fn text(client: &mut Client) -> String {
     match client.unread().await {
         Some((OpCode::Text, text)) => String::from_utf8(text.to_vec()).unwrap(),
         other => panic!("{other:?}"),
+    }
+}
+
+/// The packets with events that belong to numbers, as they came, up to the message of this number.
+async fn told(harness: &Harness, auth: Value, head: usize) -> Vec<String> {
+    let (poller, mut packets) = Poller::connect_with(harness, auth).await;
+    let mut told = Vec::new();
+    loop {
+        for packet in std::mem::take(&mut packets) {
+            let Some(event) = packet.strip_prefix("42") else { continue };
+            let sequence = serde_json::from_str::<Value>(event).unwrap()[1]["sequence"].as_u64();
+            if let Some(sequence) = sequence {
+                told.push(packet);
+                if sequence == head as u64 {
+                    poller.send("1").await;
+                    return told;
+                }
+            }
+        }
+        packets = poller.poll().await;
+    }
+}
+
+#[actix_web::test]
+async fn a_cut_after_any_event_of_any_story_and_a_resume_by_polling_give_exactly_the_rest() {
+    let harness = small_batches();
+    let (id, head) = all_stories(&harness).await;
+    let since = |number: usize| json!({"token": TOKEN, "since": {id.to_string(): number}});
+    // The last turn still runs, so the last event has one packet.
+    let whole = told(&harness, since(0), head).await;
+    let messages = whole.iter().filter(|packet| packet.starts_with("42[\"agent:message\""));
+    assert_eq!(messages.count(), head);
+    for number in 1..head {
+        let rest = told(&harness, since(number), head).await;
+        assert_eq!(rest, whole[whole.len() - rest.len()..], "after {number}");
+        let first: Value = serde_json::from_str(&rest[0][2..]).unwrap();
+        assert_eq!(first[1]["sequence"], number as u64 + 1);
     }
 }
