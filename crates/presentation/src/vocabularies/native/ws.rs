@@ -13,7 +13,6 @@ pub(super) mod envelope;
 mod follow;
 mod message_status;
 mod outbox;
-mod signals;
 pub(super) mod subscriptions;
 mod throttle;
 mod wishes;

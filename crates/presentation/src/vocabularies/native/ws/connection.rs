@@ -9,10 +9,11 @@ use std::task::Poll;
 use bytes::Bytes;
 use serde::Serialize;
 use tokenrail_application::{
-    KeptLifecycleEvent, LifecycleEventsMissed, PermissionAnswer, RenderingKey, StreamEnd,
+    KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader, PermissionAnswer, RenderingKey, StreamEnd,
 };
 use tokenrail_domain::{AgentId, Timestamp};
 use tokio::time::{Instant, Interval};
+use tokio_util::sync::CancellationToken;
 
 use crate::api::{Api, StreamPlace};
 use crate::error::{Code, FieldProblem, Problem};
@@ -26,7 +27,6 @@ use crate::vocabularies::native::ws::envelope::{deleted_frame, envelope, lifecyc
 use crate::vocabularies::native::ws::follow::{Followed, follow};
 use crate::vocabularies::native::ws::message_status::message_status;
 use crate::vocabularies::native::ws::outbox::Outbox;
-use crate::vocabularies::native::ws::signals::{Signal, Signals};
 use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Told};
 use crate::vocabularies::native::ws::wishes::Wishes;
 use crate::waits::{deadline, every};
@@ -39,7 +39,8 @@ pub(crate) struct Connection {
     subscriptions: Subscriptions,
     /// Answers to permission requests that are on their way to agents.
     answers: AnswersInFlight,
-    signals: Signals,
+    lifecycle: LifecycleReader,
+    closing: CancellationToken,
     heartbeat: Interval,
     ping: Interval,
     /// When the connection is closed unless the client answers the ping.
@@ -60,12 +61,13 @@ const TOLD_BYTES: usize = 8 << 10;
 
 /// Why the connection has woken up.
 enum Wake {
-    Signal(Signal),
+    Closing,
     Message(Result<Message, Broken>),
     NoPong,
     Ping,
     Heartbeat,
     OutDue,
+    Lifecycle(Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>),
     Told(Told),
     Answered(Answered),
 }
@@ -77,7 +79,8 @@ impl Connection {
             messages,
             subscriptions: Subscriptions::default(),
             answers: AnswersInFlight::default(),
-            signals: Signals::of(api.service()),
+            lifecycle: api.service().lifecycle_events(),
+            closing: api.service().closing(),
             heartbeat: every(config.heartbeat),
             ping: every(config.ping),
             pong_due: None,
@@ -103,8 +106,7 @@ impl Connection {
                 return None;
             }
             match self.next_wake().await {
-                Wake::Signal(Signal::Closing) => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
-                Wake::Signal(Signal::Lifecycle(event)) => self.lifecycle(event),
+                Wake::Closing => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
                 // Boxed: otherwise, the connection would hold the memory of this future for its whole life.
                 Wake::Message(message) => Box::pin(self.message(message)).await,
                 Wake::NoPong => self.close_with(close_code::NO_PONG, "no pong"),
@@ -119,6 +121,7 @@ impl Connection {
                     self.send("heartbeat", heads);
                 }
                 Wake::OutDue => self.out.let_out(),
+                Wake::Lifecycle(event) => self.lifecycle(event),
                 Wake::Told(told) => self.told(told),
                 Wake::Answered(answered) => self.answered(answered),
             }
@@ -143,18 +146,21 @@ impl Connection {
             return Wake::Told(told);
         }
         self.told_bytes = 0;
-        let Self { messages, subscriptions, signals, heartbeat, ping, pong_due, out, answers, .. } = self;
+        let Self {
+            messages, subscriptions, lifecycle, closing, heartbeat, ping, pong_due, out, answers, ..
+        } = self;
         // If the throttle is full, its text must go out before more events are read.
         let full = out.is_full();
         tokio::select! {
             biased;
-            signal = signals.next() => Wake::Signal(signal),
+            () = closing.cancelled() => Wake::Closing,
             // Before the pong's deadline, because the pong may have arrived while the socket was full.
             message = messages.next() => Wake::Message(message),
             () = deadline(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             _ = heartbeat.tick() => Wake::Heartbeat,
             () = deadline(out.due()) => Wake::OutDue,
+            event = lifecycle.next() => Wake::Lifecycle(event),
             Some(answered) = answers.next() => Wake::Answered(answered),
             told = poll_fn(|cx| subscriptions.poll_next(cx)), if !full => Wake::Told(told),
         }
@@ -272,15 +278,21 @@ impl Connection {
         self.out.push(deleted_frame(agent, at));
     }
 
-    fn lifecycle(&mut self, event: Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>) {
-        let Ok(item) = event else {
-            let problem =
-                Problem::new(Code::NewsLagged, "lifecycle events were missed: reload the list of agents");
-            return self.problem(&problem, None);
-        };
-        if !self.subscriptions.tells_later(&item.event) {
-            let key = RenderingKey::of::<FrameWriter>([0, 0]);
-            self.out.push(item.rendering(key, |event| lifecycle_frame(self.api.service(), event)));
+    fn lifecycle(&mut self, event: Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>) {
+        match event {
+            Some(Ok(item)) => {
+                if !self.subscriptions.tells_later(&item.event) {
+                    let key = RenderingKey::of::<FrameWriter>([0, 0]);
+                    self.out.push(item.rendering(key, |event| lifecycle_frame(self.api.service(), event)));
+                }
+            }
+            Some(Err(LifecycleEventsMissed)) => {
+                let problem =
+                    Problem::new(Code::NewsLagged, "lifecycle events were missed: reload the list of agents");
+                self.problem(&problem, None);
+            }
+            // The lifecycle events end only when the service closes.
+            None => self.close_with(close_code::SHUTTING_DOWN, "shutting down"),
         }
     }
 
