@@ -36,7 +36,7 @@ async fn agents_are_launched_followed_and_cancelled_without_inotify() {
     let log = server.folder.path().join("log");
     command.stderr(std::fs::File::create(&log).unwrap());
     server.start_by(command).unwrap();
-    assert!(std::fs::read_to_string(log).unwrap().contains("polling the run folders"));
+    assert!(std::fs::read_to_string(log).unwrap().contains("the server polls the run folders"));
 
     let id = server.launch_to_completion(&json!({ "deltas": 40, "pace_us": 5000 })).await;
     let events = server.events(&id).await;

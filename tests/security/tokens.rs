@@ -22,8 +22,12 @@ fn same_part(body: &str) -> Value {
 }
 
 async fn refused(server: &TestServer, request: String, what: &str) -> Value {
+    refused_as(server, request, "unauthenticated", what).await
+}
+
+async fn refused_as(server: &TestServer, request: String, code: &str, what: &str) -> Value {
     let answer = raw::send(server, request).await.unwrap();
-    assert_eq!((answer.status, answer.code().as_str()), (401, "unauthenticated"), "{what}");
+    assert_eq!((answer.status, answer.code().as_str()), (401, code), "{what}");
     assert!(answer.header("www-authenticate").is_some(), "{what}");
     same_part(&answer.body)
 }
@@ -32,7 +36,7 @@ async fn refused(server: &TestServer, request: String, what: &str) -> Value {
 async fn s03_no_route_is_served_without_the_token() {
     let server = TestServer::start();
     let host = server.authority();
-    let mut bodies = Vec::new();
+    let (mut bodies, mut of_openai) = (Vec::new(), Vec::new());
     for (method, path) in routes::all(&server).await {
         let text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         if routes::OPEN.contains(&path.as_str()) {
@@ -43,6 +47,9 @@ async fn s03_no_route_is_served_without_the_token() {
             assert_eq!((answer.status, answer.body.contains("\"code\":0")), (400, true), "{}", answer.body);
         } else if path.starts_with("/problems/") {
             assert_eq!(raw::send(&server, text).await.unwrap().status, 404, "no such code, and no secret");
+        } else if path.starts_with("/openai/") {
+            let what = format!("{method} {path}");
+            of_openai.push(refused_as(&server, text, "invalid_api_key", &what).await);
         } else {
             bodies.push(refused(&server, text, &format!("{method} {path}")).await);
         }
@@ -51,8 +58,10 @@ async fn s03_no_route_is_served_without_the_token() {
     bodies.push(refused(&server, unknown, "what is not there").await);
     let upgrade = format!("GET /ws HTTP/1.1\r\nHost: {host}\r\n{}\r\n\r\n", HANDSHAKE.join("\r\n"));
     bodies.push(refused(&server, upgrade, "the WebSocket").await);
-    bodies.dedup();
-    assert_eq!(bodies.len(), 1, "the same words for everybody: {bodies:?}");
+    for bodies in [&mut bodies, &mut of_openai] {
+        bodies.dedup();
+        assert_eq!(bodies.len(), 1, "the same words for everybody: {bodies:?}");
+    }
 }
 
 #[tokio::test]

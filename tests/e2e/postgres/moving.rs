@@ -49,7 +49,7 @@ async fn agents_run_on_while_their_data_moves_and_no_reader_notices() {
 
     let (code, shown, said) = ran(mover(&server, &database, &[]));
     assert_eq!(code, Some(0), "{said}");
-    assert!(shown.contains("moved and compared: 2 agents (1 with an open turn), 3 turns, "), "{shown}");
+    assert!(shown.contains("moved and verified: 2 agents (1 with an open turn), 3 turns, "), "{shown}");
     let settings: Vec<&str> = shown.lines().skip_while(|line| *line != "[storage]").take(3).collect();
     server.config = format!("{}{}\n", fake_config(), settings.join("\n"));
     server.start_again();
@@ -137,7 +137,7 @@ async fn a_move_that_is_killed_is_run_again() {
     kill_at(&server, &database, "comparing");
     let (code, shown, said) = ran(mover(&server, &database, &[]));
     assert!(code == Some(0) && said.contains("copying again from the beginning"), "{said}");
-    assert!(shown.contains("moved and compared: 4 agents, 4 turns, "), "{shown}");
+    assert!(shown.contains("moved and verified: 4 agents, 4 turns, "), "{shown}");
     assert!(said.lines().all(|line| !line.contains('\r')), "plain lines in a pipe: {said}");
     server.config = config(&database);
     server.start_again();

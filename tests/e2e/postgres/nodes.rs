@@ -240,7 +240,7 @@ async fn a_server_with_another_token_does_not_start_beside_others() {
     let (mut second, _folder) = stopped_beside(&first);
     let output = second.command(&["serve", "--log", "warn"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.code() == Some(1) && said.contains("copy the file token"), "{said}");
+    assert!(output.status.code() == Some(1) && said.contains("copy the file `token`"), "{said}");
     assert!(first.stop().success());
     second.start_again();
     assert_eq!(second.get("/api/agents").await, json!([]), "nobody else is alive: its token counts now");

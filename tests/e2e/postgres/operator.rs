@@ -144,7 +144,7 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
         " ms, hint between servers ",
         "ok      oldest snapshot: ",
         "ok      oldest transaction id: 0 of 2,100 million transactions old",
-        "ok      node runs: alive, version 0.1.0, beats",
+        "ok      node runs: alive, version 0.1.0, reports that it is alive",
         "ok      node stopped: away, version 0.1.0",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
