@@ -53,7 +53,7 @@ test("a call that succeeded is one line, and a failed one and an edit are open",
 test("three folded calls one after the other are a group, which opens", () => {
   render(view(succeeded(new Told(), read("a"), read("b"), read("a"), ["Grep", { pattern: "x" }], command("ls"))));
   expect(screen.queryByTestId("tool-card")).toBeNull();
-  fireEvent.click(screen.getByRole("button", { name: "Explored 2 files, searched 1 time, ran 1 command" }));
+  fireEvent.click(screen.getByRole("button", { name: "Explored 2 files, searched once, ran 1 command" }));
   expect(screen.getAllByTestId("tool-card")).toHaveLength(5);
 });
 

@@ -264,7 +264,7 @@ test("a prompt is saved under a name, and fills the form later, in this browser"
   expect(saved()).toEqual(["Docs", "", "Review", ""]);
   fireEvent.click(screen.getByRole("button", { name: "Review" }));
   expect(field("Prompt").value).toBe("Review the branch");
-  fireEvent.click(screen.getByRole("button", { name: "Forget the prompt Docs" }));
+  fireEvent.click(screen.getByRole("button", { name: "Delete the saved prompt Docs" }));
   expect(saved()).toEqual(["Review", "", "Save this prompt…"]);
   for (let number = 0; number < 30; number++) save(`p${number}`, `Prompt ${number}`);
   expect(saved().filter(Boolean)).toHaveLength(21);
