@@ -66,7 +66,7 @@ async fn a_takeover_whose_outcome_is_unknown_ends_the_turns_all_the_same() {
     assert_eq!(errors(&two.other.watch(id).await), ["node_lost"]);
 }
 
-/// Whoever has the type of the others takes them over with its own beat.
+/// A node that has the type of the other agents takes them over on its own next beat.
 #[tokio::test(start_paused = true)]
 async fn agents_of_a_foreign_type_do_not_delay_the_takeover_of_others() {
     let two = pair([vec![Step::Hang]]).await;

@@ -36,7 +36,7 @@ pub(crate) async fn take_over(service: AgentService) {
 }
 
 impl AgentService {
-    /// Takes over some of what has an open turn and nobody to continue it. Of several nodes, one takes each agent.
+    /// Takes over a page of the agents that have an open turn and no node to continue it. One node takes each agent.
     /// Returns whether there may be more that are not in `seen`: those that are left to other nodes come again.
     async fn take_over_orphans(&self, seen: &mut BTreeSet<AgentId>) -> bool {
         let orphans = match self.core.outside.nodes.orphans(ORPHANS).await {

@@ -105,7 +105,7 @@ impl Subscriptions {
         gone.deleted
     }
 
-    /// Whether this is told at the end of an agent's events: a followed agent was deleted.
+    /// Notes the deletion of a followed agent. Returns true if the client receives it after the agent's last event.
     pub(crate) fn tells_later(&mut self, event: &LifecycleEvent) -> bool {
         let LifecycleEvent::Deleted { agent, at } = event else { return false };
         let followed = self.known.get_mut(agent);

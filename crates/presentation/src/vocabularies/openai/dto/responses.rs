@@ -152,7 +152,7 @@ struct OutputTokens {
 }
 
 impl UsageDto {
-    /// The usage as the result of the turn reports it or, if it reports none, the sum of what its messages report.
+    /// The usage in the result of the turn. If the result has none, it is the sum of its messages.
     pub(crate) fn of(result: &TurnResult, sum: TokenUsage) -> Self {
         let mut usage = sum;
         if let Some(whole) = &result.usage {
