@@ -5,7 +5,7 @@ use tokenrail_ports::KeyLife;
 
 use super::keys::CommandKey;
 use super::launch::Launch;
-use super::send::SentMessage;
+use super::send::{Prompt, SentMessage};
 use crate::error::Refusal;
 use crate::service::AgentService;
 
@@ -26,6 +26,24 @@ impl AgentService {
     /// # Errors
     /// [`Refusal`] if the message was not accepted.
     pub async fn converse(&self, chat: String, launch: Launch) -> Result<ConversationTurn, Refusal> {
+        self.converse_for(chat, launch, KeyLife::WhileNewest).await
+    }
+
+    /// Like [`AgentService::converse`], but the key stays good as long as the server remembers it: a repeated message
+    /// is accepted only once, whatever was said since.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the message was not accepted.
+    pub async fn converse_once(&self, chat: String, launch: Launch) -> Result<ConversationTurn, Refusal> {
+        self.converse_for(chat, launch, KeyLife::UntilForgotten).await
+    }
+
+    async fn converse_for(
+        &self,
+        chat: String,
+        launch: Launch,
+        life: KeyLife,
+    ) -> Result<ConversationTurn, Refusal> {
         // All launches share one scope of keys, so this key must contain the conversation. The scope of a message
         // contains the agent already.
         let first_key = launch.idempotency.as_ref().map(|key| in_chat(&chat, key));
@@ -33,7 +51,7 @@ impl AgentService {
             agent.id
         } else {
             let first = Launch { chat: Some(chat), idempotency: first_key.clone(), ..launch.clone() };
-            let outcome = self.launch_once(first, KeyLife::WhileNewest).await?;
+            let outcome = self.launch_once(first, life).await?;
             if !outcome.again {
                 return Ok(ConversationTurn { agent: outcome.agent.id, turn: TurnNumber::FIRST });
             }
@@ -42,11 +60,14 @@ impl AgentService {
         // The agent exists. It may have been launched by this very message, just now or long ago. This is checked
         // last, because a concurrent request with the same message may have launched it until here.
         if let Some(key) = &first_key
-            && let Some(outcome) = self.launched(key, KeyLife::WhileNewest).await?
+            && let Some(outcome) = self.launched(key, life).await?
         {
             return Ok(ConversationTurn { agent: outcome.agent.id, turn: TurnNumber::FIRST });
         }
-        self.say(agent, launch.prompt, launch.idempotency).await
+        let Launch { prompt: text, images, idempotency: key, .. } = launch;
+        let message = SentMessage { agent, prompt: Prompt { text, images }, key, life };
+        let accepted = self.send_message(message).await?;
+        Ok(ConversationTurn { agent, turn: accepted.turn })
     }
 
     /// Begins a conversation that has no id: launches an agent as `launch` says. With a key, a repeated beginning
