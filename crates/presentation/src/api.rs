@@ -100,7 +100,7 @@ impl Api {
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
             peer_streams: PeerStreams::new(config.streams_per_peer),
             streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
-            lobby: Lobby::default(),
+            lobby: Lobby::new(config.unauthenticated_clients, config.unauthenticated_clients_per_peer),
             polled: PolledSessions::default(),
             chats: Arc::new(Semaphore::new(config.chats_bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS))),
             imports: Arc::new(Semaphore::new(config.imports.min(Semaphore::MAX_PERMITS))),

@@ -58,6 +58,12 @@ pub struct PresentationConfig {
     pub connections: usize,
     /// The same for one peer. The loopback address has no limit of its own.
     pub streams_per_peer: usize,
+    /// Maximum number of Socket.IO clients that have not sent a token yet.
+    pub unauthenticated_clients: usize,
+    /// The same for one peer. The loopback address has no limit of its own.
+    pub unauthenticated_clients_per_peer: usize,
+    /// How long a Socket.IO client may take to connect to the namespace, and to complete its upgrade to a WebSocket.
+    pub handshake_timeout: Duration,
     /// Maximum number of failed logins of one peer per minute.
     pub failed_logins_per_minute: u32,
     /// Maximum number of peers whose failed logins are remembered.
@@ -158,6 +164,9 @@ impl PresentationConfig {
             prompt_image_bytes: 20 << 20,
             connections: 4096,
             streams_per_peer: 256,
+            unauthenticated_clients: 256,
+            unauthenticated_clients_per_peer: 16,
+            handshake_timeout: Duration::from_secs(10),
             failed_logins_per_minute: 10,
             peers: 1024,
             header_bytes: 32 << 10,

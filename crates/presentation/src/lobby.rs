@@ -10,11 +10,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{Code, Problem};
 use crate::peer::{PeerStream, PeerStreams};
 
-/// Maximum number of clients that have not shown a token yet.
-const PLACES: usize = 256;
-/// The same for one peer. The loopback address has no limit of its own.
-const PLACES_OF_PEER: usize = 16;
-
 /// The places for clients that have not shown a token yet.
 pub(crate) struct Lobby {
     places: Arc<Semaphore>,
@@ -27,13 +22,14 @@ pub(crate) struct LobbyPlace {
     _of_peer: PeerStream,
 }
 
-impl Default for Lobby {
-    fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(PLACES)), peers: PeerStreams::new(PLACES_OF_PEER) }
-    }
-}
-
 impl Lobby {
+    /// A lobby for at most `places` clients, of which one peer may have `of_peer`. The loopback address has no limit of
+    /// its own.
+    pub(crate) fn new(places: usize, of_peer: usize) -> Self {
+        let places = places.min(Semaphore::MAX_PERMITS);
+        Self { places: Arc::new(Semaphore::new(places)), peers: PeerStreams::new(of_peer) }
+    }
+
     /// Takes a place.
     ///
     /// # Errors
@@ -56,7 +52,9 @@ mod tests {
 
     #[test]
     fn neither_one_peer_nor_all_of_them_take_more_than_their_places() {
-        let lobby = Lobby::default();
+        const PLACES: usize = 256;
+        const PLACES_OF_PEER: usize = 16;
+        let lobby = Lobby::new(PLACES, PLACES_OF_PEER);
         let peer = |number: u8| IpAddr::from([192, 0, 2, number]);
         let mut places = Vec::new();
         for number in 0..=u8::MAX {

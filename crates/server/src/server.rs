@@ -295,6 +295,9 @@ fn presentation_config(
     presentation.stream_turn_bytes = limits.stream_turn_bytes;
     presentation.subscriptions_per_connection = limits.subscriptions_per_connection;
     presentation.streams_per_peer = limits.streams_per_peer;
+    presentation.unauthenticated_clients = limits.unauthenticated_clients;
+    presentation.unauthenticated_clients_per_peer = limits.unauthenticated_clients_per_peer;
+    presentation.handshake_timeout = Duration::from_secs(limits.handshake_timeout_s);
     presentation.failed_logins_per_minute = limits.failed_logins_per_minute;
     presentation.peers = limits.peers;
     presentation.ticket_resume = Duration::from_secs(limits.ticket_resume_s);

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use actix_http::ws::OpCode;
+use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
 use super::client::{Client, Served, serve, serve_ended};
 use super::dialects::{all_stories, small_batches};
-use super::harness::{Harness, TOKEN};
+use super::harness::{HOST, Harness, TOKEN};
 
 const PATH: &str = "/socket.io/?EIO=4&transport=websocket";
 
@@ -138,6 +139,29 @@ async fn nothing_is_told_before_that() {
     let (mut io, _) = Io::open(&served).await;
     harness.launch_to_end("say b").await;
     io.send(&format!(r#"42["subscribe",{{"agentId":"{id}"}}]"#)).await;
+    assert_eq!(io.packet().await, "close 1008");
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn few_clients_without_a_token_have_a_place() {
+    let harness = Harness::with(|config, _| config.unauthenticated_clients = 1);
+    let served = serve(&harness);
+    let (first, _) = Io::open(&served).await;
+    let open = || TestRequest::get().uri("/socket.io/?EIO=4&transport=polling").insert_header(("host", HOST));
+    assert_eq!(harness.call_raw(open()).await.status, 503);
+    drop(first);
+    while harness.call_raw(open()).await.status == 503 {
+        tokio::task::yield_now().await;
+    }
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
+async fn a_client_that_shows_no_token_in_time_is_let_go() {
+    let harness = Harness::with(|config, _| config.handshake_timeout = Duration::from_millis(50));
+    let served = serve(&harness);
+    let (mut io, _) = Io::open(&served).await;
     assert_eq!(io.packet().await, "close 1008");
     served.handle.stop(false).await;
 }

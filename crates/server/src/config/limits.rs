@@ -28,6 +28,7 @@
 //! | `postgres_…` | `PostgresLimits`, under names without `postgres_` | `postgres/` |
 //! | `postgres_start_wait_ms` | `NodeLimits` | `use_cases/recover.rs` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
+//! | `unauthenticated_clients…`; `handshake_timeout_s` | `PresentationConfig` | `lobby.rs`; `socket_io/` |
 //! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `large_body.rs` |
 //! | `header_bytes`, `headers`; `import_…`; `…image…` | `PresentationConfig` | `guard/head.rs`; `import.rs`; `requests/images.rs` |
 //! | `subscriptions_per_connection`, `stream_turn_bytes` | `PresentationConfig` | `ws/connection.rs`, `waits.rs` |
@@ -293,6 +294,12 @@ limits! { defaults:
     connections: usize = defaults.presentation.connections,
     /// Event streams and `WebSockets` of one client address. Loopback addresses have no limit.
     streams_per_peer: usize = defaults.presentation.streams_per_peer,
+    /// Socket.IO clients that have not sent a token yet.
+    unauthenticated_clients: usize = defaults.presentation.unauthenticated_clients,
+    /// The same for one client address. Loopback addresses have no limit.
+    unauthenticated_clients_per_peer: usize = defaults.presentation.unauthenticated_clients_per_peer,
+    /// How long a Socket.IO client may take to connect, and to upgrade its connection.
+    handshake_timeout_s: u64 = defaults.presentation.handshake_timeout.as_secs(),
     /// Failed logins of one client address per minute. Then 429 `rate_limited`.
     failed_logins_per_minute: u32 = defaults.presentation.failed_logins_per_minute,
     /// Client addresses whose failed logins are remembered.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::{NOOP, PACKETS_MAX};
-use super::session::{CONNECT_TIMEOUT, Given, Session};
+use super::session::{Given, Session};
 use crate::frames;
 use crate::polling::{Asked, Listed, Output};
 use crate::waits::deadline;
@@ -45,7 +45,7 @@ pub(super) async fn serve(
     idle: Duration,
     closing: CancellationToken,
 ) {
-    let (connected, connect_due) = (session.connected(), Some(Instant::now() + CONNECT_TIMEOUT));
+    let (connected, connect_due) = (session.connected(), session.connect_due());
     // The stream may be left at any point and taken up again, which `Session::next` alone may not.
     let mut given = pin!(unfold(session, |mut session| async move {
         let given = session.next().await?;

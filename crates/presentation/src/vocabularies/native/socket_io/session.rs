@@ -38,9 +38,6 @@ use news::news;
 
 pub(super) use connect::{Place, new_id};
 
-/// How long a client may take to connect to the namespace, after it has opened its connection.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// After so many bytes of events in a row, everything else that a session waits for is checked too.
 const TOLD_BYTES: usize = 8 << 10;
 
@@ -117,7 +114,7 @@ impl Session {
             peer,
             incoming,
             place,
-            connect_due: Some(Instant::now() + CONNECT_TIMEOUT),
+            connect_due: Some(Instant::now() + config.handshake_timeout),
             connected: Rc::default(),
             subscriptions: Subscriptions::default(),
             lifecycle: None,
@@ -130,6 +127,11 @@ impl Session {
             closed: false,
             api: api.clone(),
         }
+    }
+
+    /// When the client must have connected to the namespace. `None` if it has.
+    pub(super) fn connect_due(&self) -> Option<Instant> {
+        self.connect_due
     }
 
     /// Tells whether the client has connected to the namespace, also later.

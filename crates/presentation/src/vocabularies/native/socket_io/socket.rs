@@ -17,9 +17,6 @@ use crate::polling::{Line, LineFault, Output};
 use crate::waits::deadline;
 use crate::websocket::{Broken, Message, Messages, because_of, close_code, close_reply};
 
-/// How long a WebSocket may take to take over, after its handshake.
-const UPGRADE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// A session that has its own WebSocket.
 pub(super) struct Direct {
     session: Session,
@@ -85,7 +82,7 @@ impl Upgrade {
         Self {
             line,
             messages,
-            stage: Stage::New { due: Instant::now() + UPGRADE_TIMEOUT },
+            stage: Stage::New { due: Instant::now() + api.config().handshake_timeout },
             closing: api.service().closing(),
             body_timeout: api.config().body_timeout,
             posting: None,
