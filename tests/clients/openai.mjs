@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import OpenAI, { AuthenticationError, BadRequestError, NotFoundError } from "openai";
+import OpenAI, { APIError, AuthenticationError, BadRequestError, NotFoundError } from "openai";
 
 const [base, token, folder, story] = process.argv.slice(2);
 const baseURL = `${base}/openai/v1`;
@@ -19,6 +19,12 @@ async function all(stream) {
 }
 const text = (events) => events.filter((event) => event.type === "response.output_text.delta").map((event) => event.delta).join("");
 const resumed = (id, after) => client.responses.retrieve(id, { stream: true, starting_after: after });
+
+const completion = (script) => ({ model: "fake", messages: [{ role: "user", content: JSON.stringify(script) }] });
+const content = (chunks) => chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("");
+/** The stream of a chat completion, after a chunk. OpenAI's client has no method for this. */
+const cut = (id, after) =>
+  client.get(`/chat/completions/${id}`, { query: { stream: true, starting_after: after }, stream: true });
 
 const stories = {
   async talk() {
@@ -64,7 +70,8 @@ const stories = {
     const refused = (param) => (error) => error instanceof BadRequestError && error.param === param && error.message.length > 0;
     const tools = [{ type: "function", name: "x", parameters: {}, strict: false }];
     await assert.rejects(client.responses.create({ model: "fake", input: "x", tools }), refused("tools"));
-    await assert.rejects(client.responses.create({ model: "fake", input: "x", instructions: "y" }), refused("instructions"));
+    const later = { input: "x", previous_response_id: response.id, instructions: "y" };
+    await assert.rejects(client.responses.create(later), refused("instructions"), "they come with the first prompt");
     await assert.rejects(client.responses.create({ model: "none", input: "x" }), refused("model"));
     await assert.rejects(client.responses.create({ input: "x", previous_response_id: "resp_1" }), refused("previous_response_id"));
     await assert.rejects(client.responses.retrieve("resp_1"), NotFoundError);
@@ -125,6 +132,82 @@ const stories = {
     assert.equal(text([...seen, ...rest]), numbers(20));
     assert.deepEqual([...seen, ...rest], await all(await client.responses.retrieve(id, { stream: true })));
     assert.equal(rest.at(-1).type, "response.completed");
+  },
+
+  async completions() {
+    const user = (content) => ({ role: "user", content });
+    const headers = { "X-Conversation-Id": "talk" };
+    const create = (body, options = { headers }) => client.chat.completions.create({ model: "bash_fail", ...body }, options);
+    const first = await create({ messages: [user("go")] });
+    const [{ message, finish_reason }] = first.choices;
+    assert.deepEqual([message.content, finish_reason], ["The command failed with exit code 3.", "stop"]);
+    assert.match(message.reasoning_content, /^Bash \{.*Fail on purpose/);
+    assert.equal(message.tool_calls, undefined, "the client is not asked to call tools");
+    assert.ok(0 < first.usage.total_tokens);
+    assert.deepEqual(await client.chat.completions.retrieve(first.id), first);
+    const stream = client.chat.completions.stream(
+      { model: "bash_fail", messages: [user("go"), message, user("go")], stream_options: { include_usage: true } },
+      { headers },
+    );
+    const second = await stream.finalChatCompletion();
+    assert.equal(second.choices[0].message.content, message.content);
+    assert.ok(0 < second.usage.total_tokens);
+    const agents = await (await fetch(`${base}/api/agents`, { headers: { Authorization: `Bearer ${token}` } })).json();
+    assert.equal(agents.length, 1, "a conversation is one agent");
+    await client.chat.completions.delete(second.id);
+    await assert.rejects(client.chat.completions.retrieve(first.id), NotFoundError);
+
+    const failing = await create({ ...completion({ mode: "crash", deltas: 3 }), stream: true }, {});
+    let seen = "";
+    const readAll = async () => {
+      for await (const chunk of failing) seen += chunk.choices[0]?.delta.content ?? "";
+    };
+    await assert.rejects(readAll(), (error) => error instanceof APIError && /exit/.test(error.message));
+    assert.equal(seen, numbers(3), "what came before it was seen");
+    const failed = await create(completion({ mode: "crash", deltas: 3 }), {});
+    assert.deepEqual([failed.choices, failed.error.code], [[], "server_error"]);
+    const tools = [{ type: "function", function: { name: "x" } }];
+    const refused = (param) => (error) => error instanceof BadRequestError && error.param === param;
+    await assert.rejects(create({ messages: [user("x")], tools }, {}), refused("tools"));
+    await assert.rejects(create({ messages: [user("x")], model: "none" }, {}), refused("model"));
+  },
+
+  async cut_completions() {
+    const gate = file("gate");
+    const first = [];
+    const script = completion({ deltas: 30, gate, gate_after: 15 });
+    for await (const chunk of await client.chat.completions.create({ ...script, stream: true })) {
+      first.push(chunk);
+      if (first.length === 11) break;
+    }
+    const { id } = first[0];
+    const rest = all(await cut(id, 10));
+    writeFileSync(gate, "");
+    const whole = await all(await cut(id));
+    assert.deepEqual([...first, ...(await rest)], whole, "not one chunk more or less");
+    assert.equal(content(whole), numbers(30));
+    for (let after = 0; after < whole.length; after += 1) {
+      assert.deepEqual(await all(await cut(id, after)), whole.slice(after + 1));
+    }
+    assert.equal((await client.chat.completions.retrieve(id)).choices[0].message.content, numbers(30));
+  },
+
+  async restart_completions() {
+    const seen = [];
+    const gate = file("restarted");
+    try {
+      const script = completion({ deltas: 20, gate, gate_after: 10 });
+      for await (const chunk of await client.chat.completions.create({ ...script, stream: true })) {
+        seen.push(chunk);
+        if (content(seen) === numbers(10)) writeFileSync(file("reached"), "");
+      }
+    } catch (error) {
+      assert.equal(content(seen), numbers(10), error);
+    }
+    while (!existsSync(gate)) await sleep(5);
+    const rest = await all(await cut(seen[0].id, seen.length - 1));
+    assert.equal(content([...seen, ...rest]), numbers(20));
+    assert.equal(rest.at(-1).choices[0].finish_reason, "stop");
   },
 };
 

@@ -5,7 +5,8 @@ import os
 import sys
 import time
 
-from openai import AuthenticationError, BadRequestError, NotFoundError, OpenAI
+from openai import APIError, AuthenticationError, BadRequestError, NotFoundError, OpenAI, Stream
+from openai.types.chat import ChatCompletionChunk
 
 base, token, folder, story = sys.argv[1:5]
 url = f"{base}/openai/v1"
@@ -127,4 +128,99 @@ def restart():
     assert rest[-1].type == "response.completed"
 
 
-{"talk": talk, "error": error, "cancel": cancel, "resume": resume, "restart": restart}[story]()
+def completions():
+    headers = {"X-Conversation-Id": "talk"}
+    create = client.chat.completions.create
+    user = {"role": "user", "content": "go"}
+    first = create(model="bash_fail", messages=[user], extra_headers=headers)
+    message = first.choices[0].message
+    assert (message.content, first.choices[0].finish_reason) == ("The command failed with exit code 3.", "stop")
+    assert message.reasoning_content.startswith("Bash {") and message.tool_calls is None
+    assert client.chat.completions.retrieve(first.id) == first
+    history = [user, message.model_dump(exclude_none=True), user]
+    options = {"include_usage": True}
+    with client.chat.completions.stream(
+        model="bash_fail", messages=history, stream_options=options, extra_headers=headers
+    ) as stream:
+        second = stream.get_final_completion()
+    assert second.choices[0].message.content == message.content
+    assert 0 < second.usage.total_tokens
+    refused(BadRequestError, "completion_id", lambda: client.chat.completions.delete(first.id))
+    client.chat.completions.delete(second.id)
+    refused(NotFoundError, None, lambda: client.chat.completions.retrieve(first.id))
+
+    seen = []
+    try:
+        for chunk in completion({"mode": "crash", "deltas": 3}, stream=True):
+            seen.append(chunk)
+    except APIError as failed:
+        assert "exit" in failed.message
+    else:
+        raise AssertionError("a failed turn ended like a complete one")
+    assert content(seen) == numbers(3)
+    failed = completion({"mode": "crash", "deltas": 3})
+    assert (failed.choices, failed.error["code"]) == ([], "server_error")
+    refused(BadRequestError, "n", lambda: create(model="fake", messages=[user], n=2))
+
+
+def completion(script, **options):
+    messages = [{"role": "user", "content": json.dumps(script)}]
+    return client.chat.completions.create(model="fake", messages=messages, **options)
+
+
+def content(chunks):
+    return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+
+
+def cut(identity, after=None):
+    """The stream of a chat completion, after a chunk. OpenAI's client has no method for this."""
+    query = {"stream": True} if after is None else {"stream": True, "starting_after": after}
+    path = f"/chat/completions/{identity}"
+    options = {"params": query}
+    return list(client.get(path, cast_to=object, options=options, stream=True, stream_cls=Stream[ChatCompletionChunk]))
+
+
+def cut_completions():
+    gate = os.path.join(folder, "gate")
+    first = []
+    with completion({"deltas": 30, "gate": gate, "gate_after": 15}, stream=True) as stream:
+        for chunk in stream:
+            first.append(chunk)
+            if len(first) == 11:
+                break
+    identity = first[0].id
+    open(gate, "w").close()
+    whole = cut(identity)
+    assert dumped(first + cut(identity, 10)) == dumped(whole), "not one chunk more or less"
+    assert content(whole) == numbers(30)
+    for after in range(len(whole)):
+        assert dumped(cut(identity, after)) == dumped(whole[after + 1 :])
+
+
+def restart_completions():
+    gate = os.path.join(folder, "restarted")
+    seen = []
+    try:
+        for chunk in completion({"deltas": 20, "gate": gate, "gate_after": 10}, stream=True):
+            seen.append(chunk)
+            if content(seen) == numbers(10):
+                open(os.path.join(folder, "reached"), "w").close()
+    except Exception:
+        assert content(seen) == numbers(10)
+    while not os.path.exists(gate):
+        time.sleep(0.005)
+    rest = cut(seen[0].id, len(seen) - 1)
+    assert content(seen + rest) == numbers(20)
+    assert rest[-1].choices[0].finish_reason == "stop"
+
+
+{
+    "talk": talk,
+    "error": error,
+    "cancel": cancel,
+    "resume": resume,
+    "restart": restart,
+    "completions": completions,
+    "cut_completions": cut_completions,
+    "restart_completions": restart_completions,
+}[story]()

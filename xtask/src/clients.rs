@@ -38,7 +38,7 @@ const fn client(what: &'static str, folder: &'static str, tests: &'static str) -
     Client { what, folder, tests, programs: &[] }
 }
 
-pub(crate) const CLIENTS: [Client; 17] = [
+pub(crate) const CLIENTS: [Client; 20] = [
     client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
     client("ai 7.0.0", "ai-7-oldest", "real_clients::ai_sdk::oldest_7"),
     client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
@@ -49,6 +49,9 @@ pub(crate) const CLIENTS: [Client; 17] = [
     client("letta PyPI", "letta-py", "real_clients::letta::python"),
     client("openai npm", "openai", "real_clients::openai::typescript"),
     client("openai PyPI", "openai-py", "real_clients::openai::python"),
+    client("@openai/agents npm", "openai-agents", "real_clients::openai::built_on_them::agents_javascript"),
+    client("openai-agents PyPI", "openai-agents-py", "real_clients::openai::built_on_them::agents_python"),
+    client("litellm PyPI", "litellm", "real_clients::openai::built_on_them::litellm"),
     client("socket.io-client npm", "socket-io", "real_clients::socket_io::javascript"),
     client("python-socketio PyPI", "socket-io-py", "real_clients::socket_io::python"),
     Client { programs: &CODEX, ..client("codex CLI", "codex", "real_codex::") },

@@ -4,6 +4,7 @@ mod agents;
 mod bounds;
 mod changes;
 mod chat;
+mod chat_completions;
 mod chat_history;
 mod chat_messages;
 mod chat_socket;

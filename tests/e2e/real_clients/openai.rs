@@ -1,4 +1,4 @@
-//! OpenAI's two clients with the Responses API.
+//! OpenAI's two clients with the Responses API and with Chat Completions, and the programs that are built on them.
 
 use std::path::Path;
 
@@ -32,9 +32,9 @@ async fn play(start_driver: Start, story: &str) {
     start_driver(&server, story).finish().await;
 }
 
-async fn play_over_a_restart(start_driver: Start) {
+async fn play_over_a_restart(start_driver: Start, story: &str) {
     let mut server = start();
-    let driver = start_driver(&server, "restart");
+    let driver = start_driver(&server, story);
     made(&server.folder.path().join("reached")).await;
     server.kill_and_start_again();
     std::fs::write(server.folder.path().join("restarted"), "").unwrap();
@@ -68,7 +68,22 @@ macro_rules! with_each_client {
 
             #[tokio::test]
             async fn a_response_outlives_a_server_that_is_killed() {
-                super::play_over_a_restart($start).await;
+                super::play_over_a_restart($start, "restart").await;
+            }
+
+            #[tokio::test]
+            async fn chat_completions_show_text_tools_and_errors() {
+                super::play($start, "completions").await;
+            }
+
+            #[tokio::test]
+            async fn who_goes_and_comes_back_gets_exactly_the_rest_of_a_chat_completion() {
+                super::play($start, "cut_completions").await;
+            }
+
+            #[tokio::test]
+            async fn a_chat_completion_outlives_a_server_that_is_killed() {
+                super::play_over_a_restart($start, "restart_completions").await;
             }
         })*
     };
@@ -77,4 +92,25 @@ macro_rules! with_each_client {
 with_each_client! {
     typescript |server, story| Driver::start("openai", "openai.mjs", server, &[story]);
     python |server, story| Driver::start_python("openai-py", "openai.py", server, &[story]);
+}
+
+/// Programs that are built on OpenAI's clients.
+mod built_on_them {
+    use super::start;
+    use crate::real_clients::Driver;
+
+    #[tokio::test]
+    async fn agents_javascript() {
+        Driver::start("openai-agents", "openai_agents.mjs", &start(), &[]).finish().await;
+    }
+
+    #[tokio::test]
+    async fn agents_python() {
+        Driver::start_python("openai-agents-py", "openai_agents.py", &start(), &[]).finish().await;
+    }
+
+    #[tokio::test]
+    async fn litellm() {
+        Driver::start_python("litellm", "litellm.py", &start(), &[]).finish().await;
+    }
 }

@@ -186,7 +186,7 @@ async fn what_cannot_be_honoured_is_refused_by_its_name() {
         (json!({"tools": [{"type": "function", "name": "x"}]}), "tools"),
         (json!({"tool_choice": "required"}), "tool_choice"),
         (json!({"tool_choice": {"type": "function", "name": "x"}}), "tool_choice"),
-        (json!({"instructions": "Be brief."}), "instructions"),
+        (json!({"instructions": 1}), "instructions"),
         (json!({"text": {"format": {"type": "json_schema"}}}), "text.format"),
         (json!({"store": false}), "store"),
         (json!({"conversation": "conv_1"}), "conversation"),
@@ -201,7 +201,8 @@ async fn what_cannot_be_honoured_is_refused_by_its_name() {
         (json!({"input": []}), "input"),
         (json!({"input": 1}), "input"),
         (json!({"input": [1]}), "input[0]"),
-        (json!({"input": [{"role": "system", "content": "x"}]}), "input[0].role"),
+        (json!({"input": [{"role": "system", "content": "x"}]}), "input"),
+        (json!({"input": [{"role": "critic", "content": "x"}]}), "input[0].role"),
         (json!({"input": [{"role": "assistant", "content": "x"}]}), "input[0]"),
         (json!({"input": [{"type": "function_call_output", "output": "x"}]}), "input[0].type"),
         (json!({"input": [{"role": "user"}]}), "input[0].content"),
@@ -228,6 +229,24 @@ async fn what_cannot_be_honoured_is_refused_by_its_name() {
         assert_eq!(refused(&harness.post(RESPONSES, body).await).0, 400, "{body}");
     }
     assert!(harness.get("/api/agents").await.text.matches("agentId").count() <= 2, "nothing was launched");
+}
+
+#[actix_web::test]
+async fn instructions_begin_the_first_prompt_and_stay_the_same() {
+    let harness = Harness::new();
+    let first = said(&harness, &json!({"model": "script", "instructions": "Briefly.", "input":
+        [{"role": "developer", "content": [{"type": "input_text", "text": "Kindly."}]}, {"role": "user", "content": "say a"}]}))
+    .await;
+    let asked = harness.get(&format!("{RESPONSES}/{}/input_items", id(&first))).await.json();
+    assert_eq!(asked["data"][0]["content"][0]["text"], "Briefly.\n\nKindly.\n\nsay a");
+    let next = |instructions: &str| json!({"previous_response_id": first["id"], "instructions": instructions, "input": "say b"});
+    let other = create(&harness, &next("At length.")).await;
+    assert_eq!(refused(&other), (400, Some("instructions".into()), "validation_failed".into()));
+    let second = said(&harness, &next("Briefly.\n\nKindly.")).await;
+    let asked = harness.get(&format!("{RESPONSES}/{}/input_items", id(&second))).await.json();
+    assert_eq!(asked["data"][0]["content"][0]["text"], "say b", "they are not said twice");
+    let none = said(&harness, &json!({"previous_response_id": second["id"], "input": "say c"})).await;
+    assert_eq!(text(&none), "c");
 }
 
 #[actix_web::test]

@@ -1,6 +1,7 @@
-//! OpenAI's vocabulary: the Responses API, with a cursor that works at any age, and the list of models. An agent is a
-//! conversation, and a turn is a response.
+//! OpenAI's vocabulary: the Responses API, with a cursor that works at any age, Chat Completions, and the list of models.
+//! An agent is a conversation, and a turn is a response or a chat completion.
 
+mod chunks;
 mod dto;
 mod fold;
 mod handlers;

@@ -1,14 +1,23 @@
 //! What OpenAI's clients send and receive, in OpenAI's names.
 
+mod completions;
+mod content;
+mod create_completion;
+mod create_response;
 mod input;
 mod items;
+mod messages;
 mod requests;
 mod responses;
 
-pub(crate) use items::{InputItem, ItemStatus, McpError, OutputItem, Page};
-pub(crate) use requests::{
-    CreateResponse, CreateResponseBody, CreateResponseLimits, ModelChoice, create_response,
+pub(crate) use completions::{
+    BETWEEN, ChunkChoice, ChunkDelta, ChunkDto, CompletionDeleted, CompletionDto, CompletionUsage,
+    FailedChunk, call_line,
 };
+pub(crate) use create_completion::{CreateCompletion, CreateCompletionBody, create_completion};
+pub(crate) use create_response::{CreateResponse, CreateResponseBody, create_response};
+pub(crate) use items::{InputItem, ItemStatus, McpError, OutputItem, Page};
+pub(crate) use requests::{ModelChoice, OpenAiRequestLimits};
 pub(crate) use responses::{
     Deleted, Incomplete, ModelDto, OpenAiError, OpenAiProblem, PartDto, ResponseDto, ResponseFailure,
     StreamEvent, UsageDto,

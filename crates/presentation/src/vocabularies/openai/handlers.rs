@@ -1,8 +1,13 @@
 //! One handler for each route of OpenAI's clients. The guard writes what they refuse in OpenAI's format.
 
+pub(super) mod completions;
+mod conversation;
 pub(super) mod create;
+mod intake;
 pub(super) mod models;
 pub(super) mod responses;
 mod shared;
 mod stream;
 mod whole;
+
+pub(super) use stream::Writer;

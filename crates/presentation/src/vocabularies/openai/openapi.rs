@@ -5,7 +5,7 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use super::dto::{OpenAiError, OpenAiProblem};
-use super::handlers::{create, models, responses};
+use super::handlers::{completions, create, models, responses};
 use crate::error::Code;
 use crate::refusals::{BODY, EVERYWHERE, STORE, add};
 
@@ -14,7 +14,8 @@ use crate::refusals::{BODY, EVERYWHERE, STORE, add};
     info(title = "", description = ""),
     paths(
         create::create, responses::retrieve, responses::cancel, responses::delete, responses::input_items,
-        models::models, models::model,
+        completions::complete, completions::completion, completions::delete_completion, models::models,
+        models::model,
     ),
     components(schemas(OpenAiProblem, OpenAiError)),
     modifiers(&Refusals),
@@ -52,10 +53,11 @@ fn refusals(path: &str, method: &HttpMethod) -> Vec<Code> {
     if path.contains("{id}") {
         codes.push(Code::NotFound);
     }
-    if path.contains("/responses") {
+    if !path.contains("/models") {
         codes.extend(STORE);
     }
-    if path == "/openai/v1/responses" && *method == HttpMethod::Post {
+    let creates = ["/openai/v1/responses", "/openai/v1/chat/completions"].contains(&path);
+    if creates && *method == HttpMethod::Post {
         codes.extend(BODY);
         codes.extend([Code::RunnerUnknown, Code::QueueFull, Code::AgentReadOnly, Code::IdempotencyMismatch]);
     }

@@ -8,6 +8,8 @@ use tokenrail_domain::{AgentId, ParseIdError, TurnNumber};
 use uuid::Uuid;
 
 const PREFIX: &str = "resp_";
+/// The prefix of the same turn as a chat completion.
+const COMPLETION: &str = "chatcmpl-";
 /// The length of an agent's id without hyphens, in characters.
 const AGENT_CHARS: usize = 32;
 /// The length of the number of a turn, in hexadecimal digits.
@@ -29,6 +31,19 @@ impl ResponseId {
     /// The response before this one in its conversation.
     pub(crate) fn previous(self) -> Option<Self> {
         (1 < self.turn.0).then(|| Self { turn: self.turn.before(), ..self })
+    }
+
+    /// The id of the same turn as a chat completion.
+    pub(crate) fn completion(self) -> String {
+        format!("{COMPLETION}{}", self.bare())
+    }
+
+    /// The turn of a chat completion.
+    ///
+    /// # Errors
+    /// [`ParseIdError`] if the id is not an id of a chat completion.
+    pub(crate) fn of_completion(id: &str) -> Result<Self, ParseIdError> {
+        Self::read(id.strip_prefix(COMPLETION).ok_or(ParseIdError)?)
     }
 
     /// The id of an item of this response: its prefix, the response, and its position.
@@ -85,6 +100,8 @@ mod tests {
         for turn in [1, 12, u32::MAX] {
             let id = ResponseId { agent, turn: TurnNumber(turn) };
             assert_eq!(id.to_string().parse(), Ok(id));
+            assert_eq!(ResponseId::of_completion(&id.completion()), Ok(id));
+            assert_eq!(ResponseId::of_completion(&id.to_string()), Err(ParseIdError));
             for prefix in [MESSAGE, REASONING, CALL] {
                 assert_eq!(ResponseId::of_item(&id.item(prefix, 3)), Some(id));
             }

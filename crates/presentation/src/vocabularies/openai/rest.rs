@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::dto::StreamEvent;
 use super::fold::OpenAi;
+use super::handlers::Writer;
 use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 
@@ -17,9 +18,10 @@ impl Rest {
     pub(crate) fn new(from: u64) -> Self {
         Self { out: BlockWriter::default(), from }
     }
+}
 
-    /// Takes what was written since the last call.
-    pub(crate) fn take(&mut self) -> Bytes {
+impl Writer for Rest {
+    fn take(&mut self) -> Bytes {
         self.out.take()
     }
 }

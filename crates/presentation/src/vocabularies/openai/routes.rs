@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 
-use super::handlers::{create, models, responses};
+use super::handlers::{completions, create, models, responses};
 use crate::error::Problem;
 use crate::resource::{get_or_head, resource};
 
@@ -23,6 +23,13 @@ pub(in crate::vocabularies) fn routes(config: &mut web::ServiceConfig) {
             "/openai/v1/responses/{id}/input_items",
             "GET, HEAD",
             [get_or_head().to(responses::input_items)],
+        ));
+    config
+        .service(resource("/openai/v1/chat/completions", "POST", [post().to(completions::complete)]))
+        .service(resource(
+            "/openai/v1/chat/completions/{id}",
+            "GET, DELETE",
+            [get().to(completions::completion), delete().to(completions::delete_completion)],
         ));
     // All other paths of OpenAI's API are refused in OpenAI's format.
     let nothing = web::to(|| async { Err::<HttpResponse, _>(Problem::not_found()) });

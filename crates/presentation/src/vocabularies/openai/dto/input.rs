@@ -3,22 +3,20 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokenrail_domain::ImageFile;
+use tokenrail_application::Prompt;
 
-use crate::json::readable::stumble;
+use super::content::{Content, Wrong, instructions, unreadable, wrong};
 use crate::prompt_images::ImageLimits;
 use crate::vocabularies::openai::response_id::ResponseId;
 
 /// What the user says, and the response that it follows, if its items name one.
 #[derive(Debug, Default)]
 pub(super) struct Input {
-    pub(super) text: String,
-    pub(super) images: Vec<ImageFile>,
+    pub(super) prompt: Prompt,
+    /// What messages of the roles `system` and `developer` say.
+    pub(super) instructions: Vec<String>,
     pub(super) previous: Option<ResponseId>,
 }
-
-/// What is wrong with an input: the place, and a sentence.
-pub(super) type Wrong = (String, String);
 
 #[derive(Deserialize)]
 struct Item<'a> {
@@ -30,44 +28,20 @@ struct Item<'a> {
     content: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct ContentPart {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
-    image_url: Option<String>,
-}
-
-fn wrong(place: &str, detail: impl Into<String>) -> Wrong {
-    (place.to_owned(), detail.into())
-}
-
-/// Why a value of a type cannot be read.
-fn unreadable(place: &str, value: &RawValue, expected: &str) -> Wrong {
-    wrong(place, stumble(value.get()).map_or_else(|| expected.to_owned(), |stumble| stumble.to_string()))
-}
-
 impl Input {
     pub(super) fn read(input: &RawValue, limits: ImageLimits) -> Result<Self, Wrong> {
-        let expected = "must be a string or a list of items";
-        let mut read = Self::default();
+        let unread = |_| unreadable("input", input, "must be a string or a list of items");
+        let (mut read, mut said) = (Self::default(), Content::default());
         if input.get().starts_with('"') {
-            read.text =
-                serde_json::from_str(input.get()).map_err(|_| unreadable("input", input, expected))?;
+            said.texts.push(serde_json::from_str(input.get()).map_err(unread)?);
         } else {
-            let items: Vec<&RawValue> =
-                serde_json::from_str(input.get()).map_err(|_| unreadable("input", input, expected))?;
-            let mut texts = Vec::new();
+            let items: Vec<&RawValue> = serde_json::from_str(input.get()).map_err(unread)?;
             for (index, item) in items.into_iter().enumerate() {
-                read.item(&format!("input/{index}"), item, &mut texts, limits)?;
+                read.item(&format!("input/{index}"), item, &mut said, limits)?;
             }
-            read.text = texts.join("\n\n");
         }
-        if read.text.trim().is_empty() {
-            return Err(wrong("input", "must contain text that the agent does not have yet"));
-        }
-        limits.check_count(read.images.len()).map_err(|detail| wrong("input", detail))?;
-        limits.check_sum(&read.images).map_err(|detail| wrong("input", detail))?;
+        said.check("input", limits)?;
+        read.prompt = Prompt { text: said.text(), images: said.images };
         Ok(read)
     }
 
@@ -75,7 +49,7 @@ impl Input {
         &mut self,
         place: &str,
         raw: &RawValue,
-        texts: &mut Vec<String>,
+        said: &mut Content,
         limits: ImageLimits,
     ) -> Result<(), Wrong> {
         let item: Item = serde_json::from_str(raw.get())
@@ -83,12 +57,12 @@ impl Input {
         if let Some(known) = item.id.as_deref().and_then(ResponseId::of_item) {
             // The agent has said this, so it knows everything before it.
             self.previous = Some(known);
-            self.images.clear();
-            texts.clear();
+            said.clear();
             return Ok(());
         }
-        match (item.kind.as_deref(), item.role.as_deref()) {
-            (None | Some("message"), Some("user")) => {}
+        let is_said = match (item.kind.as_deref(), item.role.as_deref()) {
+            (None | Some("message"), Some("user")) => true,
+            (None | Some("message"), Some("system" | "developer")) => false,
             (None | Some("message"), Some("assistant")) => {
                 return Err(wrong(
                     place,
@@ -97,10 +71,7 @@ impl Input {
                 ));
             }
             (None | Some("message"), _) => {
-                return Err(wrong(
-                    &format!("{place}/role"),
-                    "must be user: agents of this server have instructions of their own",
-                ));
+                return Err(wrong(&format!("{place}/role"), "must be user, system or developer"));
             }
             (Some(_), _) => {
                 return Err(wrong(
@@ -109,52 +80,13 @@ impl Input {
                      their own tools",
                 ));
             }
-        }
+        };
         let place = format!("{place}/content");
         let Some(content) = item.content else { return Err(wrong(&place, "must be present")) };
-        self.content(&place, content, texts, limits)
-    }
-
-    fn content(
-        &mut self,
-        place: &str,
-        content: &RawValue,
-        texts: &mut Vec<String>,
-        limits: ImageLimits,
-    ) -> Result<(), Wrong> {
-        let expected = "must be a string or a list of parts of the types input_text and input_image";
-        let unread = |_| unreadable(place, content, expected);
-        if content.get().starts_with('"') {
-            texts.push(serde_json::from_str(content.get()).map_err(unread)?);
-            return Ok(());
+        if is_said {
+            return said.add(&place, content, limits);
         }
-        let parts: Vec<ContentPart> = serde_json::from_str(content.get()).map_err(unread)?;
-        for (index, ContentPart { kind, text, image_url }) in parts.into_iter().enumerate() {
-            let place = format!("{place}/{index}");
-            match (kind.as_str(), text, image_url) {
-                ("input_text" | "text", Some(text), _) => texts.push(text),
-                ("input_image", _, Some(url)) => {
-                    limits.check_count(self.images.len() + 1).map_err(|detail| wrong("input", detail))?;
-                    let place = format!("{place}/image_url");
-                    let image = image(&url, limits).map_err(|detail| wrong(&place, detail))?;
-                    self.images.push(image);
-                }
-                ("input_image", ..) => {
-                    return Err(wrong(
-                        &format!("{place}/image_url"),
-                        "must be present: there are no uploaded files",
-                    ));
-                }
-                _ => return Err(wrong(&place, "must be of the type input_text or input_image")),
-            }
-        }
+        self.instructions.extend(instructions(&place, content, limits)?);
         Ok(())
     }
-}
-
-/// Reads an image in a `data:` URL. The server fetches nothing.
-fn image(url: &str, limits: ImageLimits) -> Result<ImageFile, String> {
-    let data = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    let Some((_, data)) = data else { return Err("must be a data: URL with base64".to_owned()) };
-    limits.image(data)
 }

@@ -1,31 +1,15 @@
-//! What OpenAI's clients send. A parameter that would change the meaning of the request, and that cannot be honoured,
-//! is refused by its name. Other parameters are ignored.
+//! What the requests of both APIs share. A parameter that would change the meaning of a request, and that cannot be
+//! honoured, is refused by its name. Other parameters are ignored.
 
 use serde_json::Value;
-use tokenrail_application::Prompt;
-use tokenrail_domain::JsonText;
-use utoipa::ToSchema;
 
-use super::input::Input;
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 use crate::json::fields::Fields;
 use crate::prompt_images::ImageLimits;
-use crate::vocabularies::openai::response_id::ResponseId;
 
 /// The maximum length of a model name, in bytes.
 const MODEL_BYTES: usize = 128;
-
-/// A request for a response.
-#[derive(Debug)]
-pub(crate) struct CreateResponse {
-    pub(crate) model: Option<ModelChoice>,
-    pub(crate) prompt: Prompt,
-    pub(crate) previous: Option<ResponseId>,
-    pub(crate) stream: bool,
-    pub(crate) background: bool,
-    pub(crate) metadata: Option<JsonText>,
-}
 
 /// An agent type, and the model of its agents.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,39 +33,28 @@ impl ModelChoice {
         let is_legal = !kind.is_empty() && model.as_ref().is_none_or(legal);
         is_legal.then(|| Self { kind: kind.to_owned(), model })
     }
+
+    pub(super) fn take(fields: &mut Fields) -> Option<Self> {
+        let model = fields.text("model", |_| None);
+        let choice = model.as_deref().and_then(Self::read);
+        if model.is_some() && choice.is_none() {
+            fields.refuse("model", "must be an agent type, or an agent type, a slash and a model");
+        }
+        choice
+    }
 }
 
-/// The body of a request for a response. Other parameters are ignored, or refused if they would change its meaning.
-#[derive(ToSchema)]
-#[schema(as = OpenAiCreateResponse)]
-#[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
-pub(crate) struct CreateResponseBody {
-    /// The agent type, or `type/model`. Default: the configured type.
-    model: Option<String>,
-    /// A text, or messages of the role `user` with parts `input_text` and `input_image`. Items of earlier responses may
-    /// precede them.
-    #[schema(value_type = serde_json::Value)]
-    input: (),
-    /// The newest response of the conversation to continue.
-    previous_response_id: Option<String>,
-    stream: Option<bool>,
-    /// Whether to return at once. Every response continues if its client disconnects.
-    background: Option<bool>,
-    #[schema(value_type = Option<Object>)]
-    metadata: (),
-}
-
-/// The limits of a request for a response.
+/// The limits of a request.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CreateResponseLimits {
+pub(crate) struct OpenAiRequestLimits {
     /// Of the whole body, which may repeat a conversation.
     pub(crate) body_bytes: usize,
     text_bytes: usize,
-    depth: usize,
-    images: ImageLimits,
+    pub(super) depth: usize,
+    pub(super) images: ImageLimits,
 }
 
-impl From<&PresentationConfig> for CreateResponseLimits {
+impl From<&PresentationConfig> for OpenAiRequestLimits {
     fn from(config: &PresentationConfig) -> Self {
         let images = ImageLimits::from(config);
         Self {
@@ -93,90 +66,48 @@ impl From<&PresentationConfig> for CreateResponseLimits {
     }
 }
 
-/// Reads a request for a response.
-pub(crate) fn create_response(body: &[u8], limits: CreateResponseLimits) -> Result<CreateResponse, Problem> {
-    let mut fields = Fields::read(body, limits.depth)?;
-    fields.forget_nulls();
-    refuse_unsupported(&mut fields);
-    let model = fields.text("model", |_| None);
-    let choice = model.as_deref().and_then(ModelChoice::read);
-    if model.is_some() && choice.is_none() {
-        fields.refuse("model", "must be an agent type, or an agent type, a slash and a model");
+impl OpenAiRequestLimits {
+    /// Checks the length of everything that the agent would receive.
+    pub(super) fn check_prompt(self, parts: &[Option<&str>]) -> Result<(), Problem> {
+        let bytes: usize = parts.iter().flatten().map(|part| part.len()).sum();
+        let most = self.text_bytes;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(Problem::new(Code::PayloadTooLarge, format!("the new input must be at most {most} bytes")))
     }
-    let previous = fields.text("previous_response_id", |_| None);
-    let named = previous.as_deref().and_then(|id| id.parse().ok());
-    if previous.is_some() && named.is_none() {
-        fields.refuse("previous_response_id", "no such response");
-    }
-    let flag = "must be true or false";
-    let stream = fields.optional("stream", flag).unwrap_or(false);
-    let background = fields.optional("background", flag).unwrap_or(false);
-    let metadata = fields.object("metadata");
-    let input = read_input(&mut fields, limits);
-    fields.finish()?;
-    if limits.text_bytes < input.text.len() {
-        let most = limits.text_bytes;
-        return Err(Problem::new(
-            Code::PayloadTooLarge,
-            format!("the new input must be at most {most} bytes"),
-        ));
-    }
-    let Input { text, images, previous } = input;
-    let previous = named.or(previous);
-    Ok(CreateResponse {
-        model: choice,
-        prompt: Prompt { text, images },
-        previous,
-        stream,
-        background,
-        metadata,
-    })
 }
 
-fn read_input(fields: &mut Fields, limits: CreateResponseLimits) -> Input {
-    let was_good = fields.are_good();
-    let Some(input) = fields.given("input", "must be a string or a list of items") else {
-        // A malformed field is not reported as missing too.
-        if was_good {
-            fields.refuse("input", "must be present");
-        }
-        return Input::default();
-    };
-    Input::read(&input, limits.images).unwrap_or_else(|(place, detail)| {
-        fields.refuse(&place, detail);
-        Input::default()
-    })
+/// An optional flag, `false` if it is absent.
+pub(super) fn flag(fields: &mut Fields, name: &str) -> bool {
+    fields.optional(name, "must be true or false").unwrap_or(false)
 }
 
-/// Refuses parameters that would change the meaning of the request.
-fn refuse_unsupported(fields: &mut Fields) {
-    let mut value = |name: &str| fields.optional::<Value>(name, "cannot be read");
-    let mut wrong = Vec::new();
-    if value("instructions").is_some_and(|given| given.as_str().is_none_or(|text| !text.trim().is_empty())) {
-        wrong.push(("instructions", "not supported: configure the agent type, or say it in the input"));
-    }
-    if value("tools").is_some_and(|given| given.as_array().is_none_or(|tools| !tools.is_empty())) {
-        wrong.push(("tools", "not supported: agents call their own tools"));
-    }
-    if value("tool_choice").is_some_and(|given| !matches!(given.as_str(), Some("auto" | "none"))) {
-        wrong.push(("tool_choice", "must be auto or none: agents call their own tools"));
-    }
-    let format = value("text").and_then(|text| Some(text.get("format")?.get("type")?.clone()));
-    if format.is_some_and(|format| format != "text") {
-        wrong.push(("text/format", "must be of the type text"));
-    }
-    if value("store").is_some_and(|given| given != Value::Bool(true)) {
-        wrong.push(("store", "must be true: the server saves every response until its agent is deleted"));
-    }
-    for (name, instead) in [
-        ("prompt", "not supported: send input"),
-        ("conversation", "not supported: send previous_response_id"),
-    ] {
-        if value(name).is_some() {
-            wrong.push((name, instead));
-        }
-    }
-    for (name, detail) in wrong {
+/// Refuses a parameter with a value that would change the meaning of the request.
+pub(super) fn refuse_if(fields: &mut Fields, name: &str, detail: &str, is_refused: impl Fn(&Value) -> bool) {
+    if fields.optional::<Value>(name, "cannot be read").is_some_and(|given| is_refused(&given)) {
         fields.refuse(name, detail);
     }
+}
+
+/// Refuses what no request can have: tools of the client, and a response that is not saved.
+pub(super) fn refuse_everywhere(fields: &mut Fields) {
+    refuse_if(fields, "tools", "not supported: agents call their own tools", |given| {
+        given.as_array().is_none_or(|tools| !tools.is_empty())
+    });
+    refuse_if(fields, "tool_choice", "must be auto or none: agents call their own tools", |given| {
+        !matches!(given.as_str(), Some("auto" | "none"))
+    });
+    refuse_if(
+        fields,
+        "store",
+        "must be true: the server saves every response until its agent is deleted",
+        |given| *given != Value::Bool(true),
+    );
+}
+
+/// One text of several. `None` if all are empty.
+pub(super) fn joined(texts: impl IntoIterator<Item = String>) -> Option<String> {
+    let texts: Vec<_> = texts.into_iter().filter(|text| !text.trim().is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
 }

@@ -14,7 +14,7 @@ pub(crate) struct ResponseDto {
     pub(crate) id: String,
     object: &'static str,
     /// Seconds since the epoch.
-    created_at: i64,
+    pub(crate) created_at: i64,
     pub(crate) completed_at: Option<i64>,
     pub(crate) status: &'static str,
     background: bool,
@@ -23,7 +23,7 @@ pub(crate) struct ResponseDto {
     instructions: (),
     max_output_tokens: (),
     metadata: Metadata,
-    model: String,
+    pub(crate) model: String,
     pub(crate) output: Vec<OutputItem>,
     parallel_tool_calls: bool,
     previous_response_id: Option<String>,
@@ -108,8 +108,8 @@ struct TextFormat {
 /// Why a response has failed.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ResponseFailure {
-    code: &'static str,
-    message: String,
+    pub(super) code: &'static str,
+    pub(super) message: String,
 }
 
 impl ResponseFailure {
@@ -133,22 +133,22 @@ pub(crate) struct Incomplete {
 /// The tokens of a response.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct UsageDto {
-    input_tokens: u64,
-    input_tokens_details: InputTokens,
-    output_tokens: u64,
-    output_tokens_details: OutputTokens,
-    total_tokens: u64,
+    pub(super) input_tokens: u64,
+    pub(super) input_tokens_details: InputTokens,
+    pub(super) output_tokens: u64,
+    pub(super) output_tokens_details: OutputTokens,
+    pub(super) total_tokens: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct InputTokens {
-    cached_tokens: u64,
+pub(super) struct InputTokens {
+    pub(super) cached_tokens: u64,
     cache_write_tokens: u64,
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct OutputTokens {
-    reasoning_tokens: u64,
+pub(super) struct OutputTokens {
+    pub(super) reasoning_tokens: u64,
 }
 
 impl UsageDto {

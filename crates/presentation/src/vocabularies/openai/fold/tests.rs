@@ -8,6 +8,10 @@ use tokenrail_ports::testing::samples;
 use super::ResponsesFold;
 use crate::fold::{Fold as _, Silence};
 use crate::vocabularies::letta::{Story, story};
+use crate::vocabularies::openai::chunks::Chunks;
+use crate::vocabularies::openai::dto::CompletionDto;
+use crate::vocabularies::openai::handlers::Writer as _;
+use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::rest::Rest;
 
 const CASES: [&str; 11] = [
@@ -128,6 +132,49 @@ fn the_whole_response_is_what_its_stream_builds() {
             last,
             "{case}: without a stream too"
         );
+    }
+}
+
+/// The chat completion in the chunks of a stream: what is said, what is shown besides, and the last chunk.
+fn completed(text: &str) -> (Option<String>, Option<String>, Value) {
+    let data = text.split_terminator("\n\n").filter_map(|block| block.split_once("data: "));
+    let mut chunks: Vec<&str> = data.map(|(_, data)| data).collect();
+    assert_eq!(chunks.pop(), Some("[DONE]"));
+    let chunks: Vec<Value> = chunks.into_iter().map(|chunk| serde_json::from_str(chunk).unwrap()).collect();
+    let all = |name: &str| {
+        let deltas = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][name].as_str());
+        Some(deltas.collect::<String>()).filter(|text| !text.is_empty())
+    };
+    (all("content"), all("reasoning_content"), chunks.last().unwrap().clone())
+}
+
+#[test]
+fn a_chat_completion_is_what_its_chunks_say() {
+    for case in CASES {
+        let story = story(case);
+        let (agent, turn) = samples::launch(7);
+        let id = ResponseId { agent: agent.id, turn: turn.number };
+        let (mut fold, mut out) = (new(RESULT_BYTES), Chunks::new(id, 0, false));
+        fold.open(&mut out);
+        for event in &story.events {
+            fold.event(event, &mut out);
+        }
+        let text = String::from_utf8(out.take().to_vec()).unwrap();
+        let (said, shown, last) = completed(&text);
+        let whole = CompletionDto::new(id.completion(), &fold.into_response());
+        let whole = serde_json::to_value(whole).unwrap();
+        match whole["choices"].get(0) {
+            None => assert_eq!(last["error"], whole["error"], "{case}"),
+            Some(choice) => {
+                assert_eq!(choice["finish_reason"], last["choices"][0]["finish_reason"], "{case}");
+                // A stream cannot take back what the agent has abandoned.
+                if case != "retry" {
+                    assert_eq!(choice["message"]["content"].as_str(), said.as_deref(), "{case}");
+                    assert_eq!(choice["message"]["reasoning_content"].as_str(), shown.as_deref(), "{case}");
+                }
+            }
+        }
+        insta::assert_snapshot!(format!("{case}_chunks"), text);
     }
 }
 

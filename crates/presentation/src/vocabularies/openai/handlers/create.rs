@@ -1,27 +1,21 @@
 //! Creates responses: launches an agent, or sends a message to the agent of an earlier response.
 
-use std::sync::Arc;
-
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{CommandKey, Launch, Prompt};
-use tokenrail_domain::{ImageFile, TurnNumber};
+use tokenrail_domain::TurnNumber;
 
+use super::conversation::{check_instructions, check_type, first_prompt};
+use super::intake::{is_retry, receive};
 use super::shared::Response;
 use super::stream::open;
 use super::whole::whole;
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::error::Problem;
-use crate::large_body::{self, LargeBody, closing, parsed};
-use crate::query;
-use crate::vocabularies::openai::dto::{
-    CreateResponse, CreateResponseBody, CreateResponseLimits, create_response,
-};
+use crate::vocabularies::openai::dto::{CreateResponse, CreateResponseBody, create_response};
 use crate::vocabularies::openai::response_id::ResponseId;
-
-/// The header with the number of earlier tries of a request: 0 for the first try.
-const RETRY_COUNT: &str = "x-stainless-retry-count";
+use crate::vocabularies::openai::rest::Rest;
 
 /// Create a response
 ///
@@ -35,37 +29,14 @@ pub(crate) async fn create(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let (create, key) = receive(&api, &request, payload).await?;
+    let (create, key) = receive(&api, &request, payload, create_response).await?;
     let (stream, background) = (create.stream, create.background);
     let response = begin(&api, request.headers(), create, key).await?;
     if background && !stream {
         return Ok(HttpResponse::Ok().json(response.now(&api).await?));
     }
     let followed = response.follow(&api, &request).await?;
-    Ok(if stream { open(&api, followed, 0) } else { whole(&api, followed) })
-}
-
-/// Receives a request. The images keep the room of the body until they are saved.
-async fn receive(
-    api: &Api,
-    request: &HttpRequest,
-    payload: web::Payload,
-) -> Result<(CreateResponse, Option<CommandKey>), Problem> {
-    query::json_only(request)?;
-    let limits = CreateResponseLimits::from(api.config());
-    let LargeBody { bytes, room } = large_body::receive(api, request, payload, limits.body_bytes).await?;
-    let key = query::idempotency_key(request.headers());
-    let read = move |bytes: &[u8]| {
-        let mut create = create_response(bytes, limits)?;
-        let images = &mut create.prompt.images;
-        let key = key?.map(|key| CommandKey { key, body: query::fingerprint(bytes, images) });
-        if let Some(room) = room.map(Arc::new) {
-            let keep_room = |image: ImageFile| image.holding(Arc::clone(&room));
-            *images = std::mem::take(images).into_iter().map(keep_room).collect();
-        }
-        Ok((create, key))
-    };
-    parsed(api, bytes, read).await.ok_or_else(closing)?
+    Ok(if stream { open(&api, followed, Rest::new(0)) } else { whole(&api, followed, |response| response) })
 }
 
 async fn begin(
@@ -82,10 +53,10 @@ async fn begin(
 }
 
 async fn launch(api: &Api, create: CreateResponse, key: Option<CommandKey>) -> Result<ResponseId, Problem> {
-    let CreateResponse { model, prompt: Prompt { text, images }, metadata, .. } = create;
+    let CreateResponse { model, prompt: Prompt { text, images }, instructions, metadata, .. } = create;
+    let prompt = first_prompt(instructions.as_deref(), None, &text);
     let (kind, model) = model.map_or((None, None), |choice| (Some(choice.kind), choice.model));
-    let launch =
-        Launch { kind, model, prompt: text, images, metadata, idempotency: key, ..Launch::default() };
+    let launch = Launch { kind, model, prompt, images, metadata, idempotency: key, ..Launch::default() };
     let launched = api.service().launch(launch).await?;
     Ok(ResponseId { agent: launched.agent.id, turn: TurnNumber::FIRST })
 }
@@ -102,10 +73,8 @@ async fn go_on(
     let wrong = |detail: String| Problem::field("previous_response_id", detail);
     let known = Response::read(api, previous).await?;
     let agent = known.ok_or_else(|| wrong("no such response".to_owned()))?.agent;
-    if create.model.is_some_and(|choice| choice.kind != agent.kind) {
-        let detail = format!("the agent of this conversation is of the type {}", agent.kind);
-        return Err(Problem::field("model", detail));
-    }
+    check_type(&agent, create.model.as_ref())?;
+    check_instructions(api, &agent, create.instructions.as_deref(), "instructions").await?;
     let next = ResponseId { turn: previous.turn.next(), ..previous };
     if let Some(following) = api.service().turn(next.agent, next.turn).await? {
         let is_again = key.is_some() || is_retry(headers);
@@ -119,10 +88,4 @@ async fn go_on(
     }
     let accepted = api.service().send(agent.id, create.prompt, key).await?;
     Ok(ResponseId { turn: accepted.turn, ..previous })
-}
-
-/// Whether the client says that it has sent this request before. OpenAI's clients send no key with it.
-fn is_retry(headers: &HeaderMap) -> bool {
-    let count = headers.get(RETRY_COUNT).and_then(|count| count.to_str().ok()?.parse::<u32>().ok());
-    count.is_some_and(|count| 0 < count)
 }

@@ -8,8 +8,9 @@ use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
 use crate::error::Problem;
-use crate::query::Query;
+use crate::query::{self, Query};
 use crate::vocabularies::openai::dto::{Deleted, InputItem, Page};
+use crate::vocabularies::openai::rest::Rest;
 
 /// Retrieve a response, or resume its stream
 #[utoipa::path(get, path = "/openai/v1/responses/{id}", tag = "openai",
@@ -19,16 +20,19 @@ use crate::vocabularies::openai::dto::{Deleted, InputItem, Page};
         content((serde_json::Value = "application/json"), (EventBlock = "text/event-stream")))))]
 pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
-    let after = query.get("starting_after").map(|after| {
-        let wrong = || Problem::parameter("starting_after", "must be a whole number, 0 or greater");
-        crate::query::cursor(after).map_err(|_| wrong())
-    });
-    let from = after.transpose()?.map_or(0, |after| after.saturating_add(1));
+    let from = from(&query)?;
     let response = Response::find(&api, &id).await?;
     if query.flag("stream")? {
-        return Ok(open(&api, response.follow(&api, &request).await?, from));
+        return Ok(open(&api, response.follow(&api, &request).await?, Rest::new(from)));
     }
     Ok(HttpResponse::Ok().json(response.now(&api).await?))
+}
+
+/// The number of the first event that the client does not have.
+pub(super) fn from(query: &Query) -> Result<u64, Problem> {
+    let Some(after) = query.get("starting_after") else { return Ok(0) };
+    let wrong = |_| Problem::parameter("starting_after", "must be a whole number, 0 or greater");
+    Ok(query::cursor(after).map_err(wrong)?.saturating_add(1))
 }
 
 /// Cancel a response
@@ -54,15 +58,7 @@ pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result
     responses((status = 200, body = Deleted)))]
 pub(crate) async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let response = Response::find(&api, &id).await?;
-    let (agent, next) = (response.turn.agent, response.turn.number.next());
-    if api.service().turn(agent, next).await?.is_some() {
-        return Err(Problem::field(
-            "response_id",
-            "another response follows this one, so it cannot be deleted alone; delete the newest response of the \
-             conversation, and the whole conversation is deleted",
-        ));
-    }
-    api.service().delete(agent, false).await?;
+    response.delete_conversation(&api, "response_id").await?;
     Ok(HttpResponse::Ok().json(Deleted::new(response.id().to_string())))
 }
 

@@ -36,6 +36,13 @@ impl Response {
         Self::read(api, id).await?.ok_or_else(missing)
     }
 
+    /// Finds the turn of a chat completion.
+    pub(super) async fn find_completion(api: &Api, id: &str) -> Result<Self, Problem> {
+        let missing = || Problem::new(Code::NotFound, "no such chat completion");
+        let id = ResponseId::of_completion(id).map_err(|_| missing())?;
+        Self::read(api, id).await?.ok_or_else(missing)
+    }
+
     pub(super) async fn read(api: &Api, id: ResponseId) -> Result<Option<Self>, Problem> {
         // The agent is read last, so its newest event is not older than the turn.
         let turn = match api.service().turn(id.agent, id.turn).await {
@@ -84,6 +91,20 @@ impl Response {
             Ok(())
         };
         timeout(STOP_WAIT, stop).await.unwrap_or(Ok(()))
+    }
+
+    /// Deletes the agent with all its responses, if this is the newest one.
+    pub(super) async fn delete_conversation(&self, api: &Api, param: &'static str) -> Result<(), Problem> {
+        let (agent, next) = (self.turn.agent, self.turn.number.next());
+        if api.service().turn(agent, next).await?.is_some() {
+            return Err(Problem::field(
+                param,
+                "another response follows this one, so it cannot be deleted alone; delete the newest response of the \
+                 conversation, and the whole conversation is deleted",
+            ));
+        }
+        api.service().delete(agent, false).await?;
+        Ok(())
     }
 
     /// Follows the turn for one client.

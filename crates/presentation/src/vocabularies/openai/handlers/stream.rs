@@ -1,4 +1,4 @@
-//! The stream of a response, for the client that created it and for clients that resume it.
+//! The stream of a response or a chat completion, for the client that created it and for clients that resume it.
 
 use std::io;
 
@@ -12,20 +12,24 @@ use tokio::time::Interval;
 
 use super::shared::FollowedResponse;
 use crate::api::{Api, StreamPlace};
-use crate::fold::Fold as _;
+use crate::fold::{Fold as _, Frames};
 use crate::frames::CHUNK_BYTES;
 use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
-use crate::vocabularies::openai::fold::ResponsesFold;
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::fold::{OpenAi, ResponsesFold};
 use crate::waits::every;
 
 /// A comment that keeps the connection alive.
 const BEAT: Bytes = Bytes::from_static(b":\n\n");
 
-/// Streams a response, from the event with this number on.
-pub(super) fn open(api: &Api, followed: FollowedResponse, from: u64) -> HttpResponse {
+/// Writes what a stream contains, without what its client has already.
+pub(crate) trait Writer: Frames<OpenAi> {
+    /// Takes what was written since the last call.
+    fn take(&mut self) -> Bytes;
+}
+
+/// Streams a response.
+pub(super) fn open(api: &Api, followed: FollowedResponse, mut out: impl Writer + 'static) -> HttpResponse {
     let FollowedResponse { mut fold, events, place } = followed;
-    let mut out = Rest::new(from);
     fold.open(&mut out);
     let first = out.take();
     // Bytes at once show that the stream is open.
@@ -39,10 +43,10 @@ pub(super) fn open(api: &Api, followed: FollowedResponse, from: u64) -> HttpResp
         .streaming(blocks(stream))
 }
 
-struct ResponseStream {
+struct ResponseStream<W> {
     events: TurnEvents,
     fold: ResponsesFold,
-    out: Rest,
+    out: W,
     beat: Interval,
     /// Bytes that the client has not taken yet.
     rest: Bytes,
@@ -52,7 +56,7 @@ struct ResponseStream {
 
 /// Streams the blocks to the client. A block is written only when the client takes it, so nothing is queued. If the
 /// stream ends before its turn does, the connection is aborted, so that the client does not take a part for the whole.
-fn blocks(stream: ResponseStream) -> impl Stream<Item = Result<Bytes, io::Error>> {
+fn blocks<W: Writer>(stream: ResponseStream<W>) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
         stream.is_over |= bytes.is_err();
@@ -60,7 +64,7 @@ fn blocks(stream: ResponseStream) -> impl Stream<Item = Result<Bytes, io::Error>
     })
 }
 
-impl ResponseStream {
+impl<W: Writer> ResponseStream<W> {
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         while self.rest.is_empty() {
             if self.is_over {

@@ -6,42 +6,52 @@ use std::io;
 use actix_web::HttpResponse;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
+use serde::Serialize;
 use tokio::time::Interval;
 
 use super::shared::FollowedResponse;
 use crate::api::{Api, StreamPlace};
 use crate::fold::{Fold as _, Silence};
 use crate::turn_events::{TurnEvents, TurnNext};
+use crate::vocabularies::openai::dto::ResponseDto;
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::waits::every;
 
 /// White space in front of JSON has no meaning. It shows that the response is still coming.
 const BEAT: Bytes = Bytes::from_static(b"\n");
 
-/// Responds with the whole response.
-pub(super) fn whole(api: &Api, followed: FollowedResponse) -> HttpResponse {
+/// Responds with what `write` makes of the whole response.
+pub(super) fn whole<T: Serialize + 'static>(
+    api: &Api,
+    followed: FollowedResponse,
+    write: impl FnOnce(ResponseDto) -> T + 'static,
+) -> HttpResponse {
     let FollowedResponse { fold, events, place } = followed;
-    let whole = Whole { events, fold, beat: every(api.config().heartbeat), _place: place };
+    let beat = every(api.config().heartbeat);
+    let whole = Whole { events, fold, write, beat, _place: place };
     HttpResponse::Ok().content_type("application/json").streaming(bytes(whole))
 }
 
 /// The body of a response.
-struct Whole {
+struct Whole<W> {
     events: TurnEvents,
     fold: ResponsesFold,
+    write: W,
     beat: Interval,
     _place: StreamPlace,
 }
 
 /// Streams white space, and then the response. If it cannot be completed, the connection is aborted, so that the client
 /// does not take a part for the whole. The turn continues, and the client can retrieve its response later.
-fn bytes(whole: Whole) -> impl Stream<Item = Result<Bytes, io::Error>> {
+fn bytes<T: Serialize>(
+    whole: Whole<impl FnOnce(ResponseDto) -> T>,
+) -> impl Stream<Item = Result<Bytes, io::Error>> {
     stream::unfold(Some(whole), |whole| async move {
         let mut whole = whole?;
         tokio::select! {
             biased;
             over = gather(&mut whole.events, &mut whole.fold) => {
-                let json = over.and_then(|()| Ok(serde_json::to_vec(&whole.fold.into_response())?.into()));
+                let json = over.and_then(|()| Ok(serde_json::to_vec(&(whole.write)(whole.fold.into_response()))?.into()));
                 Some((json, None))
             }
             _ = whole.beat.tick() => Some((Ok(BEAT), Some(whole))),

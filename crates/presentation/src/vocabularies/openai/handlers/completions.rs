@@ -1,0 +1,151 @@
+//! Chat completions: the same turns as responses, for clients that send the whole conversation each time.
+
+use actix_web::http::header::HeaderMap;
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::{CommandKey, Launch};
+
+use super::conversation::{check_instructions, check_type, first_prompt};
+use super::intake::{is_retry, receive};
+use super::responses::from;
+use super::shared::{FollowedResponse, Response};
+use super::stream::open;
+use super::whole;
+use crate::api::Api;
+use crate::blocks::EventBlock;
+use crate::by_id::ById;
+use crate::error::Problem;
+use crate::query::Query;
+use crate::vocabularies::openai::chunks::Chunks;
+use crate::vocabularies::openai::dto::{
+    CompletionDeleted, CompletionDto, CreateCompletion, CreateCompletionBody, create_completion,
+};
+use crate::vocabularies::openai::response_id::ResponseId;
+
+/// The header with the client's own id of a conversation.
+const CONVERSATION: &str = "x-conversation-id";
+/// The maximum length of this id, in bytes.
+const CONVERSATION_BYTES: usize = 200;
+/// What the ids of conversations begin with, so that they are not those of chats of other APIs.
+const CHAT: &str = "openai:";
+
+/// Create a chat completion
+///
+/// Launches an agent or, with `X-Conversation-Id`, sends the last message to the agent of a conversation.
+#[utoipa::path(post, path = "/openai/v1/chat/completions", tag = "openai", request_body = CreateCompletionBody,
+    params(("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
+        ("X-Conversation-Id" = Option<String>, Header, pattern = "^[!-~]{1,200}$",
+            description = "The client's own id of the conversation. Default: every request launches an agent.")),
+    responses((status = 200,
+        content((serde_json::Value = "application/json"), (EventBlock = "text/event-stream")))))]
+pub(crate) async fn complete(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let chat = conversation_id(request.headers())?;
+    let (create, key) = receive(&api, &request, payload, create_completion).await?;
+    let (stream, include_usage) = (create.stream, create.include_usage);
+    let id = say(&api, request.headers(), chat, create, key).await?;
+    let response = Response::read(&api, id).await?.ok_or_else(Problem::not_found)?;
+    let followed = response.follow(&api, &request).await?;
+    if stream {
+        return Ok(open(&api, followed, Chunks::new(id, 0, include_usage)));
+    }
+    Ok(whole(&api, id, followed))
+}
+
+fn whole(api: &Api, id: ResponseId, followed: FollowedResponse) -> HttpResponse {
+    whole::whole(api, followed, move |response| CompletionDto::new(id.completion(), &response))
+}
+
+fn conversation_id(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let Some(id) = headers.get(CONVERSATION) else { return Ok(None) };
+    let id = id.to_str().ok().filter(|id| {
+        (1..=CONVERSATION_BYTES).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
+    });
+    let wrong = || Problem::parameter("X-Conversation-Id", "must be 1 to 200 visible ASCII characters");
+    Ok(Some(format!("{CHAT}{}", id.ok_or_else(wrong)?)))
+}
+
+/// Sends the new message to the agent of the conversation, or launches an agent.
+async fn say(
+    api: &Api,
+    headers: &HeaderMap,
+    chat: Option<String>,
+    create: CreateCompletion,
+    key: Option<CommandKey>,
+) -> Result<ResponseId, Problem> {
+    let CreateCompletion { model, prompt, instructions, earlier, metadata, .. } = create;
+    let known = match &chat {
+        Some(chat) => api.service().by_chat(chat.clone()).await?,
+        None => None,
+    };
+    let prompt_text = match &known {
+        Some(agent) => {
+            check_type(agent, model.as_ref())?;
+            check_instructions(api, agent, instructions.as_deref(), "messages").await?;
+            if key.is_none() && is_retry(headers) {
+                let newest = api.service().turn(agent.id, agent.turn).await?;
+                if newest.is_some_and(|newest| newest.prompt == prompt.text) {
+                    return Ok(ResponseId { agent: agent.id, turn: agent.turn });
+                }
+            }
+            prompt.text
+        }
+        None => first_prompt(instructions.as_deref(), earlier.as_deref(), &prompt.text),
+    };
+    let (kind, model) = model.map_or((None, None), |choice| (Some(choice.kind), choice.model));
+    let launch = Launch {
+        kind,
+        model,
+        prompt: prompt_text,
+        images: prompt.images,
+        metadata,
+        idempotency: key,
+        ..Launch::default()
+    };
+    let said = match chat {
+        Some(chat) => api.service().converse_once(chat, launch).await?,
+        None => api.service().begin(launch).await?,
+    };
+    Ok(ResponseId { agent: said.agent, turn: said.turn })
+}
+
+/// Retrieve a chat completion, or resume its stream
+///
+/// A completion that is not complete is sent when it is.
+#[utoipa::path(get, path = "/openai/v1/chat/completions/{id}", tag = "openai",
+    params(("id" = String, Path), ("stream" = Option<bool>, Query),
+        ("starting_after" = Option<u64>, Query, description = "The `id` of the last chunk that the client has."),
+        ("include_usage" = Option<bool>, Query)),
+    responses((status = 200,
+        content((serde_json::Value = "application/json"), (EventBlock = "text/event-stream")))))]
+pub(crate) async fn completion(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
+    let query = Query::of(&request)?;
+    let from = from(&query)?;
+    let include_usage = query.flag("include_usage")?;
+    let stream = query.flag("stream")?;
+    let response = Response::find_completion(&api, &id).await?;
+    let id = response.id();
+    let followed = response.follow(&api, &request).await?;
+    if stream {
+        return Ok(open(&api, followed, Chunks::new(id, from, include_usage)));
+    }
+    Ok(whole(&api, id, followed))
+}
+
+/// Delete a conversation of chat completions
+///
+/// Stops the agent and removes it from lists, with all of its completions. Only the newest completion of a conversation
+/// can be deleted.
+#[utoipa::path(delete, path = "/openai/v1/chat/completions/{id}", tag = "openai",
+    params(("id" = String, Path)),
+    responses((status = 200, body = CompletionDeleted)))]
+pub(crate) async fn delete_completion(
+    api: web::Data<Api>,
+    id: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let response = Response::find_completion(&api, &id).await?;
+    response.delete_conversation(&api, "completion_id").await?;
+    Ok(HttpResponse::Ok().json(CompletionDeleted::new(response.id().completion())))
+}
