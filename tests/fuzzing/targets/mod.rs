@@ -10,6 +10,7 @@ mod event_stream;
 mod format_parsers;
 mod line_framer;
 mod message_assembler;
+mod openai;
 mod packed_batch;
 mod request;
 mod said_messages;
@@ -36,7 +37,7 @@ const JSON: &[&str] = &["{", "}", "[", "]", "\"", ":", ",", "null", "1e999"];
 /// Words of the JSON lines that agent programs print.
 const JSON_LINES: &[&str] = &["true", "-1", "\n", "\\ud83d", "\\ude00", "\\u0000", "\u{2028}", "\"type\":"];
 
-pub(crate) const TARGETS: [Target; 12] = [
+pub(crate) const TARGETS: [Target; 13] = [
     Target { name: "line_framer", run: line_framer::run, words: &[line_framer::WORDS] },
     Target { name: "sse_decoder", run: sse_decoder::run, words: &[sse_decoder::WORDS] },
     Target { name: "agent_parser", run: agent_parser::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
@@ -52,6 +53,7 @@ pub(crate) const TARGETS: [Target; 12] = [
     Target { name: "request", run: request::run, words: &[JSON, request::WORDS] },
     Target { name: "event_stream", run: event_stream::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
     Target { name: "socket_io", run: socket_io::run, words: &[JSON, socket_io::WORDS] },
+    Target { name: "openai", run: openai::run, words: &[JSON, openai::WORDS] },
     Target { name: "ws_client_frame", run: ws_client_frame::run, words: &[JSON, ws_client_frame::WORDS] },
 ];
 
