@@ -104,7 +104,7 @@ where
 }
 
 /// Puts JSON on one line, by turning line ends into spaces. In JSON, a raw line end can only be between tokens.
-fn one_line(json: &mut [u8]) {
+pub(crate) fn one_line(json: &mut [u8]) {
     for byte in json {
         if matches!(*byte, b'\n' | b'\r') {
             *byte = b' ';

@@ -12,6 +12,7 @@ mod client;
 mod copies;
 mod cors;
 mod dialects;
+mod durable_streams;
 mod edits;
 mod event_stream;
 mod guards;

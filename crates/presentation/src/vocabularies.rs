@@ -6,6 +6,7 @@
 //! and `stream`. Their folds are in `native/dialects`.
 
 mod ai_sdk;
+mod durable_streams;
 mod kelpie;
 mod letta;
 pub(crate) mod native;
@@ -31,12 +32,23 @@ pub(crate) struct Foreign {
 /// The second vocabulary that the streams of Letta's routes can carry.
 const GUEST: letta::Guest = letta::Guest { name: "kelpie", blocks: kelpie::blocks };
 
+/// The messages of a journal that is read as a stream: the same JSON as that of native events.
+const MESSAGES: durable_streams::StreamMessages =
+    durable_streams::StreamMessages { of_events: native::items_of_events, of_page: native::items_of_page };
+
 /// One entry for each vocabulary that has its own routes, except the native one.
 pub(crate) const FOREIGN: &[Foreign] = &[
     Foreign {
         routes: ai_sdk::routes,
         document: ai_sdk::document,
         record: Some(ai_sdk::RECORD),
+        refusals: None,
+    },
+    // Before Letta, which refuses all other paths below `/v1`.
+    Foreign {
+        routes: |config| durable_streams::routes(config, MESSAGES),
+        document: durable_streams::document,
+        record: None,
         refusals: None,
     },
     Foreign {

@@ -1,4 +1,5 @@
-//! A cursor is an integer up to the head, or it is refused: in a query and in `Last-Event-ID`.
+//! A cursor is an integer up to the head, or it is refused: in a query and in `Last-Event-ID`. The same holds for the
+//! offset of a stream, which has 20 digits.
 
 use actix_web::http::header::HeaderValue;
 use actix_web::test::TestRequest;
@@ -29,6 +30,13 @@ pub(crate) const WORDS: &[&str] = &[
     "1&since=2",
     "\0",
     "00000000000000000000000000000001",
+    "00000000000000000002",
+    "00000000000000000005",
+    "00000000000000000006",
+    "99999999999999999999",
+    "now",
+    "&offset=now",
+    "&live=",
 ];
 
 pub(crate) fn run(data: &[u8]) {
@@ -40,6 +48,8 @@ pub(crate) fn run(data: &[u8]) {
         let json = send(&world, request).await;
         // Invalid UTF-8 is not a number either. The server does not distinguish the two errors.
         check(&json, std::str::from_utf8(data).ok(), head, None);
+        let stream = format!("/v1/stream/agents/{agent}/events?offset={query}");
+        check_page(&send(&world, TestRequest::get().uri(&stream)).await, data, head);
 
         let Ok(value) = HeaderValue::from_bytes(data) else { return };
         for kind in ["text/event-stream", "application/json"] {
@@ -80,6 +90,28 @@ fn check(answer: &Answer, text: Option<&str>, head: u64, stream: Option<()>) {
             for number in first..=head {
                 assert!(said.contains(&format!("{number_of}{number}")), "{number} of {said}");
             }
+        }
+    }
+}
+
+/// Checks a page of a stream.
+fn check_page(answer: &Answer, offset: &[u8], head: u64) {
+    let said = String::from_utf8_lossy(&answer.body);
+    let is_number = offset.len() == 20 && offset.iter().all(u8::is_ascii_digit);
+    let from = match offset {
+        b"-1" => Some(0),
+        b"now" => Some(head),
+        _ if is_number => std::str::from_utf8(offset).ok().and_then(|digits| digits.parse().ok()),
+        _ => None,
+    };
+    match from {
+        None => assert_eq!(answer.status, 400, "{offset:?}: {said}"),
+        Some(from) if head < from => assert_eq!(answer.status, 409, "{offset:?}: {said}"),
+        Some(from) => {
+            assert_eq!(answer.status, 200, "{offset:?}: {said}");
+            assert_eq!(said.matches("\"sequenceNumber\":").count() as u64, head - from, "{said}");
+            let next = answer.headers.get("stream-next-offset").and_then(|next| next.to_str().ok());
+            assert_eq!(next, Some(&*format!("{head:020}")));
         }
     }
 }

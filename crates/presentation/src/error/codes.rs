@@ -42,7 +42,7 @@ codes! {
     MalformedJson "malformed_json" BAD_REQUEST false "The body cannot be read as JSON"
         "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is malformed"
-        "`since` or `Last-Event-ID` is not a whole number that is 0 or greater.";
+        "`since` or `Last-Event-ID` is not a whole number that is 0 or greater; or the `offset` of a stream is malformed, or missing from a live read.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
         "The token is missing or wrong; or the session has expired; or the login code or the ticket was already used or has expired; or the ticket belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
@@ -56,7 +56,7 @@ codes! {
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
         "The body did not arrive within `limits.body_timeout_s`. A chat request or a message with images whose `Content-Length` is larger than `limits.request_bytes` gets proportionally more time: three times as long if it has three times as many bytes. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
-        "`since` is greater than the latest sequence number, which is in `head`.";
+        "`since` or `offset` is greater than the latest sequence number, which is in `head`.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
         "The agent has been deleted, so it accepts no messages and cannot be renamed, pinned or archived.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"

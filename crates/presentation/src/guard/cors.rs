@@ -18,8 +18,8 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, D
 /// Headers that a page may send: those that the server reads, and those that the client library, the AI SDK and Letta's
 /// client send. If a header is missing here, browsers block the whole request. Browsers do not accept `*` for
 /// `Authorization`.
-const REQUEST_HEADERS: &str = "accept, authorization, cache-control, content-type, idempotency-key, last-event-id, \
-                               user-agent, x-letta-source, x-project, x-project-id";
+const REQUEST_HEADERS: &str = "accept, authorization, cache-control, content-type, idempotency-key, if-none-match, \
+                               last-event-id, user-agent, x-letta-source, x-project, x-project-id";
 
 /// Letta's client describes itself in headers with this prefix. Each version adds more of them.
 const STAINLESS: &str = "x-stainless-";
@@ -27,8 +27,9 @@ const STAINLESS: &str = "x-stainless-";
 /// Headers of responses that a page may read, in addition to the few that it always may. Browsers accept no wildcard
 /// for a part of a name.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "Allow, Content-Disposition, ETag, Idempotent-Replayed, Link, Location, Retry-After, Tokenrail-Auth, \
-     Tokenrail-Head, Tokenrail-Node, Tokenrail-Since, Tokenrail-Truncated, Tokenrail-Up-To, WWW-Authenticate, X-Request-Id, X-Should-Retry, \
+    "Allow, Content-Disposition, ETag, Idempotent-Replayed, Link, Location, Retry-After, Stream-Closed, \
+     Stream-Cursor, Stream-Next-Offset, Stream-Up-To-Date, \
+     Tokenrail-Auth, Tokenrail-Head, Tokenrail-Node, Tokenrail-Since, Tokenrail-Truncated, Tokenrail-Up-To, WWW-Authenticate, X-Request-Id, X-Should-Retry, \
      X-Vercel-AI-UI-Message-Stream, X-Workflow-Run-Id, X-Workflow-Stream-Tail-Index",
 );
 

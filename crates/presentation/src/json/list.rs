@@ -28,6 +28,11 @@ impl JsonList {
         self.has_items = true;
     }
 
+    /// The length of what was written since the last [`JsonList::take`], in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.out.len()
+    }
+
     /// Takes what was written since the last call.
     pub(crate) fn take(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.out)

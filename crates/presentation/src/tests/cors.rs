@@ -144,7 +144,8 @@ async fn a_ticket_of_another_page_is_refused_readably() {
 #[actix_web::test]
 async fn a_preflight_of_a_listed_origin_is_answered_without_a_token() {
     let harness = harness();
-    let sent = "accept, authorization, cache-control, content-type, idempotency-key, last-event-id, user-agent, \
+    let sent = "accept, authorization, cache-control, content-type, idempotency-key, if-none-match, \
+                last-event-id, user-agent, \
                 x-letta-source, x-project, x-project-id, x-stainless-lang, X-Stainless-Retry-Count, \
                 x-stainless-of-a-later-version";
     let answer = harness.call_raw(preflight(PAGE, sent)).await;
@@ -228,6 +229,7 @@ async fn every_header_with_something_to_say_can_be_read() {
         ("PUT", "/api/agents".to_owned(), ""),
         ("GET", "/ws".to_owned(), ""),
         ("GET", "/v1/agents/x".to_owned(), ""),
+        ("GET", format!("/v1/stream/agents/{first}/events?offset=-1&live=long-poll"), ""),
     ];
     let mut seen = BTreeSet::new();
     let mut exposed = BTreeSet::new();
@@ -253,6 +255,8 @@ async fn every_header_with_something_to_say_can_be_read() {
         "tokenrail-since",
         "x-workflow-stream-tail-index",
         "x-should-retry",
+        "stream-next-offset",
+        "stream-cursor",
     ] {
         assert!(seen.contains(name), "{name} was provoked");
     }

@@ -59,6 +59,26 @@ async fn an_agent_of_a_lost_node_can_be_read_but_accepts_no_message() {
 }
 
 #[actix_web::test]
+async fn every_node_serves_the_stream_of_an_agent_and_its_end() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let id = first.launch_to_end("say a").await;
+    let path = |query: &str| format!("/v1/stream/agents/{id}/events{query}");
+    let [one, other] = [first.get(&path("")).await, second.get(&path("")).await];
+    assert_eq!((&one.text, one.header("etag")), (&other.text, other.header("etag")));
+    let end = one.header("stream-next-offset").to_owned();
+    let (poll, send) = (path(&format!("?offset={end}&live=long-poll")), format!("/api/agents/{id}/messages"));
+    let (news, _) = tokio::join!(second.get(&poll), first.post(&send, r#"{"content":"say b"}"#));
+    assert_eq!(news.json()[0]["sequenceNumber"], 5, "{news:?}");
+    first.ended(&id).await;
+    let (follow, agent) = (path(&format!("?offset={end}&live=sse")), format!("/api/agents/{id}"));
+    let (streamed, deleted) =
+        tokio::join!(second.get(&follow), first.call(TestRequest::delete().uri(&agent)));
+    assert_eq!(deleted.status, 204);
+    assert!(streamed.text.ends_with("0008\",\"streamClosed\":true}\n\n"), "{streamed:?}");
+}
+
+#[actix_web::test]
 async fn every_node_lists_all_nodes_and_says_which_one_it_is() {
     let nodes = two_nodes().await;
     let node = |id: u64, is_this: bool| {

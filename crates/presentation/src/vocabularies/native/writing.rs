@@ -1,6 +1,6 @@
 //! Events as bytes, written once for all followers that want the same form.
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use tokenrail_application::{Page, Rendering};
 use tokenrail_domain::{AgentId, Event};
 
@@ -10,7 +10,7 @@ use super::events::EventFold;
 use super::joined::Joined;
 use super::transport::{EventBlocks, Packets};
 use super::{Detail, Packed};
-use crate::blocks::BlockWriter;
+use crate::blocks::{BlockWriter, one_line};
 use crate::fold::{Fold as _, written};
 use crate::frames::{self, FrameWriter};
 use crate::json::JsonList;
@@ -41,6 +41,32 @@ pub(super) fn blocks(fold: &mut EventFold, detail: Detail, named: bool, events: 
     let mut out = EventBlocks { out: BlockWriter::default(), named };
     let ends = detail.feed_noting_ends(fold, events, &mut out, |out| out.out.len());
     Rendering { bytes: out.out.take(), ends }
+}
+
+/// The form of items on one line. Blocks have the forms 0 and 1.
+const ITEMS: u8 = 2;
+
+/// Writes a page as items of a list, without its brackets and on one line.
+pub(crate) fn items_of_page(agent: AgentId, page: &Page) -> Bytes {
+    let mut bytes = written(&mut EventFold::new(agent, Detail::Plain), ITEMS, page, items);
+    if bytes.starts_with(b",") {
+        // The follower's cursor lies inside the batch.
+        bytes.advance(1);
+    }
+    bytes
+}
+
+/// Writes events in the same way.
+pub(crate) fn items_of_events(agent: AgentId, events: &[Event]) -> Bytes {
+    items(&mut EventFold::new(agent, Detail::Plain), events).bytes
+}
+
+fn items(fold: &mut EventFold, events: &[Event]) -> Rendering {
+    let mut out = JsonList::default();
+    let ends = Detail::Plain.feed_noting_ends(fold, events, &mut out, JsonList::len);
+    let mut bytes = out.take();
+    one_line(&mut bytes);
+    Rendering { bytes: bytes.into(), ends }
 }
 
 /// Writes a page as WebSocket frames of a dialect. If `packed`, consecutive text of one message shares a

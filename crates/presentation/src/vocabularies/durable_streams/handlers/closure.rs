@@ -1,0 +1,58 @@
+//! When a stream is closed: when its agent can get no further event.
+//!
+//! A closed stream stays closed, so an agent that has ended does not close its stream: it accepts messages. The stream
+//! of a deleted agent is closed, and that of a copy, as soon as no turn runs or waits.
+
+use tokenrail_application::{Follower, Refusal};
+use tokenrail_domain::{Agent, AgentId};
+
+use super::response::ReachedEnd;
+use crate::api::Api;
+use crate::error::Problem;
+use crate::vocabularies::durable_streams::offset::ReadFrom;
+
+/// Whether the journal, as it was when the agent was read, is complete for good.
+pub(super) fn is_closed(agent: &Agent) -> bool {
+    accepts_no_messages(agent) && !agent.status.is_active() && agent.queued == 0
+}
+
+fn accepts_no_messages(agent: &Agent) -> bool {
+    agent.deleted_at.is_some() || agent.copy.is_some()
+}
+
+/// A follower of a stream that may close.
+pub(super) struct Followed {
+    pub(super) follower: Follower,
+    agent: AgentId,
+    /// If the agent accepts messages, only its deletion closes the stream, and the follower is told of that.
+    closes_by_itself: bool,
+}
+
+impl Followed {
+    pub(super) async fn begin(api: &Api, id: AgentId, from: ReadFrom) -> Result<Self, Problem> {
+        let (agent, follower) = api.service().follow(id, from.since(), true).await?;
+        if !accepts_no_messages(&agent) {
+            return Ok(Self { follower, agent: id, closes_by_itself: false });
+        }
+        // There are no later turns to wait for, and no follower is told of an earlier deletion.
+        let (_, follower) = api.service().follow(id, Some(follower.cursor()), false).await?;
+        Ok(Self { follower, agent: id, closes_by_itself: true })
+    }
+
+    /// What follows after the events that the follower has returned.
+    pub(super) async fn end(&self, api: &Api) -> Result<ReachedEnd, Problem> {
+        if self.follower.cursor() < self.follower.head() {
+            return Ok(ReachedEnd::MoreFollows);
+        }
+        if !self.closes_by_itself {
+            return Ok(ReachedEnd::UpToDate);
+        }
+        match api.service().get(self.agent).await {
+            Ok(agent) if is_closed(&agent) && agent.head <= self.follower.cursor() => Ok(ReachedEnd::Closed),
+            Ok(_) => Ok(ReachedEnd::UpToDate),
+            // It was purged.
+            Err(Refusal::NotFound(_)) => Ok(ReachedEnd::Closed),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+}

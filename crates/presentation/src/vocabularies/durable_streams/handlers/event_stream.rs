@@ -1,0 +1,160 @@
+//! Streams events: each page is an event `data`, and an event `control` that says where the page ends.
+
+use std::collections::VecDeque;
+
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse};
+use bytes::Bytes;
+use futures_util::stream::{self, Stream, StreamExt as _};
+use tokenrail_application::{Next, Page, StreamEnd};
+use tokenrail_domain::AgentId;
+use tokio::time::Interval;
+
+use super::closure::Followed;
+use super::response::ReachedEnd;
+use crate::api::{Api, StreamPlace};
+use crate::blocks::BlockWriter;
+use crate::error::Problem;
+use crate::frames::CHUNK_BYTES;
+use crate::peer::peer;
+use crate::vocabularies::durable_streams::StreamMessages;
+use crate::vocabularies::durable_streams::dto::ControlDto;
+use crate::vocabularies::durable_streams::offset::Offset;
+use crate::vocabularies::durable_streams::read_query::ReadQuery;
+use crate::vocabularies::durable_streams::stream_cursor::{cursor_after, cursor_at};
+use crate::waits::{every, in_turns};
+
+/// A comment, as a sign of life.
+const BEAT: Bytes = Bytes::from_static(b":\n\n");
+const DATA: Bytes = Bytes::from_static(b"event: data\ndata: [");
+const DATA_END: Bytes = Bytes::from_static(b"]\n\n");
+
+/// Follows an agent from an offset on.
+pub(super) async fn open(
+    api: &Api,
+    id: AgentId,
+    query: &ReadQuery,
+    request: &HttpRequest,
+    messages: StreamMessages,
+) -> Result<HttpResponse, Problem> {
+    let followed = Followed::begin(api, id, query.from).await?;
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let cursor = cursor_after(query.cursor.as_deref(), api.service().now(), api.random()[0]);
+    let mut stream = MessageStream {
+        api: api.clone(),
+        agent: id,
+        followed,
+        messages,
+        cursor,
+        beat: every(api.config().heartbeat),
+        rest: VecDeque::new(),
+        is_over: false,
+        _place: place,
+    };
+    if stream.followed.follower.head() <= stream.followed.follower.cursor() {
+        // A client that has everything is told so at once.
+        let end = stream.followed.end(api).await?;
+        stream.control(end);
+    }
+    Ok(HttpResponse::Ok()
+        .content_type("text/event-stream")
+        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
+        .insert_header(("X-Accel-Buffering", "no"))
+        .streaming(blocks(api.config().stream_turn_bytes, stream)))
+}
+
+struct MessageStream {
+    api: Api,
+    agent: AgentId,
+    followed: Followed,
+    messages: StreamMessages,
+    /// It never goes back.
+    cursor: u64,
+    beat: Interval,
+    /// What the client has not taken of the last page.
+    rest: VecDeque<Bytes>,
+    is_over: bool,
+    _place: StreamPlace,
+}
+
+/// The blocks for the client. They are written as the client reads them, so nothing is queued.
+fn blocks(turn_bytes: usize, stream: MessageStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
+    let blocks = stream::unfold(stream, |mut stream| async move {
+        let bytes = stream.next().await?;
+        Some((bytes, stream))
+    });
+    in_turns(blocks, turn_bytes).map(Ok)
+}
+
+impl MessageStream {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            while let Some(first) = self.rest.front_mut() {
+                if first.is_empty() {
+                    self.rest.pop_front();
+                    continue;
+                }
+                return Some(first.split_to(first.len().min(CHUNK_BYTES)));
+            }
+            if self.is_over {
+                return None;
+            }
+            self.more().await;
+        }
+    }
+
+    /// Waits for the next blocks. If the stream breaks, the client comes back with its offset. If the cause persists,
+    /// it is told then.
+    async fn more(&mut self) {
+        tokio::select! {
+            biased;
+            next = self.followed.follower.next() => match next {
+                Ok(Next::Page(page)) => {
+                    self.beat.reset();
+                    self.page(&page).await;
+                }
+                Ok(Next::End(StreamEnd::AgentDeleted)) => self.control(ReachedEnd::Closed),
+                Ok(Next::End(StreamEnd::AgentEnded)) => {
+                    let end = self.end().await;
+                    self.control(end);
+                    self.is_over = true;
+                }
+                Ok(Next::End(StreamEnd::ShuttingDown)) => self.is_over = true,
+                Err(error) => {
+                    let (agent, error) = (self.agent, &error as &dyn std::error::Error);
+                    tracing::error!(%agent, error, "a stream of messages broke");
+                    self.is_over = true;
+                }
+            },
+            _ = self.beat.tick() => self.rest.push_back(BEAT),
+        }
+    }
+
+    async fn page(&mut self, page: &Page) {
+        let messages = (self.messages.of_page)(self.agent, page);
+        self.rest.extend([DATA, messages, DATA_END]);
+        let end = self.end().await;
+        self.control(end);
+    }
+
+    /// What follows. If that cannot be found out, the next page says it.
+    async fn end(&self) -> ReachedEnd {
+        self.followed.end(&self.api).await.unwrap_or(ReachedEnd::MoreFollows)
+    }
+
+    /// Appends a control event.
+    fn control(&mut self, end: ReachedEnd) {
+        let is_closed = end == ReachedEnd::Closed;
+        self.cursor = self.cursor.max(cursor_at(self.api.service().now()));
+        let control = ControlDto {
+            stream_next_offset: Offset(self.followed.follower.cursor()),
+            stream_cursor: (!is_closed).then(|| self.cursor.to_string()),
+            up_to_date: end == ReachedEnd::UpToDate,
+            stream_closed: is_closed,
+        };
+        let mut out = BlockWriter::default();
+        out.named("control", None, &control);
+        self.rest.push_back(out.take());
+        self.is_over |= is_closed;
+    }
+}
