@@ -165,7 +165,8 @@ const stories = {
     await assert.rejects(readAll(), (error) => error instanceof APIError && /exit/.test(error.message));
     assert.equal(seen, numbers(3), "what came before it was seen");
     const failed = await create(completion({ mode: "crash", deltas: 3 }), {});
-    assert.deepEqual([failed.choices, failed.error.code], [[], "server_error"]);
+    assert.deepEqual([failed.choices[0].message.content, failed.error.code], [null, "server_error"]);
+    assert.match(failed.choices[0].message.refusal, /exit/);
     const tools = [{ type: "function", function: { name: "x" } }];
     const refused = (param) => (error) => error instanceof BadRequestError && error.param === param;
     await assert.rejects(create({ messages: [user("x")], tools }, {}), refused("tools"));
@@ -207,6 +208,7 @@ const stories = {
     while (!existsSync(gate)) await sleep(5);
     const rest = await all(await cut(seen[0].id, seen.length - 1));
     assert.equal(content([...seen, ...rest]), numbers(20));
+    assert.deepEqual([...seen, ...rest], await all(await cut(seen[0].id)));
     assert.equal(rest.at(-1).choices[0].finish_reason, "stop");
   },
 };

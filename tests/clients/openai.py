@@ -159,7 +159,8 @@ def completions():
         raise AssertionError("a failed turn ended like a complete one")
     assert content(seen) == numbers(3)
     failed = completion({"mode": "crash", "deltas": 3})
-    assert (failed.choices, failed.error["code"]) == ([], "server_error")
+    assert (failed.choices[0].message.content, failed.error["code"]) == (None, "server_error")
+    assert "exit" in failed.choices[0].message.refusal
     refused(BadRequestError, "n", lambda: create(model="fake", messages=[user], n=2))
 
 

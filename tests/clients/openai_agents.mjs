@@ -1,6 +1,6 @@
 // OpenAI's library for agents, as an application would use it. Usage: BASE TOKEN, run in the folder of the client.
 import assert from "node:assert/strict";
-import { Agent, run, Runner, setDefaultOpenAIClient, setOpenAIAPI, setTracingDisabled } from "@openai/agents";
+import { Agent, run, setDefaultOpenAIClient, setOpenAIAPI, setTracingDisabled } from "@openai/agents";
 import OpenAI from "openai";
 
 const [base, token] = process.argv.slice(2);
@@ -33,6 +33,13 @@ const second = await run(agent, "go", { previousResponseId: first.lastResponseId
 assert.equal(second.finalOutput, ANSWER);
 assert.notEqual(second.lastResponseId, first.lastResponseId);
 
+// A turn that failed is told, and not run again.
+const agents = async () => (await (await fetch(`${base}/api/agents`, { headers: { Authorization: `Bearer ${token}` } })).json()).length;
 const failing = new Agent({ name: "Failing", model: "fake" });
-await assert.rejects(new Runner().run(failing, JSON.stringify({ mode: "crash", deltas: 3 }), { stream: false }));
+for (const api of ["responses", "chat_completions"]) {
+  setOpenAIAPI(api);
+  const before = await agents();
+  await assert.rejects(run(failing, JSON.stringify({ mode: "crash", deltas: 3 })), (error) => !/turns/.test(error.message));
+  assert.equal(await agents(), before + 1, api);
+}
 process.exit(0);

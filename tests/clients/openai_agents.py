@@ -1,10 +1,13 @@
 """OpenAI's library for agents in Python, as an application would use it. Usage: BASE TOKEN"""
 
 import asyncio
+import json
 import sys
+import urllib.request
 
 from agents import (
     Agent,
+    MaxTurnsExceeded,
     Runner,
     set_default_openai_api,
     set_default_openai_client,
@@ -43,6 +46,25 @@ async def main():
     second = await Runner.run(agent, "go", previous_response_id=first.last_response_id)
     assert second.final_output == ANSWER
     assert second.last_response_id != first.last_response_id
+    # A turn that failed is told, and not run again.
+    for api in ["responses", "chat_completions"]:
+        set_default_openai_api(api)
+        failing = Agent(name="Failing", model="fake")
+        before = agents()
+        try:
+            await Runner.run(failing, json.dumps({"mode": "crash", "deltas": 3}))
+        except MaxTurnsExceeded:
+            raise
+        except Exception:
+            assert agents() == before + 1, api
+        else:
+            raise AssertionError("a failed turn looked like a complete one")
+
+
+def agents():
+    request = urllib.request.Request(f"{base}/api/agents", headers={"Authorization": f"Bearer {token}"})
+    with urllib.request.urlopen(request) as answer:
+        return len(json.load(answer))
 
 
 asyncio.run(main())

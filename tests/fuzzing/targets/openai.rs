@@ -28,7 +28,7 @@ pub(crate) const WORDS: &[&str] = &[
     "\"tools\":[]",
 ];
 
-/// The first byte says which API the body is for. `$RESPONSE` stands for an existing response, `$ITEM` for its item.
+/// The first byte says which API the body is for, and which headers the request has. `$RESPONSE` stands for an existing response, `$ITEM` for its item.
 pub(crate) fn run(data: &[u8]) {
     let Some((api, body)) = data.split_first() else { return };
     let path = if api % 2 == 0 { "/openai/v1/responses" } else { "/openai/v1/chat/completions" };
@@ -43,6 +43,9 @@ pub(crate) fn run(data: &[u8]) {
         };
         let request = TestRequest::post().uri(path).insert_header(("host", HOST));
         let request = request.insert_header(("content-type", "application/json"));
+        let headers = [(2, ("x-conversation-id", "c")), (4, ("x-stainless-retry-count", "1"))];
+        let given = headers.into_iter().filter(|(bit, _)| api & bit != 0);
+        let request = given.fold(request, |request, (_, header)| request.insert_header(header));
         check(&world.call(request.set_payload(body)).await);
     });
 }

@@ -120,9 +120,6 @@ async fn a_conversation_with_an_id_is_one_agent() {
     let again = ask(&next).insert_header(("x-stainless-retry-count", "1"));
     assert_eq!(said(&harness, again).await, second, "a retry is no second message");
     assert_eq!(prompts(&harness).await, ["Briefly.\n\nsay a", "say b"]);
-
-    let other = saying(&[("system", "At length.")], "say c");
-    assert_eq!(param(&harness.call(ask(&other)).await), (400, Some("messages".into())));
     let mut other = next.clone();
     other["model"] = json!("other");
     assert_eq!(param(&harness.call(ask(&other)).await), (400, Some("model".into())));
@@ -134,6 +131,54 @@ async fn a_conversation_with_an_id_is_one_agent() {
     let first_again =
         harness.call(TestRequest::delete().uri(&format!("{COMPLETIONS}/{}", first["id"].as_str().unwrap())));
     assert_eq!(param(&first_again.await), (400, Some("completion_id".into())));
+}
+
+#[actix_web::test]
+async fn a_retry_is_the_same_turn_and_the_same_words_after_the_answer_are_another() {
+    let harness = Harness::new();
+    let ask = |body: &Value, tries: &'static str| {
+        request(body)
+            .insert_header(("x-conversation-id", "c1"))
+            .insert_header(("x-stainless-retry-count", tries))
+    };
+    let begin = saying(&[("system", "Briefly.")], "say a");
+    let first = said(&harness, ask(&begin, "0")).await;
+    assert_eq!(said(&harness, ask(&begin, "1")).await, first, "its prompt has the instructions in front");
+    // The client has the answer, and its user says the same again. The first try did not arrive.
+    let again = saying(&[("system", "It is late."), ("user", "say a"), ("assistant", text(&first))], "say a");
+    let second = said(&harness, ask(&again, "1")).await;
+    assert_ne!(second["id"], first["id"]);
+    let third =
+        saying(&[("user", "say a"), ("assistant", "a"), ("user", "say a"), ("assistant", "a")], "say a");
+    let third = said(&harness, ask(&third, "2")).await;
+    assert_ne!(third["id"], second["id"]);
+    assert_eq!(prompts(&harness).await, ["Briefly.\n\nsay a", "say a", "say a"]);
+}
+
+#[actix_web::test]
+async fn a_long_history_counts_only_for_an_agent_that_must_be_told_it() {
+    let harness = Harness::with(|config, _| config.request_bytes = 1000);
+    let ask = |body: &Value| request(body).insert_header(("x-conversation-id", "c1"));
+    let long = saying(&[("user", "say a"), ("assistant", &"a".repeat(2000))], "say b");
+    assert_eq!(harness.call(ask(&long)).await.status, 413);
+    said(&harness, ask(&saying(&[], "say a"))).await;
+    assert_eq!(text(&said(&harness, ask(&long)).await), "b");
+    assert_eq!(harness.call(ask(&saying(&[], &"b".repeat(2000)))).await.status, 413);
+}
+
+#[actix_web::test]
+async fn a_client_that_gets_no_place_has_launched_nothing() {
+    let harness = Harness::with(|config, _| config.connections = 0);
+    let answer = harness.call(request(&saying(&[], "say a"))).await;
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["error"]["code"]),
+        (503, &json!("capacity_exhausted"))
+    );
+    for stream in [true, false] {
+        let body = json!({"model": "script", "input": "say a", "stream": stream}).to_string();
+        assert_eq!(harness.post("/openai/v1/responses", &body).await.status, 503);
+    }
+    assert_eq!(agents(&harness).await, 0);
 }
 
 #[actix_web::test]
@@ -165,7 +210,9 @@ async fn a_cancelled_turn_is_an_error_so_that_no_part_is_taken_for_the_whole() {
     assert_eq!(harness.call(stop).await.status, 200);
     let path = format!("{COMPLETIONS}/{}", id.replace("resp_", "chatcmpl-"));
     let whole = harness.get(&path).await.json();
-    assert_eq!((&whole["choices"], &whole["error"]["code"]), (&json!([]), &json!("cancelled")));
+    assert_eq!(whole["error"]["code"], "cancelled");
+    let message = &whole["choices"][0]["message"];
+    assert_eq!((&message["content"], &message["refusal"]), (&Value::Null, &json!("the turn was cancelled")));
     let streamed = chunks(&harness.get(&format!("{path}?stream=true")).await);
     let (_, last) = streamed.last().unwrap();
     assert_eq!(last, &json!({ "error": whole["error"] }));
@@ -224,6 +271,13 @@ async fn what_cannot_be_honoured_is_refused_by_its_name() {
 }
 
 #[actix_web::test]
+async fn an_answer_without_text_is_an_empty_text() {
+    let harness = Harness::new();
+    let whole = said(&harness, request(&saying(&[], "say"))).await;
+    assert_eq!(text(&whole), "", "libraries for agents would ask again");
+}
+
+#[actix_web::test]
 async fn an_image_reaches_the_agent_of_a_conversation() {
     let harness = Harness::new();
     let png = "data:image/png;base64,iVBORw0KGgo=";
@@ -236,4 +290,6 @@ async fn an_image_reaches_the_agent_of_a_conversation() {
         let asked = harness.get(&format!("/openai/v1/responses/{id}/input_items")).await.json();
         assert_eq!(asked["data"][0]["content"][1]["type"], "input_image", "turn {turn}");
     }
+    let refused = Harness::blind().call(ask()).await;
+    assert_eq!(param(&refused), (400, Some("messages".into())));
 }

@@ -30,7 +30,10 @@ fn refused(problem: &Problem) -> Refused {
     let first = problem.errors.first();
     let param = match problem.code {
         Code::RunnerUnknown => Some("model".to_owned()),
-        Code::ImagesNotAccepted => Some("input".to_owned()),
+        // Only Tokenrail's own API has `images`.
+        Code::ImagesNotAccepted => {
+            first.and_then(place).filter(|place| place != "images").or_else(|| Some("input".to_owned()))
+        }
         _ => first.and_then(place),
     };
     let message = first.map_or(&problem.detail, |error| &error.detail);

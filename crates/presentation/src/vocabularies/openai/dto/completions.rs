@@ -17,8 +17,7 @@ pub(crate) struct CompletionDto {
     /// Seconds since the epoch.
     created: i64,
     model: String,
-    /// One, or none if the turn has failed.
-    choices: Vec<ChoiceDto>,
+    choices: [ChoiceDto; 1],
     usage: Option<CompletionUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<CompletionFailure>,
@@ -39,7 +38,8 @@ struct AnswerDto {
     content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
-    refusal: (),
+    /// Why there is no answer. Libraries for agents would ask again if it were absent too.
+    refusal: Option<String>,
 }
 
 /// A part of a chat completion.
@@ -126,16 +126,11 @@ impl From<&UsageDto> for CompletionUsage {
 impl CompletionDto {
     /// The completion with this id, from a response that has ended.
     pub(crate) fn new(id: String, response: &ResponseDto) -> Self {
-        let choice = |finish_reason| ChoiceDto {
-            index: 0,
-            message: AnswerDto::of(&response.output),
-            finish_reason,
-            logprobs: (),
+        let (message, finish_reason, error) = match response.finish() {
+            Ok(reason) => (AnswerDto::of(&response.output), reason, None),
+            Err(failure) => (AnswerDto::refusal(failure.message.clone()), "stop", Some(failure)),
         };
-        let (choices, error) = match response.finish() {
-            Ok(reason) => (vec![choice(reason)], None),
-            Err(failure) => (Vec::new(), Some(failure)),
-        };
+        let choices = [ChoiceDto { index: 0, message, finish_reason, logprobs: () }];
         Self {
             id,
             object: "chat.completion",
@@ -173,6 +168,13 @@ impl CompletionFailure {
     }
 }
 
+impl CompletionDto {
+    /// What the agent has said.
+    pub(crate) fn content(&self) -> Option<&str> {
+        self.choices[0].message.content.as_deref()
+    }
+}
+
 impl AnswerDto {
     fn of(items: &[OutputItem]) -> Self {
         let (mut said, mut done) = (Vec::new(), Vec::new());
@@ -183,8 +185,13 @@ impl AnswerDto {
                 OutputItem::McpCall { name, arguments, .. } => done.push(call_line(name, arguments)),
             }
         }
-        let joined = |texts: Vec<String>| (!texts.is_empty()).then(|| texts.join(BETWEEN));
-        Self { role: "assistant", content: joined(said), reasoning_content: joined(done), refusal: () }
+        let reasoning_content = (!done.is_empty()).then(|| done.join(BETWEEN));
+        let content = Some(said.join(BETWEEN));
+        Self { role: "assistant", content, reasoning_content, refusal: None }
+    }
+
+    fn refusal(why: String) -> Self {
+        Self { role: "assistant", content: None, reasoning_content: None, refusal: Some(why) }
     }
 }
 

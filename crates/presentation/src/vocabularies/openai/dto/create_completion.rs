@@ -19,6 +19,8 @@ pub(crate) struct CreateCompletion {
     pub(crate) instructions: Option<String>,
     /// The conversation so far, for an agent that does not know it.
     pub(crate) earlier: Option<String>,
+    /// The newest answer that the client has.
+    pub(crate) answer: Option<String>,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
     pub(crate) metadata: Option<JsonText>,
@@ -57,11 +59,11 @@ pub(crate) fn create_completion(
     let options = fields.optional::<Value>("stream_options", "cannot be read");
     let include_usage = options.is_some_and(|options| options["include_usage"] == Value::Bool(true));
     let metadata = fields.object("metadata");
-    let Messages { prompt, instructions, earlier } = read_messages(&mut fields, limits);
+    let Messages { prompt, instructions, earlier, answer } = read_messages(&mut fields, limits);
     fields.finish()?;
     let (instructions, earlier) = (joined(instructions), joined([earlier]));
-    limits.check_prompt(&[Some(&prompt.text), instructions.as_deref(), earlier.as_deref()])?;
-    Ok(CreateCompletion { model, prompt, instructions, earlier, stream, include_usage, metadata })
+    limits.check_prompt(&[Some(&prompt.text)])?;
+    Ok(CreateCompletion { model, prompt, instructions, earlier, answer, stream, include_usage, metadata })
 }
 
 fn read_messages(fields: &mut Fields, limits: OpenAiRequestLimits) -> Messages {

@@ -19,6 +19,8 @@ pub(super) struct Messages {
     pub(super) instructions: Vec<String>,
     /// Everything before the new message, as a text. Empty in a new conversation.
     pub(super) earlier: String,
+    /// The newest answer that the client has.
+    pub(super) answer: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -83,5 +85,6 @@ impl Messages {
             }
         }
         said.clear();
+        self.answer = Some(answer.to_owned());
     }
 }

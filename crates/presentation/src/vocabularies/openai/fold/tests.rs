@@ -163,18 +163,39 @@ fn a_chat_completion_is_what_its_chunks_say() {
         let (said, shown, last) = completed(&text);
         let whole = CompletionDto::new(id.completion(), &fold.into_response());
         let whole = serde_json::to_value(whole).unwrap();
-        match whole["choices"].get(0) {
-            None => assert_eq!(last["error"], whole["error"], "{case}"),
-            Some(choice) => {
+        let choice = &whole["choices"][0];
+        match whole.get("error") {
+            Some(error) => {
+                assert_eq!(&last["error"], error, "{case}");
+                assert_eq!(
+                    (&choice["message"]["content"], &choice["message"]["refusal"]),
+                    (&Value::Null, &error["message"])
+                );
+            }
+            None => {
                 assert_eq!(choice["finish_reason"], last["choices"][0]["finish_reason"], "{case}");
                 // A stream cannot take back what the agent has abandoned.
                 if case != "retry" {
-                    assert_eq!(choice["message"]["content"].as_str(), said.as_deref(), "{case}");
+                    assert_eq!(
+                        choice["message"]["content"].as_str(),
+                        Some(said.as_deref().unwrap_or_default()),
+                        "{case}"
+                    );
                     assert_eq!(choice["message"]["reasoning_content"].as_str(), shown.as_deref(), "{case}");
                 }
             }
         }
         insta::assert_snapshot!(format!("{case}_chunks"), text);
+        let blocks: Vec<&str> = text.split_inclusive("\n\n").collect();
+        for from in 0..blocks.len() {
+            let (mut fold, mut out) = (new(0), Chunks::new(id, from as u64, false));
+            fold.open(&mut out);
+            for event in &story.events {
+                fold.event(event, &mut out);
+            }
+            let rest = String::from_utf8(out.take().to_vec()).unwrap();
+            assert_eq!(rest, blocks[from..].concat(), "{case} from {from}");
+        }
     }
 }
 

@@ -2,18 +2,19 @@
 
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{CommandKey, Launch};
+use tokenrail_application::{CommandKey, Launch, Prompt};
+use tokenrail_domain::{Agent, TurnNumber, TurnState};
 
-use super::conversation::{check_instructions, check_type, first_prompt};
+use super::conversation::{check_type, first_prompt};
 use super::intake::{is_retry, receive};
 use super::responses::from;
-use super::shared::{FollowedResponse, Response};
+use super::shared::{FollowedResponse, Response, place};
 use super::stream::open;
 use super::whole;
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
-use crate::error::Problem;
+use crate::error::{Code, FieldProblem, Problem};
 use crate::query::Query;
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::dto::{
@@ -45,9 +46,10 @@ pub(crate) async fn complete(
     let chat = conversation_id(request.headers())?;
     let (create, key) = receive(&api, &request, payload, create_completion).await?;
     let (stream, include_usage) = (create.stream, create.include_usage);
+    let place = place(&api, &request)?;
     let id = say(&api, request.headers(), chat, create, key).await?;
     let response = Response::read(&api, id).await?.ok_or_else(Problem::not_found)?;
-    let followed = response.follow(&api, &request).await?;
+    let followed = response.without_results().follow(&api, place).await?;
     if stream {
         return Ok(open(&api, followed, Chunks::new(id, 0, include_usage)));
     }
@@ -75,40 +77,74 @@ async fn say(
     create: CreateCompletion,
     key: Option<CommandKey>,
 ) -> Result<ResponseId, Problem> {
-    let CreateCompletion { model, prompt, instructions, earlier, metadata, .. } = create;
     let known = match &chat {
         Some(chat) => api.service().by_chat(chat.clone()).await?,
         None => None,
     };
-    let prompt_text = match &known {
-        Some(agent) => {
-            check_type(agent, model.as_ref())?;
-            check_instructions(api, agent, instructions.as_deref(), "messages").await?;
-            if key.is_none() && is_retry(headers) {
-                let newest = api.service().turn(agent.id, agent.turn).await?;
-                if newest.is_some_and(|newest| newest.prompt == prompt.text) {
-                    return Ok(ResponseId { agent: agent.id, turn: agent.turn });
-                }
-            }
-            prompt.text
+    if let Some(agent) = &known {
+        check_type(agent, create.model.as_ref())?;
+        if key.is_none()
+            && is_retry(headers)
+            && let Some(id) = said_before(api, agent, &create).await?
+        {
+            return Ok(id);
         }
-        None => first_prompt(instructions.as_deref(), earlier.as_deref(), &prompt.text),
-    };
-    let (kind, model) = model.map_or((None, None), |choice| (Some(choice.kind), choice.model));
-    let launch = Launch {
-        kind,
-        model,
-        prompt: prompt_text,
-        images: prompt.images,
-        metadata,
-        idempotency: key,
-        ..Launch::default()
-    };
+    }
+    let prompt = if known.is_some() { create.prompt.text } else { first(api, &create)? };
+    let (kind, model) = create.model.map_or((None, None), |choice| (Some(choice.kind), choice.model));
+    let CreateCompletion { prompt: Prompt { images, .. }, metadata, .. } = create;
+    let launch = Launch { kind, model, prompt, images, metadata, idempotency: key, ..Launch::default() };
     let said = match chat {
-        Some(chat) => api.service().converse_once(chat, launch).await?,
-        None => api.service().begin(launch).await?,
+        Some(chat) => api.service().converse_once(chat, launch).await,
+        None => api.service().begin(launch).await,
     };
+    let said = said.map_err(|refusal| of_messages(refusal.into()))?;
     Ok(ResponseId { agent: said.agent, turn: said.turn })
+}
+
+/// The first prompt of the conversation.
+fn first(api: &Api, create: &CreateCompletion) -> Result<String, Problem> {
+    let CreateCompletion { instructions, earlier, prompt, .. } = create;
+    let first = first_prompt(instructions.as_deref(), earlier.as_deref(), &prompt.text);
+    let most = api.config().request_bytes;
+    if first.len() <= most {
+        return Ok(first);
+    }
+    let detail = format!(
+        "the conversation must be at most {most} bytes if no agent knows it; X-Conversation-Id names one that does"
+    );
+    Err(Problem::new(Code::PayloadTooLarge, detail))
+}
+
+/// The newest turn, if this request is the one that began it, and the client has not received its answer. A user may
+/// say the same twice.
+async fn said_before(
+    api: &Api,
+    agent: &Agent,
+    create: &CreateCompletion,
+) -> Result<Option<ResponseId>, Problem> {
+    let id = ResponseId { agent: agent.id, turn: agent.turn };
+    let Some(newest) = Response::read(api, id).await? else { return Ok(None) };
+    let prompt = match id.turn {
+        TurnNumber::FIRST => first(api, create)?,
+        _ => create.prompt.text.clone(),
+    };
+    if newest.turn.prompt != prompt {
+        return Ok(None);
+    }
+    let has_ended = matches!(newest.turn.state, TurnState::Ended(_));
+    let now = newest.without_results().now(api).await?;
+    let answer = CompletionDto::new(id.completion(), &now);
+    let is_received = has_ended && answer.content() == create.answer.as_deref() && create.answer.is_some();
+    Ok((!is_received).then_some(id))
+}
+
+/// Names the parameter that has the images.
+fn of_messages(mut problem: Problem) -> Problem {
+    if problem.code == Code::ImagesNotAccepted {
+        problem.errors = vec![FieldProblem::body("messages", problem.detail.clone())];
+    }
+    problem
 }
 
 /// Retrieve a chat completion, or resume its stream
@@ -127,7 +163,7 @@ pub(crate) async fn completion(ById { api, id, request }: ById) -> Result<HttpRe
     let stream = query.flag("stream")?;
     let response = Response::find_completion(&api, &id).await?;
     let id = response.id();
-    let followed = response.follow(&api, &request).await?;
+    let followed = response.without_results().follow(&api, place(&api, &request)?).await?;
     if stream {
         return Ok(open(&api, followed, Chunks::new(id, from, include_usage)));
     }

@@ -1,5 +1,5 @@
 //! What an agent is told about its conversation. An agent has instructions of its own, so those of a client can only
-//! begin its first prompt. They belong to every request of OpenAI's clients, and must stay the same in a conversation.
+//! begin its first prompt.
 
 use tokenrail_domain::{Agent, TurnNumber};
 
@@ -30,7 +30,6 @@ pub(super) async fn check_instructions(
     api: &Api,
     agent: &Agent,
     instructions: Option<&str>,
-    param: &'static str,
 ) -> Result<(), Problem> {
     let Some(opening) = instructions.map(opening) else { return Ok(()) };
     let first = api.service().turn(agent.id, TurnNumber::FIRST).await?;
@@ -38,7 +37,7 @@ pub(super) async fn check_instructions(
         return Ok(());
     }
     Err(Problem::field(
-        param,
+        "instructions",
         "must stay the same in a conversation: the agent got its instructions with its first prompt",
     ))
 }

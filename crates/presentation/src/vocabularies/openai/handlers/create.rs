@@ -7,7 +7,7 @@ use tokenrail_domain::TurnNumber;
 
 use super::conversation::{check_instructions, check_type, first_prompt};
 use super::intake::{is_retry, receive};
-use super::shared::Response;
+use super::shared::{Response, place};
 use super::stream::open;
 use super::whole::whole;
 use crate::api::Api;
@@ -31,11 +31,10 @@ pub(crate) async fn create(
 ) -> Result<HttpResponse, Problem> {
     let (create, key) = receive(&api, &request, payload, create_response).await?;
     let (stream, background) = (create.stream, create.background);
+    let place = if background && !stream { None } else { Some(place(&api, &request)?) };
     let response = begin(&api, request.headers(), create, key).await?;
-    if background && !stream {
-        return Ok(HttpResponse::Ok().json(response.now(&api).await?));
-    }
-    let followed = response.follow(&api, &request).await?;
+    let Some(place) = place else { return Ok(HttpResponse::Ok().json(response.now(&api).await?)) };
+    let followed = response.follow(&api, place).await?;
     Ok(if stream { open(&api, followed, Rest::new(0)) } else { whole(&api, followed, |response| response) })
 }
 
@@ -74,7 +73,7 @@ async fn go_on(
     let known = Response::read(api, previous).await?;
     let agent = known.ok_or_else(|| wrong("no such response".to_owned()))?.agent;
     check_type(&agent, create.model.as_ref())?;
-    check_instructions(api, &agent, create.instructions.as_deref(), "instructions").await?;
+    check_instructions(api, &agent, create.instructions.as_deref()).await?;
     let next = ResponseId { turn: previous.turn.next(), ..previous };
     if let Some(following) = api.service().turn(next.agent, next.turn).await? {
         let is_again = key.is_some() || is_retry(headers);

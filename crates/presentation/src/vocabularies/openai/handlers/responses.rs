@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 
-use super::shared::Response;
+use super::shared::{Response, place};
 use super::stream::open;
 use crate::api::Api;
 use crate::blocks::EventBlock;
@@ -23,7 +23,7 @@ pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResp
     let from = from(&query)?;
     let response = Response::find(&api, &id).await?;
     if query.flag("stream")? {
-        return Ok(open(&api, response.follow(&api, &request).await?, Rest::new(from)));
+        return Ok(open(&api, response.follow(&api, place(&api, &request)?).await?, Rest::new(from)));
     }
     Ok(HttpResponse::Ok().json(response.now(&api).await?))
 }

@@ -23,6 +23,7 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Response {
     pub(super) agent: Agent,
     pub(super) turn: Turn,
+    has_results: bool,
 }
 
 fn missing() -> Problem {
@@ -51,10 +52,16 @@ impl Response {
             Err(refusal) => return none_if_missing(refusal.into()),
         };
         match api.service().get(id.agent).await {
-            Ok(agent) if agent.deleted_at.is_none() => Ok(Some(Self { agent, turn })),
+            Ok(agent) if agent.deleted_at.is_none() => Ok(Some(Self { agent, turn, has_results: true })),
             Ok(_) => Ok(None),
             Err(refusal) => none_if_missing(refusal.into()),
         }
+    }
+
+    /// Omits the results of tools, which a chat completion does not show, so that a slow client holds none of them.
+    pub(super) fn without_results(mut self) -> Self {
+        self.has_results = false;
+        self
     }
 
     pub(super) fn id(&self) -> ResponseId {
@@ -62,12 +69,13 @@ impl Response {
     }
 
     pub(super) fn fold(&self, api: &Api) -> ResponsesFold {
-        ResponsesFold::new(&self.agent, &self.turn, api.config().chat_bytes)
+        let result_bytes = if self.has_results { api.config().chat_bytes } else { 0 };
+        ResponsesFold::new(&self.agent, &self.turn, result_bytes)
     }
 
     /// The response as it is now.
     pub(super) async fn now(&self, api: &Api) -> Result<ResponseDto, Problem> {
-        let Self { agent, turn } = self;
+        let Self { agent, turn, .. } = self;
         let mut fold = self.fold(api);
         if let Some(first) = turn.first_sequence {
             let (mut cursor, last) = (first.before(), turn.last_sequence.unwrap_or(agent.head));
@@ -108,11 +116,15 @@ impl Response {
     }
 
     /// Follows the turn for one client.
-    pub(super) async fn follow(self, api: &Api, request: &HttpRequest) -> Result<FollowedResponse, Problem> {
-        let place = api.open_stream(peer(request.peer_addr()))?;
+    pub(super) async fn follow(self, api: &Api, place: StreamPlace) -> Result<FollowedResponse, Problem> {
         let events = TurnEvents::follow(api, self.turn.agent, &self.turn).await?;
         Ok(FollowedResponse { fold: self.fold(api), events, place })
     }
+}
+
+/// Takes the place of a stream. Before a turn begins, so that a client that gets none has begun none.
+pub(super) fn place(api: &Api, request: &HttpRequest) -> Result<StreamPlace, Problem> {
+    api.open_stream(peer(request.peer_addr()))
 }
 
 fn none_if_missing<T>(problem: Problem) -> Result<Option<T>, Problem> {
