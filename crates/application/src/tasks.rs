@@ -19,8 +19,9 @@ impl AgentService {
         }
     }
 
-    /// Makes sure that a task runs the agent's open turns: here, or at the node that has the agent.
-    pub(crate) fn ensure_task(&self, agent: &Agent) {
+    /// Makes sure that a task runs the agent's open turns: here, or at the node that has the agent. Returns whether the
+    /// agent had a task here before.
+    pub(crate) fn ensure_task(&self, agent: &Agent) -> bool {
         match self.core.elsewhere(agent) {
             None => self.start_task(agent),
             Some(home) => {
@@ -32,13 +33,14 @@ impl AgentService {
                     // This node may take it too.
                     self.core.errand.notify_one();
                 }
+                false
             }
         }
     }
 
-    /// Makes sure that a task of this node runs, or ends, the agent's open turns.
-    pub(crate) fn start_task(&self, agent: &Agent) {
-        self.start_task_of(agent, false);
+    /// Makes sure that a task of this node runs, or ends, the agent's open turns. Returns whether the agent had one.
+    pub(crate) fn start_task(&self, agent: &Agent) -> bool {
+        self.start_task_of(agent, false)
     }
 
     /// The same for an agent that this node has just taken over.
@@ -46,9 +48,11 @@ impl AgentService {
         self.start_task_of(agent, true);
     }
 
-    fn start_task_of(&self, agent: &Agent, is_taken: bool) {
+    fn start_task_of(&self, agent: &Agent, is_taken: bool) -> bool {
         let tail = self.core.tails.of(agent.id);
-        if let Some(handle) = self.core.poke_or_register(agent.id, &tail) {
+        let new = self.core.poke_or_register(agent.id, &tail);
+        let had_task = new.is_none();
+        if let Some(handle) = new {
             let core = Arc::clone(&self.core);
             // On a shared store, followers at other nodes count too: see `nodes/watching.rs`.
             let cancels = agent.cancel_on_disconnect && !core.outside.nodes.is_shared();
@@ -63,5 +67,6 @@ impl AgentService {
                 AgentTask { core, agent, handle, tail, cancel_on_disconnect, replay, is_here, is_taken };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }
+        had_task
     }
 }

@@ -19,5 +19,6 @@ mod panics;
 mod permissions;
 mod recovery;
 mod refusals;
+mod sending;
 mod turns;
 mod unknown;

@@ -63,8 +63,10 @@ impl AgentService {
         self.undisturbed(async move { service.do_send(message).await }).await
     }
 
+    /// Tries again while the store is busy: after a failover, it waits for what other servers save again. Between two
+    /// tries, the queue is free for other commands.
     async fn do_send(&self, message: SentMessage) -> Result<Accepted, Refusal> {
-        let SentMessage { agent: id, prompt: Prompt { text, images }, key, life } = message;
+        let SentMessage { agent: id, prompt, key, life } = message;
         let scope = format!("message:{id}");
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
@@ -72,9 +74,60 @@ impl AgentService {
             self.repeated(&self.get(id).await?);
             return Ok(Accepted { turn, queued });
         }
-        if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
-            return Err(Refusal::ShuttingDown);
+        self.check_running()?;
+        let key = match key {
+            Some(key) => Some(self.idempotency(scope, key, life).await?),
+            None => None,
+        };
+        let until = Instant::now() + self.core.limits.commands.command_timeout;
+        let mut pause = self.core.limits.saving.retry_pause;
+        loop {
+            match self.try_send(id, &prompt, key.clone()).await? {
+                Some(accepted) => return Ok(accepted),
+                None if Instant::now() + pause < until => {
+                    pause = self.core.pause(pause).await.ok_or(Refusal::ShuttingDown)?;
+                }
+                None => return Err(StoreError::Busy.into()),
+            }
         }
+    }
+
+    /// One try. What decides about the message is read after the wait for the queue, and again with each try. Returns
+    /// `None` if the store is busy: then nothing was saved.
+    async fn try_send(
+        &self,
+        id: AgentId,
+        prompt: &Prompt,
+        key: Option<Idempotency>,
+    ) -> Result<Option<Accepted>, Refusal> {
+        let core = &self.core;
+        let handle = core.task_handle(id);
+        let _queue = match &handle {
+            Some(handle) => Some(core.lock_queue(handle).await?),
+            None => None,
+        };
+        let agent = self.addressee(id, &prompt.images).await?;
+        self.check_running()?;
+        let turn = NewTurn::new(Turn::queued(id, prompt.text.clone(), core.now()), prompt.images.clone());
+        match core.outside.agents.enqueue(turn, core.limits.admission.queued_turns, key).await {
+            Ok(Enqueued::New { turn, queued, unarchived }) => {
+                self.note_queued(agent, unarchived).await;
+                Ok(Some(Accepted { turn, queued }))
+            }
+            Ok(Enqueued::Again { turn, queued }) => {
+                self.repeated(&agent);
+                Ok(Some(Accepted { turn, queued }))
+            }
+            Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
+            Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
+            Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
+            Err(StoreError::Busy) => Ok(None),
+            Err(error) => Err(self.refused_or_unknown(&agent, error)),
+        }
+    }
+
+    /// The agent, if it takes messages with these images.
+    async fn addressee(&self, id: AgentId, images: &[ImageFile]) -> Result<Agent, Refusal> {
         let agent = self.get(id).await?;
         if agent.deleted_at.is_some() {
             return Err(Refusal::Deleted);
@@ -82,59 +135,32 @@ impl AgentService {
         if agent.copy.is_some() {
             return Err(Refusal::ReadOnly);
         }
-        self.check_images(&agent.kind, &images)?;
-        let agent = self.core.reachable(agent).await?;
-        let now = self.core.now();
-        let key = match key {
-            Some(key) => Some(self.idempotency(scope, key, life).await?),
-            None => None,
-        };
-        let turn = NewTurn::new(Turn::queued(id, text, now), images);
-        let has_task = self.core.task_handle(id).is_some();
-        match self.enqueue(turn, key).await {
-            Ok(Enqueued::New { turn, queued, unarchived }) => {
-                if unarchived {
-                    self.core.tell_edited(id, agent.status, now);
-                }
-                self.ensure_task(&agent);
-                if has_task || !self.core.is_here(&agent) {
-                    // The turn waits. Nothing else announces that the queue has grown.
-                    self.core.tell_status(id, agent.status, now);
-                }
-                Ok(Accepted { turn, queued })
-            }
-            Ok(Enqueued::Again { turn, queued }) => {
-                self.repeated(&agent);
-                Ok(Accepted { turn, queued })
-            }
-            Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
-            Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
-            Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
-            Err(error) => Err(self.refused_or_unknown(&agent, error)),
-        }
+        self.check_images(&agent.kind, images)?;
+        self.core.reachable(agent).await
     }
 
-    /// Tries again while the store is busy: after a failover, it waits for what other servers save again. Between two
-    /// tries, the queue is free for other commands.
-    async fn enqueue(&self, turn: NewTurn, key: Option<Idempotency>) -> Result<Enqueued, StoreError> {
-        let core = &self.core;
-        let until = Instant::now() + core.limits.commands.command_timeout;
-        let mut pause = core.limits.saving.retry_pause;
-        loop {
-            let handle = core.task_handle(turn.turn().agent);
-            let queue = match &handle {
-                Some(handle) => Some(core.lock_queue(handle).await?),
-                None => None,
+    fn check_running(&self) -> Result<(), Refusal> {
+        let is_stopping = self.core.closing.is_cancelled() || self.core.draining.is_cancelled();
+        if is_stopping { Err(Refusal::ShuttingDown) } else { Ok(()) }
+    }
+
+    /// The agent has one more turn that waits.
+    async fn note_queued(&self, mut agent: Agent, unarchived: bool) {
+        let (core, id) = (&self.core, agent.id);
+        if unarchived {
+            agent.archived = false;
+            core.note_told(&agent);
+            core.tell_edited(id, agent.status, core.now());
+        }
+        let had_task = self.ensure_task(&agent);
+        if had_task || !core.is_here(&agent) {
+            // The turn waits. Nothing else announces that the queue has grown. Another turn may have ended since the
+            // agent was read.
+            let status = match core.outside.agents.get(id).await {
+                Ok(Some(now)) => now.status,
+                Ok(None) | Err(_) => agent.status,
             };
-            let (turn, key) = (turn.clone(), key.clone());
-            let answer = core.outside.agents.enqueue(turn, core.limits.admission.queued_turns, key).await;
-            drop(queue);
-            match answer {
-                Err(StoreError::Busy) if Instant::now() + pause < until => {
-                    pause = core.pause(pause).await.ok_or(StoreError::Busy)?;
-                }
-                answer => return answer,
-            }
+            core.tell_status(id, status, core.now());
         }
     }
 

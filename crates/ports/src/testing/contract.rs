@@ -116,6 +116,7 @@ macro_rules! store_contract {
             a_full_queue_takes_no_more
             turns_that_are_cancelled_one_by_one_have_a_bound
             a_cancel_is_noted_of_every_open_turn
+            a_command_that_has_waited_does_not_set_the_time_back
             the_first_reason_to_stop_a_turn_stays
             a_message_for_an_agent_that_has_ended_makes_it_wait
             an_idle_agent_begins_with_its_first_message

@@ -301,7 +301,7 @@ impl State {
         of.to_purge |= purge;
         if of.agent.deleted_at.is_none() {
             of.agent.deleted_at = Some(at);
-            of.agent.updated_at = at;
+            of.agent.updated_at = of.agent.updated_at.max(at);
         }
         true
     }

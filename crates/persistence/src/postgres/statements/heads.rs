@@ -28,7 +28,8 @@ const TURN_STATE: &str = "
     FROM turns
     WHERE agent = (SELECT key FROM agents WHERE id = $1) AND number = $2";
 
-const TOUCH: &str = "UPDATE heads SET updated_at = $2 WHERE agent = $1";
+/// A command may have waited while newer events were saved, and the clocks of two nodes may differ.
+const TOUCH: &str = "UPDATE heads SET updated_at = greatest(updated_at, $2) WHERE agent = $1";
 
 /// A trigger notes when.
 const TOUCH_AGENT: &str = "UPDATE agents SET touched = 0 WHERE key = $1";

@@ -44,7 +44,8 @@ const QUEUE: &str = "
     FROM agents
     WHERE id = :id AND deleted_at IS NULL";
 
-const TOUCH: &str = "UPDATE heads SET updated_at = :at WHERE agent = :agent";
+/// A command may have waited while newer events were saved.
+const TOUCH: &str = "UPDATE heads SET updated_at = max(updated_at, :at) WHERE agent = :agent";
 
 const CANCEL: &str = "
     UPDATE turns

@@ -87,15 +87,26 @@ pub async fn turns_that_are_cancelled_one_by_one_have_a_bound<S: IJournal + IAge
     assert_eq!(enqueue().await, new(5, 1), "the first of them has its end");
 }
 
+pub async fn a_command_that_has_waited_does_not_set_the_time_back<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, _) = running(store, 1).await;
+    let before = agent_now(store, agent.id).await.updated_at;
+    let late = Turn { asked_at: Timestamp(before.0 - 100), ..asked(agent.id, "p") };
+    store.enqueue(late.into(), 2, None).await.unwrap();
+    assert_eq!(store.cancel(agent.id, Timestamp(before.0 - 50)).await.unwrap(), 2);
+    assert!(store.delete(agent.id, Timestamp(before.0 - 10), false).await.unwrap());
+    assert_eq!(agent_now(store, agent.id).await.updated_at, before);
+}
+
 pub async fn a_cancel_is_noted_of_every_open_turn<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
     for _ in 0..2 {
         store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap();
     }
-    assert_eq!(store.cancel(agent.id, Timestamp(10)).await.unwrap(), 3);
-    assert_eq!(store.cancel(agent.id, Timestamp(11)).await.unwrap(), 0);
+    let at = Timestamp(LAUNCHED_AT.0 + 60_000);
+    assert_eq!(store.cancel(agent.id, at).await.unwrap(), 3);
+    assert_eq!(store.cancel(agent.id, Timestamp(at.0 + 1)).await.unwrap(), 0);
     let now = agent_now(store, agent.id).await;
-    assert_eq!((now.status, now.queued, now.updated_at), (AgentStatus::Running, 0, Timestamp(10)));
+    assert_eq!((now.status, now.queued, now.updated_at), (AgentStatus::Running, 0, at));
     assert_eq!(
         store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap(),
         new(4, 1),

@@ -193,7 +193,7 @@ impl Shelf {
         let number = self.turns.last_key_value().map_or(TurnNumber::FIRST, |(last, _)| last.next());
         (turn.number, turn.run) = (number, number);
         turn.state = TurnState::Queued;
-        self.agent.updated_at = turn.asked_at;
+        self.agent.updated_at = self.agent.updated_at.max(turn.asked_at);
         self.add(NewTurn::with_lost(turn, images));
         self.agent.queued = self.count_queued();
         self.wait_again();
@@ -279,7 +279,7 @@ impl Shelf {
         }
         self.agent.queued = self.count_queued();
         if 0 < noted {
-            self.agent.updated_at = at;
+            self.agent.updated_at = self.agent.updated_at.max(at);
         }
         noted
     }
