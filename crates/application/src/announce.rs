@@ -1,10 +1,11 @@
 //! Announces what is saved: events to followers, and lifecycle events to clients that watch all agents.
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, EventBody, ListedAgent, Timestamp};
-use tokenrail_ports::{Append, Ring, TurnStep};
+use tokenrail_ports::{Append, Ring, TurnStep, rules};
 
 use crate::core::{Core, SaveError};
 use crate::lifecycle::{LifecycleEvent, UpdateCause};
+use crate::node_state::ReadAgent;
 use crate::stats::Counters;
 use crate::tails::Tail;
 
@@ -34,6 +35,9 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
         (TurnStep::End, Some(EventBody::TurnResult(result))) => Some(AgentStatus::from(result.outcome)),
         _ => None,
     };
+    if core.outside.nodes.is_shared() && rules::needs_user(saved) {
+        core.news.note_unarchived(*agent);
+    }
     tail.announce(events);
     if let Some(head) = events.last().map(|event| event.sequence) {
         core.ring(Ring::Head { agent: *agent, head });
@@ -52,13 +56,17 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
 }
 
 impl Core {
+    /// Called before anything is told of what the agent does.
     pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
-        // On a shared store, a look may have found it already.
-        if !self.news.is_told(agent.id) {
-            let listed = ListedAgent::new(agent.clone(), self.limits.lists.list_field_bytes);
-            self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
+        let field_bytes = self.limits.lists.list_field_bytes;
+        let tell = |listed| self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
+        if self.outside.nodes.is_shared() {
+            // A look may have found it already.
+            let created = ReadAgent::new(agent.clone(), field_bytes, self.is_here(agent));
+            self.news.tell_created(created, tell);
+        } else {
+            tell(ListedAgent::new(agent.clone(), field_bytes));
         }
-        self.note_told(agent);
         self.ring(Ring::Created(agent.id));
     }
 
@@ -69,10 +77,10 @@ impl Core {
         self.ring(Ring::Deleted(agent));
     }
 
-    /// Clients learn of one of this node's agents as it is, so a look at what others have changed need not tell it.
-    pub(crate) fn note_told(&self, agent: &Agent) {
+    /// A user has changed an agent, and clients are told next. So a look at what others have changed need not tell it.
+    pub(crate) fn note_edited(&self, agent: &Agent) {
         if self.outside.nodes.is_shared() && self.is_here(agent) {
-            self.news.note_told(agent);
+            self.news.note_edited(agent);
         }
     }
 
@@ -87,8 +95,18 @@ impl Core {
     }
 
     fn tell_updated(&self, agent: AgentId, status: AgentStatus, cause: UpdateCause, at: Timestamp) {
-        let needs = self.open_requests.needs(agent);
-        self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, cause, at });
+        // What it needs is read only then, under the lock of `tell_own`.
+        let tell = || {
+            let needs = self.open_requests.needs(agent);
+            self.lifecycle.tell(LifecycleEvent::Updated { agent, status, needs, cause, at });
+        };
+        if !self.outside.nodes.is_shared() {
+            tell();
+        } else if !self.news.tell_own(agent, tell) {
+            // An agent of another node, or one of which nothing was told since this server started. It is read and told
+            // like a change of another node: otherwise a look that finds it would tell it again.
+            self.news.note(Ring::Changed(agent));
+        }
         self.ring(Ring::Changed(agent));
     }
 }

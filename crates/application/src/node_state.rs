@@ -3,13 +3,14 @@
 
 mod membership;
 mod news;
+mod recent;
 mod requests_elsewhere;
 mod underway;
 mod wanted;
 
 pub(crate) use membership::Membership;
 pub use membership::{Fence, NodeView};
-pub(crate) use news::{CHANGES_MAX, News, Pending};
+pub(crate) use news::{CHANGES_MAX, News, Outcome, Pending, ReadAgent};
 pub(crate) use requests_elsewhere::{ReadUpTo, RequestsElsewhere};
 pub(crate) use underway::Underway;
 pub(crate) use wanted::Wanted;

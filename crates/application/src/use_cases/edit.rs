@@ -21,7 +21,7 @@ impl AgentService {
         match self.core.outside.agents.edit(id, edit).await? {
             // Also if the agent was like that already: the outcome of an earlier attempt may have been unknown.
             Edited::Saved(agent) => {
-                self.core.note_told(&agent);
+                self.core.note_edited(&agent);
                 self.core.tell_edited(id, agent.status, self.core.now());
                 Ok(*agent)
             }

@@ -109,10 +109,11 @@ impl AgentService {
             Ok(Created::KeyReused) => return Err(Refusal::KeyReused),
             Err(error) => return Err(self.refused_or_unknown(&agent, error)),
         }
+        // Before its task tells what it does.
+        self.core.tell_created(&agent, now);
         self.ensure_task(&agent);
         // From here on, the agent's task counts as waiting.
         drop(waiting);
-        self.core.tell_created(&agent, now);
         Ok(LaunchOutcome { agent, again: false })
     }
 

@@ -56,9 +56,9 @@ impl AgentService {
                 return Err(StoreError::Conflict { head: Sequence::START }.into());
             }
         }
+        self.core.tell_created(&agent, now);
         self.ensure_task(&agent);
         drop(waiting);
-        self.core.tell_created(&agent, now);
         Ok(agent)
     }
 }

@@ -149,7 +149,7 @@ impl AgentService {
         let (core, id) = (&self.core, agent.id);
         if unarchived {
             agent.archived = false;
-            core.note_told(&agent);
+            core.note_edited(&agent);
             core.tell_edited(id, agent.status, core.now());
         }
         let had_task = self.ensure_task(&agent);

@@ -1,6 +1,7 @@
 //! What clients learn of a node's own agents that users change at a node whose hints do not arrive.
 
-use tokenrail_domain::{AgentEdit, NewName};
+use tokenrail_domain::{Agent, AgentEdit, NewName, Timestamp};
+use tokenrail_ports::Ring;
 
 use super::*;
 use crate::{KeptLifecycleEvent, UpdateCause};
@@ -45,4 +46,106 @@ async fn clients_learn_once_what_users_change_at_another_node_with_and_without_h
         let deleted = |event: &LifecycleEvent| matches!(event, LifecycleEvent::Deleted { .. });
         assert_eq!(count(&told, deleted), 1, "broken: {is_broken}; {told:?}");
     }
+}
+
+fn is_updated(event: &LifecycleEvent) -> bool {
+    matches!(event, LifecycleEvent::Updated { .. })
+}
+
+fn is_created(event: &LifecycleEvent) -> bool {
+    matches!(event, LifecycleEvent::Created { .. })
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_restart_clients_learn_once_what_an_agent_does() {
+    let two = pair([said("one"), vec![Step::Hang]]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    // Long enough that it counts as old.
+    sleep(Duration::from_secs(100)).await;
+    two.kill_home().await;
+    let back = two.restart_home().await;
+    let mut news = back.service.lifecycle_events();
+    told(&mut news).await;
+    back.service.send(id, "go on".into(), None).await.unwrap();
+    let begun = told(&mut news).await;
+    assert_eq!(count(&begun, is_updated), 1, "it runs: {begun:?}");
+    back.service.send(id, "wait".into(), None).await.unwrap();
+    let waits = told(&mut news).await;
+    assert_eq!(count(&waits, is_updated), 1, "a turn waits: {waits:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hint_that_comes_after_a_look_tells_nothing_twice() {
+    let two = pair([said("one")]).await;
+    let mut news = two.home.service.lifecycle_events();
+    told(&mut news).await;
+    two.other_bus.break_off();
+    let placed = Launch { prompt: "hi".into(), node: Some("node-1".into()), ..Launch::default() };
+    let id = two.other.service.launch(placed).await.unwrap().agent.id;
+    let found = told(&mut news).await;
+    assert_eq!(count(&found, is_created), 1, "{found:?}");
+    let name = Some(NewName::Text("there".into()));
+    two.other.service.edit(id, AgentEdit { name, ..AgentEdit::default() }).await.unwrap();
+    assert_eq!(count(&told(&mut news).await, is_updated), 1);
+    for late in [Ring::Created(id), Ring::Changed(id)] {
+        two.home.service.core.news.note(late);
+    }
+    let late = told(&mut news).await;
+    assert_eq!(late.len(), 0, "{late:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_users_do_at_a_node_without_the_agent_is_told_there_once() {
+    let two = pair([vec![Step::Hang]]).await;
+    let mut news = two.other.service.lifecycle_events();
+    told(&mut news).await;
+    let placed = Launch { prompt: "hi".into(), node: Some("node-1".into()), ..Launch::default() };
+    let id = two.other.service.launch(placed).await.unwrap().agent.id;
+    assert_eq!(count(&told(&mut news).await, is_created), 1);
+    two.other.service.send(id, "wait".into(), None).await.unwrap();
+    let waits = told(&mut news).await;
+    assert_eq!(count(&waits, is_updated), 1, "{waits:?}");
+    let name = Some(NewName::Text("there".into()));
+    two.other.service.edit(id, AgentEdit { name, ..AgentEdit::default() }).await.unwrap();
+    let edited = told(&mut news).await;
+    assert_eq!(count(&edited, is_updated), 1, "{edited:?}");
+}
+
+/// What it prints changes nothing in a list.
+#[tokio::test(start_paused = true)]
+async fn an_agent_that_prints_is_told_once_at_another_node() {
+    let gate = Arc::new(Notify::new());
+    let script = vec![Step::line("say a"), Step::Gate(gate.clone()), Step::line("say b"), Step::Hang];
+    let two = pair([script]).await;
+    let mut news = two.other.service.lifecycle_events();
+    told(&mut news).await;
+    let id = two.home.launch("hi").await;
+    while !matches!(news.next().await.unwrap().unwrap().event, LifecycleEvent::Updated { .. }) {}
+    // Before a look finds that it has begun.
+    gate.notify_one();
+    until(&two.home, id, |agent| agent.head == Sequence(3)).await;
+    let told = told(&mut news).await;
+    assert_eq!(told.len(), 0, "{told:?}");
+}
+
+/// More than any bound of what is kept in mind for a while, and fewer than are kept in mind of this node.
+#[tokio::test(start_paused = true)]
+async fn however_many_agents_are_at_home_clients_hear_only_what_is_done() {
+    const AGENTS: i64 = 1100;
+    let two = pair([said("one")]).await;
+    let mut news = two.home.service.lifecycle_events();
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    let created_at = two.home.store.saved_agent(id).unwrap().created_at;
+    for n in 1..=AGENTS {
+        let at = Timestamp(created_at.0 + n);
+        let agent = Agent::new(AgentId::new(at, [0; 10]), "scripted".into(), at);
+        two.home.service.core.tell_created(&agent, at);
+    }
+    told(&mut news).await;
+    two.home.service.send(id, "go on".into(), None).await.unwrap();
+    let told = told(&mut news).await;
+    // It begins, and it fails at once: its runner has no more to say.
+    assert_eq!(count(&told, is_updated), 2, "{told:?}");
 }

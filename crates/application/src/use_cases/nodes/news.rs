@@ -1,15 +1,14 @@
 //! What clients that watch all agents must learn of changes that other nodes have made.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use tokenrail_domain::{Agent, AgentId, Copied, ListedAgent, Timestamp};
-use tokenrail_ports::{Standing, StoreError, TouchMark};
+use tokenrail_domain::{Agent, AgentId, Copied, Timestamp};
+use tokenrail_ports::{Ring, Standing, StoreError, TouchMark};
 
 use crate::core::Core;
 use crate::lifecycle::{LifecycleEvent, UpdateCause};
-use crate::node_state::{CHANGES_MAX, Pending};
-use crate::open_requests::Needs;
+use crate::node_state::{CHANGES_MAX, Outcome, Pending, ReadAgent};
 
 /// How much the clocks of two nodes may differ.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
@@ -45,11 +44,6 @@ struct Teller {
     told: BTreeSet<(AgentId, TouchMark)>,
     /// Since when clients know all agents that existed.
     listed_at: Timestamp,
-    /// The agents that were created since then and that were told.
-    created: BTreeSet<AgentId>,
-    /// What clients know of agents that have changed, at most [`CHANGES_MAX`]. A change of which a hint has told is not
-    /// told again when a look finds it.
-    known: BTreeMap<AgentId, (ListedAgent, Needs)>,
 }
 
 /// Why an agent is read.
@@ -62,14 +56,7 @@ enum Occasion {
 impl Teller {
     fn new(core: Arc<Core>) -> Self {
         let listed_at = core.now();
-        Self {
-            core,
-            mark: None,
-            told: BTreeSet::new(),
-            listed_at,
-            created: BTreeSet::new(),
-            known: BTreeMap::new(),
-        }
+        Self { core, mark: None, told: BTreeSet::new(), listed_at }
     }
 
     async fn tell(&mut self, pending: Pending) -> Result<(), StoreError> {
@@ -79,7 +66,7 @@ impl Teller {
         }
         for agent in created {
             if let Some(agent) = self.core.outside.agents.get(agent).await? {
-                self.tell_created(&agent);
+                self.tell_created(agent);
             }
         }
         for agent in changed {
@@ -98,26 +85,24 @@ impl Teller {
         self.core.read_all_requests_elsewhere().await?;
         (self.mark, self.listed_at) = (Some(mark), self.core.now());
         self.told.clear();
-        self.created.clear();
-        self.known.clear();
-        self.core.news.forget_deleted();
+        self.core.news.forget_told();
         self.core.lifecycle.miss();
         Ok(())
     }
 
-    fn tell_created(&mut self, agent: &Agent) {
-        if CHANGES_MAX <= self.created.len() {
-            (self.listed_at, self.created) = (self.core.now(), BTreeSet::new());
-        }
-        self.created.insert(agent.id);
-        self.core.note_told(agent);
-        let listed = ListedAgent::new(agent.clone(), self.core.limits.lists.list_field_bytes);
-        self.core.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at: agent.created_at });
+    fn tell_created(&self, agent: Agent) {
+        let core = &self.core;
+        let (at, is_own) = (agent.created_at, core.is_here(&agent));
+        let created = ReadAgent::new(agent, core.limits.lists.list_field_bytes, is_own);
+        core.news.tell_created(created, |listed| {
+            core.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
+        });
     }
 
-    async fn tell_changed(&mut self, id: AgentId, occasion: Occasion) -> Result<(), StoreError> {
+    async fn tell_changed(&self, id: AgentId, occasion: Occasion) -> Result<(), StoreError> {
         self.apply_standing(id).await?;
         let core = &self.core;
+        let told_before = core.news.told_so_far(id);
         let Some(agent) = core.outside.agents.get(id).await? else {
             self.tell_deleted(id);
             return Ok(());
@@ -127,24 +112,30 @@ impl Teller {
             return Ok(());
         }
         core.read_requests_elsewhere(&agent).await?;
-        core.note_told(&agent);
-        let (status, needs, at) = (agent.status, core.open_requests.needs(id), core.now());
-        let now = (ListedAgent::new(agent, core.limits.lists.list_field_bytes), needs);
-        if occasion == Occasion::Look && self.known.get(&id) == Some(&now) {
-            return Ok(());
+        if self.is_new(&agent, occasion) {
+            self.tell_created(agent.clone());
         }
-        if CHANGES_MAX <= self.known.len() {
-            self.known.clear();
-        }
-        self.known.insert(id, now);
-        core.lifecycle.tell(LifecycleEvent::Updated {
-            agent: id,
-            status,
-            needs,
-            cause: UpdateCause::Edit,
-            at,
+        let (is_own, needs, at) = (core.is_here(&agent), core.open_requests.needs(id), core.now());
+        let read = ReadAgent::new(agent, core.limits.lists.list_field_bytes, is_own);
+        let outcome = core.news.tell_read(read, needs, told_before, |agent| {
+            let (status, cause) = (agent.status, UpdateCause::Edit);
+            core.lifecycle.tell(LifecycleEvent::Updated { agent: id, status, needs, cause, at });
         });
+        if outcome == Outcome::Outdated {
+            core.news.note(Ring::Changed(id));
+        }
         Ok(())
+    }
+
+    /// Whether clients do not know that the agent was created. A look compares the clocks of two nodes, so they may
+    /// know it. Hints arrive in order, so only an agent of this node may have done something before it was told.
+    fn is_new(&self, agent: &Agent, occasion: Occasion) -> bool {
+        let clocks_differ_ms = match occasion {
+            Occasion::Hint if self.core.is_here(agent) => 0,
+            Occasion::Hint => return false,
+            Occasion::Look => CLOCKS_DIFFER_MS,
+        };
+        self.listed_at.0 - clocks_differ_ms < agent.created_at.0 && !self.core.news.may_know(agent.id)
     }
 
     /// Tells the followers of an agent how far it is. What was saved last is shown before its end.
@@ -157,8 +148,7 @@ impl Teller {
         Ok(())
     }
 
-    fn tell_deleted(&mut self, agent: AgentId) {
-        self.known.remove(&agent);
+    fn tell_deleted(&self, agent: AgentId) {
         if let Some(tail) = self.core.tails.get(agent) {
             tail.set_gone();
             tail.forget();
@@ -183,20 +173,12 @@ impl Teller {
         Ok(())
     }
 
-    async fn tell_touched(&mut self, id: AgentId) -> Result<(), StoreError> {
+    async fn tell_touched(&self, id: AgentId) -> Result<(), StoreError> {
         match self.core.outside.agents.get(id).await? {
             // This node has told what its agents have done, and what users have changed here. But a user may have
             // changed them at a node whose hints do not arrive.
             Some(agent) if self.has_told(&agent) => Ok(()),
-            Some(agent) if agent.deleted_at.is_none() => {
-                // Two clocks are compared, so clients may know it already.
-                let is_new = self.listed_at.0 - CLOCKS_DIFFER_MS < agent.created_at.0;
-                let is_told = self.core.is_here(&agent) && self.core.news.may_be_told(id);
-                if is_new && !is_told && !self.created.contains(&id) {
-                    self.tell_created(&agent);
-                }
-                self.tell_changed(id, Occasion::Look).await
-            }
+            Some(agent) if agent.deleted_at.is_none() => self.tell_changed(id, Occasion::Look).await,
             Some(agent) if is_being_imported(&agent) => Ok(()),
             // Its node ends its turn first.
             Some(_) if self.is_open(id).await? => Ok(()),
