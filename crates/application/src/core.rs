@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) errands: Underway<AgentId>,
     /// The agents whose files are being removed here, because their home is elsewhere now.
     pub(crate) leftovers: Underway<AgentId>,
+    /// The agents whose files are being removed here, or could not be removed and are tried again after a while.
+    pub(crate) removals: Underway<AgentId>,
     /// Notified when a node is lost.
     pub(crate) orphans: Notify,
     /// Notified when other nodes may have saved something for this one.
@@ -94,6 +96,7 @@ impl Core {
             letters: Underway::default(),
             errands: Underway::default(),
             leftovers: Underway::default(),
+            removals: Underway::default(),
             orphans: Notify::new(),
             errand: Notify::new(),
             key_times: OnceCell::new(),

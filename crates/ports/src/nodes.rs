@@ -100,7 +100,8 @@ pub trait INodes: Send + Sync {
     async fn declare_lost(&self, node: NodeId, seen: Pulse) -> StoreResult<bool>;
 
     /// Takes a node out for good that is away or lost. Returns false, and changes nothing, if there is no such node, or
-    /// if it is alive. A node that is gone can join again.
+    /// if it is alive. A node that is gone can join again, but is not told any more which files are left there
+    /// ([`Errands::leftovers`]).
     async fn forget(&self, node: NodeId) -> StoreResult<bool>;
 
     /// The agents with open turns that nobody continues: their owner is lost or gone, or nobody owns them and their

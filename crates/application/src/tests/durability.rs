@@ -209,3 +209,18 @@ async fn only_runs_that_will_be_taken_up_outlive_the_start() {
     let kept: Vec<_> = next.runner.swept().into_iter().flatten().collect();
     assert_eq!(kept, [(runs, TurnNumber::FIRST)]);
 }
+
+/// They are not forgotten, and neither is that the rest must be removed.
+#[tokio::test(start_paused = true)]
+async fn a_purge_whose_files_cannot_be_removed_is_tried_again() {
+    let h = harness(ScriptedRunner::new([vec![Step::line("close a")]]));
+    let id = h.launch("hi").await;
+    h.watch(id).await;
+    h.workspace.refuse_removals(6);
+    h.service.delete(id, true).await.unwrap();
+    assert_eq!(h.workspace.own_folders(), [id], "its removal fails");
+    assert_eq!(h.store.to_purge().await.unwrap(), [id], "the next start finds it too");
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert_eq!(h.workspace.own_folders(), []);
+    assert!(h.store.saved_agent(id).is_none());
+}

@@ -14,6 +14,15 @@ use crate::service::AgentService;
 /// How often to check what another node has done.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// How often to try to remove the files of an agent before the next start.
+const REMOVE_TRIES: u32 = 11;
+
+/// The first pause between two of these tries. Each is twice as long as the one before: together, they take 17 minutes.
+const REMOVE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause between two tries on a store that is looked at again and again.
+pub(super) const REMOVE_AGAIN: Duration = Duration::from_mins(1);
+
 /// What another node does with an agent that is deleted.
 #[derive(Debug, Clone, Copy)]
 enum Elsewhere {
@@ -65,8 +74,12 @@ impl AgentService {
             return Ok(false);
         }
         self.core.outside.dismiss(agent).await;
-        if purge {
-            self.finish_purge(agent.id).await?;
+        if purge && !self.finish_purge(agent.id).await? && !self.core.outside.nodes.is_shared() {
+            // Some of its files are still there. The client is not kept waiting for them. On a shared store, the next
+            // look finds them.
+            let (service, id) = (self.clone(), agent.id);
+            let again = async move { service.purge_in_background(id).await };
+            self.core.tracker.spawn_on(again, &self.core.runtime);
         }
         Ok(true)
     }
@@ -114,14 +127,35 @@ impl AgentService {
         }
     }
 
-    /// Finishes a purge that was saved before the server was restarted.
+    /// Finishes a purge that is saved, and tries again while that fails. After the last try, the next start finishes
+    /// it. On a shared store, the looks at what this node has to do try again.
     pub(crate) async fn purge_in_background(&self, id: AgentId) {
-        if !self.until_stopped(id).await {
-            return;
+        let mut pause = REMOVE_PAUSE;
+        for tried in 1..=REMOVE_TRIES {
+            if self.try_to_purge(id).await.is_none() || self.core.outside.nodes.is_shared() {
+                return;
+            }
+            if tried < REMOVE_TRIES && self.core.pause(pause).await.is_none() {
+                return;
+            }
+            pause *= 2;
         }
-        if let Err(error) = self.finish_purge(id).await {
-            let error = &error as &dyn std::error::Error;
-            tracing::error!(agent = %id, error, "cannot purge an agent; retrying after the next start");
+        tracing::error!(agent = %id, "cannot purge an agent; retrying after the next start");
+    }
+
+    /// Finishes a purge that is saved. If that fails, returns after how long it may be tried again.
+    pub(super) async fn try_to_purge(&self, id: AgentId) -> Option<Duration> {
+        if !self.until_stopped(id).await {
+            return None;
+        }
+        match self.finish_purge(id).await {
+            Ok(true) => None,
+            Ok(false) => Some(REMOVE_AGAIN),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(agent = %id, error, "cannot purge an agent; retrying");
+                Some(self.core.limits.saving.retry_pause_max)
+            }
         }
     }
 
@@ -138,30 +172,37 @@ impl AgentService {
     }
 
     /// Removes everything that belongs to an agent. Its rows are removed last: while they exist, the next start knows
-    /// that the purge must be finished.
-    async fn finish_purge(&self, id: AgentId) -> Result<(), StoreError> {
-        self.remove_files(id).await;
+    /// that the purge must be finished. Returns false if some of its files could not be removed.
+    async fn finish_purge(&self, id: AgentId) -> Result<bool, StoreError> {
+        if !self.remove_files(id).await {
+            return Ok(false);
+        }
         self.core.outside.agents.purge(id, self.core.now()).await?;
-        Ok(())
+        Ok(true)
     }
 
-    /// Removes the files of an agent that are on this node: those of its runs, and its folder.
-    pub(super) async fn remove_files(&self, id: AgentId) {
-        if let Err(error) = self.core.outside.runs.forget(id).await {
-            let error = &error as &dyn std::error::Error;
+    /// Removes the files of an agent that are on this node: those of its runs, and its folder. Returns whether nothing
+    /// of them is left.
+    pub(super) async fn remove_files(&self, id: AgentId) -> bool {
+        let forgotten = self.core.outside.runs.forget(id).await;
+        if let Err(error) = &forgotten {
+            let error = error as &dyn std::error::Error;
             tracing::error!(agent = %id, error, "cannot remove the files of a run");
         }
-        self.remove_folders(id).await;
+        self.remove_folders(id).await && forgotten.is_ok()
     }
 
     /// Removes the folder that was created for an agent. All agent types are asked, because the agent's own type may
-    /// no longer be configured.
-    pub(crate) async fn remove_folders(&self, id: AgentId) {
+    /// no longer be configured. Returns whether it is removed.
+    pub(crate) async fn remove_folders(&self, id: AgentId) -> bool {
+        let mut are_removed = true;
         for (name, kind) in self.core.outside.types.all() {
             if let Err(error) = kind.workspace.remove(id).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::error!(agent = %id, kind = name, error, "cannot remove the folder of an agent");
+                are_removed = false;
             }
         }
+        are_removed
     }
 }

@@ -2,6 +2,7 @@
 
 mod agents;
 mod archive;
+mod cluster;
 mod credentials;
 mod errands;
 mod faults;
@@ -20,9 +21,9 @@ use tokenrail_domain::{
     Agent, AgentEdit, AgentId, Event, ListedTurn, NodeId, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
 
+use self::cluster::Cluster;
 use self::credentials::Credentials;
 pub use self::faults::AppendFault;
-use self::nodes::Cluster;
 use self::shelf::Shelf;
 use crate::rules;
 use crate::{

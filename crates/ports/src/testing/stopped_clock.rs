@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -70,7 +70,10 @@ impl IWorkspace for PretendWorkspace {
 
 /// Allows what [`PretendWorkspace`] allows, and records which agents have folders of their own.
 #[derive(Debug, Default)]
-pub struct NotedWorkspace(Mutex<BTreeSet<AgentId>>);
+pub struct NotedWorkspace {
+    own: Mutex<BTreeSet<AgentId>>,
+    removals_refused: AtomicU32,
+}
 
 impl NotedWorkspace {
     /// The agents that have a folder of their own.
@@ -78,8 +81,13 @@ impl NotedWorkspace {
         self.lock().iter().copied().collect()
     }
 
+    /// Makes the next `times` removals of folders fail.
+    pub fn refuse_removals(&self, times: u32) {
+        self.removals_refused.store(times, Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeSet<AgentId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -93,6 +101,11 @@ impl IWorkspace for NotedWorkspace {
     }
 
     async fn remove(&self, agent: AgentId) -> std::io::Result<()> {
+        let refused = self.removals_refused.load(Ordering::Relaxed);
+        if 0 < refused {
+            self.removals_refused.store(refused - 1, Ordering::Relaxed);
+            return Err(std::io::ErrorKind::PermissionDenied.into());
+        }
         self.lock().remove(&agent);
         Ok(())
     }

@@ -49,3 +49,36 @@ async fn what_is_to_be_purged_when_its_home_dies_is_purged_by_another_node() {
         sleep(Duration::from_millis(100)).await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn files_that_cannot_be_removed_are_not_forgotten() {
+    let two = pair([said("one")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    two.home.workspace.refuse_removals(16);
+    lose_home(&two).await;
+    two.other.service.delete(id, true).await.unwrap();
+    let back = two.restart_home().await;
+    sleep(Duration::from_secs(10)).await;
+    assert_eq!(back.workspace.own_folders(), [id], "its removal fails");
+    sleep(Duration::from_mins(10)).await;
+    assert_eq!(back.workspace.own_folders(), []);
+    assert_eq!(back.store.errands(9).await.unwrap().leftovers, []);
+}
+
+/// Only the removal of the old folder is late. A turn waits for it, but not for ever.
+#[tokio::test(start_paused = true)]
+async fn a_turn_does_not_wait_for_ever_until_an_earlier_folder_is_removed() {
+    let two = pair([said("one"), said("two")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    assert!(two.home.store.let_go(id).await.unwrap());
+    let removing = two.home.service.core.leftovers.begin(id).unwrap();
+    two.kill_other().await;
+    two.home.service.send(id, "go on".into(), None).await.unwrap();
+    let seen = two.home.watch(id).await;
+    assert_eq!(words(&seen).last().unwrap(), "result failed folder_failed");
+    drop(removing);
+    two.home.service.send(id, "again".into(), None).await.unwrap();
+    until(&two.home, id, |agent| agent.turn.0 == 3 && agent.status == AgentStatus::Completed).await;
+}

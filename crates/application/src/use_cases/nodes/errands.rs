@@ -1,12 +1,16 @@
 //! Carries out what other nodes have saved for this one: turns that wait, stops, purges, files of agents that are gone,
 //! and permission answers.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use tokenrail_domain::{AgentId, StopReason, TurnState};
 use tokenrail_ports::{OpenErrand, StoreError};
 
 use crate::error::Refusal;
 use crate::service::AgentService;
 use crate::stats::Counters;
+use crate::use_cases::delete::REMOVE_AGAIN;
 
 /// Errands of each kind in one look. The others wait until there are fewer.
 const ERRANDS: usize = 1024;
@@ -54,21 +58,31 @@ impl AgentService {
         }
         for agent in errands.to_purge {
             let service = self.clone();
-            self.carry_out_once(agent, async move {
-                Counters::add(&service.core.counters.errands, 1);
-                service.purge_in_background(agent).await;
-                // Otherwise, a purge that fails would begin again with each look.
-                service.core.pause(service.core.limits.saving.retry_pause_max).await;
-            });
+            self.remove_once(agent, async move { service.try_to_purge(agent).await });
         }
         for agent in errands.leftovers {
             let service = self.clone();
-            self.carry_out_once(agent, async move {
-                Counters::add(&service.core.counters.errands, 1);
-                service.remove_leftover(agent).await;
-            });
+            self.remove_once(agent, async move { service.remove_leftover(agent).await });
         }
         Ok(())
+    }
+
+    /// Removes files of an agent with `remove`. If that fails, it returns after how long it may be tried again.
+    /// Meanwhile, looks that find the same do nothing, and other errands of the agent are carried out.
+    fn remove_once(&self, agent: AgentId, remove: impl Future<Output = Option<Duration>> + Send + 'static) {
+        let Some(removal) = self.core.removals.begin(agent) else { return };
+        let core = Arc::clone(&self.core);
+        self.carry_out_once(agent, async move {
+            Counters::add(&core.counters.errands, 1);
+            if let Some(pause) = remove.await {
+                let waiting = Arc::clone(&core);
+                let wait = async move {
+                    waiting.pause(pause).await;
+                    drop(removal);
+                };
+                core.tracker.spawn_on(wait, &core.runtime);
+            }
+        });
     }
 
     /// Does nothing if an errand of this agent is underway. The next look finds what is left.
@@ -82,25 +96,32 @@ impl AgentService {
     }
 
     /// Removes the files of an agent whose home is not here any more: another node has purged it while this one was
-    /// lost, or it was let go.
-    async fn remove_leftover(&self, agent: AgentId) {
-        // Its folder is not made here meanwhile: see `agent_task/folder.rs`.
-        let Some(_begun) = self.core.leftovers.begin(agent) else { return };
-        match self.core.outside.agents.get(agent).await {
-            // This node has taken it again since.
-            Ok(Some(found)) if self.core.is_here(&found) => return,
-            Ok(_) => {}
+    /// lost, or it was let go. If that fails, returns after how long it may be tried again.
+    async fn remove_leftover(&self, agent: AgentId) -> Option<Duration> {
+        match self.try_to_remove_leftover(agent).await {
+            Ok(true) => None,
+            Ok(false) => Some(REMOVE_AGAIN),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(%agent, error, "cannot find out whether this node must remove the files of an agent; retrying");
-                return;
+                tracing::warn!(%agent, error, "cannot settle which files of an agent this node must remove; retrying");
+                Some(self.core.limits.saving.retry_pause)
             }
         }
-        self.remove_files(agent).await;
-        if let Err(error) = self.core.outside.nodes.forget_leftover(agent).await {
-            let error = &error as &dyn std::error::Error;
-            tracing::warn!(%agent, error, "cannot record that the files of an agent were removed; retrying");
+    }
+
+    /// Returns false if some of the files could not be removed.
+    async fn try_to_remove_leftover(&self, agent: AgentId) -> Result<bool, StoreError> {
+        // Its folder is not made here meanwhile: see `agent_task/folder.rs`.
+        let Some(_begun) = self.core.leftovers.begin(agent) else { return Ok(true) };
+        if self.core.outside.agents.get(agent).await?.is_some_and(|found| self.core.is_here(&found)) {
+            // This node has taken it again since.
+            return Ok(true);
         }
+        if !self.remove_files(agent).await {
+            return Ok(false);
+        }
+        self.core.outside.nodes.forget_leftover(agent).await?;
+        Ok(true)
     }
 
     async fn carry_out(&self, errand: OpenErrand) -> Result<(), Refusal> {

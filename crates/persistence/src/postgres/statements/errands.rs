@@ -64,12 +64,14 @@ const TO_PURGE: &str = "
 const LEFTOVERS: &str =
     "SELECT agent FROM leftovers WHERE node = $1 ORDER BY agent > $3 DESC, agent LIMIT $2";
 
-/// An imported agent has no files, and neither has one that no node has taken yet.
+/// An imported agent has no files, and neither has one that no node has taken yet. A node that was taken out for good
+/// removes none.
 const LEAVE_FILES: &str = "
     INSERT INTO leftovers (node, agent)
     SELECT home, id
     FROM agents
     WHERE key = $1 AND home NOT IN (0, $2) AND copy IS DISTINCT FROM 'file'
+        AND NOT EXISTS (SELECT FROM nodes WHERE nodes.id = agents.home AND nodes.state = 'gone')
     ON CONFLICT DO NOTHING";
 
 const FORGET_LEFTOVER: &str = "DELETE FROM leftovers WHERE node = $1 AND agent = $2";

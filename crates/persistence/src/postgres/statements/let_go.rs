@@ -46,6 +46,7 @@ const LEAVE_FOLDER: &str = "
     SELECT $2::bigint, id
     FROM agents
     WHERE key = $1 AND $2::bigint <> 0 AND copy IS NULL
+        AND NOT EXISTS (SELECT FROM nodes WHERE nodes.id = $2 AND nodes.state = 'gone')
     ON CONFLICT DO NOTHING";
 
 /// Unless the agent has had a higher epoch since.

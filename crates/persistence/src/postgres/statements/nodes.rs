@@ -103,7 +103,14 @@ const DECLARE_LOST: &str = "
     SET state = 'lost'
     WHERE id = $1 AND incarnation = $2 AND beat = $3 AND state IN ('alive', 'away')";
 
-const FORGET: &str = "UPDATE nodes SET state = 'gone' WHERE id = $1 AND state IN ('away', 'lost')";
+/// Nobody will remove the files that are left there.
+const FORGET: &str = "
+    WITH forgotten AS (
+        UPDATE nodes SET state = 'gone' WHERE id = $1 AND state IN ('away', 'lost') RETURNING id
+    ), cleared AS (
+        DELETE FROM leftovers USING forgotten WHERE leftovers.node = forgotten.id
+    )
+    SELECT id FROM forgotten";
 
 /// Everybody sees the age of the snapshots of other sessions.
 const AGE: &str = "
@@ -337,6 +344,6 @@ impl ChangeCommand for ForgetCommand {
     type Answer = bool;
 
     async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
-        Ok(0 < db.run(FORGET, &[&(self.0.0 as i64)]).await?)
+        Ok(db.row(FORGET, &[&(self.0.0 as i64)]).await?.is_some())
     }
 }

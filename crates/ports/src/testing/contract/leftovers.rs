@@ -57,6 +57,18 @@ pub async fn the_home_of_a_purged_agent_learns_that_its_files_are_left<S: IShare
     }
 }
 
+pub async fn a_node_that_was_forgotten_has_nothing_to_remove<S: ISharedStore>(servers: &Servers<S>) {
+    let Servers { one, other, .. } = servers;
+    let (lost, _) = servers.two().await;
+    let (before, after) = (ended(one, 1).await, ended(one, 2).await);
+    lose(other, lost).await;
+    assert!(other.purge(before, Timestamp(11)).await.unwrap());
+    assert!(other.forget(lost).await.unwrap());
+    assert!(other.purge(after, Timestamp(12)).await.unwrap());
+    one.join().await.unwrap();
+    assert_eq!(one.errands(9).await.unwrap().leftovers, []);
+}
+
 /// What is not done is found again and again, and must not hide the rest.
 pub async fn a_look_goes_on_where_the_one_before_has_ended<S: ISharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;

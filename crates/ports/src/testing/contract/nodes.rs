@@ -75,6 +75,7 @@ macro_rules! nodes_contract {
         $crate::nodes_contract! { $fresh: leftovers
             what_is_to_be_purged_of_a_lost_node_is_everybodys
             the_home_of_a_purged_agent_learns_that_its_files_are_left
+            a_node_that_was_forgotten_has_nothing_to_remove
             a_look_goes_on_where_the_one_before_has_ended
         }
         $crate::nodes_contract! { $fresh: launches

@@ -81,10 +81,11 @@ impl State {
     }
 
     /// Tells the home of an agent that is purged by this node to remove the agent's files. An imported agent has none,
-    /// and neither has one that no node has taken yet.
+    /// and neither has one that no node has taken yet. A node that is gone is not told.
     pub(super) fn leave_files(&mut self, agent: &Agent, node: NodeId) {
         let has_files = agent.copy != Some(Copied::File) && !agent.is_unclaimed();
-        if let Some(home) = agent.home.filter(|home| *home != node && has_files) {
+        let is_left = |home: &NodeId| *home != node && has_files && !self.cluster.is_gone(*home);
+        if let Some(home) = agent.home.filter(is_left) {
             self.cluster.leftovers.insert((home, agent.id));
         }
     }

@@ -49,7 +49,7 @@ impl State {
             of.epoch.0 += 1;
             if of.agent.copy.is_none() {
                 of.agent.cwd.clear();
-                if home != NodeId::ANY {
+                if home != NodeId::ANY && !self.cluster.is_gone(home) {
                     self.cluster.leftovers.insert((home, id));
                 }
             }

@@ -1,66 +1,20 @@
 //! How the memory store is shared by several nodes.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
 use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Event, NodeId, Sequence};
 
-use super::errands::{Look, Rounds};
-use super::launch_rate::LaunchRate;
+use super::cluster::Cluster;
+use super::errands::Look;
 use super::shelf::Shelf;
 use super::{MemoryStore, State};
 use crate::planted::{Bug, is_planted};
 use crate::rules::SharedLimit;
 use crate::{
     Epoch, Errands, INodes, LaunchCount, Letter, LetterReply, NewTurn, Node, NodeState, PageLimit, Pulse,
-    StoreError, StoreResult, TouchMark, Touched,
+    StoreError, StoreResult,
 };
-
-/// What the nodes of a store know of each other.
-#[derive(Default)]
-pub(super) struct Cluster {
-    /// Whether agents have a home.
-    pub(super) is_shared: bool,
-    /// Beats fail.
-    pub(super) beats_refused: bool,
-    /// How many joins still fail.
-    pub(super) joins_refused: u32,
-    pub(super) starts_lost: bool,
-    nodes: BTreeMap<NodeId, Node>,
-    watched: BTreeSet<(AgentId, NodeId)>,
-    pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,
-    pub(super) rounds: Rounds,
-    pub(super) launches: LaunchRate,
-    pub(super) letters: Vec<(NodeId, Letter, Option<LetterReply>)>,
-    /// When each agent was changed last, as the number of the change.
-    touches: BTreeMap<AgentId, i64>,
-    last_touch: i64,
-}
-
-impl Cluster {
-    pub(super) fn is_lost(&self, node: NodeId) -> bool {
-        self.nodes.get(&node).is_some_and(|node| node.state.is_lost())
-    }
-
-    /// Whether another process is this node now, or nobody. A node that has never joined is not fenced.
-    pub(super) fn is_fenced(&self, node: NodeId, incarnation: u64) -> bool {
-        let is_another = |now: &Node| now.state != NodeState::Alive || now.pulse.incarnation != incarnation;
-        self.nodes.get(&node).is_some_and(is_another)
-    }
-
-    pub(super) fn touched(&self, after: Option<TouchMark>, limit: usize) -> Touched {
-        let Some(after) = after else {
-            return Touched { agents: Vec::new(), mark: TouchMark(self.last_touch) };
-        };
-        let later = self.touches.iter().filter(|(_, touch)| after.0 < **touch);
-        let mut agents: Vec<_> = later.map(|(agent, touch)| (*agent, TouchMark(*touch))).collect();
-        agents.sort_by_key(|(_, touch)| *touch);
-        agents.truncate(limit);
-        let mark = agents.last().map_or(after, |(_, touch)| *touch);
-        Touched { agents, mark }
-    }
-}
 
 impl State {
     pub(super) fn touch(&mut self, agent: AgentId) {
@@ -258,7 +212,11 @@ impl INodes for MemoryStore {
             .act(|state| {
                 let found = state.cluster.nodes.get_mut(&node);
                 let stopped = found.filter(|node| matches!(node.state, NodeState::Away | NodeState::Lost));
-                stopped.map(|node| node.state = NodeState::Gone).is_some()
+                let is_forgotten = stopped.map(|node| node.state = NodeState::Gone).is_some();
+                if is_forgotten {
+                    state.cluster.leftovers.retain(|(home, _)| *home != node);
+                }
+                is_forgotten
             })
             .await)
     }

@@ -1,0 +1,58 @@
+//! What the nodes of the memory store know of each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokenrail_domain::{AgentId, NodeId};
+
+use super::errands::Rounds;
+use super::launch_rate::LaunchRate;
+use crate::{Letter, LetterReply, Node, NodeState, TouchMark, Touched};
+
+/// What the nodes of a store know of each other.
+#[derive(Default)]
+pub(super) struct Cluster {
+    /// Whether agents have a home.
+    pub(super) is_shared: bool,
+    /// Beats fail.
+    pub(super) beats_refused: bool,
+    /// How many joins still fail.
+    pub(super) joins_refused: u32,
+    pub(super) starts_lost: bool,
+    pub(super) nodes: BTreeMap<NodeId, Node>,
+    pub(super) watched: BTreeSet<(AgentId, NodeId)>,
+    pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,
+    pub(super) rounds: Rounds,
+    pub(super) launches: LaunchRate,
+    pub(super) letters: Vec<(NodeId, Letter, Option<LetterReply>)>,
+    /// When each agent was changed last, as the number of the change.
+    pub(super) touches: BTreeMap<AgentId, i64>,
+    pub(super) last_touch: i64,
+}
+
+impl Cluster {
+    pub(super) fn is_lost(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|node| node.state.is_lost())
+    }
+
+    pub(super) fn is_gone(&self, node: NodeId) -> bool {
+        self.nodes.get(&node).is_some_and(|node| node.state == NodeState::Gone)
+    }
+
+    /// Whether another process is this node now, or nobody. A node that has never joined is not fenced.
+    pub(super) fn is_fenced(&self, node: NodeId, incarnation: u64) -> bool {
+        let is_another = |now: &Node| now.state != NodeState::Alive || now.pulse.incarnation != incarnation;
+        self.nodes.get(&node).is_some_and(is_another)
+    }
+
+    pub(super) fn touched(&self, after: Option<TouchMark>, limit: usize) -> Touched {
+        let Some(after) = after else {
+            return Touched { agents: Vec::new(), mark: TouchMark(self.last_touch) };
+        };
+        let later = self.touches.iter().filter(|(_, touch)| after.0 < **touch);
+        let mut agents: Vec<_> = later.map(|(agent, touch)| (*agent, TouchMark(*touch))).collect();
+        agents.sort_by_key(|(_, touch)| *touch);
+        agents.truncate(limit);
+        let mark = agents.last().map_or(after, |(_, touch)| *touch);
+        Touched { agents, mark }
+    }
+}
