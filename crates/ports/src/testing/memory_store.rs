@@ -9,6 +9,7 @@ mod faults;
 mod launch_rate;
 mod launches;
 mod letters;
+mod lost_starts;
 mod nodes;
 mod saved;
 mod shelf;

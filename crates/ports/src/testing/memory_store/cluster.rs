@@ -6,6 +6,7 @@ use tokenrail_domain::{AgentId, NodeId};
 
 use super::errands::Rounds;
 use super::launch_rate::LaunchRate;
+use super::lost_starts::LostStarts;
 use crate::{Letter, LetterReply, Node, NodeState, TouchMark, Touched};
 
 /// What the nodes of a store know of each other.
@@ -17,7 +18,7 @@ pub(super) struct Cluster {
     pub(super) beats_refused: bool,
     /// How many joins still fail.
     pub(super) joins_refused: u32,
-    pub(super) starts_lost: bool,
+    pub(super) lost_starts: LostStarts,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) watched: BTreeSet<(AgentId, NodeId)>,
     pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,
@@ -30,6 +31,10 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    pub(super) fn ids(&self) -> BTreeSet<NodeId> {
+        self.nodes.keys().copied().collect()
+    }
+
     pub(super) fn is_lost(&self, node: NodeId) -> bool {
         self.nodes.get(&node).is_some_and(|node| node.state.is_lost())
     }

@@ -75,9 +75,10 @@ impl MemoryStore {
         self.lock().cluster.beats_refused = refuse;
     }
 
-    /// From now on, a failover may have lost that turns of lost nodes have begun.
+    /// A failover may have lost that turns have begun which wait now. A node that beats or joins later saves again what
+    /// it knows.
     pub fn lose_starts(&self) {
-        self.lock().cluster.starts_lost = true;
+        self.lock().lose_starts();
     }
 
     /// Makes reads of images fail, as if the database was damaged.

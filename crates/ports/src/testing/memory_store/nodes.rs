@@ -73,6 +73,7 @@ impl State {
         let pulse = Pulse { incarnation: before + 1, beat: 0 };
         let (name, version) = (format!("node-{id}"), "0.0.0".to_owned());
         let types = self.cluster.nodes.get(&id).map(|node| node.types.clone()).unwrap_or_default();
+        self.cluster.lost_starts.heal(id);
         self.cluster.nodes.insert(id, Node { id, name, version, state: NodeState::Alive, types, pulse });
         let open = self.shelves.values_mut().filter(|shelf| !shelf.open_turns().is_empty());
         for shelf in open.filter(|shelf| shelf.belongs_to(id)) {
@@ -137,6 +138,7 @@ impl INodes for MemoryStore {
                 return Err(StoreError::Unavailable("told to fail".into()));
             }
             state.own(self.node, incarnation)?.pulse.beat += 1;
+            state.cluster.lost_starts.heal(self.node);
             Ok(state.cluster.nodes.values().cloned().collect())
         })
         .await
@@ -257,8 +259,7 @@ impl INodes for MemoryStore {
     }
 
     async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
-        let waits = |shelf: &Shelf| 0 < shelf.count_queued();
-        Ok(self.act(|state| state.cluster.starts_lost && state.shelves.get(&agent).is_some_and(waits)).await)
+        Ok(self.act(|state| state.may_have_begun(agent)).await)
     }
 
     async fn errands(&self, limit: usize) -> StoreResult<Errands> {
