@@ -94,6 +94,17 @@ impl Core {
         self.tell_updated(agent, status, UpdateCause::Edit, at);
     }
 
+    /// An agent of this node needs nothing any more, because its run is left. Another node may have taken it over and
+    /// ended its turn, so on a shared store clients are told the status that is saved.
+    pub(crate) fn tell_left(&self, agent: AgentId) {
+        if self.outside.nodes.is_shared() {
+            self.news.note(Ring::Changed(agent));
+            self.ring(Ring::Changed(agent));
+        } else {
+            self.tell_status(agent, AgentStatus::Running, self.now());
+        }
+    }
+
     fn tell_updated(&self, agent: AgentId, status: AgentStatus, cause: UpdateCause, at: Timestamp) {
         // What it needs is read only then, under the lock of `tell_own`.
         let tell = || {

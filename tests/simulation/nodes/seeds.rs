@@ -14,11 +14,14 @@ const SEEDS: u64 = 400;
 const TWICE: u64 = 20;
 
 /// Seeds that failed once.
-const REGRESSIONS: [u64; 2] = [
+const REGRESSIONS: [u64; 4] = [
     // A turn that had waited for its place began although its node was out of touch.
     796_989_701_374,
     // The outcome of a takeover was unknown, and nobody ended the turn.
     808_776_437_224,
+    // A run noticed late that its agent was taken over, and told clients that it ran.
+    827_775_700_294,
+    827_775_700_306,
 ];
 
 /// What must have happened in a sweep of [`SEEDS`] or more.

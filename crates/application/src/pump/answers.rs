@@ -31,7 +31,7 @@ impl Drop for OpenRequestsOfRun {
     fn drop(&mut self) {
         // After a shutdown the agent keeps waiting, so nothing has changed for clients.
         if !self.core.closing.is_cancelled() && self.core.open_requests.clear(self.agent) {
-            self.tell();
+            self.core.tell_left(self.agent);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What ran on a node that is lost.
 
+use futures_util::FutureExt as _;
 use tokenrail_domain::{Agent, Timestamp, Turn};
 use tokenrail_ports::IAgentRepository as _;
 
@@ -64,6 +65,36 @@ async fn a_takeover_whose_outcome_is_unknown_ends_the_turns_all_the_same() {
     two.kill_home().await;
     two.other.store.lose_next_answer();
     assert_eq!(errors(&two.other.watch(id).await), ["node_lost"]);
+}
+
+/// Its run notices that only when it saves the next output.
+#[tokio::test(start_paused = true)]
+async fn clients_of_a_node_whose_agent_was_taken_know_how_its_turn_ended() {
+    let gate = Arc::new(Notify::new());
+    let script =
+        vec![Step::line("ask 1-1 yes no"), Step::Gate(gate.clone()), Step::line("say more"), Step::Hang];
+    let two = pair([script]).await;
+    let mut news = two.home.service.lifecycle_events();
+    let id = two.home.launch("hi").await;
+    while two.home.service.needs(id).open_questions == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let pulse = two.other.store.nodes().await.unwrap()[0].pulse;
+    assert!(two.other.store.declare_lost(NodeId::ONLY, pulse).await.unwrap());
+    two.other.service.core.orphans.notify_one();
+    until(&two.other, id, |agent| agent.status == AgentStatus::Interrupted).await;
+    sleep(Duration::from_secs(5)).await;
+    gate.notify_one();
+    sleep(Duration::from_secs(5)).await;
+    let mut told = Vec::new();
+    while let Some(Some(item)) = news.next().now_or_never() {
+        // It loads the list when its server begins to look at what others have changed.
+        let Ok(item) = item else { continue };
+        if let LifecycleEvent::Updated { status, needs, .. } = &item.event {
+            told.push((*status, needs.open_questions));
+        }
+    }
+    assert_eq!(told.last(), Some(&(AgentStatus::Interrupted, 0)), "{told:?}");
 }
 
 /// A node that has the type of the other agents takes them over on its own next beat.
