@@ -44,6 +44,11 @@ pub(crate) struct SentMessage {
     pub(crate) life: KeyLife,
 }
 
+/// The scope of the keys of an agent's messages.
+fn scope(agent: AgentId) -> String {
+    format!("message:{agent}")
+}
+
 impl AgentService {
     /// Gives an agent one more message: its next turn.
     ///
@@ -58,6 +63,15 @@ impl AgentService {
         self.send_message(SentMessage { agent: id, prompt, key, life: KeyLife::UntilForgotten }).await
     }
 
+    /// The turn that a message with this key became. `None` if there was none.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyReused`] if the message was another one; [`Refusal::Store`].
+    pub async fn sent(&self, agent: AgentId, key: &CommandKey) -> Result<Option<TurnNumber>, Refusal> {
+        let recalled = self.recall(scope(agent), key, KeyLife::UntilForgotten).await?;
+        Ok(recalled.map(|recalled| recalled.turn))
+    }
+
     pub(crate) async fn send_message(&self, message: SentMessage) -> Result<Accepted, Refusal> {
         let service = self.clone();
         self.undisturbed(async move { service.do_send(message).await }).await
@@ -67,16 +81,15 @@ impl AgentService {
     /// tries, the queue is free for other commands.
     async fn do_send(&self, message: SentMessage) -> Result<Accepted, Refusal> {
         let SentMessage { agent: id, prompt, key, life } = message;
-        let scope = format!("message:{id}");
         if let Some(key) = &key
-            && let Some(Recalled { turn, queued, .. }) = self.recall(scope.clone(), key, life).await?
+            && let Some(Recalled { turn, queued, .. }) = self.recall(scope(id), key, life).await?
         {
             self.repeated(&self.get(id).await?);
             return Ok(Accepted { turn, queued });
         }
         self.check_running()?;
         let key = match key {
-            Some(key) => Some(self.idempotency(scope, key, life).await?),
+            Some(key) => Some(self.idempotency(scope(id), key, life).await?),
             None => None,
         };
         let until = Instant::now() + self.core.limits.commands.command_timeout;

@@ -95,6 +95,20 @@ async fn a_conversation_goes_on_from_its_newest_response() {
     let again = again.insert_header(("content-type", "application/json")).set_payload(next.to_string());
     assert_eq!(harness.call(again).await.json(), second, "a retry is no second message");
 
+    let with_key = |body: &Value, key: &'static str| {
+        let post = TestRequest::post().uri(RESPONSES).insert_header(("idempotency-key", key));
+        harness.call(post.insert_header(("content-type", "application/json")).set_payload(body.to_string()))
+    };
+    let more = json!({"previous_response_id": third["id"], "input": "say d"});
+    let fourth = with_key(&more, "k").await.json();
+    said(&harness, &json!({"previous_response_id": fourth["id"], "input": "say e"})).await;
+    assert_eq!(with_key(&more, "k").await.json(), fourth, "a key is good at any age");
+    let mut other = more.clone();
+    other["input"] = json!("say f");
+    assert_eq!(refused(&with_key(&other, "k").await).2, "idempotency_mismatch");
+    let back = with_key(&more, "a new key").await;
+    assert_eq!(refused(&back), (400, Some("previous_response_id".into()), "validation_failed".into()));
+
     let asked = harness.get(&format!("{RESPONSES}/{}/input_items", id(&third))).await.json();
     assert_eq!((&asked["object"], &asked["has_more"]), (&json!("list"), &json!(false)));
     assert_eq!(asked["data"][0]["content"], json!([{"type": "input_text", "text": "say d"}]));

@@ -74,10 +74,16 @@ async fn go_on(
     let agent = known.ok_or_else(|| wrong("no such response".to_owned()))?.agent;
     check_type(&agent, create.model.as_ref())?;
     check_instructions(api, &agent, create.instructions.as_deref()).await?;
+    if let Some(key) = &key
+        && let Some(turn) = api.service().sent(agent.id, key).await?
+    {
+        return Ok(ResponseId { turn, ..previous });
+    }
     let next = ResponseId { turn: previous.turn.next(), ..previous };
     if let Some(following) = api.service().turn(next.agent, next.turn).await? {
-        let is_again = key.is_some() || is_retry(headers);
-        if is_again && following.prompt == create.prompt.text {
+        let Prompt { text, images } = &create.prompt;
+        let is_same = following.prompt == *text && following.images.len() == images.len();
+        if is_same && key.is_none() && is_retry(headers) {
             return Ok(next);
         }
         return Err(wrong(format!(
