@@ -104,3 +104,24 @@ pub(crate) async fn made(file: &Path) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
+
+/// Runs a JavaScript example of a page in `docs/reference/protocol` as it stands there: its `number`th, from 0. It gets
+/// the server's address and token, and `args`. Returns what it prints.
+pub(crate) async fn example(
+    client: &str,
+    (page, number): (&str, usize),
+    server: &TestServer,
+    args: &[&str],
+) -> String {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/reference/protocol");
+    let page = std::fs::read_to_string(docs.join(page)).expect("the page");
+    let example = page.split("```js\n").nth(number + 1).expect("the example");
+    let script = server.folder.path().join("example.mjs");
+    std::fs::write(&script, example.split_once("```").expect("its end").0).expect("a file");
+    let mut program = Command::new(node(&clients()));
+    program.args(["--input-type=module", "-", &format!("http://{}", server.authority()), server.token()]);
+    program.args(args).current_dir(clients().join(client)).stdin(File::open(&script).expect("the script"));
+    let output = tokio::task::spawn_blocking(move || program.output().expect("runs")).await.expect("ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}

@@ -3,25 +3,39 @@
 use std::path::Path;
 
 use crate::harness::{TestServer, fake_config};
-use crate::real_clients::{Driver, made};
+use crate::real_clients::{Driver, example, made};
+
+/// The page whose examples run here.
+const PAGE: &str = "openai.md";
 
 /// A server whose agents are scripted, or replay the output of a real agent.
 fn start() -> TestServer {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
-    let recorded = |name: &str| {
-        let file = fixtures.join(format!("{name}.jsonl"));
+    let recorded = |name: &str, fixture: &str| {
+        let file = fixtures.join(format!("{fixture}.jsonl"));
         format!(
             "[agents.{name}]\nrunner = \"replay\"\nformat = \"claude\"\ntranscript = \"{}\"\nspeed = 0\n",
             file.display()
         )
     };
     let config = format!(
-        "[server]\ndefault_agent = \"fake\"\n[limits]\ncancel_grace_s = 1\n{}{}{}",
+        "[server]\ndefault_agent = \"fake\"\n[limits]\ncancel_grace_s = 1\n{}{}{}{}",
         fake_config(),
-        recorded("bash_fail"),
-        recorded("thinking_partial")
+        recorded("bash_fail", "bash_fail"),
+        recorded("thinking_partial", "thinking_partial"),
+        // The examples of the documentation name it.
+        recorded("claude-code", "bash_fail")
     );
     TestServer::start_with(&config)
+}
+
+#[tokio::test]
+async fn typescript_the_examples_of_the_page_run() {
+    let server = start();
+    let answer = "The command failed with exit code 3.";
+    // The first one prints a line and a stream, the second one a line.
+    assert_eq!(example("openai", (PAGE, 0), &server, &[]).await, format!("{answer}\n{answer}"));
+    assert_eq!(example("openai", (PAGE, 1), &server, &[]).await, format!("{answer}\n"));
 }
 
 /// Starts a driver that plays a story with one of the clients.
