@@ -195,7 +195,7 @@ async fn a_stream_closes_when_its_agent_is_deleted_or_is_a_copy_that_has_ended()
             let streamed = blocks(&read(&harness, id, &format!("?offset={}&live=sse", offset(from))).await);
             assert_eq!(messages(&streamed).len(), 4 - from as usize);
             let (_, last) = streamed.last().unwrap();
-            assert_eq!(*last, json!({"streamNextOffset": offset(4), "streamClosed": true}));
+            assert_eq!(*last, json!({"streamNextOffset": offset(4), "upToDate": true, "streamClosed": true}));
         }
     }
     assert_eq!(messages(&blocks(&read(&harness, &id, "?offset=-1&live=sse").await)), all);

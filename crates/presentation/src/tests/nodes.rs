@@ -75,7 +75,7 @@ async fn every_node_serves_the_stream_of_an_agent_and_its_end() {
     let (streamed, deleted) =
         tokio::join!(second.get(&follow), first.call(TestRequest::delete().uri(&agent)));
     assert_eq!(deleted.status, 204);
-    assert!(streamed.text.ends_with("0008\",\"streamClosed\":true}\n\n"), "{streamed:?}");
+    assert!(streamed.text.ends_with("0008\",\"upToDate\":true,\"streamClosed\":true}\n\n"), "{streamed:?}");
 }
 
 #[actix_web::test]

@@ -149,7 +149,8 @@ impl MessageStream {
         let control = ControlDto {
             stream_next_offset: Offset(self.followed.follower.cursor()),
             stream_cursor: (!is_closed).then(|| self.cursor.to_string()),
-            up_to_date: end == ReachedEnd::UpToDate,
+            // At the end of the stream, it would be implied. But only then does the client tell its subscribers.
+            up_to_date: end != ReachedEnd::MoreFollows,
             stream_closed: is_closed,
         };
         let mut out = BlockWriter::default();
