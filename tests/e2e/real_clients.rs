@@ -3,6 +3,7 @@
 //! clients.
 
 mod ai_sdk;
+mod durable_streams;
 mod letta;
 mod openai;
 mod socket_io;

@@ -38,7 +38,7 @@ const fn client(what: &'static str, folder: &'static str, tests: &'static str) -
     Client { what, folder, tests, programs: &[] }
 }
 
-pub(crate) const CLIENTS: [Client; 20] = [
+pub(crate) const CLIENTS: [Client; 21] = [
     client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
     client("ai 7.0.0", "ai-7-oldest", "real_clients::ai_sdk::oldest_7"),
     client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
@@ -47,6 +47,7 @@ pub(crate) const CLIENTS: [Client; 20] = [
     client("ai 5.0.0", "ai-5-oldest", "real_clients::ai_sdk::oldest_5"),
     client("letta npm", "letta", "real_clients::letta::typescript"),
     client("letta PyPI", "letta-py", "real_clients::letta::python"),
+    client("@durable-streams/client npm", "durable-streams", "real_clients::durable_streams"),
     client("openai npm", "openai", "real_clients::openai::typescript"),
     client("openai PyPI", "openai-py", "real_clients::openai::python"),
     client("@openai/agents npm", "openai-agents", "real_clients::openai::built_on_them::agents_javascript"),

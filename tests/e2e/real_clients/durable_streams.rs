@@ -1,0 +1,73 @@
+//! The client of Durable Streams with the journals of agents.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, fake_config, numbers};
+use crate::real_clients::{Driver, clients, made, node};
+
+/// The page whose example runs here.
+const PAGE: &str = "reference/protocol/durable-streams.md";
+
+/// A server whose pages are small, and an agent.
+async fn start(script: &Value) -> (TestServer, String) {
+    let server = TestServer::start_with(&format!("[limits]\npage_events = 8\n{}", fake_config()));
+    let id = server.launch(script).await;
+    (server, id)
+}
+
+fn drive(server: &TestServer, story: &str, id: &str) -> Driver {
+    Driver::start("durable-streams", "durable_streams.mjs", server, &[story, id])
+}
+
+#[tokio::test]
+async fn a_history_is_read_from_every_offset_and_kept() {
+    let (server, id) = start(&json!({ "deltas": 30 })).await;
+    server.wait_for_status(&id, "completed").await;
+    drive(&server, "history", &id).finish().await;
+}
+
+#[tokio::test]
+async fn who_comes_at_any_offset_follows_live_and_gets_exactly_the_rest() {
+    let gate = tempfile::tempdir().unwrap();
+    let gate = gate.path().join("gate");
+    let (server, id) = start(&json!({ "deltas": 40, "gate": gate, "gate_after": 20 })).await;
+    let driver = drive(&server, "live", &id);
+    made(&server.folder.path().join("gate")).await;
+    std::fs::write(&gate, "").unwrap();
+    driver.finish().await;
+}
+
+#[tokio::test]
+async fn a_stream_outlives_a_server_that_is_killed() {
+    let gate = tempfile::tempdir().unwrap();
+    let gate = gate.path().join("gate");
+    let (mut server, id) = start(&json!({ "deltas": 20, "gate": gate, "gate_after": 10 })).await;
+    let driver = drive(&server, "restart", &id);
+    made(&server.folder.path().join("reached")).await;
+    server.kill_and_start_again();
+    std::fs::write(&gate, "").unwrap();
+    std::fs::write(server.folder.path().join("restarted"), "").unwrap();
+    driver.finish().await;
+}
+
+/// Runs the example of the page as it stands there. It must print the text of an agent.
+#[tokio::test]
+async fn the_example_of_the_page_runs() {
+    let (server, id) = start(&json!({ "deltas": 50, "pace_us": 1000 })).await;
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let page = std::fs::read_to_string(docs.join(PAGE)).unwrap();
+    let (_, block) = page.split_once("```js\n").expect("a block");
+    let script = server.folder.path().join("follow.mjs");
+    std::fs::write(&script, block.split_once("```").expect("its end").0).unwrap();
+    let mut program = Command::new(node(&clients()));
+    program.args(["--input-type=module", "-"]);
+    program.args([&format!("http://{}", server.authority()), server.token(), &id]);
+    program.current_dir(clients().join("durable-streams")).stdin(File::open(&script).unwrap());
+    let output = tokio::task::spawn_blocking(move || program.output().unwrap()).await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), numbers(50));
+}
