@@ -1,16 +1,12 @@
 //! The client of Durable Streams with the journals of agents.
 
-use std::fs::File;
-use std::path::Path;
-use std::process::Command;
-
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, fake_config, numbers};
-use crate::real_clients::{Driver, clients, made, node};
+use crate::real_clients::{Driver, example, made};
 
 /// The page whose example runs here.
-const PAGE: &str = "reference/protocol/durable-streams.md";
+const PAGE: &str = "durable-streams.md";
 
 /// A server whose pages are small, and an agent.
 async fn start(script: &Value) -> (TestServer, String) {
@@ -58,16 +54,5 @@ async fn a_stream_outlives_a_server_that_is_killed() {
 #[tokio::test]
 async fn the_example_of_the_page_runs() {
     let (server, id) = start(&json!({ "deltas": 50, "pace_us": 1000 })).await;
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
-    let page = std::fs::read_to_string(docs.join(PAGE)).unwrap();
-    let (_, block) = page.split_once("```js\n").expect("a block");
-    let script = server.folder.path().join("follow.mjs");
-    std::fs::write(&script, block.split_once("```").expect("its end").0).unwrap();
-    let mut program = Command::new(node(&clients()));
-    program.args(["--input-type=module", "-"]);
-    program.args([&format!("http://{}", server.authority()), server.token(), &id]);
-    program.current_dir(clients().join("durable-streams")).stdin(File::open(&script).unwrap());
-    let output = tokio::task::spawn_blocking(move || program.output().unwrap()).await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), numbers(50));
+    assert_eq!(example("durable-streams", (PAGE, 0), &server, &[&id]).await, numbers(50));
 }
