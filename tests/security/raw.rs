@@ -19,10 +19,11 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The code of the problem, also in OpenAI's format. Empty if the response is not a problem.
+    /// The code of the problem, also in the formats of OpenAI and MCP. Empty if the response is not a problem.
     pub(crate) fn code(&self) -> String {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         let code = body["code"].as_str().or(body["error"]["code"].as_str());
+        let code = code.or(body["error"]["data"]["code"].as_str());
         code.unwrap_or_default().to_owned()
     }
 

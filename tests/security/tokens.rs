@@ -36,7 +36,7 @@ async fn refused_as(server: &TestServer, request: String, code: &str, what: &str
 async fn s03_no_route_is_served_without_the_token() {
     let server = TestServer::start();
     let host = server.authority();
-    let (mut bodies, mut of_openai) = (Vec::new(), Vec::new());
+    let (mut bodies, mut of_openai, mut of_mcp) = (Vec::new(), Vec::new(), Vec::new());
     for (method, path) in routes::all(&server).await {
         let text = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         if routes::OPEN.contains(&path.as_str()) {
@@ -50,6 +50,8 @@ async fn s03_no_route_is_served_without_the_token() {
         } else if path.starts_with("/openai/") {
             let what = format!("{method} {path}");
             of_openai.push(refused_as(&server, text, "invalid_api_key", &what).await);
+        } else if path == "/mcp" {
+            of_mcp.push(refused(&server, text, "MCP").await);
         } else {
             bodies.push(refused(&server, text, &format!("{method} {path}")).await);
         }
@@ -58,7 +60,7 @@ async fn s03_no_route_is_served_without_the_token() {
     bodies.push(refused(&server, unknown, "what is not there").await);
     let upgrade = format!("GET /ws HTTP/1.1\r\nHost: {host}\r\n{}\r\n\r\n", HANDSHAKE.join("\r\n"));
     bodies.push(refused(&server, upgrade, "the WebSocket").await);
-    for bodies in [&mut bodies, &mut of_openai] {
+    for bodies in [&mut bodies, &mut of_openai, &mut of_mcp] {
         bodies.dedup();
         assert_eq!(bodies.len(), 1, "the same words for everybody: {bodies:?}");
     }

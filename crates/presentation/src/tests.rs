@@ -23,6 +23,7 @@ mod leftovers;
 mod letta;
 mod letta_runs;
 mod lists;
+mod mcp;
 mod needs;
 mod nodes;
 mod openai;

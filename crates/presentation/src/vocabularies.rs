@@ -9,6 +9,7 @@ mod ai_sdk;
 mod durable_streams;
 mod kelpie;
 mod letta;
+mod mcp;
 pub(crate) mod native;
 mod openai;
 
@@ -63,6 +64,7 @@ pub(crate) const FOREIGN: &[Foreign] = &[
         record: None,
         refusals: Some(openai::REFUSALS),
     },
+    Foreign { routes: mcp::routes, document: mcp::document, record: None, refusals: Some(mcp::REFUSALS) },
     #[cfg(test)]
     Foreign {
         routes: tests::telegraph::routes,

@@ -9,6 +9,7 @@ mod cursor;
 mod event_stream;
 mod format_parsers;
 mod line_framer;
+mod mcp;
 mod message_assembler;
 mod openai;
 mod packed_batch;
@@ -37,7 +38,7 @@ const JSON: &[&str] = &["{", "}", "[", "]", "\"", ":", ",", "null", "1e999"];
 /// Words of the JSON lines that agent programs print.
 const JSON_LINES: &[&str] = &["true", "-1", "\n", "\\ud83d", "\\ude00", "\\u0000", "\u{2028}", "\"type\":"];
 
-pub(crate) const TARGETS: [Target; 13] = [
+pub(crate) const TARGETS: [Target; 14] = [
     Target { name: "line_framer", run: line_framer::run, words: &[line_framer::WORDS] },
     Target { name: "sse_decoder", run: sse_decoder::run, words: &[sse_decoder::WORDS] },
     Target { name: "agent_parser", run: agent_parser::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
@@ -54,6 +55,7 @@ pub(crate) const TARGETS: [Target; 13] = [
     Target { name: "event_stream", run: event_stream::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
     Target { name: "socket_io", run: socket_io::run, words: &[JSON, socket_io::WORDS] },
     Target { name: "openai", run: openai::run, words: &[JSON, openai::WORDS] },
+    Target { name: "mcp", run: mcp::run, words: &[JSON, mcp::WORDS] },
     Target { name: "ws_client_frame", run: ws_client_frame::run, words: &[JSON, ws_client_frame::WORDS] },
 ];
 

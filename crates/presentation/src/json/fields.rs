@@ -118,6 +118,11 @@ impl Fields {
         self.fields.get(name).map_or(0, |value| value.get().len())
     }
 
+    /// Whether the field is there, whatever its value is, and was not taken out.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
     /// Whether there are no errors so far.
     pub(crate) fn are_good(&self) -> bool {
         self.errors.is_empty()

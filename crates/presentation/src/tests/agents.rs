@@ -276,6 +276,7 @@ async fn the_document_describes_every_route_and_its_problems() {
         "post /api/session/codes",
         "post /api/tickets",
         "get /healthz",
+        "post /mcp",
         "get /metrics",
         "post /openai/v1/chat/completions",
         "delete /openai/v1/chat/completions/{id}",

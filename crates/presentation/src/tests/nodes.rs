@@ -13,7 +13,7 @@ use super::client::{Client, Heard, serve};
 use super::harness::{Answer, Harness};
 
 /// Two nodes of one store, started. They beat often, and nothing but a test declares one of them lost.
-async fn two_nodes() -> [Harness; 2] {
+pub(super) async fn two_nodes() -> [Harness; 2] {
     let (first, bus) = (MemoryStore::shared(1), MemoryBus::new(1));
     let second = (first.as_node(NodeId(2)), bus.another());
     [start((first, bus)).await, start(second).await]

@@ -1,0 +1,24 @@
+//! The wire names of MCP: JSON-RPC messages, the arguments of tools, and their results.
+
+mod arguments;
+mod entry;
+mod resources;
+mod results;
+mod rpc;
+
+pub(crate) use arguments::{
+    AnswerWish, CancelWish, MessageWish, NewAgent, ReadWish, WaitWish, answer, argument, cancel, launch,
+    list, message, read, wait,
+};
+pub(crate) use entry::{AskedDto, EntryDto, SaidDto, Shortened, settled};
+pub(crate) use resources::{
+    ReadResource, ResourceList, TEMPLATES, agent_at, ready, resource_uri, resources_after,
+};
+pub(crate) use results::{
+    AgentList, AgentState, AgentTypeList, AnswerState, Cancelled, Launched, ReadResult, Sent, ToolList,
+    ToolName, WaitReason, WaitResult,
+};
+pub(crate) use rpc::{
+    Call, Done, Empty, Failed, Incoming, Method, Params, ProgressDto, RequestId, ToolResult, check_version,
+    initialized,
+};

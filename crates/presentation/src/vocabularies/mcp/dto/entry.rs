@@ -1,0 +1,187 @@
+//! Entries: what an agent has said and done, in few words, because a model has to read them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokenrail_domain::cut;
+
+/// The maximum length of a tool's input or result. An agent's own text is longer.
+const FIELD_BYTES: usize = 4096;
+/// The maximum length of a text that came in one piece.
+const TEXT_BYTES: usize = 200_000;
+
+/// One entry. Consecutive pieces of a text are one entry with the number of the last piece.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct EntryDto {
+    /// The number of the event in the agent's journal.
+    pub(crate) seq: u64,
+    pub(crate) turn: u32,
+    #[serde(flatten)]
+    pub(crate) said: SaidDto,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub(crate) enum SaidDto {
+    /// What a client said to the agent.
+    Prompt {
+        #[serde(flatten)]
+        text: Shortened,
+    },
+    /// Text of the agent. `message` tells the messages of a turn apart.
+    Text {
+        message: u32,
+        #[serde(flatten)]
+        text: Shortened,
+    },
+    /// The agent withdraws the text of a message, and sends it again.
+    Retracted {
+        message: u32,
+    },
+    ToolCall {
+        tool: String,
+        call_id: String,
+        #[serde(flatten)]
+        input: Shortened,
+    },
+    ToolResult {
+        call_id: String,
+        is_error: bool,
+        #[serde(flatten)]
+        text: Shortened,
+    },
+    PermissionRequest(Box<AskedDto>),
+    PermissionResolved {
+        request_id: String,
+    },
+    Error {
+        #[serde(flatten)]
+        text: Shortened,
+    },
+    TurnEnd {
+        outcome: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
+}
+
+/// A text that may be cut.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Shortened {
+    pub(crate) text: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+impl Shortened {
+    fn to(mut text: String, bytes: usize) -> Self {
+        let truncated = cut(&mut text, bytes);
+        Self { text, truncated }
+    }
+
+    /// An input or a result.
+    pub(crate) fn field(text: String) -> Self {
+        Self::to(text, FIELD_BYTES)
+    }
+
+    /// The text, with a mark if it is cut.
+    pub(crate) fn shown(&self) -> String {
+        format!("{}{}", self.text, if self.truncated { " […]" } else { "" })
+    }
+
+    /// What somebody said.
+    pub(crate) fn speech(text: String) -> Self {
+        Self::to(text, TEXT_BYTES)
+    }
+}
+
+/// A request of an agent: it asks whether it may do something, or a question.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct AskedDto {
+    pub(crate) request_id: String,
+    pub(crate) tool: String,
+    #[serde(flatten)]
+    input: Shortened,
+    options: Vec<OptionDto>,
+    /// What it accepts besides one option: `note`, `text`, `several`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    accepts: Vec<&'static str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct OptionDto {
+    #[serde(rename(deserialize = "optionId"))]
+    option_id: String,
+    name: String,
+    kind: String,
+}
+
+/// The request as the journal has it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AskedNotice {
+    request_id: String,
+    tool_name: String,
+    #[serde(default)]
+    input: Option<Box<RawValue>>,
+    #[serde(default)]
+    options: Vec<OptionDto>,
+    #[serde(default)]
+    accepts: AcceptsNotice,
+}
+
+#[derive(Default, Deserialize)]
+struct AcceptsNotice {
+    #[serde(default)]
+    note: bool,
+    #[serde(default)]
+    text: bool,
+    #[serde(default)]
+    several: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct SettledNotice {
+    request_id: String,
+}
+
+impl AskedDto {
+    /// Reads the data of a notice. `None` if it is malformed.
+    pub(crate) fn read(data: &str) -> Option<Self> {
+        let AskedNotice { request_id, tool_name, input, options, accepts } =
+            serde_json::from_str(data).ok()?;
+        let accepted =
+            [("note", accepts.note), ("text", accepts.text), ("several", accepts.several)].into_iter();
+        Some(Self {
+            request_id,
+            tool: tool_name,
+            input: Shortened::field(input.map(|input| input.get().to_owned()).unwrap_or_default()),
+            options,
+            accepts: accepted.filter_map(|(name, is_accepted)| is_accepted.then_some(name)).collect(),
+        })
+    }
+}
+
+/// The id of the request that a notice settles. `None` if it is malformed.
+pub(crate) fn settled(data: &str) -> Option<String> {
+    serde_json::from_str(data).ok().map(|SettledNotice { request_id }| request_id)
+}
+
+impl SaidDto {
+    /// The approximate size of its text.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Prompt { text }
+            | Self::Text { text, .. }
+            | Self::ToolCall { input: text, .. }
+            | Self::ToolResult { text, .. }
+            | Self::Error { text } => text.text.len(),
+            Self::PermissionRequest(asked) => {
+                let options = asked.options.iter().map(|option| option.option_id.len() + option.name.len());
+                asked.input.text.len() + options.sum::<usize>()
+            }
+            Self::Retracted { .. } | Self::PermissionResolved { .. } => 0,
+            Self::TurnEnd { error, .. } => error.as_ref().map_or(0, String::len),
+        }
+    }
+}

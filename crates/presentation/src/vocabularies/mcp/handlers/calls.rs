@@ -1,0 +1,79 @@
+//! The tools that do one thing and return.
+
+use tokenrail_application::{AgentFilter, ArchivedFilter, CommandKey, Launch, LaunchOutcome, ListPage};
+use tokenrail_domain::Sequence;
+
+use crate::api::Api;
+use crate::error::Problem;
+use crate::json::IdText;
+use crate::vocabularies::mcp::dto::{
+    self, AgentList, AgentState, AgentTypeList, AnswerState, Cancelled, Launched, NewAgent, Params, Sent,
+    ToolResult,
+};
+
+pub(super) async fn types(api: &Api) -> ToolResult {
+    ToolResult::of(&AgentTypeList::from(api.service().types().await))
+}
+
+pub(super) async fn list(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+    let wish = dto::list(params)?;
+    let filter = AgentFilter {
+        statuses: wish.status.into_iter().collect(),
+        before: wish.before,
+        archived: ArchivedFilter::Without,
+        limit: wish.limit,
+        ..AgentFilter::default()
+    };
+    let ListPage { items, more } = api.service().list(filter).await?;
+    let last = items.last().filter(|_| more).map(|listed| IdText::from(listed.agent.id));
+    let agents = items.into_iter().map(|listed| AgentState::from(listed.agent)).collect();
+    Ok(ToolResult::of(&AgentList { agents, next_cursor: last }))
+}
+
+pub(super) async fn launch(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+    let mut new = dto::launch(params)?;
+    let idempotency = new.key.take().map(|key| CommandKey { key, body: body(&new) });
+    let NewAgent { agent_type: kind, prompt, cwd, model, name, key: _ } = new;
+    let launch = Launch { kind, prompt, cwd, model, name, idempotency, ..Launch::default() };
+    let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
+    Ok(ToolResult::of(&Launched::new(&agent, again)))
+}
+
+/// What a key belongs to: the arguments, in whatever order the client wrote them.
+fn body(new: &NewAgent) -> String {
+    serde_json::to_string(new).unwrap_or_default()
+}
+
+pub(super) async fn send(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+    let dto::MessageWish { agent, content, key } = dto::message(params)?;
+    let key = key.map(|key| CommandKey { key, body: content.clone() });
+    let accepted = api.service().send(agent, content.into(), key).await?;
+    // The turn is read before the head: if it has not begun yet, all of it comes after the head.
+    let turn = api.service().turn(agent, accepted.turn).await?;
+    let last = match turn.and_then(|turn| turn.first_sequence) {
+        Some(first) => first.before(),
+        None => head(api, agent).await?,
+    };
+    Ok(ToolResult::of(&Sent::new(agent, accepted.turn, accepted.queued, last)))
+}
+
+async fn head(api: &Api, agent: tokenrail_domain::AgentId) -> Result<Sequence, Problem> {
+    Ok(api.service().get(agent).await?.head)
+}
+
+pub(super) async fn answer(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+    let dto::AnswerWish { agent, answer } = dto::answer(params)?;
+    let request_id = answer.request_id.clone();
+    let outcome = api.service().answer(agent, answer).await?;
+    Ok(ToolResult::of(&AnswerState::new(agent, request_id, outcome)))
+}
+
+pub(super) async fn cancel(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+    let dto::CancelWish { agent, turn } = dto::cancel(params)?;
+    match turn {
+        Some(turn) => api.service().cancel_turn(agent, turn).await?,
+        None => api.service().cancel(agent).await?,
+    }
+    let status = api.service().get(agent).await?.status;
+    Ok(ToolResult::of(&Cancelled::new(agent, status)))
+}

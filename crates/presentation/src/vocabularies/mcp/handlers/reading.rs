@@ -1,0 +1,52 @@
+//! Reads what is there, without waiting.
+
+use tokenrail_domain::AgentId;
+use tokenrail_domain::Sequence;
+
+use crate::api::Api;
+use crate::error::Problem;
+use crate::events;
+use crate::vocabularies::mcp::dto::{self, ReadResult, ReadWish, ToolResult};
+use crate::vocabularies::mcp::dto::{AgentState, Params};
+use crate::vocabularies::mcp::entries::EntryPage;
+
+/// How many events one call reads at most. Those of long inputs and reasoning take no place on a page.
+const READ_EVENTS: usize = 20_000;
+
+/// The tool `read_agent`.
+pub(super) async fn read(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+    let wish = dto::read(params)?;
+    let agent = api.service().get(wish.agent).await?;
+    let page = page(api, wish, agent.head).await?;
+    let (up_to, more) = (page.up_to(), page.up_to() < agent.head);
+    Ok(ToolResult::of(&ReadResult {
+        agent: AgentState::from(agent),
+        entries: page.into_entries(),
+        next_since: up_to.0,
+        more,
+    }))
+}
+
+/// The entries up to `head`.
+pub(super) async fn page(api: &Api, wish: ReadWish, head: Sequence) -> Result<EntryPage, Problem> {
+    let ReadWish { agent, since, bytes } = wish;
+    refuse_ahead(api, agent, since, head).await?;
+    let (mut page, mut cursor, mut count) = (EntryPage::new(since, bytes), since, 0);
+    while !page.is_full() && count < READ_EVENTS {
+        let events = events::page(api.service(), agent, cursor, head).await?;
+        let Some(newest) = events.last() else { break };
+        (cursor, count) = (newest.sequence, count + events.len());
+        for event in &events {
+            page.event(event);
+        }
+    }
+    Ok(page)
+}
+
+/// A cursor that is ahead of the head is refused, like everywhere.
+async fn refuse_ahead(api: &Api, agent: AgentId, since: Sequence, head: Sequence) -> Result<(), Problem> {
+    if head < since {
+        api.service().events(agent, since, Some(1)).await?;
+    }
+    Ok(())
+}

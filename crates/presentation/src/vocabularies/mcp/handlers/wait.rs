@@ -1,0 +1,100 @@
+//! Waits for an agent, but not for long: clients give up on a tool that does not return.
+
+use tokenrail_application::{Follower, Next, Refusal, StreamEnd};
+use tokenrail_domain::{AgentId, Sequence};
+use tokio::time::{Instant, timeout_at};
+
+use crate::api::Api;
+use crate::error::Problem;
+use crate::vocabularies::mcp::dto::{AgentState, ReadResult, ToolResult, WaitReason, WaitResult, WaitWish};
+use crate::vocabularies::mcp::entries::{EntryPage, OpenAsked};
+
+/// A wait that has begun.
+pub(super) struct Wait {
+    agent: AgentId,
+    follower: Follower,
+    page: EntryPage,
+    open: OpenAsked,
+    until: Instant,
+    /// Whether any events after the cursor were read. An agent that always has more to say must not prolong the wait.
+    has_read: bool,
+    reason: Option<WaitReason>,
+}
+
+impl Wait {
+    /// The follower begins with the turn of the cursor, because a request may be open that the client has seen.
+    pub(super) async fn begin(api: &Api, wish: WaitWish) -> Result<Self, Problem> {
+        let WaitWish { read, limit } = wish;
+        let until = Instant::now() + limit;
+        let begin = api.service().turn_begin(read.agent, read.since).await?;
+        let (_, follower) = api.service().follow(read.agent, Some(begin), false).await?;
+        let page = EntryPage::new(read.since, read.bytes);
+        Ok(Self {
+            agent: read.agent,
+            follower,
+            page,
+            open: OpenAsked::default(),
+            until,
+            has_read: false,
+            reason: None,
+        })
+    }
+
+    /// How far the agent is, and how many entries there are.
+    pub(super) fn progress(&self) -> (Sequence, usize) {
+        (self.follower.cursor(), self.page.len())
+    }
+
+    /// Waits for more. Returns whether the wait goes on. May be dropped at any await.
+    pub(super) async fn step(&mut self) -> Result<bool, Problem> {
+        let has_all = self.follower.head() <= self.follower.cursor();
+        let reason = if has_all && !self.open.is_empty() {
+            WaitReason::NeedsAnswer
+        } else if self.has_read && self.until <= Instant::now() {
+            WaitReason::Timeout
+        } else {
+            match timeout_at(self.until, self.follower.next()).await {
+                Err(_) => WaitReason::Timeout,
+                Ok(next) => match next? {
+                    Next::Page(page) => {
+                        let before = self.page.up_to();
+                        for event in page.events() {
+                            self.open.event(event);
+                            self.page.event(event);
+                        }
+                        self.has_read |= before < self.page.up_to();
+                        return Ok(true);
+                    }
+                    Next::End(StreamEnd::AgentEnded) => WaitReason::Ended,
+                    Next::End(StreamEnd::AgentDeleted) => return Err(Refusal::Deleted.into()),
+                    Next::End(StreamEnd::ShuttingDown) => WaitReason::ShuttingDown,
+                },
+            }
+        };
+        self.reason = Some(reason);
+        Ok(false)
+    }
+
+    /// Waits to the end.
+    pub(super) async fn finish(mut self, api: &Api) -> Result<ToolResult, Problem> {
+        while self.step().await? {}
+        self.result(api).await
+    }
+
+    /// The result, once the wait is over.
+    pub(super) async fn result(self, api: &Api) -> Result<ToolResult, Problem> {
+        let agent = api.service().get(self.agent).await?;
+        let up_to = self.page.up_to();
+        let more = up_to < self.follower.head();
+        Ok(ToolResult::of(&WaitResult {
+            reason: self.reason.unwrap_or(WaitReason::Timeout),
+            read: ReadResult {
+                agent: AgentState::from(agent),
+                entries: self.page.into_entries(),
+                next_since: up_to.0,
+                more,
+            },
+            open_requests: self.open.into_list(),
+        }))
+    }
+}

@@ -1,0 +1,82 @@
+//! Whatever an MCP client posts, it gets a valid JSON-RPC response or none, and the server has no error.
+
+use actix_web::test::TestRequest;
+use serde_json::Value;
+
+use super::world::{self, Answer, HOST};
+
+pub(crate) const WORDS: &[&str] = &[
+    "\"jsonrpc\":\"2.0\"",
+    "\"id\":1",
+    "\"id\":\"\\ud800\"",
+    "\"method\":",
+    "\"initialize\"",
+    "\"protocolVersion\":\"2025-11-25\"",
+    "\"tools/list\"",
+    "\"tools/call\"",
+    "\"resources/list\"",
+    "\"resources/read\"",
+    "\"params\":{",
+    "\"name\":",
+    "\"arguments\":{",
+    "\"list_agents\"",
+    "\"launch_agent\"",
+    "\"send_message\"",
+    "\"wait_for_agent\"",
+    "\"read_agent\"",
+    "\"answer_permission\"",
+    "\"cancel_agent\"",
+    "\"agent_id\":\"$ID\"",
+    "\"since\":1",
+    "\"max_bytes\":18446744073709551616",
+    "\"timeout_ms\":0",
+    "\"prompt\":\"x\"",
+    "\"_meta\":{\"progressToken\":",
+    "\"uri\":\"tokenrail://agents/$ID/transcript\"",
+];
+
+/// A body. `$ID` stands for an existing agent.
+pub(crate) fn run(data: &[u8]) {
+    world::with(async |world, agent| {
+        let body = match std::str::from_utf8(data) {
+            Ok(text) => text.replace("$ID", &agent.to_string()).into_bytes(),
+            Err(_) => data.to_vec(),
+        };
+        let request = TestRequest::post().uri("/mcp").insert_header(("host", HOST));
+        let request = request.insert_header(("content-type", "application/json"));
+        let request = request.insert_header(("accept", "application/json, text/event-stream"));
+        check(&world.call(request.set_payload(body)).await);
+    });
+}
+
+fn check(answer: &Answer) {
+    let said = String::from_utf8_lossy(&answer.body);
+    assert!(matches!(answer.status, 200 | 202 | 400 | 413), "{answer:?}");
+    if answer.status == 202 {
+        assert!(answer.body.is_empty(), "{said}");
+        return;
+    }
+    let kind = answer.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap_or("?"));
+    if kind == "text/event-stream" {
+        said.lines().filter_map(|line| line.strip_prefix("data: ")).for_each(message);
+    } else {
+        assert_eq!(kind, "application/json", "{said}");
+        message(&said);
+    }
+}
+
+/// Checks a message of the server.
+fn message(text: &str) {
+    let message: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(message["jsonrpc"], "2.0", "{text}");
+    if message["method"].is_string() {
+        return;
+    }
+    let id = message.get("id").expect("an id");
+    let failed = message.get("error");
+    assert!(message.get("result").is_some() != failed.is_some(), "{text}");
+    assert!(
+        failed.is_none_or(|error| error["code"].is_i64()) && (failed.is_some() || !id.is_null()),
+        "{text}"
+    );
+}
