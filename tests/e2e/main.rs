@@ -35,6 +35,7 @@ mod long_lines;
 mod machine_readable;
 mod manage_agents;
 mod many_followers;
+mod mcp;
 mod misbehaving_agents;
 mod model_api;
 mod model_server;

@@ -25,6 +25,7 @@ mod help;
 mod images;
 mod list;
 mod man;
+mod mcp;
 mod memory;
 mod move_data;
 mod nodes;
@@ -244,6 +245,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Pin(args) => edit::pin(&config, args, &mut screen).await,
         Command::Archive(args) => edit::archive(&config, args, &mut screen).await,
         Command::Rm(args) => rm::rm(&config, args, &mut screen).await,
+        Command::Mcp => mcp::mcp(config).await,
         Command::Open(args) => open::open(&config, args, &mut screen).await,
         Command::Export(args) => copies::export(&config, args, &mut screen).await,
         Command::Import(args) => copies::import(&config, args, &mut screen).await,

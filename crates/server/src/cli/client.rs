@@ -1,5 +1,7 @@
 //! A client of a running server, over its own API.
 
+pub(super) mod forward;
+
 use std::error::Error;
 use std::io;
 use std::net::SocketAddr;

@@ -89,6 +89,9 @@ pub(crate) enum Command {
     /// Print a link that logs a browser in to the web page, and open it if there is a display. The link works once,
     /// within 10 minutes
     Open(open::OpenArgs),
+    /// Speak the Model Context Protocol on standard input and output, for the running server: tools with which another
+    /// agent launches agents, waits for them and reads them
+    Mcp,
     /// Export an agent, with all turns that have ended, to standard output or to a file. Its first turn must have ended
     Export(copies::ExportArgs),
     /// Import an exported agent as a read-only copy and print its id

@@ -1,0 +1,43 @@
+//! Forwards messages of the Model Context Protocol.
+
+use reqwest::{Method, Response};
+use tokio::time::timeout;
+
+use super::{ANSWER_TIMEOUT, Client, root_cause};
+use crate::cli::{Exit, Failure};
+
+/// Why a message has no response.
+pub(crate) enum Lost {
+    /// Nothing was sent, so the message can be sent again.
+    NotConnected(Failure),
+    Broken(Failure),
+}
+
+impl From<Lost> for Failure {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::NotConnected(failure) | Lost::Broken(failure) => failure,
+        }
+    }
+}
+
+impl Client {
+    /// Forwards a message, and returns the response whatever its status is.
+    pub(crate) async fn forward(&self, message: String) -> Result<Response, Lost> {
+        let request = self.request(Method::POST, &["mcp"], &[]).map_err(Lost::Broken)?;
+        let request = request.header("content-type", "application/json");
+        let request = request.header("accept", "application/json, text/event-stream").body(message);
+        match timeout(ANSWER_TIMEOUT, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => {
+                let text = format!("cannot reach a server at {} ({})", self.base(), root_cause(&error));
+                let failure = Failure::new(Exit::Unreachable, text);
+                Err(if error.is_connect() { Lost::NotConnected(failure) } else { Lost::Broken(failure) })
+            }
+            Err(_) => {
+                let text = format!("the server at {} did not respond within {ANSWER_TIMEOUT:?}", self.base());
+                Err(Lost::Broken(Failure::new(Exit::Unreachable, text)))
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! `tokenrail mcp`: the Model Context Protocol over the pipes of a program.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::harness::{TestServer, fake_config};
+
+/// A client that has started `tokenrail mcp`.
+struct Bridge {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Bridge {
+    fn start(server: &TestServer) -> Self {
+        let mut command = server.command(&["mcp"]);
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        Self { process, input, output: BufReader::new(output) }
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").unwrap();
+    }
+
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"))
+    }
+
+    fn request(id: u64, method: &str, params: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+    }
+
+    fn ask(&mut self, id: u64, method: &str, params: &Value) -> Value {
+        self.send(&Self::request(id, method, params));
+        let response = self.receive();
+        assert_eq!(response["id"], id, "{response}");
+        response
+    }
+
+    fn call(&mut self, id: u64, tool: &str, arguments: &Value) -> Value {
+        let response = self.ask(id, "tools/call", &json!({"name": tool, "arguments": arguments}));
+        assert_eq!(response["result"]["isError"], false, "{response}");
+        response["result"]["structuredContent"].clone()
+    }
+
+    /// Closes the pipe, as a client that ends does. Returns the exit code, and what is still printed.
+    fn end(self) -> (Option<i32>, String) {
+        let Self { mut process, input, mut output } = self;
+        drop(input);
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut output, &mut rest).unwrap();
+        (process.wait().unwrap().code(), rest)
+    }
+}
+
+async fn metrics(server: &TestServer) -> String {
+    server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap()
+}
+
+fn said(result: &Value) -> String {
+    let texts = result["entries"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "text");
+    texts.map(|entry| entry["text"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_launches_an_agent_over_its_pipes_and_is_told_of_its_progress() {
+    let server = TestServer::start();
+    let mut bridge = Bridge::start(&server);
+    let agreed = bridge.ask(1, "initialize", &json!({"protocolVersion": "2025-11-25", "capabilities": {}}));
+    assert_eq!(agreed["result"]["serverInfo"]["name"], "tokenrail");
+    bridge.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+    let launch = json!({"agent_type": "fake", "prompt": r#"{"deltas":5}"#});
+    let agent = bridge.call(2, "launch_agent", &launch)["agent_id"].clone();
+    let wait =
+        json!({"name": "wait_for_agent", "arguments": {"agent_id": agent}, "_meta": {"progressToken": 9}});
+    bridge.send(&Bridge::request(3, "tools/call", &wait));
+    let progress = bridge.receive();
+    assert_eq!(
+        (&progress["method"], &progress["params"]["progressToken"]),
+        (&json!("notifications/progress"), &json!(9))
+    );
+    let done = std::iter::repeat_with(|| bridge.receive()).find(|message| message["id"] == 3).unwrap();
+    assert_eq!(said(&done["result"]["structuredContent"]), "0 1 2 3 4 ");
+
+    let wrong = bridge.ask(4, "tools/call", &json!({"name": "rm"}));
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    bridge.send(&json!({"id": 5}));
+    let refused = bridge.receive();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32000)), "a response is due");
+    assert_eq!(bridge.end(), (Some(0), String::new()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_killed_is_found_again_and_the_rest_is_read_by_number() {
+    let mut server = TestServer::start_with(&fake_config());
+    let gate = server.folder.path().join("gate");
+    let id = server.launch(&json!({ "deltas": 10, "gate": gate, "gate_after": 5 })).await;
+    server.wait_until(&id, |agent| 5 < agent["head"].as_u64().unwrap()).await;
+    let mut bridge = Bridge::start(&server);
+    let mut looks = std::iter::repeat_with(|| {
+        bridge.call(1, "wait_for_agent", &json!({"agent_id": id, "timeout_ms": 50}))
+    });
+    let first = looks.find(|look| said(look) == "0 1 2 3 4 ").unwrap();
+    assert_eq!(first["reason"], "timeout");
+    let rest = json!({"agent_id": id, "since": first["next_since"]});
+    let wait = json!({"name": "wait_for_agent", "arguments": rest});
+    bridge.send(&Bridge::request(2, "tools/call", &wait));
+    while !metrics(&server).await.contains("tokenrail_open_streams 1\n") {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    server.kill_9();
+    let broken = bridge.receive();
+    assert_eq!((&broken["id"], &broken["error"]["code"]), (&json!(2), &json!(-32000)), "{broken}");
+    bridge.send(&Bridge::request(4, "tools/call", &wait));
+    server.start_again();
+    std::fs::write(&gate, "").unwrap();
+    let done = bridge.receive();
+    assert_eq!(said(&done["result"]["structuredContent"]), "5 6 7 8 9 ", "{done}");
+    assert_eq!(bridge.end(), (Some(0), String::new()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_request_gets_no_response() {
+    let server = TestServer::start();
+    let id = server.launch(&json!({ "mode": "hang" })).await;
+    let mut bridge = Bridge::start(&server);
+    let wait = json!({"name": "wait_for_agent", "arguments": {"agent_id": id, "timeout_ms": 3000}});
+    bridge.send(&Bridge::request(1, "tools/call", &wait));
+    bridge.ask(2, "ping", &json!({}));
+    bridge.send(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+    assert_eq!(bridge.end(), (Some(0), String::new()), "and nobody waits for it");
+    let output = {
+        let mut stopped = server;
+        stopped.stop();
+        stopped.command(&["mcp"]).output().unwrap()
+    };
+    assert_eq!(output.status.code(), Some(3), "there is no server");
+}
