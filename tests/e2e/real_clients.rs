@@ -5,6 +5,7 @@
 mod ai_sdk;
 mod durable_streams;
 mod letta;
+mod mcp;
 mod openai;
 mod socket_io;
 
