@@ -36,6 +36,7 @@ mod machine_readable;
 mod manage_agents;
 mod many_followers;
 mod mcp;
+mod mcp_agents;
 mod misbehaving_agents;
 mod model_api;
 mod model_server;

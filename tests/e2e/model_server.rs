@@ -32,7 +32,7 @@ use actix_web::http::header;
 use actix_web::web::{Bytes, Data, JsonConfig, PayloadConfig};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use serde_json::{Value, json};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub(crate) use request::Request;
 pub(crate) use script::{Gate, Reply};
@@ -53,24 +53,39 @@ struct Seen {
     requests: watch::Sender<Vec<Request>>,
     /// Requests without tools belong to the conversation too.
     without_tools: bool,
+    /// If a request comes before its reply, it waits: the test decides on the reply when it has seen the request.
+    told: Option<Notify>,
 }
 
 impl ModelServer {
     /// Listens on a free port, with its own thread and runtime, so that any kind of test can use it.
     pub(crate) fn start(script: impl IntoIterator<Item = Reply>) -> Self {
-        Self::start_for(script, false)
+        Self::start_for(script, false, None)
     }
 
     /// The same for clients that never offer tools: each of their requests takes a reply.
     pub(crate) fn start_without_tools(script: impl IntoIterator<Item = Reply>) -> Self {
-        Self::start_for(script, true)
+        Self::start_for(script, true, None)
     }
 
-    fn start_for(script: impl IntoIterator<Item = Reply>, without_tools: bool) -> Self {
+    /// The same without a script: each request of the Messages API waits for [`ModelServer::say`].
+    pub(crate) fn start_to_be_told() -> Self {
+        Self::start_for([], false, Some(Notify::new()))
+    }
+
+    /// Replies to the oldest request that waits, or else to the next one.
+    pub(crate) fn say(&self, reply: Reply) {
+        self.seen.script.lock().unwrap_or_else(PoisonError::into_inner).push_back(reply);
+        if let Some(told) = &self.seen.told {
+            told.notify_one();
+        }
+    }
+
+    fn start_for(script: impl IntoIterator<Item = Reply>, without_tools: bool, told: Option<Notify>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address");
         let script = Mutex::new(script.into_iter().collect());
-        let seen = Data::new(Seen { script, requests: watch::Sender::default(), without_tools });
+        let seen = Data::new(Seen { script, requests: watch::Sender::default(), without_tools, told });
         let (tell, handle) = std::sync::mpsc::channel();
         let state = seen.clone();
         std::thread::spawn(move || {
@@ -130,7 +145,15 @@ fn serve(listener: TcpListener, seen: Data<Seen>) -> actix_web::dev::Server {
 
 async fn messages(asked: HttpRequest, body: web::Json<Value>, seen: Data<Seen>) -> HttpResponse {
     let request = Request::new(body.into_inner()).with_headers(asked.headers());
-    let (reply, number) = seen.reply_to(&request);
+    let (mut reply, number) = seen.reply_to(&request);
+    if let (Some(told), 1..) = (&seen.told, number) {
+        reply = loop {
+            if let Some(reply) = seen.next_reply() {
+                break reply;
+            }
+            told.notified().await;
+        };
+    }
     wire::respond(reply, number, &request, request.wants_stream())
 }
 
@@ -151,13 +174,17 @@ async fn answer_of_gemini(call: web::Path<String>, body: web::Json<Value>, seen:
 }
 
 impl Seen {
+    fn next_reply(&self) -> Option<Reply> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
     /// The next reply of the script, and the number of the request. A request outside the conversation gets a plain
     /// answer.
     fn reply_to(&self, request: &Request) -> (Reply, usize) {
         if !(self.without_tools || request.offers_tools()) {
             return (Reply::text(["Beside the conversation"]), 0);
         }
-        let reply = self.script.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let reply = if self.told.is_some() { None } else { self.next_reply() };
         let mut number = 0;
         self.requests.send_modify(|requests| {
             requests.push(request.clone());

@@ -51,8 +51,13 @@ pub(crate) fn fetched(folder: &str, candidates: &[&str]) -> PathBuf {
 impl Agent {
     pub(crate) fn start(&self, model: &ModelServer) -> (TestServer, tempfile::TempDir) {
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        (TestServer::start_with(&self.config(model, home.path())), home)
+    }
+
+    /// The configuration of its type, with its own files in `home`.
+    pub(crate) fn config(&self, model: &ModelServer, home: &Path) -> String {
         for (file, text) in (self.files)(model.url()) {
-            let file = home.path().join(file);
+            let file = home.join(file);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }
@@ -63,13 +68,13 @@ impl Agent {
         let mut config = format!(
             "[agents.{0}]\n{settings}\nprogram = \"{1}\"\npass_env = [\"PATH\"]\n[agents.{0}.env]\nHOME = \"{2}\"\n",
             self.kind,
-            self.start_script(home.path()).display(),
-            home.path().display(),
+            self.start_script(home).display(),
+            home.display(),
         );
         for (name, value) in (self.environment)(model.url()) {
             writeln!(config, "{name} = {value:?}").unwrap();
         }
-        (TestServer::start_with(&config), home)
+        config
     }
 
     /// A script that runs the command: the configuration names one program, and the arguments must stay those of the

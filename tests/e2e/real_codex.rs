@@ -46,7 +46,7 @@ mod launcher {
 }
 
 /// `app-server`, an interactive mode.
-mod app_server {
+pub(crate) mod app_server {
     use serde_json::{Value, json};
 
     use super::CODEX;
@@ -54,7 +54,7 @@ mod app_server {
     use crate::real_agents::{Agent, stories};
     use crate::real_questions::questions;
 
-    const APP_SERVER: Agent = Agent { kind: "codex-app-server", in_pieces: true, ..CODEX };
+    pub(crate) const APP_SERVER: Agent = Agent { kind: "codex-app-server", in_pieces: true, ..CODEX };
 
     /// A command that needs permission.
     fn forbidden(command: &str) -> (&'static str, Value) {

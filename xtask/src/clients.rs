@@ -66,6 +66,11 @@ pub(crate) const CLIENTS: [Client; 22] = [
     },
 ];
 
+/// Fetches the native program of Codex, if it is missing.
+pub(crate) fn codex() -> Result<(), Failure> {
+    CLIENTS.iter().filter(|client| client.folder == "codex").try_for_each(Client::ready)
+}
+
 /// The clients that are also used in the browser, by pages of another origin.
 pub(crate) fn in_pages() -> impl Iterator<Item = &'static Client> {
     CLIENTS.iter().filter(|client| matches!(client.folder, "ai-7" | "letta"))

@@ -9,6 +9,9 @@ use crate::{Failure, claude, package};
 /// Part of the path of each test that opens the page in a browser. These tests also need the browser's driver.
 pub(super) const BROWSER_TESTS: &str = "browser::";
 
+/// Part of the path of each test in which one agent program launches another one.
+const MCP_AGENTS_TESTS: &str = "mcp_agents::";
+
 /// One or more programs, for the tests whose path contains `tests`.
 pub(super) struct Foreign {
     /// Its row in the table.
@@ -31,6 +34,9 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
         let ready = claude::ready().map(|program| vec![(claude::VARIABLE, program)]);
         all.push(Foreign { what: "claude CLI", tests: claude::TESTS, ready });
     }
+    if is_wanted(MCP_AGENTS_TESTS) {
+        all.push(Foreign { what: "MCP agents", tests: MCP_AGENTS_TESTS, ready: mcp_agents() });
+    }
     for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
         let ready = client.ready().map(|()| vec![(clients::VARIABLE, clients::target())]);
         all.push(Foreign { what: client.what, tests: client.tests, ready });
@@ -43,6 +49,13 @@ pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
         all.push(Foreign { what: "browser", tests: BROWSER_TESTS, ready: browser() });
     }
     all
+}
+
+/// The two agent programs, and the folder in which Codex is found.
+fn mcp_agents() -> Result<Vec<Setting>, Failure> {
+    let claude = (claude::VARIABLE, claude::ready()?);
+    clients::codex()?;
+    Ok(vec![claude, (clients::VARIABLE, clients::target())])
 }
 
 /// A browser, its driver, a proxy, a database, and the clients that pages of another origin use.
