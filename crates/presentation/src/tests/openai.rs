@@ -106,7 +106,7 @@ async fn a_conversation_goes_on_from_its_newest_response() {
     let mut other = more.clone();
     other["input"] = json!("say f");
     assert_eq!(refused(&with_key(&other, "k").await).2, "idempotency_mismatch");
-    let back = with_key(&more, "a new key").await;
+    let back = with_key(&more, "a-new-key").await;
     assert_eq!(refused(&back), (400, Some("previous_response_id".into()), "validation_failed".into()));
 
     let asked = harness.get(&format!("{RESPONSES}/{}/input_items", id(&third))).await.json();
