@@ -18,7 +18,7 @@ use crate::harness::{PATIENCE, TestServer};
 const DELTAS: u64 = 40;
 
 /// Streams that end with the turn.
-const STREAMS: [(&str, &str); 10] = [
+const STREAMS: [(&str, &str); 12] = [
     ("GET", "/api/agents/ID/events"),
     ("GET", "/api/chat/run-ID-2/stream"),
     ("GET", "/api/chat/run-ID-2-v5/stream"),
@@ -29,10 +29,12 @@ const STREAMS: [(&str, &str); 10] = [
     ("POST", "/v1/runs/run-ID-2/stream?format=kelpie"),
     ("POST", "/v1/runs/run-ID-2/stream?format=both"),
     ("POST", "/v1/conversations/conv-ID/stream"),
+    ("GET", "/openai/v1/responses/resp_HEX00000002?stream=true"),
+    ("GET", "/openai/v1/chat/completions/chatcmpl-HEX00000002?stream=true"),
 ];
 
 /// Answers that are whole.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 16] = [
     "/api/agents/ID",
     "/api/agents/ID/events",
     "/api/agents/ID/events?packed=true",
@@ -46,6 +48,9 @@ const PAGES: [&str; 13] = [
     "/v1/runs/run-ID-2",
     "/v1/runs/run-ID-2/messages",
     "/v1/runs/run-ID-2/usage",
+    "/openai/v1/responses/resp_HEX00000002",
+    "/openai/v1/responses/resp_HEX00000001/input_items",
+    "/openai/v1/chat/completions/chatcmpl-HEX00000001",
 ];
 
 /// An agent that belongs to a chat. It has used a tool in its first turn, and stops in the middle of its second one
@@ -72,7 +77,8 @@ impl Story {
     }
 
     fn path(&self, path: &str) -> String {
-        path.replace("ID", &self.id).replace("CHAT", &self.chat)
+        let path = path.replace("ID", &self.id).replace("CHAT", &self.chat);
+        path.replace("HEX", &self.id.replace('-', ""))
     }
 
     async fn page(&self, server: &TestServer, path: &str) -> String {
