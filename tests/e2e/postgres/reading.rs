@@ -34,7 +34,7 @@ const STREAMS: [(&str, &str); 12] = [
 ];
 
 /// Answers that are whole.
-const PAGES: [&str; 16] = [
+const PAGES: [&str; 17] = [
     "/api/agents/ID",
     "/api/agents/ID/events",
     "/api/agents/ID/events?packed=true",
@@ -51,6 +51,7 @@ const PAGES: [&str; 16] = [
     "/openai/v1/responses/resp_HEX00000002",
     "/openai/v1/responses/resp_HEX00000001/input_items",
     "/openai/v1/chat/completions/chatcmpl-HEX00000001",
+    "/v1/stream/agents/ID/events",
 ];
 
 /// An agent that belongs to a chat. It has used a tool in its first turn, and stops in the middle of its second one
