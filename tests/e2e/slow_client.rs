@@ -17,8 +17,10 @@ use crate::harness::{TestServer, fake_config, numbers, text_of};
 /// The time limit for steps that should be quick. The machine may be busy.
 const LONG: Duration = Duration::from_mins(5);
 const DELTAS: u64 = 100_000;
-/// This many clients of each kind read nothing: WebSockets, Socket.IO clients, event streams, downloads of a page.
+/// This many clients of each kind read nothing: WebSockets, Socket.IO clients, event streams, Durable Streams,
+/// downloads of a page.
 const STALLED: usize = 10;
+const KINDS: usize = 5;
 /// The clients that do read.
 const READERS: [Way; 5] = [Way::WebSocket, Way::Sse, Way::Rest, Way::SocketIo, Way::Sse];
 /// The memory that a stalled client may take: the stretch of history at which it has stopped (4096 events, as written
@@ -38,9 +40,9 @@ async fn clients_that_stop_reading_disturb_nobody() {
     let before = resident_bytes(server.pid());
     let (_, stalled) = stream(&server, &place, Some(&old)).await;
     let grown = resident_bytes(server.pid()).saturating_sub(before);
-    let most = 4 * STALLED as u64 * STALLED_BYTES;
+    let most = (KINDS * STALLED) as u64 * STALLED_BYTES;
     assert!(grown < most, "{grown} bytes more, and {most} are allowed");
-    assert!(4 * STALLED <= connections(&place), "they still wait for what they do not take");
+    assert!(KINDS * STALLED <= connections(&place), "they still wait for what they do not take");
     drop(stalled);
 }
 
@@ -111,7 +113,7 @@ fn has_ended(pid: u32) -> bool {
 /// Clients that have requested everything, and read nothing.
 #[derive(Default)]
 struct Stalled {
-    followers: Vec<(Socket, Socket, TcpStream)>,
+    followers: Vec<(Socket, Socket, [TcpStream; 2])>,
     downloads: Vec<TcpStream>,
 }
 
@@ -123,11 +125,13 @@ impl Stalled {
             let mut socket = connect(place).await.unwrap();
             let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 0 } });
             socket.send(Message::text(subscribe.to_string())).await.unwrap();
-            let path = format!("/api/agents/{id}/events?since=0");
+            let native = format!("/api/agents/{id}/events?since=0");
+            let durable = format!("/v1/stream/agents/{id}/events?offset=-1&live=sse");
             let mut io = connect_to(place, "/socket.io/?EIO=4&transport=websocket").await.unwrap();
             let auth = json!({ "token": place.token, "since": { id: 0 } });
             io.send(Message::text(format!("40{auth}"))).await.unwrap();
-            stalled.followers.push((socket, io, ask(place, &path, "text/event-stream").await));
+            let (native, durable) = (ask(place, &native, "text/event-stream"), ask(place, &durable, "*/*"));
+            stalled.followers.push((socket, io, [native.await, durable.await]));
             let path = format!("/api/agents/{old}/events?raw=true");
             stalled.downloads.push(ask(place, &path, "application/json").await);
         }
