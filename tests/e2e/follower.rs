@@ -41,8 +41,8 @@ pub(crate) enum Way {
 
 /// The events that one reader has seen. They are kept as written, so that tests compare bytes.
 pub(crate) struct Follower {
-    place: Place,
-    id: String,
+    pub(crate) place: Place,
+    pub(crate) id: String,
     pub(crate) seen: Vec<Box<RawValue>>,
     results: usize,
     /// The file to which each event is written, one per line, before it counts as seen. Tests compare it with the
@@ -125,7 +125,7 @@ impl Follower {
     }
 
     /// Applies one event. After a gap, no event can be applied.
-    fn apply(&mut self, event: &RawValue) {
+    pub(crate) fn apply(&mut self, event: &RawValue) {
         let head: Head = serde_json::from_str(event.get()).expect("an event");
         if head.sequence_number == self.seen.len() + 1 {
             if let Some(history) = &mut self.history {

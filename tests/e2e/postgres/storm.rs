@@ -14,6 +14,7 @@
 //! Where each server is in a network namespace of its own, its link to the database breaks too, in one direction or in
 //! both.
 
+mod by_tail;
 mod clients;
 mod cluster;
 mod guests;
@@ -28,7 +29,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use clients::{Asked, Author, Reader};
+use clients::{Asked, Author, Program, Reader};
 use cluster::Cluster;
 use guests::Guest;
 
@@ -141,14 +142,15 @@ struct Residents {
 impl Residents {
     async fn launch(cluster: &Cluster, seed: u64, over: &watch::Receiver<bool>) -> Self {
         let places = cluster.places();
+        let programs: Vec<_> = WAYS.map(Program::OwnClient).into_iter().chain([Program::Tail]).collect();
         let (mut authors, mut readers, mut ids) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..AGENTS {
             let dice = Dice::of(seed, 1 + number as u64);
             let author = Author::launch(cluster.server(number), places.clone(), cluster.folder(), dice).await;
-            // All agents together have a reader of each way at each node.
-            let places =
-                places.iter().cloned().cycle().skip(number / WAYS.len()).take(places.len()).collect();
-            readers.push(Reader::start(author.id(), WAYS[number % WAYS.len()], places));
+            // All agents together have a reader of each kind at each node.
+            let (kind, at) = (number % programs.len(), number / programs.len());
+            let places = places.iter().cloned().cycle().skip(at).take(places.len()).collect();
+            readers.push(Reader::start(author.id(), programs[kind], places));
             ids.push(author.id().to_owned());
             authors.push(Handle::current().spawn(author.write_until(over.clone())));
         }

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::by_tail::read_by_tail;
 use super::{Dice, PATIENCE};
 use crate::follower::{Follower, Place, Way};
 use crate::harness::TestServer;
@@ -158,17 +159,36 @@ async fn place_answers(
     Ok(Answer { status, body, node })
 }
 
+/// What follows an agent.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Program {
+    /// A client of this test.
+    OwnClient(Way),
+    /// `tokenrail tail`.
+    Tail,
+}
+
+impl Program {
+    /// Reads until the end of a turn, or until `most` more events have come. Returns false if it has lost its server.
+    async fn read(self, follower: &mut Follower, most: usize) -> bool {
+        match self {
+            Self::OwnClient(way) => follower.read(way, most).await,
+            Self::Tail => read_by_tail(follower, most).await,
+        }
+    }
+}
+
 /// Who follows one agent from its first event to its last.
 pub(super) struct Reader {
     id: String,
-    way: Way,
+    program: Program,
     /// The number of the last event, once it is known.
     head: watch::Sender<usize>,
     task: JoinHandle<Follower>,
 }
 
 impl Reader {
-    pub(super) fn start(id: &str, way: Way, places: Vec<Place>) -> Self {
+    pub(super) fn start(id: &str, program: Program, places: Vec<Place>) -> Self {
         let mut follower = Follower::new(places[0].clone(), id);
         (follower.silence, follower.pause) = (SILENCE, Duration::from_millis(50));
         let (head, mut known) = watch::channel(usize::MAX >> 1);
@@ -180,7 +200,7 @@ impl Reader {
                     return follower;
                 }
                 let went_well = tokio::select! {
-                    went_well = follower.read(way, most) => went_well,
+                    went_well = program.read(&mut follower, most) => went_well,
                     _ = known.changed() => true,
                 };
                 if !went_well {
@@ -189,18 +209,18 @@ impl Reader {
                 }
             }
         });
-        Self { id: id.to_owned(), way, head, task }
+        Self { id: id.to_owned(), program, head, task }
     }
 
     /// It has exactly these events, byte for byte.
     pub(super) async fn has_seen(mut self, journal: &[Box<RawValue>]) {
         let _ = self.head.send(journal.len());
-        let (id, way) = (&self.id, self.way);
+        let (id, program) = (&self.id, self.program);
         let seen = tokio::time::timeout(PATIENCE, &mut self.task).await;
-        let seen = seen.unwrap_or_else(|_| panic!("{way:?} of {id} never comes to its end")).unwrap();
-        assert_eq!(seen.bytes().len(), journal.len(), "{way:?} of {id}");
+        let seen = seen.unwrap_or_else(|_| panic!("{program:?} of {id} never comes to its end")).unwrap();
+        assert_eq!(seen.bytes().len(), journal.len(), "{program:?} of {id}");
         for (seen, there) in seen.bytes().into_iter().zip(journal) {
-            assert_eq!(seen, there.get(), "{way:?} of {id}");
+            assert_eq!(seen, there.get(), "{program:?} of {id}");
         }
     }
 }
