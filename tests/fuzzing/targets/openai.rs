@@ -28,7 +28,8 @@ pub(crate) const WORDS: &[&str] = &[
     "\"tools\":[]",
 ];
 
-/// The first byte says which API the body is for, and which headers the request has. `$RESPONSE` stands for an existing response, `$ITEM` for its item.
+/// The first byte says which API the body is for, and which headers the request has. `$RESPONSE` stands for an existing
+/// response, `$ITEM` for its item.
 pub(crate) fn run(data: &[u8]) {
     let Some((api, body)) = data.split_first() else { return };
     let path = if api % 2 == 0 { "/openai/v1/responses" } else { "/openai/v1/chat/completions" };

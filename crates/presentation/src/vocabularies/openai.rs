@@ -1,5 +1,5 @@
-//! OpenAI's vocabulary: the Responses API, with a cursor that works at any age, Chat Completions, and the list of models.
-//! An agent is a conversation, and a turn is a response or a chat completion.
+//! OpenAI's vocabulary: the Responses API, with a cursor that works at any age, Chat Completions, and the list of
+//! models. An agent is a conversation, and a turn is a response or a chat completion.
 
 mod chunks;
 mod dto;
@@ -10,6 +10,7 @@ mod refusal;
 mod response_id;
 mod rest;
 mod routes;
+mod writer;
 
 pub(super) use openapi::document;
 pub(super) use refusal::REFUSALS;

@@ -12,8 +12,7 @@ use super::{MemoryStore, State};
 use crate::planted::{Bug, is_planted};
 use crate::rules::SharedLimit;
 use crate::{
-    Epoch, Errands, INodes, LaunchCount, Letter, LetterReply, NewTurn, Node, NodeState, PageLimit, Pulse,
-    StoreError, StoreResult,
+    Epoch, Errands, INodes, LaunchCount, NewTurn, Node, NodeState, PageLimit, Pulse, StoreError, StoreResult,
 };
 
 impl State {

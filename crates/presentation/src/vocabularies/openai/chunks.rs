@@ -1,8 +1,8 @@
-//! The stream of a chat completion. It is made from the events of the stream of the response, so both APIs show the same
-//! turn in the same way.
+//! The stream of a chat completion. It is made from the events of the stream of the response, so both APIs show the
+//! same turn in the same way.
 //!
-//! Chat Completions has one text for everything that the agent says, and clients execute its tool calls. So messages are
-//! joined, and a tool call is a line of the reasoning.
+//! Chat Completions has one text for everything that the agent says, and clients execute its tool calls. So messages
+//! are joined, and a tool call is a line of the reasoning.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +13,8 @@ use super::dto::{
     StreamEvent, call_line,
 };
 use super::fold::OpenAi;
-use super::handlers::Writer;
 use super::response_id::ResponseId;
+use super::writer::Writer;
 use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 

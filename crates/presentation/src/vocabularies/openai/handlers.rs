@@ -9,5 +9,3 @@ pub(super) mod responses;
 mod shared;
 mod stream;
 mod whole;
-
-pub(super) use stream::Writer;

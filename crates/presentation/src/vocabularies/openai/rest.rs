@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::dto::StreamEvent;
 use super::fold::OpenAi;
-use super::handlers::Writer;
+use super::writer::Writer;
 use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 

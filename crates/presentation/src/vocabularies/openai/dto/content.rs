@@ -1,5 +1,5 @@
-//! The content of a message: a text, or a list of parts. The Responses API and Chat Completions have different names for
-//! the same parts; both names are read everywhere.
+//! The content of a message: a text, or a list of parts. The Responses API and Chat Completions have different names
+//! for the same parts; both names are read everywhere.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

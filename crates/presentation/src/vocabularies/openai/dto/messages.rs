@@ -1,5 +1,5 @@
-//! The messages of a chat completion: the whole conversation. Its answers have no ids, so the server does not know which
-//! conversation it is. Only what follows the last answer is new.
+//! The messages of a chat completion: the whole conversation. Its answers have no ids, so the server does not know
+//! which conversation it is. Only what follows the last answer is new.
 
 use std::fmt::Write as _;
 

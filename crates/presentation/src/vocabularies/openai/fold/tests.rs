@@ -10,9 +10,9 @@ use crate::fold::{Fold as _, Silence};
 use crate::vocabularies::letta::{Story, story};
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::dto::CompletionDto;
-use crate::vocabularies::openai::handlers::Writer as _;
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::writer::Writer as _;
 
 const CASES: [&str; 11] = [
     "plain_text",

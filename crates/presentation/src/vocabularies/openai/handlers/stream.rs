@@ -12,20 +12,15 @@ use tokio::time::Interval;
 
 use super::shared::FollowedResponse;
 use crate::api::{Api, StreamPlace};
-use crate::fold::{Fold as _, Frames};
+use crate::fold::Fold as _;
 use crate::frames::CHUNK_BYTES;
 use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
-use crate::vocabularies::openai::fold::{OpenAi, ResponsesFold};
+use crate::vocabularies::openai::fold::ResponsesFold;
+use crate::vocabularies::openai::writer::Writer;
 use crate::waits::every;
 
 /// A comment that keeps the connection alive.
 const BEAT: Bytes = Bytes::from_static(b":\n\n");
-
-/// Writes what a stream contains, without what its client has already.
-pub(crate) trait Writer: Frames<OpenAi> {
-    /// Takes what was written since the last call.
-    fn take(&mut self) -> Bytes;
-}
 
 /// Streams a response.
 pub(super) fn open(api: &Api, followed: FollowedResponse, mut out: impl Writer + 'static) -> HttpResponse {
