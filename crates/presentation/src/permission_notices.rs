@@ -104,6 +104,11 @@ impl AskedPermission {
         self.accepts.note
     }
 
+    /// All options.
+    pub(crate) fn option_ids(&self) -> impl Iterator<Item = &str> {
+        self.options.iter().map(|offer| offer.option_id.as_str())
+    }
+
     /// The options that allow the action.
     pub(crate) fn allowing(&self) -> impl Iterator<Item = &str> {
         let allowing = self.options.iter().filter(|offer| offer.kind.starts_with("allow_"));

@@ -74,6 +74,7 @@ async fn nothing(request: HttpRequest) -> Result<HttpResponse, Problem> {
 fn is_for_people(request: &HttpRequest) -> bool {
     let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-    let is_api = ["/api", "/v1", "/openai", "/mcp"].iter().any(|api| request.path().starts_with(api));
+    let is_api =
+        ["/api", "/v1", "/ag-ui", "/openai", "/mcp"].iter().any(|api| request.path().starts_with(api));
     is_read && !is_api && accept.is_some_and(|accept| accept.contains("text/html"))
 }

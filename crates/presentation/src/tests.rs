@@ -1,5 +1,6 @@
 //! The whole presentation over the real application: what clients see.
 
+mod ag_ui;
 mod agents;
 mod bounds;
 mod changes;

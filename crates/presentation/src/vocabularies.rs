@@ -5,6 +5,7 @@
 //! A *dialect* is less than a vocabulary: one of the three sets of frames of the native WebSocket, `agent`, `message`
 //! and `stream`. Their folds are in `native/dialects`.
 
+mod ag_ui;
 mod ai_sdk;
 mod durable_streams;
 mod kelpie;
@@ -39,6 +40,7 @@ const MESSAGES: durable_streams::StreamMessages =
 
 /// One entry for each vocabulary that has its own routes, except the native one.
 pub(crate) const FOREIGN: &[Foreign] = &[
+    Foreign { routes: ag_ui::routes, document: ag_ui::document, record: None, refusals: None },
     Foreign {
         routes: ai_sdk::routes,
         document: ai_sdk::document,

@@ -240,6 +240,11 @@ async fn the_document_describes_every_route_and_its_problems() {
         })
         .collect();
     let expected = [
+        "get /ag-ui",
+        "post /ag-ui",
+        "get /ag-ui/threads/{id}",
+        "post /ag-ui/threads/{id}/cancel",
+        "post /ag-ui/{type}",
         "get /api/agent-types",
         "get /api/agents",
         "post /api/agents",

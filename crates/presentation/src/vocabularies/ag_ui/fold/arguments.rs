@@ -1,0 +1,283 @@
+//! The arguments of a tool call, as they are streamed. Clients refuse arguments that are not JSON, and nothing that was
+//! sent can be taken back. So only what continues JSON is sent, and arguments that were cut short are completed.
+
+/// The deepest nesting that is sent. Parsers commonly stop at 128 levels.
+const DEPTH: usize = 100;
+
+/// Where the text stands that was sent so far, which is always the beginning of JSON.
+#[derive(Debug)]
+pub(super) struct Arguments {
+    state: State,
+    /// The objects and lists that are open.
+    open: Vec<Container>,
+    has_text: bool,
+    /// Something came that does not continue it. Nothing is sent any more.
+    is_broken: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Container {
+    Object,
+    List,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Value,
+    FirstItem,
+    FirstKey,
+    Key,
+    Text {
+        is_key: bool,
+        escape: Escape,
+    },
+    Colon,
+    /// The rest of `true`, `false` or `null`.
+    Word(&'static str),
+    Number(Digits),
+    AfterValue,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Escape {
+    None,
+    Begun,
+    /// This many hexadecimal digits are missing.
+    Hex(usize),
+}
+
+/// The newest part of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Digits {
+    Sign,
+    Zero,
+    Whole,
+    Point,
+    Fraction,
+    Exponent,
+    ExponentSign,
+    Power,
+}
+
+impl Default for Arguments {
+    fn default() -> Self {
+        Self { state: State::Value, open: Vec::new(), has_text: false, is_broken: false }
+    }
+}
+
+impl Arguments {
+    /// Adds a fragment. Returns the part of it that is to be sent.
+    pub(super) fn add<'f>(&mut self, fragment: &'f str) -> &'f str {
+        if self.is_broken {
+            return "";
+        }
+        let good = fragment.bytes().take_while(|byte| self.step(*byte)).count();
+        self.is_broken = good < fragment.len();
+        self.has_text |= 0 < good;
+        // Only within a text can other than ASCII be good, and there all of it is.
+        fragment.get(..good).unwrap_or_default()
+    }
+
+    pub(super) fn has_text(&self) -> bool {
+        self.has_text
+    }
+
+    /// What is missing to make it complete JSON. Empty if nothing was sent.
+    pub(super) fn rest(&self) -> String {
+        if !self.has_text {
+            return String::new();
+        }
+        let mut rest = String::new();
+        match self.state {
+            State::Value if self.open.is_empty() => rest.push_str("{}"),
+            State::Value => rest.push_str("null"),
+            State::FirstItem | State::FirstKey | State::AfterValue => {}
+            State::Key => rest.push_str("\"\":null"),
+            State::Text { is_key, escape } => {
+                match escape {
+                    Escape::None => {}
+                    Escape::Begun => rest.push('\\'),
+                    Escape::Hex(missing) => rest.push_str(&"0".repeat(missing)),
+                }
+                rest.push_str(if is_key { "\":null" } else { "\"" });
+            }
+            State::Colon => rest.push_str(":null"),
+            State::Word(missing) => rest.push_str(missing),
+            State::Number(digits) if digits.is_complete() => {}
+            State::Number(_) => rest.push('0'),
+        }
+        rest.extend(self.open.iter().rev().map(|container| match container {
+            Container::Object => '}',
+            Container::List => ']',
+        }));
+        rest
+    }
+
+    /// Reads one byte. Returns whether it continues the JSON.
+    fn step(&mut self, byte: u8) -> bool {
+        let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
+        match self.state {
+            State::Text { is_key, escape } => return self.text(is_key, escape, byte),
+            State::Word(missing) => return self.word(missing, byte),
+            State::Number(digits) => match digits.then(byte) {
+                Some(digits) => self.state = State::Number(digits),
+                None if digits.is_complete() => {
+                    self.state = State::AfterValue;
+                    return self.step(byte);
+                }
+                None => return false,
+            },
+            _ if is_space => {}
+            State::FirstItem if byte == b']' => return self.close(Container::List),
+            State::Value | State::FirstItem => return self.value(byte),
+            State::FirstKey if byte == b'}' => return self.close(Container::Object),
+            State::FirstKey | State::Key if byte == b'"' => {
+                self.state = State::Text { is_key: true, escape: Escape::None };
+            }
+            State::Colon if byte == b':' => self.state = State::Value,
+            State::AfterValue => match (byte, self.open.last()) {
+                (b',', Some(Container::Object)) => self.state = State::Key,
+                (b',', Some(Container::List)) => self.state = State::Value,
+                (b'}', _) => return self.close(Container::Object),
+                (b']', _) => return self.close(Container::List),
+                _ => return false,
+            },
+            State::FirstKey | State::Key | State::Colon => return false,
+        }
+        true
+    }
+
+    fn value(&mut self, byte: u8) -> bool {
+        self.state = match byte {
+            b'"' => State::Text { is_key: false, escape: Escape::None },
+            b'{' => return self.begin(Container::Object, State::FirstKey),
+            b'[' => return self.begin(Container::List, State::FirstItem),
+            b't' => State::Word("rue"),
+            b'f' => State::Word("alse"),
+            b'n' => State::Word("ull"),
+            b'-' => State::Number(Digits::Sign),
+            b'0' => State::Number(Digits::Zero),
+            b'1'..=b'9' => State::Number(Digits::Whole),
+            _ => return false,
+        };
+        true
+    }
+
+    fn begin(&mut self, container: Container, state: State) -> bool {
+        if DEPTH <= self.open.len() {
+            return false;
+        }
+        self.open.push(container);
+        self.state = state;
+        true
+    }
+
+    fn close(&mut self, container: Container) -> bool {
+        let is_open = self.open.pop_if(|open| *open == container).is_some();
+        if is_open {
+            self.state = State::AfterValue;
+        }
+        is_open
+    }
+
+    fn text(&mut self, is_key: bool, escape: Escape, byte: u8) -> bool {
+        let escape = match (escape, byte) {
+            (Escape::None, b'"') => {
+                self.state = if is_key { State::Colon } else { State::AfterValue };
+                return true;
+            }
+            (Escape::None, b'\\') => Escape::Begun,
+            (Escape::Begun, b'u') => Escape::Hex(4),
+            (Escape::None, b' '..)
+            | (Escape::Begun, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Escape::None,
+            (Escape::Hex(missing), _) if byte.is_ascii_hexdigit() => {
+                if missing == 1 {
+                    Escape::None
+                } else {
+                    Escape::Hex(missing - 1)
+                }
+            }
+            _ => return false,
+        };
+        self.state = State::Text { is_key, escape };
+        true
+    }
+
+    fn word(&mut self, missing: &'static str, byte: u8) -> bool {
+        let Some(rest) = missing.strip_prefix(char::from(byte)) else { return false };
+        self.state = if rest.is_empty() { State::AfterValue } else { State::Word(rest) };
+        true
+    }
+}
+
+impl Digits {
+    /// The next part. `None` if the byte does not continue the number.
+    fn then(self, byte: u8) -> Option<Self> {
+        Some(match (self, byte) {
+            (Self::Sign, b'0') => Self::Zero,
+            (Self::Sign | Self::Whole, b'0'..=b'9') => Self::Whole,
+            (Self::Zero | Self::Whole, b'.') => Self::Point,
+            (Self::Point | Self::Fraction, b'0'..=b'9') => Self::Fraction,
+            (Self::Zero | Self::Whole | Self::Fraction, b'e' | b'E') => Self::Exponent,
+            (Self::Exponent, b'+' | b'-') => Self::ExponentSign,
+            (Self::Exponent | Self::ExponentSign | Self::Power, b'0'..=b'9') => Self::Power,
+            _ => return None,
+        })
+    }
+
+    fn is_complete(self) -> bool {
+        matches!(self, Self::Zero | Self::Whole | Self::Fraction | Self::Power)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    const WHOLE: &str =
+        r#" {"a": [1, -0.5e+10, true, null, {"é\u00e9\n\"": "x🦀\\"}, [], {}], "b": "", "c": 12} "#;
+
+    #[test]
+    fn a_cut_at_every_character_is_completed() {
+        for (at, _) in WHOLE.char_indices().skip(1) {
+            let mut arguments = Arguments::default();
+            let sent = arguments.add(&WHOLE[..at]);
+            assert_eq!(sent, &WHOLE[..at]);
+            let whole = format!("{sent}{}", arguments.rest());
+            serde_json::from_str::<Value>(&whole).unwrap_or_else(|error| panic!("{whole}: {error}"));
+        }
+        let mut arguments = Arguments::default();
+        let sent: String = WHOLE.split_inclusive(' ').map(|piece| arguments.add(piece)).collect();
+        assert_eq!(
+            (sent.as_str(), arguments.rest().as_str()),
+            (WHOLE, ""),
+            "nothing is added to what is whole"
+        );
+        assert_eq!(Arguments::default().rest(), "");
+    }
+
+    #[test]
+    fn what_does_not_continue_json_is_not_sent() {
+        for (given, sent, rest) in [
+            ("abc", "", ""),
+            ("{]", "{", "}"),
+            ("{\"a\":é", "{\"a\":", "null}"),
+            ("[1,]", "[1,", "null]"),
+            ("{} {}", "{} ", ""),
+            ("\"\n\"", "\"", "\""),
+            ("[01]", "[0", "]"),
+            ("[\"\\x\"]", "[\"\\", "\\\"]"),
+            (" ", " ", "{}"),
+        ] {
+            let mut arguments = Arguments::default();
+            assert_eq!((arguments.add(given), arguments.rest().as_str()), (sent, rest), "{given}");
+            assert_eq!(arguments.add("{}"), if given == " " { "{}" } else { "" });
+        }
+        let deep = "[".repeat(1000);
+        let mut arguments = Arguments::default();
+        assert_eq!(arguments.add(&deep).len(), DEPTH);
+        assert_eq!(arguments.rest().len(), DEPTH);
+    }
+}

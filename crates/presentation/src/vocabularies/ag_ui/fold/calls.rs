@@ -1,0 +1,103 @@
+//! The tool calls of one turn, as clients know them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokenrail_domain::{MessageOrdinal, TurnNumber};
+
+use super::arguments::Arguments;
+
+/// A tool call.
+#[derive(Debug)]
+pub(super) struct Call {
+    /// Its id for clients. Agents use ids again, in other turns and in the same one.
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) message: Option<MessageOrdinal>,
+    pub(super) state: CallState,
+    pub(super) arguments: Arguments,
+    /// The number of the newest run in which it was sent.
+    pub(super) run: u32,
+    /// The sub-agent that made it.
+    pub(super) sub_agent: Option<String>,
+    /// Its place in the order in which the calls began.
+    place: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallState {
+    /// Its arguments are being streamed.
+    Streaming,
+    /// Its arguments are complete.
+    Made,
+    /// It has a result.
+    Ended,
+}
+
+/// A tool call that begins.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewCall<'c> {
+    pub(super) tool: &'c str,
+    pub(super) message: Option<MessageOrdinal>,
+    pub(super) run: u32,
+    pub(super) sub_agent: Option<&'c str>,
+}
+
+/// The tool calls of one turn, by the agent's own ids.
+#[derive(Debug)]
+pub(super) struct Calls {
+    turn: TurnNumber,
+    known: BTreeMap<String, Call>,
+    /// The ids that clients know.
+    ids: BTreeSet<String>,
+    count: usize,
+}
+
+impl Calls {
+    pub(super) fn new(turn: TurnNumber) -> Self {
+        Self { turn, known: BTreeMap::new(), ids: BTreeSet::new(), count: 0 }
+    }
+
+    /// The id of a call for clients.
+    pub(super) fn id(&self, call: &str) -> String {
+        self.known.get(call).map_or_else(|| format!("{}:{call}", self.turn), |known| known.id.clone())
+    }
+
+    pub(super) fn get(&self, call: &str) -> Option<&Call> {
+        self.known.get(call)
+    }
+
+    pub(super) fn get_mut(&mut self, call: &str) -> Option<&mut Call> {
+        self.known.get_mut(call)
+    }
+
+    /// Adds a call that begins in this run. It replaces a call with the same id of the agent.
+    pub(super) fn begin(&mut self, call: &str, begins: NewCall<'_>) {
+        let NewCall { tool, message, run, sub_agent } = begins;
+        let place = self.count;
+        self.count += 1;
+        let first = format!("{}:{call}", self.turn);
+        let again = (place..).map(|number| format!("{first}#{number}"));
+        let mut ids = std::iter::once(first.clone()).chain(again);
+        let id = ids.find(|id| !self.ids.contains(id)).unwrap_or_default();
+        self.ids.insert(id.clone());
+        let new = Call {
+            id,
+            tool: tool.to_owned(),
+            message,
+            state: CallState::Streaming,
+            arguments: Arguments::default(),
+            run,
+            sub_agent: sub_agent.map(str::to_owned),
+            place,
+        };
+        self.known.insert(call.to_owned(), new);
+    }
+
+    /// Forgets the calls that fit, and returns them in the order in which they began.
+    pub(super) fn take(&mut self, fits: impl Fn(&Call) -> bool) -> Vec<Call> {
+        let mut taken: Vec<_> =
+            self.known.extract_if(.., |_, call| fits(call)).map(|(_, call)| call).collect();
+        taken.sort_unstable_by_key(|call| call.place);
+        taken
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs for every kind of turn.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{AgUiFold, Scope, WantedRun};
+use crate::fold::Fold as _;
+use crate::vocabularies::ag_ui::cursor::ThreadCursor;
+use crate::vocabularies::ag_ui::rest::Rest;
+use crate::vocabularies::letta::{Story, story};
+use tokenrail_domain::TurnNumber;
+
+const CASES: [&str; 11] = [
+    "plain_text",
+    "thinking_and_tools",
+    "parallel_tools",
+    "sub_agent",
+    "retry",
+    "error",
+    "cancel",
+    "interrupted",
+    "no_partial_messages",
+    "redacted_and_cut_short",
+    "questions",
+];
+
+fn stream(story: &Story, scope: Scope, after: ThreadCursor) -> String {
+    let mut fold = AgUiFold::new(story.agent, TurnNumber::FIRST, "thread".into(), scope);
+    let mut out = Rest::new(after);
+    for event in &story.events {
+        fold.event(event, &mut out);
+    }
+    assert!(fold.is_over() && !fold.is_waiting());
+    String::from_utf8(out.take().to_vec()).unwrap()
+}
+
+fn run(after: Option<&str>) -> Scope {
+    Scope::Run(WantedRun { id: "r1".into(), after: after.map(str::to_owned), is_before_v1: false })
+}
+
+fn events(text: &str) -> Vec<Value> {
+    let data = text.split_terminator("\n\n").map(|block| block.strip_prefix("data: ").unwrap());
+    data.map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+fn cursor(event: &Value) -> ThreadCursor {
+    event["metadata"]["tokenrail"]["cursor"].as_str().unwrap().parse().unwrap()
+}
+
+/// Checks the rules that clients enforce.
+fn check(events: &[Value]) {
+    let mut open: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut used: BTreeSet<(&str, &str)> = BTreeSet::new();
+    let mut is_open = false;
+    for event in events {
+        let kind = event["type"].as_str().unwrap();
+        assert_eq!(is_open, kind != "RUN_STARTED", "{kind}");
+        let id = ["messageId", "toolCallId", "subagentRunId"].iter().find_map(|name| event[name].as_str());
+        let (begins, what) = match kind.rsplit_once('_').unwrap_or_default() {
+            (what, "START" | "STARTED") => (true, what),
+            (what, "END" | "FINISHED" | "CONTENT" | "ARGS" | "ERROR") => (false, what),
+            _ => continue,
+        };
+        if what == "RUN" {
+            assert!(open.is_empty(), "{open:?} at {kind}");
+            is_open = begins;
+            used.clear();
+            continue;
+        }
+        let key = (what, id.unwrap());
+        if begins {
+            assert!(used.insert(key) && open.insert(key), "{key:?} twice");
+        } else {
+            assert!(open.contains(&key), "{kind} of {key:?}");
+        }
+        if matches!(kind.rsplit_once('_').unwrap().1, "END" | "FINISHED" | "ERROR") {
+            open.remove(&key);
+        }
+    }
+    assert!(!is_open);
+}
+
+#[test]
+fn every_kind_of_turn_has_its_events() {
+    for case in CASES {
+        let told = stream(&story(case), Scope::Thread, ThreadCursor::START);
+        check(&events(&told));
+        insta::assert_snapshot!(format!("{case}"), told);
+    }
+}
+
+#[test]
+fn after_every_cursor_comes_exactly_the_rest() {
+    for case in CASES {
+        let story = story(case);
+        for scope in [Scope::Thread, run(None), run(Some("q1"))] {
+            let whole = events(&stream(&story, scope.clone(), ThreadCursor::START));
+            check(&whole);
+            assert!(whole.is_sorted_by(|one, other| cursor(one) < cursor(other)));
+            for (index, event) in whole.iter().enumerate() {
+                let rest = events(&stream(&story, scope.clone(), cursor(event)));
+                assert_eq!(rest, whole[index + 1..], "{case} after {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_permission_request_ends_a_run_and_the_next_one_goes_on() {
+    let story = story("questions");
+    let of = |after| events(&stream(&story, run(after), ThreadCursor::START));
+    let runs = [of(None), of(Some("q1")), of(Some("q2"))];
+    let last: Vec<_> = runs.iter().map(|run| &run.last().unwrap()["outcome"]).collect();
+    let interrupt = |at: usize| &last[at]["interrupts"][0];
+    assert_eq!((&interrupt(0)["id"], &interrupt(0)["toolCallId"]), (&json!("1:q1"), &json!("1:call_1")));
+    assert_eq!((&interrupt(1)["id"], &interrupt(1)["toolCallId"]), (&json!("1:q2"), &Value::Null));
+    assert_eq!(interrupt(0)["responseSchema"]["properties"]["optionId"]["enum"], json!(["yes", "no"]));
+    assert_eq!(last[2]["type"], "success");
+    let named = |event: &Value| [&event["threadId"], &event["runId"]] == ["thread", "r1"];
+    assert!(runs.iter().all(|run| named(&run[0]) && named(run.last().unwrap())));
+
+    let all = events(&stream(&story, Scope::Thread, ThreadCursor::START));
+    let without_names = |mut event: Value| {
+        event.as_object_mut().unwrap().retain(|name, _| !matches!(name.as_str(), "runId" | "input"));
+        event
+    };
+    let all: Vec<_> = all.into_iter().map(without_names).collect();
+    let one_by_one: Vec<_> = runs.into_iter().flatten().map(without_names).collect();
+    assert_eq!(all, one_by_one, "the thread is its runs");
+    // A client that waits for an answer that nobody knows gets the end.
+    let none = of(Some("q9"));
+    let kinds: Vec<_> = none.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["RUN_STARTED", "RUN_FINISHED"]);
+}
+
+#[test]
+fn each_end_has_its_event() {
+    for (case, kind, outcome) in [
+        ("thinking_and_tools", "RUN_FINISHED", json!({"type": "success"})),
+        ("cancel", "RUN_FINISHED", json!({"type": "cancelled"})),
+        ("error", "RUN_ERROR", Value::Null),
+        ("interrupted", "RUN_ERROR", Value::Null),
+    ] {
+        let last = events(&stream(&story(case), run(None), ThreadCursor::START)).pop().unwrap();
+        assert_eq!((&last["type"], &last["outcome"]), (&json!(kind), &outcome), "{case}");
+    }
+    let old = Scope::Run(WantedRun { id: "r1".into(), after: None, is_before_v1: true });
+    let last = events(&stream(&story("cancel"), old, ThreadCursor::START)).pop().unwrap();
+    assert_eq!((&last["type"], last.get("outcome")), (&json!("RUN_FINISHED"), None), "an older client");
+}

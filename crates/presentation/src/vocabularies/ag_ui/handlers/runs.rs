@@ -1,0 +1,136 @@
+//! Runs: says something to an agent, or answers it, and streams what follows.
+
+use std::sync::Arc;
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use tokenrail_application::{CommandKey, Launch, Prompt};
+use tokenrail_domain::{Agent, ImageFile, TurnNumber};
+
+use super::answers::answered;
+use super::blocks::{RunStream, open};
+use super::shared::{after, agent_of, no_thread};
+use crate::api::Api;
+use crate::blocks::EventBlock;
+use crate::error::Problem;
+use crate::large_body::{self, LargeBody, closing, parsed};
+use crate::peer::peer;
+use crate::query;
+use crate::turn_events::TurnEvents;
+use crate::vocabularies::ag_ui::dto::{
+    CAPABILITIES, CapabilitiesDto, RunInputBody, RunLimits, RunRequest, Wish, run_request,
+};
+use crate::vocabularies::ag_ui::fold::{AgUiFold, Scope, WantedRun};
+
+/// Start or repeat an AG-UI run
+///
+/// The newest message becomes a turn of the thread's agent. An unknown thread launches an agent of the default type.
+/// The response is the stream of the run. The run continues if the client disconnects, and a repeated request streams
+/// it again.
+#[utoipa::path(post, path = "/ag-ui", tag = "ag-ui",
+    operation_id = "ag_ui_run", request_body = RunInputBody,
+    params(("after" = Option<String>, Query, description = "The cursor of the last event that the client has")),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
+pub(crate) async fn run(
+    api: web::Data<Api>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    respond(&api, &request, payload, None).await
+}
+
+/// Start or repeat an AG-UI run of an agent type
+///
+/// An unknown thread launches an agent of this type.
+#[utoipa::path(post, path = "/ag-ui/{type}", tag = "ag-ui",
+    operation_id = "ag_ui_run_of_type", request_body = RunInputBody,
+    params(("type" = String, Path),
+        ("after" = Option<String>, Query, description = "The cursor of the last event that the client has")),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
+pub(crate) async fn run_of_type(
+    api: web::Data<Api>,
+    kind: web::Path<String>,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    respond(&api, &request, payload, Some(kind.into_inner())).await
+}
+
+/// Get the AG-UI capabilities of all agents
+#[utoipa::path(get, path = "/ag-ui", tag = "ag-ui",
+    operation_id = "ag_ui_capabilities", responses((status = 200, body = CapabilitiesDto)))]
+pub(crate) async fn capabilities() -> HttpResponse {
+    HttpResponse::Ok().json(CAPABILITIES)
+}
+
+async fn respond(
+    api: &Api,
+    request: &HttpRequest,
+    payload: web::Payload,
+    kind: Option<String>,
+) -> Result<HttpResponse, Problem> {
+    let after = after(request)?;
+    let RunRequest { thread, run, is_before_v1, wish } = receive(api, request, payload).await?;
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    let known = agent_of(api, &thread).await?;
+    check_type(known.as_ref(), kind.as_deref())?;
+    let (agent, turn, request) = match wish {
+        Wish::Say(prompt) => say(api, &thread, known.as_ref(), kind, &run, prompt).await?,
+        Wish::Resume(answers) => {
+            let agent = known.ok_or_else(no_thread)?.id;
+            let last = answered(api, agent, answers).await?;
+            (agent, last.turn, Some(last.request))
+        }
+    };
+    let turn = api.service().turn(agent, turn).await?.ok_or_else(no_thread)?;
+    let events = TurnEvents::follow(api, agent, &turn).await?;
+    let scope = Scope::Run(WantedRun { id: run, after: request, is_before_v1 });
+    let fold = AgUiFold::new(agent, turn.number, thread, scope);
+    Ok(open(api, RunStream::new(events, fold, after), place))
+}
+
+/// Receives a request. The images keep the room of the body until they are saved.
+async fn receive(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<RunRequest, Problem> {
+    query::json_only(request)?;
+    let limits = RunLimits::from(api.config());
+    let LargeBody { bytes, room } = large_body::receive(api, request, payload, limits.body_bytes).await?;
+    let read = move |bytes: &[u8]| {
+        let mut read = run_request(bytes, limits)?;
+        if let (Wish::Say(prompt), Some(room)) = (&mut read.wish, room.map(Arc::new)) {
+            let keep_room = |image: ImageFile| image.holding(Arc::clone(&room));
+            prompt.images = std::mem::take(&mut prompt.images).into_iter().map(keep_room).collect();
+        }
+        Ok(read)
+    };
+    parsed(api, bytes, read).await.ok_or_else(closing)?
+}
+
+fn check_type(agent: Option<&Agent>, kind: Option<&str>) -> Result<(), Problem> {
+    match (agent, kind) {
+        (Some(agent), Some(kind)) if agent.kind != kind => {
+            let detail = format!("the agent of this thread is of the type {}", agent.kind);
+            Err(Problem::field("threadId", detail))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Sends a message. A run is done once: if the client sent this one before, finds the turn that it became.
+async fn say(
+    api: &Api,
+    thread: &str,
+    known: Option<&Agent>,
+    kind: Option<String>,
+    run: &str,
+    prompt: Prompt,
+) -> Result<(tokenrail_domain::AgentId, TurnNumber, Option<String>), Problem> {
+    let body = query::fingerprint(prompt.text.as_bytes(), &prompt.images);
+    let key = Some(CommandKey { key: format!("ag-ui:{run}"), body });
+    if let Some(agent) = known.filter(|agent| agent.chat.as_deref() != Some(thread)) {
+        let accepted = api.service().send(agent.id, prompt, key).await?;
+        return Ok((agent.id, accepted.turn, None));
+    }
+    let Prompt { text, images } = prompt;
+    let launch = Launch { kind, prompt: text, images, idempotency: key, ..Launch::default() };
+    let said = api.service().converse_once(thread.to_owned(), launch).await?;
+    Ok((said.agent, said.turn, None))
+}

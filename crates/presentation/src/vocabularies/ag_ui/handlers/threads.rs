@@ -1,0 +1,52 @@
+//! Threads: streams all runs of a thread, and cancels those that run.
+
+use actix_web::{HttpResponse, web};
+use tokenrail_application::Refusal;
+use tokenrail_domain::Sequence;
+
+use super::blocks::{ThreadStream, open};
+use super::shared::{after, agent_of, no_thread};
+use crate::api::Api;
+use crate::blocks::EventBlock;
+use crate::by_id::ById;
+use crate::error::Problem;
+use crate::json::AgentRefDto;
+use crate::peer::peer;
+use crate::vocabularies::ag_ui::cursor::ThreadCursor;
+
+/// Stream the runs of an AG-UI thread
+///
+/// All runs so far, with what the user said, and then the run that is in progress, until it ends. A run that is
+/// interrupted has ended.
+#[utoipa::path(get, path = "/ag-ui/threads/{id}", tag = "ag-ui", operation_id = "ag_ui_connect",
+    params(("id" = String, Path, description = "The id of the thread, or of the agent"),
+        ("after" = Option<String>, Query, description = "The cursor of the last event that the client has")),
+    responses((status = 200, body = EventBlock, content_type = "text/event-stream")))]
+pub(crate) async fn connect(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
+    let after = after(&request)?;
+    let agent = agent_of(&api, &id).await?.ok_or_else(no_thread)?;
+    if agent.head < after.sequence {
+        return Err(Refusal::CursorAhead { head: agent.head }.into());
+    }
+    let place = api.open_stream(peer(request.peer_addr()))?;
+    // A fold needs the whole turn.
+    let begin = if after == ThreadCursor::START {
+        Sequence::START
+    } else {
+        api.service().turn_begin(agent.id, after.sequence.before()).await?
+    };
+    let (_, follower) = api.service().follow(agent.id, Some(begin), false).await?;
+    Ok(open(&api, ThreadStream::new(follower, id, after), place))
+}
+
+/// Cancel the runs of an AG-UI thread
+///
+/// Cancels the running turn and those that wait. The streams of the runs show how they end.
+#[utoipa::path(post, path = "/ag-ui/threads/{id}/cancel", tag = "ag-ui", operation_id = "ag_ui_cancel",
+    params(("id" = String, Path, description = "The id of the thread, or of the agent")),
+    responses((status = 202, body = AgentRefDto)))]
+pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let agent = agent_of(&api, &id).await?.ok_or_else(no_thread)?.id;
+    api.service().cancel(agent).await?;
+    Ok(HttpResponse::Accepted().json(AgentRefDto { agent_id: agent.into() }))
+}

@@ -1,0 +1,34 @@
+//! Writes the events of a stream that a client does not have yet.
+
+use bytes::Bytes;
+
+use super::cursor::ThreadCursor;
+use super::dto::EventDto;
+use super::fold::AgUi;
+use crate::blocks::BlockWriter;
+use crate::fold::Frames;
+
+/// The events after a cursor, as blocks. Clients read only their data.
+pub(crate) struct Rest {
+    out: BlockWriter,
+    after: ThreadCursor,
+}
+
+impl Rest {
+    pub(crate) fn new(after: ThreadCursor) -> Self {
+        Self { out: BlockWriter::default(), after }
+    }
+
+    /// Takes what was written since the last call.
+    pub(crate) fn take(&mut self) -> Bytes {
+        self.out.take()
+    }
+}
+
+impl Frames<AgUi> for Rest {
+    fn frame(&mut self, event: EventDto<'_>) {
+        if self.after < event.cursor() {
+            self.out.unnamed(&event);
+        }
+    }
+}
