@@ -2,6 +2,7 @@
 //! `tests/clients` acts as the user. It exits with code 0 if everything was correct. `cargo xtask test` fetches the
 //! clients.
 
+mod ag_ui;
 mod ai_sdk;
 mod durable_streams;
 mod letta;

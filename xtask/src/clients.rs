@@ -38,7 +38,7 @@ const fn client(what: &'static str, folder: &'static str, tests: &'static str) -
     Client { what, folder, tests, programs: &[] }
 }
 
-pub(crate) const CLIENTS: [Client; 22] = [
+pub(crate) const CLIENTS: [Client; 25] = [
     client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
     client("ai 7.0.0", "ai-7-oldest", "real_clients::ai_sdk::oldest_7"),
     client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
@@ -47,6 +47,9 @@ pub(crate) const CLIENTS: [Client; 22] = [
     client("ai 5.0.0", "ai-5-oldest", "real_clients::ai_sdk::oldest_5"),
     client("letta npm", "letta", "real_clients::letta::typescript"),
     client("letta PyPI", "letta-py", "real_clients::letta::python"),
+    client("@ag-ui/client npm", "ag-ui", "real_clients::ag_ui::javascript"),
+    client("@copilotkit/runtime npm", "copilotkit", "real_clients::ag_ui::copilotkit"),
+    client("ag-ui-validate PyPI", "ag-ui-py", "real_clients::ag_ui::validator"),
     client("@durable-streams/client npm", "durable-streams", "real_clients::durable_streams"),
     client("openai npm", "openai", "real_clients::openai::typescript"),
     client("openai PyPI", "openai-py", "real_clients::openai::python"),

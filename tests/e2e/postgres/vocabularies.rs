@@ -55,6 +55,7 @@ async fn every_vocabulary_sends_at_any_node() {
     let letta = json!({ "messages": [{ "role": "user", "content": script }] });
     let kelpie = json!({ "role": "user", "content": script });
     let content = json!({ "content": script });
+    let ag_ui = json!({ "threadId": id, "runId": "r", "messages": [{ "role": "user", "content": script }] });
     let ways = [
         (format!("/api/agents/{id}/messages"), &content),
         (format!("/v1/agents/agent-{id}/messages"), &letta),
@@ -62,13 +63,15 @@ async fn every_vocabulary_sends_at_any_node() {
         (format!("/v1/agents/agent-{id}/messages/async"), &letta),
         (format!("/v1/conversations/conv-{id}/messages"), &letta),
         (format!("/v1/agents/agent-{id}/messages/stream?format=kelpie"), &kelpie),
+        ("/ag-ui".to_owned(), &ag_ui),
     ];
     let mut turn = 1;
     for (path, body) in ways {
         let answer = send(&other, Method::POST, &path, body).await.text().await.unwrap();
         turn += 1;
         other.wait_until(&id, |agent| agent["turn"] == turn && agent["status"] == "completed").await;
-        let is_read_to_its_end = answer.contains("[DONE]") || answer.contains("stop_reason");
+        let is_read_to_its_end =
+            ["[DONE]", "stop_reason", "RUN_FINISHED"].iter().any(|end| answer.contains(end));
         assert!(
             path.ends_with("async") || path.starts_with("/api") || is_read_to_its_end,
             "{path}: {answer}"
@@ -77,7 +80,7 @@ async fn every_vocabulary_sends_at_any_node() {
     assert!(run(&other, &["send", &id, &script]).contains("0 1 2"));
     other.wait_until(&id, |agent| agent["turn"] == turn + 1 && agent["status"] == "completed").await;
     let events = home.events(&id).await;
-    assert_eq!(text_of(&events), numbers(1) + &numbers(3).repeat(7));
+    assert_eq!(text_of(&events), numbers(1) + &numbers(3).repeat(8));
     assert_eq!(other.events(&id).await, events);
     assert_eq!(home.get(&format!("/api/agents/{id}")).await["node"], "home");
 }
@@ -125,6 +128,7 @@ async fn every_vocabulary_cancels_at_any_node() {
         "/v1/runs/run-ID-1/cancel",
         "/v1/agents/agent-ID/messages/cancel",
         "/v1/conversations/conv-ID/cancel",
+        "/ag-ui/threads/ID/cancel",
         "CLI",
     ] {
         let id = hanging(&home, &other).await;
@@ -181,7 +185,7 @@ async fn every_vocabulary_deletes_at_any_node() {
 async fn every_vocabulary_answers_a_permission_request_at_any_node() {
     let database = database();
     let (home, other) = pair(&database);
-    for way in ["REST", "WebSocket", "Letta", "CLI"] {
+    for way in ["REST", "WebSocket", "Letta", "AG-UI", "CLI"] {
         let id = home.launch_as("asking", "Clean up").await;
         other.wait_until(&id, |agent| agent["openQuestions"] == 1).await;
         match way {
@@ -199,6 +203,12 @@ async fn every_vocabulary_answers_a_permission_request_at_any_node() {
                 let approval = json!({ "type": "approval", "tool_call_id": "t", "approve": true });
                 let body = json!({ "messages": [{ "type": "approval", "approvals": [approval] }] });
                 send(&other, Method::POST, &format!("/v1/agents/agent-{id}/messages"), &body).await;
+            }
+            "AG-UI" => {
+                let answer = json!({ "interruptId": "1:1-1", "status": "resolved", "payload": true });
+                let body = json!({ "threadId": id, "runId": "r", "messages": [], "resume": [answer] });
+                let run = send(&other, Method::POST, "/ag-ui/asking", &body).await.text().await.unwrap();
+                assert!(run.contains("It was allowed.") && run.contains("RUN_FINISHED"), "{run}");
             }
             _ => drop(run(&other, &["answer", &id, "1-1", "allow"])),
         }
