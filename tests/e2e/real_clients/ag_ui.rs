@@ -33,10 +33,12 @@ fn replay(name: &str, format: &str, file: &Path) -> String {
 
 /// A server whose agents are scripted, or replay the output of a real agent.
 fn start() -> TestServer {
-    let recorded = |name: &str| {
-        replay(name, "claude", &fixtures().join("claude/2.1.330").join(name).with_extension("jsonl"))
+    let recorded = |name: &str, case: &str| {
+        replay(name, "claude", &fixtures().join("claude/2.1.330").join(case).with_extension("jsonl"))
     };
-    let recorded: String = ["bash_fail", "thinking_partial", "many_tools"].map(recorded).concat();
+    let same = ["bash_fail", "thinking_partial", "many_tools"].map(|name| recorded(name, name));
+    // The example of the documentation names it.
+    let recorded = same.concat() + &recorded("claude-code", "bash_fail");
     TestServer::start_with(&format!("[limits]\ncancel_grace_s = 1\n{}{recorded}", fake_config()))
 }
 
@@ -46,6 +48,13 @@ fn client(server: &TestServer, story: &str) -> Driver {
 
 mod javascript {
     use super::{client, made, start};
+    use crate::real_clients::example;
+
+    #[tokio::test]
+    async fn the_example_of_the_page_runs() {
+        let answer = "The command failed with exit code 3.";
+        assert_eq!(example("ag-ui", ("ag-ui.md", 0), &start(), &[]).await, answer);
+    }
 
     #[tokio::test]
     async fn a_thread_shows_text_tools_and_reasoning_and_can_be_joined() {
