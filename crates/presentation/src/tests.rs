@@ -13,6 +13,7 @@ mod client;
 mod copies;
 mod cors;
 mod dialects;
+mod document;
 mod durable_streams;
 mod edits;
 mod event_stream;
