@@ -164,25 +164,16 @@ fn a_chat_completion_is_what_its_chunks_say() {
         let whole = CompletionDto::new(id.completion(), &fold.into_response());
         let whole = serde_json::to_value(whole).unwrap();
         let choice = &whole["choices"][0];
-        match whole.get("error") {
-            Some(error) => {
-                assert_eq!(&last["error"], error, "{case}");
-                assert_eq!(
-                    (&choice["message"]["content"], &choice["message"]["refusal"]),
-                    (&Value::Null, &error["message"])
-                );
-            }
-            None => {
-                assert_eq!(choice["finish_reason"], last["choices"][0]["finish_reason"], "{case}");
-                // A stream cannot take back what the agent has abandoned.
-                if case != "retry" {
-                    assert_eq!(
-                        choice["message"]["content"].as_str(),
-                        Some(said.as_deref().unwrap_or_default()),
-                        "{case}"
-                    );
-                    assert_eq!(choice["message"]["reasoning_content"].as_str(), shown.as_deref(), "{case}");
-                }
+        let message = &choice["message"];
+        if let Some(error) = whole.get("error") {
+            assert_eq!(&last["error"], error, "{case}");
+            assert_eq!((&message["content"], &message["refusal"]), (&Value::Null, &error["message"]));
+        } else {
+            assert_eq!(choice["finish_reason"], last["choices"][0]["finish_reason"], "{case}");
+            // A stream cannot take back what the agent has abandoned.
+            if case != "retry" {
+                assert_eq!(message["content"].as_str(), Some(said.as_deref().unwrap_or_default()), "{case}");
+                assert_eq!(message["reasoning_content"].as_str(), shown.as_deref(), "{case}");
             }
         }
         insta::assert_snapshot!(format!("{case}_chunks"), text);
