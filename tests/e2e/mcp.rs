@@ -94,7 +94,10 @@ async fn a_program_launches_an_agent_over_its_pipes_and_is_told_of_its_progress(
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
     bridge.send(&json!({"id": 5}));
     let refused = bridge.receive();
-    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32000)), "a response is due");
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(5), &json!(-32600)), "a response is due");
+    bridge.send(&json!([{"jsonrpc": "2.0", "id": 6, "method": "ping"}]));
+    let refused = bridge.receive();
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&Value::Null, &json!(-32600)), "no batches");
     assert_eq!(bridge.end(), (Some(0), String::new()));
 }
 

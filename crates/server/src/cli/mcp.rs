@@ -2,7 +2,7 @@
 //! programs. Each line is a message. It is forwarded to the running server, whose responses are printed as lines.
 
 use std::collections::HashMap;
-use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::io::{self, BufRead, Read as _, Write as _};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokenrail_runner::SseDecoder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
 use super::client::forward::Lost;
@@ -22,34 +22,48 @@ use crate::config::Config;
 
 /// The longest line that is read. The server accepts no message of this length.
 const LINE_BYTES: u64 = 16 << 20;
+/// How much of a longer line is discarded at once.
+const DISCARD_BYTES: u64 = 64 << 10;
 /// How many lines may wait, in each direction.
 const LINES_MAX: usize = 64;
 /// How many requests may be underway. A further line waits.
 const CALLS_MAX: usize = 64;
 /// The longest message of an event stream.
 const EVENT_BYTES: usize = 16 << 20;
-/// How often a message is sent again while no server listens, as during a restart.
-const CONNECT_TRIES: u32 = 20;
+/// How long a message waits for a server while none listens, as during a restart.
+const CONNECT_WAIT: Duration = Duration::from_secs(10);
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
+/// How long a request may take in all: longer than any wait of a tool.
+const CALL_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// JSON-RPC's number of an error of a server.
+/// JSON-RPC's numbers of an error of a server, and of a message that is not JSON.
 const SERVER_ERROR: i32 = -32000;
+const PARSE_ERROR: i32 = -32700;
 const CANCELLED: &str = "notifications/cancelled";
 
 pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
-    let client = Client::reach(&config).await?;
-    let bridge = Arc::new(Bridge { config, client });
+    let bridge = Arc::new(Bridge { config });
+    bridge.reach(Instant::now() + CONNECT_WAIT).await?;
     let mut lines = read_lines()?;
     let (out, printed) = print_lines()?;
     let mut calls = JoinSet::new();
     let mut underway = Underway::default();
     while let Some(line) = next_line(&mut lines, &mut calls).await {
+        let line = match line {
+            Ok(line) => line,
+            Err(unreadable) => {
+                let error = json!({ "code": PARSE_ERROR, "message": unreadable });
+                let _ = out.send(refusal(&Value::Null, &error)).await;
+                continue;
+            }
+        };
         let message: Value = serde_json::from_str(&line).unwrap_or_default();
         if message.get("method").is_some_and(|method| method == CANCELLED) {
             underway.cancel(&message);
             continue;
         }
-        let id = message.get("id").cloned();
+        // What is no message has a response without an id. A notification has none.
+        let id = if message.is_object() { message.get("id").cloned() } else { Some(Value::Null) };
         let (bridge, out) = (Arc::clone(&bridge), out.clone());
         let handle = calls.spawn({
             let id = id.clone();
@@ -64,7 +78,7 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
 }
 
 /// The next line, once there is room for a further request.
-async fn next_line(lines: &mut mpsc::Receiver<String>, calls: &mut JoinSet<()>) -> Option<String> {
+async fn next_line(lines: &mut mpsc::Receiver<Line>, calls: &mut JoinSet<()>) -> Option<Line> {
     loop {
         tokio::select! {
             Some(_) = calls.join_next(), if !calls.is_empty() => {}
@@ -96,92 +110,150 @@ impl Underway {
 
 struct Bridge {
     config: Config,
-    client: Client,
+}
+
+/// What a client is told instead of a response.
+enum Unanswered {
+    Failed(Failure),
+    /// The server's own error.
+    Refused(Value),
+}
+
+impl<E: Into<Failure>> From<E> for Unanswered {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
 }
 
 impl Bridge {
     /// Forwards a message, and prints what the server answers. An error is the response to the request, if it is one.
     async fn answer(&self, message: String, id: Option<Value>, out: &mpsc::Sender<String>) {
-        let answered = async {
-            let response = self.forward(message).await?;
-            pass_on(response, out).await
+        let answered = async { pass_on(self.forward(message).await?, out).await };
+        let answered = timeout(CALL_TIMEOUT, answered).await;
+        let answered = answered.unwrap_or_else(|_| Err(lost("the server took too long")));
+        let Some(id) = id else { return };
+        let error = match answered {
+            Ok(has_response) if has_response => return,
+            Ok(_) => json!({ "code": SERVER_ERROR, "message": "the server sent no response" }),
+            Err(Unanswered::Refused(error)) => error,
+            Err(Unanswered::Failed(failure)) => {
+                json!({ "code": SERVER_ERROR, "message": failure.to_string() })
+            }
         };
-        if let (Err(failure), Some(id)) = (answered.await, id) {
-            let error = json!({ "code": SERVER_ERROR, "message": failure.to_string() });
-            let _ = out.send(json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()).await;
+        let _ = out.send(refusal(&id, &error)).await;
+    }
+
+    /// Finds the server. One that is started again may have another address, and another token.
+    async fn reach(&self, until: Instant) -> Result<Client, Failure> {
+        loop {
+            match Client::reach(&self.config).await {
+                Err(failure) if failure.exit == Exit::Unreachable && Instant::now() < until => {
+                    sleep(CONNECT_PAUSE).await;
+                }
+                reached => return reached,
+            }
         }
     }
 
-    /// A server that is started again may have another address.
     async fn forward(&self, message: String) -> Result<Response, Failure> {
-        let mut client = self.client.clone();
-        let mut tries = 1;
+        let until = Instant::now() + CONNECT_WAIT;
         loop {
-            match client.forward(message.clone()).await {
-                Err(Lost::NotConnected(_)) if tries < CONNECT_TRIES => {
-                    tries += 1;
-                    sleep(CONNECT_PAUSE).await;
-                    client = Client::reach(&self.config).await.unwrap_or(client);
-                }
+            match self.reach(until).await?.forward(message.clone()).await {
+                Err(Lost::NotConnected(_)) if Instant::now() < until => sleep(CONNECT_PAUSE).await,
                 forwarded => return Ok(forwarded?),
             }
         }
     }
 }
 
-/// Prints the messages of a response: one, those of an event stream, or none.
-async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> Result<(), Failure> {
+fn lost(why: &'static str) -> Unanswered {
+    Unanswered::Failed(Failure::new(Exit::Failed, why))
+}
+
+/// An error as a response.
+fn refusal(id: &Value, error: &Value) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
+}
+
+/// Prints the messages of a response: one, those of an event stream, or none. Returns whether the response to the
+/// request was among them.
+async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> Result<bool, Unanswered> {
     let status = response.status();
     if status == StatusCode::ACCEPTED {
-        return Ok(());
+        return Ok(false);
     }
     if !status.is_success() {
         return Err(refused(status, &response.text().await?));
     }
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-        return print(response.text().await?, out).await;
+        print(&response.text().await?, out).await?;
+        return Ok(true);
     }
     let (mut body, mut decoder, mut events) =
         (response.bytes_stream(), SseDecoder::new(EVENT_BYTES), Vec::new());
+    let mut has_response = false;
     while let Some(chunk) = body.next().await {
         decoder.feed(&chunk?, &mut events)?;
         for event in events.drain(..) {
-            print(String::from_utf8_lossy(&event.data).into_owned(), out).await?;
+            let text = String::from_utf8_lossy(&event.data);
+            let message: Value = serde_json::from_str(&text).unwrap_or_default();
+            has_response |= message.get("method").is_none();
+            print(&text, out).await?;
         }
     }
-    Ok(())
+    Ok(has_response)
 }
 
 /// The server's own words, if there are any.
-fn refused(status: StatusCode, body: &str) -> Failure {
+fn refused(status: StatusCode, body: &str) -> Unanswered {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
-    let words = body.pointer("/error/message").or(body.get("detail")).and_then(Value::as_str);
+    if let Some(error) = body.get("error").filter(|error| error.get("code").is_some_and(Value::is_i64)) {
+        return Unanswered::Refused(error.clone());
+    }
+    let words = body.get("detail").and_then(Value::as_str);
     let text = words.map_or_else(|| format!("the server answered {status}"), str::to_owned);
-    Failure::new(Exit::Failed, text)
+    Unanswered::Failed(Failure::new(Exit::Failed, text))
 }
 
-async fn print(message: String, out: &mpsc::Sender<String>) -> Result<(), Failure> {
+async fn print(message: &str, out: &mpsc::Sender<String>) -> Result<(), Failure> {
     // In JSON, a line break can only be where a space may be.
     let line = message.replace(['\n', '\r'], " ");
     out.send(line).await.map_err(|_| Failure::new(Exit::Closed, "the reader of the output has gone"))
 }
 
+/// A line, or why it cannot be read.
+type Line = Result<String, String>;
+
 /// The lines of standard input, read by a thread of their own.
-fn read_lines() -> io::Result<mpsc::Receiver<String>> {
+fn read_lines() -> io::Result<mpsc::Receiver<Line>> {
     let (sender, receiver) = mpsc::channel(LINES_MAX);
     thread::Builder::new().name("mcp input".to_owned()).spawn(move || {
         let mut input = io::stdin().lock();
-        loop {
-            let mut line = String::new();
-            let read = input.by_ref().take(LINE_BYTES).read_line(&mut line);
-            let is_last = !matches!(read, Ok(bytes) if 0 < bytes);
-            if is_last || !line.trim().is_empty() && sender.blocking_send(line).is_err() {
+        while let Ok(Some(line)) = read_line(&mut input) {
+            let is_blank = line.as_ref().is_ok_and(|line| line.trim().is_empty());
+            if !is_blank && sender.blocking_send(line).is_err() {
                 return;
             }
         }
     })?;
     Ok(receiver)
+}
+
+/// The next line. `None` at the end. Of a line that is too long, nothing is kept.
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    if input.take(LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    if LINE_BYTES <= line.len() as u64 && !line.ends_with(b"\n") {
+        line = Vec::new();
+        while 0 < input.take(DISCARD_BYTES).read_until(b'\n', &mut line)? && !line.ends_with(b"\n") {
+            line.clear();
+        }
+        return Ok(Some(Err(format!("a message must be at most {LINE_BYTES} bytes"))));
+    }
+    Ok(Some(String::from_utf8(line).map_err(|_| "a message must be UTF-8".to_owned())))
 }
 
 /// Where lines for standard output go, and the end of the thread that prints them.
@@ -202,4 +274,22 @@ fn print_lines() -> io::Result<(mpsc::Sender<String>, Printed)> {
         let _ = end.send(written);
     })?;
     Ok((sender, ended))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_told_and_the_next_one_is_read() {
+        let long = usize::try_from(LINE_BYTES).unwrap() + 100_000;
+        let input = [b"one\n\xff\n".as_slice(), &vec![b'x'; long], b"\ntwo"].concat();
+        let mut input = io::Cursor::new(input);
+        let mut lines = std::iter::from_fn(|| read_line(&mut input).unwrap());
+        assert_eq!(lines.next(), Some(Ok("one\n".to_owned())));
+        assert!(lines.next().unwrap().unwrap_err().contains("UTF-8"));
+        assert!(lines.next().unwrap().unwrap_err().contains("bytes"));
+        assert_eq!(lines.next(), Some(Ok("two".to_owned())));
+        assert_eq!(lines.next(), None);
+    }
 }
