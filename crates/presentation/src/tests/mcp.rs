@@ -4,7 +4,6 @@ use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
 use super::harness::{Answer, HOST, Harness, TOKEN};
-use super::nodes::two_nodes;
 
 const MCP: &str = "/mcp";
 
@@ -26,7 +25,7 @@ async fn ask(harness: &Harness, method: &str, params: &Value) -> Value {
 }
 
 /// The structured result of a tool.
-async fn tool(harness: &Harness, name: &str, arguments: &Value) -> Value {
+pub(super) async fn tool(harness: &Harness, name: &str, arguments: &Value) -> Value {
     let response = ask(harness, "tools/call", &json!({"name": name, "arguments": arguments})).await;
     let result = &response["result"];
     assert_eq!(result["isError"], false, "{response}");
@@ -47,13 +46,13 @@ async fn tool_error(harness: &Harness, name: &str, arguments: &Value) -> String 
     result["content"][0]["text"].as_str().unwrap().to_owned()
 }
 
-async fn launch(harness: &Harness, prompt: &str) -> String {
+pub(super) async fn launch(harness: &Harness, prompt: &str) -> String {
     let launched = tool(harness, "launch_agent", &json!({"agent_type": "script", "prompt": prompt})).await;
     assert_eq!((&launched["last_seq"], &launched["launched_before"]), (&json!(0), &json!(false)));
     launched["agent_id"].as_str().unwrap().to_owned()
 }
 
-async fn wait(harness: &Harness, id: &str, since: u64) -> Value {
+pub(super) async fn wait(harness: &Harness, id: &str, since: u64) -> Value {
     tool(harness, "wait_for_agent", &json!({"agent_id": id, "since": since})).await
 }
 
@@ -162,6 +161,15 @@ async fn a_page_ends_where_the_next_one_begins() {
     }
     assert_eq!(text, word.repeat(4) + "end");
     assert!(2 < pages, "{pages}");
+    let first = json!({"agent_id": id, "max_bytes": 1});
+    let first = tool(&harness, "wait_for_agent", &first).await;
+    assert_eq!(
+        (&first["reason"], &first["more"]),
+        (&json!("page_full"), &json!(true)),
+        "it reads no further"
+    );
+    let ahead = json!({"agent_id": id, "since": u64::MAX});
+    assert!(tool_error(&harness, "wait_for_agent", &ahead).await.ends_with("(cursor_ahead)"));
 }
 
 #[actix_web::test]
@@ -170,8 +178,10 @@ async fn an_agent_that_asks_gets_its_answer() {
     let id = launch(&harness, "ask").await;
     let asked = wait(&harness, &id, 0).await;
     assert_eq!((&asked["reason"], &asked["agent"]["status"]), (&json!("needs_answer"), &json!("running")));
-    let again = wait(&harness, &id, asked["next_since"].as_u64().unwrap()).await;
-    assert_eq!(again["reason"], "needs_answer", "also for a client that has seen the request");
+    let again = json!({"agent_id": id, "since": asked["next_since"], "timeout_ms": 0});
+    let again = tool(&harness, "wait_for_agent", &again).await;
+    assert_eq!(again["reason"], "timeout", "somebody else may answer a request that the client has seen");
+    assert_eq!(again["open_requests"], asked["open_requests"], "it is listed all the same");
     let wrong = json!({"agent_id": id, "request_id": "1-1", "option_id": "perhaps"});
     let wrong = tool_error(&harness, "answer_permission", &wrong).await;
     assert!(wrong.starts_with("option_id: ") && wrong.contains("yes, no"), "{wrong}");
@@ -379,18 +389,4 @@ async fn the_names_of_the_conformance_suite_are_there_only_for_tests() {
     assert_eq!(ask(&shown, "tools/call", &call).await["result"]["isError"], false);
     let listed = ask(&shown, "tools/list", &json!({})).await;
     assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 11);
-}
-
-#[actix_web::test]
-async fn any_node_answers_any_request() {
-    let [first, second] = &two_nodes().await;
-    let id = launch(first, "ask").await;
-    let asked = wait(second, &id, 0).await;
-    assert_eq!(asked["reason"], "needs_answer", "{asked}");
-    let yes = json!({"agent_id": id, "request_id": "1-1", "option_id": "yes"});
-    tool(second, "answer_permission", &yes).await;
-    let since = asked["next_since"].as_u64().unwrap();
-    let done = wait(second, &id, since).await;
-    assert_eq!((&done["reason"], &done["agent"]["status"]), (&json!("ended"), &json!("completed")), "{done}");
-    assert_eq!(wait(first, &id, since).await["entries"], done["entries"]);
 }

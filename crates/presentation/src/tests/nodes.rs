@@ -11,6 +11,7 @@ use tokio::time::sleep;
 
 use super::client::{Client, Heard, serve};
 use super::harness::{Answer, Harness};
+use super::mcp::{self, tool, wait};
 
 /// Two nodes of one store, started. They beat often, and nothing but a test declares one of them lost.
 pub(super) async fn two_nodes() -> [Harness; 2] {
@@ -224,4 +225,18 @@ async fn the_metrics_count_the_nodes_by_state() {
         assert!(metrics.contains(&format!("tokenrail_{line}\n")), "{line} in {metrics}");
     }
     assert!(metrics.contains("tokenrail_node_beat_age_seconds 0."), "{metrics}");
+}
+
+#[actix_web::test]
+async fn any_node_answers_any_request_of_mcp() {
+    let [first, second] = &two_nodes().await;
+    let id = mcp::launch(first, "ask").await;
+    let asked = wait(second, &id, 0).await;
+    assert_eq!(asked["reason"], "needs_answer", "{asked}");
+    let yes = json!({"agent_id": id, "request_id": "1-1", "option_id": "yes"});
+    tool(second, "answer_permission", &yes).await;
+    let since = asked["next_since"].as_u64().unwrap();
+    let done = wait(second, &id, since).await;
+    assert_eq!((&done["reason"], &done["agent"]["status"]), (&json!("ended"), &json!("completed")), "{done}");
+    assert_eq!(wait(first, &id, since).await["entries"], done["entries"]);
 }

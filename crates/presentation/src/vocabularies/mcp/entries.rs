@@ -123,7 +123,7 @@ fn whole(complete: &CompleteMessage) -> Option<SaidDto> {
 
 /// The open requests of an agent, as its journal shows them.
 #[derive(Default)]
-pub(super) struct OpenAsked(BTreeMap<String, AskedDto>);
+pub(super) struct OpenAsked(BTreeMap<String, (Sequence, AskedDto)>);
 
 impl OpenAsked {
     pub(super) fn event(&mut self, event: &Event) {
@@ -131,7 +131,8 @@ impl OpenAsked {
             EventBody::Notice(notice) => {
                 let data = notice.data.as_str();
                 if notice.subtype == Notice::PERMISSION_REQUEST {
-                    self.0.extend(AskedDto::read(data).map(|asked| (asked.request_id.clone(), asked)));
+                    let asked = AskedDto::read(data);
+                    self.0.extend(asked.map(|asked| (asked.request_id.clone(), (event.sequence, asked))));
                 } else if notice.subtype == Notice::PERMISSION_RESOLVED
                     && let Some(request) = settled(data)
                 {
@@ -144,11 +145,12 @@ impl OpenAsked {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Whether there is one that a client with this cursor has not seen.
+    pub(super) fn has_newer(&self, since: Sequence) -> bool {
+        self.0.values().any(|(asked_at, _)| since < *asked_at)
     }
 
     pub(super) fn into_list(self) -> Vec<AskedDto> {
-        self.0.into_values().collect()
+        self.0.into_values().map(|(_, asked)| asked).collect()
     }
 }

@@ -167,21 +167,24 @@ pub(crate) fn settled(data: &str) -> Option<String> {
     serde_json::from_str(data).ok().map(|SettledNotice { request_id }| request_id)
 }
 
+/// About what the names of an entry's fields take.
+const FRAME_BYTES: usize = 100;
+
 impl SaidDto {
-    /// The approximate size of its text.
+    /// Its approximate size in JSON. The pieces of a text mostly join one entry, so only their text counts.
     pub(crate) fn bytes(&self) -> usize {
-        match self {
-            Self::Prompt { text }
-            | Self::Text { text, .. }
-            | Self::ToolCall { input: text, .. }
-            | Self::ToolResult { text, .. }
-            | Self::Error { text } => text.text.len(),
+        let text = match self {
+            Self::Prompt { text } | Self::Error { text } => text.text.len(),
+            Self::Text { text, .. } => return text.text.len(),
+            Self::ToolCall { input, tool, call_id } => input.text.len() + tool.len() + call_id.len(),
+            Self::ToolResult { text, call_id, .. } => text.text.len() + call_id.len(),
             Self::PermissionRequest(asked) => {
                 let options = asked.options.iter().map(|option| option.option_id.len() + option.name.len());
                 asked.input.text.len() + options.sum::<usize>()
             }
             Self::Retracted { .. } | Self::PermissionResolved { .. } => 0,
             Self::TurnEnd { error, .. } => error.as_ref().map_or(0, String::len),
-        }
+        };
+        FRAME_BYTES + text
     }
 }

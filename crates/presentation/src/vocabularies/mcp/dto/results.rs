@@ -169,6 +169,7 @@ pub(crate) struct ReadResult {
 pub(crate) enum WaitReason {
     Ended,
     NeedsAnswer,
+    PageFull,
     Timeout,
     ShuttingDown,
 }

@@ -48,17 +48,11 @@ pub(super) async fn send(api: &Api, params: &Params) -> Result<ToolResult, Probl
     let dto::MessageWish { agent, content, key } = dto::message(params)?;
     let key = key.map(|key| CommandKey { key, body: content.clone() });
     let accepted = api.service().send(agent, content.into(), key).await?;
-    // The turn is read before the head: if it has not begun yet, all of it comes after the head.
+    // The head is read before the turn: if the turn has not begun when it is read, all of it comes after the head.
+    let head = api.service().get(agent).await?.head;
     let turn = api.service().turn(agent, accepted.turn).await?;
-    let last = match turn.and_then(|turn| turn.first_sequence) {
-        Some(first) => first.before(),
-        None => head(api, agent).await?,
-    };
+    let last = turn.and_then(|turn| turn.first_sequence).map_or(head, Sequence::before);
     Ok(ToolResult::of(&Sent::new(agent, accepted.turn, accepted.queued, last)))
-}
-
-async fn head(api: &Api, agent: tokenrail_domain::AgentId) -> Result<Sequence, Problem> {
-    Ok(api.service().get(agent).await?.head)
 }
 
 pub(super) async fn answer(api: &Api, params: &Params) -> Result<ToolResult, Problem> {

@@ -44,7 +44,12 @@ pub(super) async fn page(api: &Api, wish: ReadWish, head: Sequence) -> Result<En
 }
 
 /// A cursor that is ahead of the head is refused, like everywhere.
-async fn refuse_ahead(api: &Api, agent: AgentId, since: Sequence, head: Sequence) -> Result<(), Problem> {
+pub(super) async fn refuse_ahead(
+    api: &Api,
+    agent: AgentId,
+    since: Sequence,
+    head: Sequence,
+) -> Result<(), Problem> {
     if head < since {
         api.service().events(agent, since, Some(1)).await?;
     }

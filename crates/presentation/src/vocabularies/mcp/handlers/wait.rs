@@ -4,14 +4,21 @@ use tokenrail_application::{Follower, Next, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, timeout_at};
 
+use super::reading::refuse_ahead;
 use crate::api::Api;
 use crate::error::Problem;
-use crate::vocabularies::mcp::dto::{AgentState, ReadResult, ToolResult, WaitReason, WaitResult, WaitWish};
+use crate::vocabularies::mcp::dto::{
+    AgentState, AskedDto, ReadResult, ToolResult, WaitReason, WaitResult, WaitWish,
+};
 use crate::vocabularies::mcp::entries::{EntryPage, OpenAsked};
+
+/// How many events are read at most after the end of a wait, to find the open requests.
+const LOOK_EVENTS: usize = 20_000;
 
 /// A wait that has begun.
 pub(super) struct Wait {
     agent: AgentId,
+    since: Sequence,
     follower: Follower,
     page: EntryPage,
     open: OpenAsked,
@@ -26,11 +33,15 @@ impl Wait {
     pub(super) async fn begin(api: &Api, wish: WaitWish) -> Result<Self, Problem> {
         let WaitWish { read, limit } = wish;
         let until = Instant::now() + limit;
+        // A cursor that is ahead of the head is refused, like everywhere.
+        let head = api.service().get(read.agent).await?.head;
+        refuse_ahead(api, read.agent, read.since, head).await?;
         let begin = api.service().turn_begin(read.agent, read.since).await?;
         let (_, follower) = api.service().follow(read.agent, Some(begin), false).await?;
         let page = EntryPage::new(read.since, read.bytes);
         Ok(Self {
             agent: read.agent,
+            since: read.since,
             follower,
             page,
             open: OpenAsked::default(),
@@ -46,9 +57,12 @@ impl Wait {
     }
 
     /// Waits for more. Returns whether the wait goes on. May be dropped at any await.
+    ///
+    /// A request that the client has seen does not end the wait: somebody else may answer it.
     pub(super) async fn step(&mut self) -> Result<bool, Problem> {
-        let has_all = self.follower.head() <= self.follower.cursor();
-        let reason = if has_all && !self.open.is_empty() {
+        let reason = if self.page.is_full() {
+            WaitReason::PageFull
+        } else if self.has_all() && self.open.has_newer(self.since) {
             WaitReason::NeedsAnswer
         } else if self.has_read && self.until <= Instant::now() {
             WaitReason::Timeout
@@ -75,6 +89,26 @@ impl Wait {
         Ok(false)
     }
 
+    fn has_all(&self) -> bool {
+        self.follower.head() <= self.follower.cursor()
+    }
+
+    /// The open requests. What the wait did not read is looked through, but not without end: then there are none.
+    async fn open_requests(&mut self) -> Result<Vec<AskedDto>, Problem> {
+        let mut count = 0;
+        while !self.has_all() {
+            let Next::Page(page) = self.follower.next().await? else { break };
+            count += page.events().len();
+            if LOOK_EVENTS < count {
+                return Ok(Vec::new());
+            }
+            for event in page.events() {
+                self.open.event(event);
+            }
+        }
+        Ok(std::mem::take(&mut self.open).into_list())
+    }
+
     /// Waits to the end.
     pub(super) async fn finish(mut self, api: &Api) -> Result<ToolResult, Problem> {
         while self.step().await? {}
@@ -82,7 +116,8 @@ impl Wait {
     }
 
     /// The result, once the wait is over.
-    pub(super) async fn result(self, api: &Api) -> Result<ToolResult, Problem> {
+    pub(super) async fn result(mut self, api: &Api) -> Result<ToolResult, Problem> {
+        let open_requests = self.open_requests().await?;
         let agent = api.service().get(self.agent).await?;
         let up_to = self.page.up_to();
         let more = up_to < self.follower.head();
@@ -94,7 +129,7 @@ impl Wait {
                 next_since: up_to.0,
                 more,
             },
-            open_requests: self.open.into_list(),
+            open_requests,
         }))
     }
 }
