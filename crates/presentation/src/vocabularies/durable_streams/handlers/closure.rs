@@ -39,6 +39,22 @@ impl Followed {
         Ok(Self { follower, agent: id, closes_by_itself: true })
     }
 
+    /// What follows after the follower was told that the agent is deleted. Its last turn may still be ending, and a
+    /// purge removes events that the follower has not returned.
+    ///
+    /// # Errors
+    /// [`Problem`] if the agent is purged and the follower has not returned everything.
+    pub(super) async fn after_deletion(&self, api: &Api) -> Result<ReachedEnd, Problem> {
+        let cursor = self.follower.cursor();
+        match api.service().get(self.agent).await {
+            Ok(agent) if cursor < agent.head => Ok(ReachedEnd::MoreFollows),
+            Ok(agent) if is_closed(&agent) => Ok(ReachedEnd::Closed),
+            Ok(_) => Ok(ReachedEnd::UpToDate),
+            Err(Refusal::NotFound(_)) if self.follower.head() <= cursor => Ok(ReachedEnd::Closed),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
     /// What follows after the events that the follower has returned.
     pub(super) async fn end(&self, api: &Api) -> Result<ReachedEnd, Problem> {
         if self.follower.cursor() < self.follower.head() {

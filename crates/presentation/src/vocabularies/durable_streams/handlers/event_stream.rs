@@ -113,7 +113,13 @@ impl MessageStream {
                     self.beat.reset();
                     self.page(&page).await;
                 }
-                Ok(Next::End(StreamEnd::AgentDeleted)) => self.control(ReachedEnd::Closed),
+                Ok(Next::End(StreamEnd::AgentDeleted)) => {
+                    // If it is purged, the client is told when it comes back.
+                    if let Ok(end) = self.followed.after_deletion(&self.api).await {
+                        self.control(end);
+                    }
+                    self.is_over = true;
+                }
                 Ok(Next::End(StreamEnd::AgentEnded)) => {
                     let end = self.end().await;
                     self.control(end);

@@ -6,7 +6,7 @@ use tokenrail_domain::AgentId;
 use tokio::time::timeout;
 
 use super::closure::Followed;
-use super::response::{Reached, ReachedEnd, live_page, nothing_new};
+use super::response::{Reached, live_page, nothing_new};
 use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::peer::peer;
@@ -33,7 +33,9 @@ pub(super) async fn wait(
             let reached = reached(followed.end(api).await?);
             live_page(&(messages.of_page)(id, &page), reached, cursor)
         }
-        Ok(Ok(Next::End(StreamEnd::AgentDeleted))) => nothing_new(reached(ReachedEnd::Closed), cursor),
+        Ok(Ok(Next::End(StreamEnd::AgentDeleted))) => {
+            nothing_new(reached(followed.after_deletion(api).await?), cursor)
+        }
         Ok(Ok(Next::End(StreamEnd::AgentEnded))) | Err(_) => {
             nothing_new(reached(followed.end(api).await?), cursor)
         }

@@ -11,10 +11,8 @@ use crate::vocabularies::durable_streams::offset::Offset;
 
 /// How much of a hash an entity tag has, in bytes.
 const TAG_BYTES: usize = 16;
-/// A page that is not at the end of the stream never changes. Clients may keep it for an hour, and not for longer
-/// without asking: the agent may be purged, and another version of the server may write more about each event.
-const KEEP: &str = "private, max-age=3600";
-/// More may follow, so a client that keeps the page must ask each time.
+/// A client that keeps a page must ask each time. More may follow at the end of a stream; and a page in the middle
+/// changes if the agent is purged, if its output is parsed again, or if the database loses events in a failover.
 const ASK: &str = "private, no-cache";
 /// Caches must not give a page to whoever has no access.
 const VARY: &str = "Authorization, Cookie";
@@ -67,8 +65,7 @@ pub(super) fn history_page(headers: &HeaderMap, messages: &[u8], reached: Reache
     let has_it = knows(headers, &tag);
     let mut response = if has_it { HttpResponse::NotModified() } else { HttpResponse::Ok() };
     reached.tell(&mut response);
-    let cache = if reached.end == ReachedEnd::UpToDate { ASK } else { KEEP };
-    response.insert_header((header::CACHE_CONTROL, cache)).insert_header((header::VARY, VARY));
+    response.insert_header((header::CACHE_CONTROL, ASK)).insert_header((header::VARY, VARY));
     response.insert_header((header::ETAG, tag));
     if has_it { response.finish() } else { response.content_type("application/json").body(body) }
 }
