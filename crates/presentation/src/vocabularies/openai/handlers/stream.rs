@@ -79,8 +79,12 @@ impl<W: Writer> ResponseStream<W> {
             biased;
             next = self.events.next() => match next {
                 Ok(TurnNext::Events(page)) => {
-                    self.beat.reset();
-                    Ok(self.take_in(&page))
+                    let bytes = self.take_in(&page);
+                    // Events without bytes are silence for the client.
+                    if !bytes.is_empty() {
+                        self.beat.reset();
+                    }
+                    Ok(bytes)
                 }
                 Ok(TurnNext::Over) => {
                     self.is_over = true;
