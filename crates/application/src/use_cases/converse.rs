@@ -70,6 +70,23 @@ impl AgentService {
         Ok(ConversationTurn { agent, turn: accepted.turn })
     }
 
+    /// The turn that a message with this key became, whether it launched the agent of the conversation or not. `None`
+    /// if there was none.
+    ///
+    /// # Errors
+    /// [`Refusal::KeyReused`] if the message was another one; [`Refusal::Store`].
+    pub async fn conversed(
+        &self,
+        chat: &str,
+        agent: AgentId,
+        key: &CommandKey,
+    ) -> Result<Option<TurnNumber>, Refusal> {
+        match self.launched(&in_chat(chat, key), KeyLife::UntilForgotten).await? {
+            Some(outcome) if outcome.agent.id == agent => Ok(Some(TurnNumber::FIRST)),
+            _ => self.sent(agent, key).await,
+        }
+    }
+
     /// Begins a conversation that has no id: launches an agent as `launch` says. With a key, a repeated beginning
     /// returns the same conversation, while nothing else was said in it.
     ///

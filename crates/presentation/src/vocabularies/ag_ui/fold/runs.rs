@@ -86,6 +86,10 @@ impl Runs {
     /// Begins the run to which the event belongs, unless it has begun.
     pub(super) fn enter<T: Frames<AgUi>>(&mut self, event: &Event, out: &mut Teller<'_, T>) {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
+        if self.is_waiting() && matches!(event.body, EventBody::Usage(_)) {
+            // The agent tells what the message before the request has used, and still waits.
+            return;
+        }
         let place = match (self.phase, &self.scope) {
             (Phase::Between(at, cursor), _) => (at, cursor),
             (Phase::Before, Scope::Thread | Scope::Run(WantedRun { after: None, .. })) if is_first => {

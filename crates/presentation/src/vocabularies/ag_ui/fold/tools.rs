@@ -28,8 +28,9 @@ impl AgUiFold {
         let state = self.calls.get(call).map(|known| known.state);
         match state {
             Some(CallState::Streaming) => {}
-            // The call itself came before its last fragment, so the client already has all arguments.
-            Some(_) if tool.is_none() => return,
+            // The call itself came before its last fragment, so the client already has all arguments. Or the call was
+            // cut at a permission request: then it comes whole in the next run.
+            Some(_) | None if tool.is_none() => return,
             _ => self.begin_call((call, tool.unwrap_or_default()), Some(message), None, out),
         }
         if let Some(known) = self.calls.get_mut(call) {

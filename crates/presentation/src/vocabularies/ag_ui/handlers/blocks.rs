@@ -67,14 +67,17 @@ impl<S: BlockSource> Blocks<S> {
             }
             tokio::select! {
                 biased;
-                more = self.source.more() => {
-                    self.beat.reset();
-                    match more {
-                        Ok(Some(bytes)) => self.rest = bytes,
-                        Ok(None) => self.is_over = true,
-                        Err(why) => return Some(Err(io::Error::other(why))),
+                more = self.source.more() => match more {
+                    Ok(Some(bytes)) => {
+                        // Events without blocks are silence for the client.
+                        if !bytes.is_empty() {
+                            self.beat.reset();
+                        }
+                        self.rest = bytes;
                     }
-                }
+                    Ok(None) => self.is_over = true,
+                    Err(why) => return Some(Err(io::Error::other(why))),
+                },
                 _ = self.beat.tick() => self.rest = BEAT,
             }
         }

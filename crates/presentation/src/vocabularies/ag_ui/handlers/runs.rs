@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{CommandKey, Launch, Prompt};
+use tokenrail_application::{CommandKey, Launch, Prompt, Refusal};
 use tokenrail_domain::{Agent, ImageFile, TurnNumber};
 
 use super::answers::answered;
@@ -11,11 +11,12 @@ use super::blocks::{RunStream, open};
 use super::shared::{after, agent_of, no_thread};
 use crate::api::Api;
 use crate::blocks::EventBlock;
-use crate::error::Problem;
+use crate::error::{Code, Problem};
 use crate::large_body::{self, LargeBody, closing, parsed};
 use crate::peer::peer;
 use crate::query;
 use crate::turn_events::TurnEvents;
+use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::dto::{
     CAPABILITIES, CapabilitiesDto, RunInputBody, RunLimits, RunRequest, Wish, run_request,
 };
@@ -73,6 +74,10 @@ async fn respond(
     let place = api.open_stream(peer(request.peer_addr()))?;
     let known = agent_of(api, &thread).await?;
     check_type(known.as_ref(), kind.as_deref())?;
+    if after != ThreadCursor::START {
+        let agent = known.as_ref().ok_or_else(no_thread)?;
+        check_resumed(api, &thread, agent, after, (&run, &wish)).await?;
+    }
     let (agent, turn, request) = match wish {
         Wish::Say(prompt) => say(api, &thread, known.as_ref(), kind, &run, prompt).await?,
         Wish::Resume(answers) => {
@@ -114,6 +119,32 @@ fn check_type(agent: Option<&Agent>, kind: Option<&str>) -> Result<(), Problem> 
     }
 }
 
+/// A client that has a part of a run resumes it. If the run is not known, it would begin again, and the client would
+/// not get its beginning.
+async fn check_resumed(
+    api: &Api,
+    thread: &str,
+    agent: &Agent,
+    after: ThreadCursor,
+    (run, wish): (&str, &Wish),
+) -> Result<(), Problem> {
+    if agent.head < after.sequence {
+        return Err(Refusal::CursorAhead { head: agent.head }.into());
+    }
+    if let Wish::Say(prompt) = wish
+        && api.service().conversed(thread, agent.id, &key(run, prompt)).await?.is_none()
+    {
+        let detail = "no such run; GET /ag-ui/threads/{threadId}?after=… resumes a thread at any age";
+        return Err(Problem::new(Code::NotFound, detail));
+    }
+    Ok(())
+}
+
+fn key(run: &str, prompt: &Prompt) -> CommandKey {
+    let body = query::fingerprint(prompt.text.as_bytes(), &prompt.images);
+    CommandKey { key: format!("ag-ui:{run}"), body }
+}
+
 /// Sends a message. A run is done once: if the client sent this one before, finds the turn that it became.
 async fn say(
     api: &Api,
@@ -123,8 +154,7 @@ async fn say(
     run: &str,
     prompt: Prompt,
 ) -> Result<(tokenrail_domain::AgentId, TurnNumber, Option<String>), Problem> {
-    let body = query::fingerprint(prompt.text.as_bytes(), &prompt.images);
-    let key = Some(CommandKey { key: format!("ag-ui:{run}"), body });
+    let key = Some(key(run, &prompt));
     if let Some(agent) = known.filter(|agent| agent.chat.as_deref() != Some(thread)) {
         let accepted = api.service().send(agent.id, prompt, key).await?;
         return Ok((agent.id, accepted.turn, None));
