@@ -1,6 +1,6 @@
 //! The tail of each journal that is being written or read: its wake-up signal, and its newest events in memory.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -255,7 +255,8 @@ pub(crate) struct Tails {
 
 #[derive(Debug, Default)]
 struct KnownTails {
-    tails: HashMap<AgentId, Weak<Tail>>,
+    /// In an order that is the same in each run of a simulation.
+    tails: BTreeMap<AgentId, Weak<Tail>>,
     /// The server is shutting down.
     closing: bool,
 }
@@ -306,11 +307,7 @@ impl Tails {
     pub(crate) fn followed(&self) -> Vec<AgentId> {
         let known = self.known();
         let is_followed = |tail: &Weak<Tail>| tail.upgrade().is_some_and(|tail| 0 < tail.followers());
-        let held = known.tails.iter().filter(|(_, tail)| is_followed(tail));
-        let mut followed: Vec<_> = held.map(|(agent, _)| *agent).collect();
-        // The same order in each run of a simulation.
-        followed.sort_unstable();
-        followed
+        known.tails.iter().filter(|(_, tail)| is_followed(tail)).map(|(agent, _)| *agent).collect()
     }
 
     pub(crate) fn bytes(&self) -> usize {
