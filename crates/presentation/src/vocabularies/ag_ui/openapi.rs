@@ -24,6 +24,7 @@ const RUN: &[Code] = &[
     Code::QueueFull,
     Code::IdempotencyMismatch,
     Code::CursorMalformed,
+    Code::CursorAhead,
     Code::ImagesNotAccepted,
     Code::StoreFailed,
     Code::StoreBusy,

@@ -37,8 +37,9 @@ pub(super) async fn open(
     request: &HttpRequest,
     messages: StreamMessages,
 ) -> Result<HttpResponse, Problem> {
-    let followed = Followed::begin(api, id, query.from).await?;
+    // A client that gets no place does not follow the agent.
     let place = api.open_stream(peer(request.peer_addr()))?;
+    let followed = Followed::begin(api, id, query.from).await?;
     let cursor = cursor_after(query.cursor.as_deref(), api.service().now(), api.random()[0]);
     let mut stream = MessageStream {
         api: api.clone(),
