@@ -56,7 +56,7 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
 }
 
 impl Core {
-    /// Called before anything is told of what the agent does.
+    /// Announces a new agent. Call this before the agent's first event is announced.
     pub(crate) fn tell_created(&self, agent: &Agent, at: Timestamp) {
         let field_bytes = self.limits.lists.list_field_bytes;
         let tell = |listed| self.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
@@ -77,7 +77,8 @@ impl Core {
         self.ring(Ring::Deleted(agent));
     }
 
-    /// A user has changed an agent, and clients are told next. So a look at what others have changed need not tell it.
+    /// Records a user's change of an agent, which the caller announces next. Without this, the next look at the changes
+    /// of other nodes would announce it again.
     pub(crate) fn note_edited(&self, agent: &Agent) {
         if self.outside.nodes.is_shared() && self.is_here(agent) {
             self.news.note_edited(agent);
@@ -95,7 +96,7 @@ impl Core {
     }
 
     /// An agent of this node needs nothing any more, because its run is left. Another node may have taken it over and
-    /// ended its turn, so on a shared store clients are told the status that is saved.
+    /// ended its turn, so on a shared store the saved status is announced.
     pub(crate) fn tell_left(&self, agent: AgentId) {
         if self.outside.nodes.is_shared() {
             self.news.note(Ring::Changed(agent));

@@ -62,7 +62,7 @@ impl Default for Told {
     }
 }
 
-/// An agent as clients know it, without what changes with each event: nobody is told of that.
+/// An agent as clients know it, without the fields that change with each event, which are not announced.
 #[derive(Debug, PartialEq)]
 struct Shown {
     listed: ListedAgent,
@@ -135,7 +135,7 @@ impl News {
         let Some(own) = told.own.touch(agent) else { return false };
         own.told += 1;
         told.shown.remove(agent);
-        // Locked until it is told: otherwise something older could be told after it.
+        // The lock is held until then. Otherwise, an older change could be announced after this one.
         tell();
         true
     }
@@ -204,7 +204,7 @@ impl News {
         told.created.contains(&agent) || told.forgotten.is_some_and(|forgotten| agent <= forgotten)
     }
 
-    /// A user has changed one of this node's agents. Clients are told.
+    /// Records a user's change of one of this node's agents, which is announced to clients.
     pub(crate) fn note_edited(&self, agent: &Agent) {
         let mut told = self.told();
         let in_lists = InLists::of(agent);
@@ -214,7 +214,7 @@ impl News {
         }
     }
 
-    /// An archived agent is back in the lists, because it needs its user. Clients are told.
+    /// Records that an archived agent is listed again because it needs its user. This is announced to clients.
     pub(crate) fn note_unarchived(&self, agent: AgentId) {
         if let Some(own) = self.told().own.touch(agent) {
             own.in_lists.archived = false;

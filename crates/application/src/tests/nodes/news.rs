@@ -129,7 +129,7 @@ async fn an_agent_that_prints_is_told_once_at_another_node() {
     assert_eq!(told.len(), 0, "{told:?}");
 }
 
-/// More than any bound of what is kept in mind for a while, and fewer than are kept in mind of this node.
+/// There are more agents than the node remembers of other nodes, and fewer than it remembers of its own.
 #[tokio::test(start_paused = true)]
 async fn however_many_agents_are_at_home_clients_hear_only_what_is_done() {
     const AGENTS: i64 = 1100;
