@@ -1,9 +1,12 @@
 //! Bodies that may be larger than `limits.request_bytes`: whole conversations, and messages with images. The server
 //! limits how many bytes of them it receives at the same time, and parses them outside the threads that serve streams.
 
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, web};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt as _;
+use tokenrail_domain::ImageFile;
 use tokio::time::timeout;
 
 use crate::api::{Api, LargeRequestPermit};
@@ -38,6 +41,13 @@ pub(crate) async fn receive(
     let time = config.body_timeout.saturating_mul(u32::try_from(parts).unwrap_or(u32::MAX));
     let bytes = query::read_within(request, payload, most, time).await?;
     Ok(LargeBody { bytes, room })
+}
+
+/// Lets the images of a body keep its room until they are saved.
+pub(crate) fn keep_room(images: &mut Vec<ImageFile>, room: Option<LargeRequestPermit>) {
+    let Some(room) = room.map(Arc::new) else { return };
+    let images_with_room = std::mem::take(images).into_iter().map(|image| image.holding(Arc::clone(&room)));
+    *images = images_with_room.collect();
 }
 
 /// Receives a body whose length is not known before. It takes room only when it turns out to be large.

@@ -9,7 +9,7 @@
 //! | `api` | the state that all handlers share |
 //! | `query`, `by_id` | what handlers read: query, cursors, headers and bodies; a request about one agent |
 //! | `error`, `refusals`, `openapi` | every problem that a client can receive; which route has which; the document |
-//! | `large_body` | bodies that may be larger than `limits.request_bytes` |
+//! | `large_body`, `conversation_limits` | bodies that may be larger than `limits.request_bytes`; the limits of whole conversations |
 //! | `metrics` | what `/metrics` returns |
 //!
 //! **Connections, and the checks before every route**
@@ -45,6 +45,7 @@ mod api;
 mod blocks;
 mod by_id;
 mod config;
+mod conversation_limits;
 mod derived_key;
 mod error;
 mod events;

@@ -14,4 +14,4 @@ pub(crate) use events::{
     RunUsageDto, SubAgentOutcomeDto, Tool,
 };
 pub(crate) use interrupts::InterruptDto;
-pub(crate) use requests::{Answer, Choice, RunInputBody, RunLimits, RunRequest, Wish, run_request};
+pub(crate) use requests::{Answer, Choice, RunInputBody, RunRequest, Wish, run_request};

@@ -17,7 +17,7 @@ pub(crate) use completions::{
 pub(crate) use create_completion::{CreateCompletion, CreateCompletionBody, create_completion};
 pub(crate) use create_response::{CreateResponse, CreateResponseBody, create_response};
 pub(crate) use items::{InputItem, ItemStatus, McpError, OutputItem, Page};
-pub(crate) use requests::{ModelChoice, OpenAiRequestLimits};
+pub(crate) use requests::ModelChoice;
 pub(crate) use responses::{
     Deleted, Incomplete, ModelDto, OpenAiError, OpenAiProblem, PartDto, ResponseDto, ResponseFailure,
     StreamEvent, UsageDto,

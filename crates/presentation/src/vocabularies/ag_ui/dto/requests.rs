@@ -7,10 +7,9 @@ use tokenrail_domain::PermissionReply;
 use utoipa::ToSchema;
 
 use super::content;
-use crate::config::PresentationConfig;
-use crate::error::{Code, Problem};
+use crate::conversation_limits::ConversationLimits;
+use crate::error::Problem;
 use crate::json::fields::Fields;
-use crate::prompt_images::ImageLimits;
 use crate::vocabularies::ag_ui::interrupt_id::InterruptId;
 
 /// The maximum length of the id of a thread or a run, in characters.
@@ -77,30 +76,8 @@ pub(crate) struct RunInputBody {
     resume: (),
 }
 
-/// The limits of a request for a run.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct RunLimits {
-    /// Of the whole body, which repeats the conversation.
-    pub(crate) body_bytes: usize,
-    text_bytes: usize,
-    depth: usize,
-    images: ImageLimits,
-}
-
-impl From<&PresentationConfig> for RunLimits {
-    fn from(config: &PresentationConfig) -> Self {
-        let images = ImageLimits::from(config);
-        Self {
-            body_bytes: config.chat_bytes.max(config.request_bytes.saturating_add(images.json_bytes())),
-            text_bytes: config.request_bytes,
-            depth: config.json_depth,
-            images,
-        }
-    }
-}
-
 /// Reads a request for a run. The conversation may be nested to any depth, because all of it is skipped but its end.
-pub(crate) fn run_request(body: &[u8], limits: RunLimits) -> Result<RunRequest, Problem> {
+pub(crate) fn run_request(body: &[u8], limits: ConversationLimits) -> Result<RunRequest, Problem> {
     let (mut fields, messages) =
         Fields::pick(body, &["threadId", "runId", "protocolVersion", "resume"], "messages")?;
     let thread = fields.required_text("threadId", is_id);
@@ -129,7 +106,7 @@ struct Message<'a> {
 }
 
 /// The newest message of the conversation, which must be of the user.
-fn newest(messages: Option<&RawValue>, limits: RunLimits) -> Result<Prompt, Problem> {
+fn newest(messages: Option<&RawValue>, limits: ConversationLimits) -> Result<Prompt, Problem> {
     let wrong = |detail: &str| Problem::field("messages", detail);
     let listed = messages.ok_or_else(|| wrong("must be present"))?;
     let listed: Vec<&RawValue> = serde_json::from_str(listed.get()).map_err(|_| wrong("must be a list"))?;
@@ -143,10 +120,7 @@ fn newest(messages: Option<&RawValue>, limits: RunLimits) -> Result<Prompt, Prob
                 let place = format!("{place}/content");
                 let content = content.ok_or_else(|| Problem::field(&place, "must be present"))?;
                 let prompt = content::prompt(content, &place, limits.images)?;
-                if limits.text_bytes < prompt.text.len() {
-                    let detail = format!("the newest message must have at most {} bytes", limits.text_bytes);
-                    return Err(Problem::new(Code::PayloadTooLarge, detail));
-                }
+                limits.check_prompt(&[Some(&prompt.text)])?;
                 return Ok(prompt);
             }
             // They may follow what the user said.
@@ -166,7 +140,7 @@ struct Entry<'a> {
     payload: Option<&'a RawValue>,
 }
 
-fn answers(entries: &[Box<RawValue>], limits: RunLimits) -> Result<Vec<Answer>, Problem> {
+fn answers(entries: &[Box<RawValue>], limits: ConversationLimits) -> Result<Vec<Answer>, Problem> {
     if ANSWERS < entries.len() {
         return Err(Problem::field("resume", format!("must contain at most {ANSWERS} answers")));
     }

@@ -1,24 +1,23 @@
 //! Runs: says something to an agent, or answers it, and streams what follows.
 
-use std::sync::Arc;
-
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{CommandKey, Launch, Prompt, Refusal};
-use tokenrail_domain::{Agent, ImageFile, TurnNumber};
+use tokenrail_domain::{Agent, TurnNumber};
 
 use super::answers::answered;
 use super::blocks::{RunStream, open};
 use super::shared::{after, agent_of, no_thread};
 use crate::api::Api;
 use crate::blocks::EventBlock;
+use crate::conversation_limits::ConversationLimits;
 use crate::error::{Code, Problem};
-use crate::large_body::{self, LargeBody, closing, parsed};
+use crate::large_body::{self, LargeBody, closing, keep_room, parsed};
 use crate::peer::peer;
 use crate::query;
 use crate::turn_events::TurnEvents;
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::dto::{
-    CAPABILITIES, CapabilitiesDto, RunInputBody, RunLimits, RunRequest, Wish, run_request,
+    CAPABILITIES, CapabilitiesDto, RunInputBody, RunRequest, Wish, run_request,
 };
 use crate::vocabularies::ag_ui::fold::{AgUiFold, Scope, WantedRun};
 
@@ -96,13 +95,12 @@ async fn respond(
 /// Receives a request. The images keep the room of the body until they are saved.
 async fn receive(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<RunRequest, Problem> {
     query::json_only(request)?;
-    let limits = RunLimits::from(api.config());
+    let limits = ConversationLimits::from(api.config());
     let LargeBody { bytes, room } = large_body::receive(api, request, payload, limits.body_bytes).await?;
     let read = move |bytes: &[u8]| {
         let mut read = run_request(bytes, limits)?;
-        if let (Wish::Say(prompt), Some(room)) = (&mut read.wish, room.map(Arc::new)) {
-            let keep_room = |image: ImageFile| image.holding(Arc::clone(&room));
-            prompt.images = std::mem::take(&mut prompt.images).into_iter().map(keep_room).collect();
+        if let Wish::Say(prompt) = &mut read.wish {
+            keep_room(&mut prompt.images, room);
         }
         Ok(read)
     };

@@ -1,14 +1,12 @@
 //! Receives requests with a prompt, which may have images.
 
-use std::sync::Arc;
-
 use actix_web::{HttpRequest, web};
 use tokenrail_application::{CommandKey, Launch, Prompt};
 use tokenrail_domain::ImageFile;
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::large_body::{self, LargeBody, closing, parsed};
+use crate::large_body::{self, LargeBody, closing, keep_room, parsed};
 use crate::query;
 use crate::vocabularies::native::dto::requests::PromptLimits;
 
@@ -45,10 +43,7 @@ pub(super) async fn receive<T: WithImages>(
         let mut prompt = read(bytes, limits)?;
         let images = prompt.images();
         let key = key?.map(|key| CommandKey { key, body: query::fingerprint(bytes, images) });
-        if let Some(room) = room.map(Arc::new) {
-            let keep_room = |image: ImageFile| image.holding(Arc::clone(&room));
-            *images = std::mem::take(images).into_iter().map(keep_room).collect();
-        }
+        keep_room(images, room);
         Ok((prompt, key))
     };
     parsed(api, bytes, read_whole).await.ok_or_else(closing)?

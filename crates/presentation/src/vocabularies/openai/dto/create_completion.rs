@@ -6,7 +6,8 @@ use tokenrail_domain::JsonText;
 use utoipa::ToSchema;
 
 use super::messages::Messages;
-use super::requests::{ModelChoice, OpenAiRequestLimits, flag, joined, refuse_everywhere, refuse_if};
+use super::requests::{ModelChoice, flag, joined, refuse_everywhere, refuse_if};
+use crate::conversation_limits::ConversationLimits;
 use crate::error::Problem;
 use crate::json::fields::Fields;
 
@@ -48,7 +49,7 @@ pub(crate) struct CreateCompletionBody {
 /// Reads a request for a chat completion.
 pub(crate) fn create_completion(
     body: &[u8],
-    limits: OpenAiRequestLimits,
+    limits: ConversationLimits,
 ) -> Result<CreateCompletion, Problem> {
     let mut fields = Fields::read(body, limits.depth)?;
     fields.forget_nulls();
@@ -66,7 +67,7 @@ pub(crate) fn create_completion(
     Ok(CreateCompletion { model, prompt, instructions, earlier, answer, stream, include_usage, metadata })
 }
 
-fn read_messages(fields: &mut Fields, limits: OpenAiRequestLimits) -> Messages {
+fn read_messages(fields: &mut Fields, limits: ConversationLimits) -> Messages {
     let was_good = fields.are_good();
     let Some(messages) = fields.given("messages", "must be a list of messages") else {
         // A malformed field is not reported as missing too.

@@ -6,7 +6,8 @@ use tokenrail_domain::JsonText;
 use utoipa::ToSchema;
 
 use super::input::Input;
-use super::requests::{ModelChoice, OpenAiRequestLimits, flag, joined, refuse_everywhere, refuse_if};
+use super::requests::{ModelChoice, flag, joined, refuse_everywhere, refuse_if};
+use crate::conversation_limits::ConversationLimits;
 use crate::error::Problem;
 use crate::json::fields::Fields;
 use crate::vocabularies::openai::response_id::ResponseId;
@@ -47,7 +48,7 @@ pub(crate) struct CreateResponseBody {
 }
 
 /// Reads a request for a response.
-pub(crate) fn create_response(body: &[u8], limits: OpenAiRequestLimits) -> Result<CreateResponse, Problem> {
+pub(crate) fn create_response(body: &[u8], limits: ConversationLimits) -> Result<CreateResponse, Problem> {
     let mut fields = Fields::read(body, limits.depth)?;
     fields.forget_nulls();
     refuse_everywhere(&mut fields);
@@ -69,7 +70,7 @@ pub(crate) fn create_response(body: &[u8], limits: OpenAiRequestLimits) -> Resul
     Ok(CreateResponse { model, prompt, instructions, previous, stream, background, metadata })
 }
 
-fn read_input(fields: &mut Fields, limits: OpenAiRequestLimits) -> Input {
+fn read_input(fields: &mut Fields, limits: ConversationLimits) -> Input {
     let was_good = fields.are_good();
     let Some(input) = fields.given("input", "must be a string or a list of items") else {
         // A malformed field is not reported as missing too.

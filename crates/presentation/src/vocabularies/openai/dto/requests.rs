@@ -3,10 +3,7 @@
 
 use serde_json::Value;
 
-use crate::config::PresentationConfig;
-use crate::error::{Code, Problem};
 use crate::json::fields::Fields;
-use crate::prompt_images::ImageLimits;
 
 /// The maximum length of a model name, in bytes.
 const MODEL_BYTES: usize = 128;
@@ -41,40 +38,6 @@ impl ModelChoice {
             fields.refuse("model", "must be an agent type, or an agent type, a slash and a model");
         }
         choice
-    }
-}
-
-/// The limits of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OpenAiRequestLimits {
-    /// Of the whole body, which may repeat a conversation.
-    pub(crate) body_bytes: usize,
-    text_bytes: usize,
-    pub(super) depth: usize,
-    pub(super) images: ImageLimits,
-}
-
-impl From<&PresentationConfig> for OpenAiRequestLimits {
-    fn from(config: &PresentationConfig) -> Self {
-        let images = ImageLimits::from(config);
-        Self {
-            body_bytes: config.chat_bytes.max(config.request_bytes.saturating_add(images.json_bytes())),
-            text_bytes: config.request_bytes,
-            depth: config.json_depth,
-            images,
-        }
-    }
-}
-
-impl OpenAiRequestLimits {
-    /// Checks the length of everything that the agent would receive.
-    pub(super) fn check_prompt(self, parts: &[Option<&str>]) -> Result<(), Problem> {
-        let bytes: usize = parts.iter().flatten().map(|part| part.len()).sum();
-        let most = self.text_bytes;
-        if bytes <= most {
-            return Ok(());
-        }
-        Err(Problem::new(Code::PayloadTooLarge, format!("the new input must be at most {most} bytes")))
     }
 }
 

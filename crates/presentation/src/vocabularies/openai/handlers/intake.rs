@@ -1,17 +1,15 @@
 //! Receives the bodies of requests, which may contain images and whole conversations.
 
-use std::sync::Arc;
-
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, web};
 use tokenrail_application::{CommandKey, Prompt};
-use tokenrail_domain::ImageFile;
 
 use crate::api::Api;
+use crate::conversation_limits::ConversationLimits;
 use crate::error::Problem;
-use crate::large_body::{self, LargeBody, closing, parsed};
+use crate::large_body::{self, LargeBody, closing, keep_room, parsed};
 use crate::query;
-use crate::vocabularies::openai::dto::{CreateCompletion, CreateResponse, OpenAiRequestLimits};
+use crate::vocabularies::openai::dto::{CreateCompletion, CreateResponse};
 
 /// The header with the number of earlier tries of a request: 0 for the first try.
 const RETRY_COUNT: &str = "x-stainless-retry-count";
@@ -38,20 +36,17 @@ pub(super) async fn receive<T: Prompting>(
     api: &Api,
     request: &HttpRequest,
     payload: web::Payload,
-    read: fn(&[u8], OpenAiRequestLimits) -> Result<T, Problem>,
+    read: fn(&[u8], ConversationLimits) -> Result<T, Problem>,
 ) -> Result<(T, Option<CommandKey>), Problem> {
     query::json_only(request)?;
-    let limits = OpenAiRequestLimits::from(api.config());
+    let limits = ConversationLimits::from(api.config());
     let LargeBody { bytes, room } = large_body::receive(api, request, payload, limits.body_bytes).await?;
     let key = query::idempotency_key(request.headers());
     let read = move |bytes: &[u8]| {
         let mut create = read(bytes, limits)?;
         let images = &mut create.prompt().images;
         let key = key?.map(|key| CommandKey { key, body: query::fingerprint(bytes, images) });
-        if let Some(room) = room.map(Arc::new) {
-            let keep_room = |image: ImageFile| image.holding(Arc::clone(&room));
-            *images = std::mem::take(images).into_iter().map(keep_room).collect();
-        }
+        keep_room(images, room);
         Ok((create, key))
     };
     parsed(api, bytes, read).await.ok_or_else(closing)?
