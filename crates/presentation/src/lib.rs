@@ -33,6 +33,7 @@
 //! | `frames`, `blocks`, `json` | the formats that carry a vocabulary: WebSocket frames, event streams, JSON |
 //! | `websocket` | what all WebSockets share, and the path of their bytes to the socket |
 //! | `events`, `turn_events` | reads a range of an agent's events, or those of one turn |
+//! | `said_words` | what was sent of an incomplete message |
 //! | `permission_notices` | permission requests, as the notices in a journal contain them |
 //! | `lineage` | the parent of each message |
 //! | `hex` | bytes as hexadecimal text |
@@ -71,6 +72,7 @@ mod query;
 mod refusals;
 mod resource;
 mod routes;
+mod said_words;
 mod sessions;
 mod shared_credentials;
 mod socket;

@@ -24,12 +24,13 @@ use tokenrail_domain::{
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{AgentErrorDto, TokenUsage};
 use crate::permission_notices::PermissionNotice;
+use crate::said_words::WordKind;
 use crate::vocabularies::ag_ui::dto::{AgUiEvent, CustomDto, EventDto, ForeignValue, NoticeValueDto};
 use calls::Calls;
 use runs::Runs;
 use sub_agents::SubAgents;
 use teller::Teller;
-use words::{Kind, OpenWords, Words};
+use words::Words;
 
 pub(crate) use runs::{Scope, WantedRun};
 
@@ -96,27 +97,27 @@ impl AgUiFold {
     fn say<T: Frames<AgUi>>(
         &mut self,
         (message, part): (MessageOrdinal, Part),
-        kind: Kind,
+        kind: WordKind,
         text: &str,
         out: &mut Teller<'_, T>,
     ) {
         if text.is_empty() {
             return;
         }
-        let open = self.open.get(&message).and_then(|words| words.open.as_ref());
-        let id = match open.filter(|open| (open.part, open.kind) == (part, kind)) {
-            Some(open) => open.id.clone(),
+        let open = self.open.get(&message).and_then(|words| words.said.open_id(part, kind));
+        let id = match open {
+            Some(id) => id.clone(),
             None => self.begin_words((message, part), kind, out),
         };
-        self.open.entry(message).or_default().say(part, kind, text.len());
-        self.has_text |= kind == Kind::Text;
+        self.open.entry(message).or_default().said.say(part, kind, text.len());
+        self.has_text |= kind == WordKind::Text;
         out.more_words(kind, &id, text, None);
     }
 
     fn begin_words<T: Frames<AgUi>>(
         &mut self,
         (message, part): (MessageOrdinal, Part),
-        kind: Kind,
+        kind: WordKind,
         out: &mut Teller<'_, T>,
     ) -> String {
         self.end_words(message, out);
@@ -125,9 +126,9 @@ impl AgUiFold {
         out.begin_words(kind, &id, None);
         let run = self.runs.number;
         let words = self.open.entry(message).or_default();
-        words.open = Some(OpenWords { part, kind, id: id.clone() });
+        words.said.open(part, kind, id.clone());
         words.ids.push(id.clone());
-        if kind == Kind::Text && words.first_text.as_ref().is_none_or(|(first, _)| *first != run) {
+        if kind == WordKind::Text && words.first_text.as_ref().is_none_or(|(first, _)| *first != run) {
             words.first_text = Some((run, id.clone()));
         }
         id
@@ -135,7 +136,7 @@ impl AgUiFold {
 
     /// Ends the text or reasoning that is open in a message.
     fn end_words<T: Frames<AgUi>>(&mut self, message: MessageOrdinal, out: &mut Teller<'_, T>) {
-        if let Some(open) = self.open.get_mut(&message).and_then(|words| words.open.take()) {
+        if let Some(open) = self.open.get_mut(&message).and_then(|words| words.said.close()) {
             out.end_words(open.kind, &open.id, None);
         }
     }
@@ -154,8 +155,8 @@ impl AgUiFold {
         self.end_words(message, out);
         for (index, block) in (0..).map(Part).zip(&complete.blocks) {
             match block {
-                ContentBlock::Text(text) => self.rest((message, index), Kind::Text, text, out),
-                ContentBlock::Reasoning(text) => self.rest((message, index), Kind::Reasoning, text, out),
+                ContentBlock::Text(text) => self.rest((message, index), WordKind::Text, text, out),
+                ContentBlock::Reasoning(text) => self.rest((message, index), WordKind::Reasoning, text, out),
                 ContentBlock::ToolUse { call, tool, input } => {
                     // A call that was cut short has no result, so it ends with the turn.
                     if !input.as_str().starts_with('"') {
@@ -172,16 +173,16 @@ impl AgUiFold {
     fn rest<T: Frames<AgUi>>(
         &mut self,
         (message, index): (MessageOrdinal, Part),
-        kind: Kind,
+        kind: WordKind,
         text: &str,
         out: &mut Teller<'_, T>,
     ) {
-        let was_said = |words: &mut Words| words.was_said(kind, text.len());
+        let was_said = |words: &mut Words| words.said.was_said(kind, text.len());
         if text.is_empty() || self.open.get_mut(&message).is_some_and(was_said) {
             return;
         }
         let id = self.begin_words((message, index), kind, out);
-        self.has_text |= kind == Kind::Text;
+        self.has_text |= kind == WordKind::Text;
         out.more_words(kind, &id, text, None);
         self.end_words(message, out);
     }
@@ -215,10 +216,10 @@ impl Fold for AgUiFold {
             // A run begins with it.
             EventBody::UserMessage { .. } => {}
             EventBody::TextDelta { message, part, text } => {
-                self.say((*message, *part), Kind::Text, text, out);
+                self.say((*message, *part), WordKind::Text, text, out);
             }
             EventBody::ReasoningDelta { message, part, text } => {
-                self.say((*message, *part), Kind::Reasoning, text, out);
+                self.say((*message, *part), WordKind::Reasoning, text, out);
             }
             EventBody::ToolInputDelta { message, part: _, call, tool, fragment } => {
                 self.input(*message, (call, tool.as_deref()), fragment, out);

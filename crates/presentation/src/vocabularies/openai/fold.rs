@@ -7,7 +7,6 @@
 
 mod ending;
 mod output;
-mod words;
 
 use std::collections::BTreeMap;
 
@@ -18,9 +17,9 @@ use tokenrail_domain::{
 
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{TokenUsage, plain_text};
+use crate::said_words::{SaidWords, WordKind};
 use crate::vocabularies::openai::dto::{ItemStatus, ResponseDto, StreamEvent, UsageDto};
 use output::Output;
-use words::{Kind, Words};
 
 /// The vocabulary of the streams of the Responses API.
 #[derive(Debug)]
@@ -35,8 +34,8 @@ pub(crate) struct ResponsesFold {
     response: ResponseDto,
     output: Output,
     has_begun: bool,
-    /// The messages of the agent itself that are not complete.
-    open: BTreeMap<MessageOrdinal, Words>,
+    /// The messages of the agent itself that are not complete. A part is known by the position of its item.
+    open: BTreeMap<MessageOrdinal, SaidWords<usize>>,
     calls: BTreeMap<String, Call>,
     /// Why the newest message stopped, in the agent's words.
     stop_reason: Option<String>,
@@ -96,7 +95,7 @@ impl ResponsesFold {
     fn say(
         &mut self,
         (message, part): (MessageOrdinal, Part),
-        kind: Kind,
+        kind: WordKind,
         text: &str,
         out: &mut impl Frames<OpenAi>,
     ) {
@@ -104,23 +103,24 @@ impl ResponsesFold {
             return;
         }
         let words = self.open.entry(message).or_default();
-        let position = match words.open {
-            Some(open) if (open.part, open.kind) == (part, kind) => open.position,
-            other => {
-                if let Some(open) = other {
-                    self.output.end_words(open.position, open.kind, ItemStatus::Completed, out);
-                }
-                self.output.begin_words(kind, message, out)
+        let position = if let Some(position) = words.open_id(part, kind) {
+            *position
+        } else {
+            if let Some(open) = words.close() {
+                self.output.end_words(open.id, open.kind, ItemStatus::Completed, out);
             }
+            let position = self.output.begin_words(kind, message, out);
+            words.open(part, kind, position);
+            position
         };
-        self.open.entry(message).or_default().say(part, kind, text.len(), position);
+        words.say(part, kind, text.len());
         self.output.more_words(position, kind, text, out);
     }
 
     /// Ends the text or reasoning that is open in a message.
     fn end_words(&mut self, message: MessageOrdinal, status: ItemStatus, out: &mut impl Frames<OpenAi>) {
-        if let Some(open) = self.open.get_mut(&message).and_then(|words| words.open.take()) {
-            self.output.end_words(open.position, open.kind, status, out);
+        if let Some(open) = self.open.get_mut(&message).and_then(SaidWords::close) {
+            self.output.end_words(open.id, open.kind, status, out);
         }
     }
 
@@ -205,10 +205,10 @@ impl ResponsesFold {
         for (index, block) in (0..).map(Part).zip(&complete.blocks) {
             match block {
                 ContentBlock::Text(text) => {
-                    self.rest(&mut words, (message, index), Kind::Text, text, status, out);
+                    self.rest(&mut words, (message, index), WordKind::Text, text, status, out);
                 }
                 ContentBlock::Reasoning(text) => {
-                    self.rest(&mut words, (message, index), Kind::Reasoning, text, status, out);
+                    self.rest(&mut words, (message, index), WordKind::Reasoning, text, status, out);
                 }
                 ContentBlock::ToolUse { call, tool, input } => {
                     // A call that was cut short has no result, so it ends with the turn.
@@ -224,9 +224,9 @@ impl ResponsesFold {
     /// Sends a block of a complete message, unless it was sent as deltas.
     fn rest(
         &mut self,
-        words: &mut Words,
+        words: &mut SaidWords<usize>,
         (message, index): (MessageOrdinal, Part),
-        kind: Kind,
+        kind: WordKind,
         text: &str,
         status: ItemStatus,
         out: &mut impl Frames<OpenAi>,
@@ -258,8 +258,8 @@ impl ResponsesFold {
     /// Ends everything that is open, in the order in which it began, and then the response.
     fn end(&mut self, event: &Event, result: &TurnResult, out: &mut impl Frames<OpenAi>) {
         let status = ItemStatus::of_rest(result.outcome);
-        let words = self.open.values_mut().filter_map(|words| words.open.take());
-        let mut open: Vec<_> = words.map(|open| (open.position, Some(open.kind))).collect();
+        let words = self.open.values_mut().filter_map(SaidWords::close);
+        let mut open: Vec<_> = words.map(|open| (open.id, Some(open.kind))).collect();
         let calls = self.calls.values().filter(|call| call.state != CallState::Ended);
         open.extend(calls.map(|call| (call.position, None)));
         open.sort_unstable_by_key(|(position, _)| *position);
@@ -286,10 +286,10 @@ impl Fold for ResponsesFold {
         }
         match &event.body {
             EventBody::TextDelta { message, part, text } => {
-                self.say((*message, *part), Kind::Text, text, out);
+                self.say((*message, *part), WordKind::Text, text, out);
             }
             EventBody::ReasoningDelta { message, part, text } => {
-                self.say((*message, *part), Kind::Reasoning, text, out);
+                self.say((*message, *part), WordKind::Reasoning, text, out);
             }
             EventBody::ToolInputDelta { message, part: _, call, tool, fragment } => {
                 self.input(*message, (call, tool.as_deref()), fragment, out);

@@ -5,11 +5,11 @@ use tokenrail_domain::{JsonText, MessageOrdinal, Part, TurnOutcome, TurnResult};
 use super::calls::{Call, CallState};
 use super::teller::Teller;
 use super::tools::end_call;
-use super::words::Kind;
 use super::{AgUi, AgUiFold};
 use crate::fold::Frames;
 use crate::json::TokenUsage;
 use crate::permission_notices::AskedPermission;
+use crate::said_words::WordKind;
 use crate::turn_events::failure;
 use crate::vocabularies::ag_ui::dto::{
     AbandonedPartsDto, AgUiEvent, CustomDto, InterruptDto, OutcomeDto, RunResultDto, RunUsageDto,
@@ -73,7 +73,7 @@ impl AgUiFold {
         if result.outcome == TurnOutcome::Completed && !self.has_text {
             // Some agents send their text only with the result.
             let message = MessageOrdinal(self.newest.map_or(0, |newest| newest.0 + 1));
-            self.say((message, Part(0)), Kind::Text, &result.text, out);
+            self.say((message, Part(0)), WordKind::Text, &result.text, out);
         }
         self.end_all_words(out);
         let run = self.runs.number;

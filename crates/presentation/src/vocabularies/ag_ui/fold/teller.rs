@@ -3,8 +3,8 @@
 use tokenrail_domain::{Event, Timestamp};
 
 use super::AgUi;
-use super::words::Kind;
 use crate::fold::Frames;
+use crate::said_words::WordKind;
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::dto::{AgUiEvent, Assistant, EventDto, PlaceDto, Reasoning};
 
@@ -57,34 +57,40 @@ impl<'t, T: Frames<AgUi>> Teller<'t, T> {
         }
     }
 
-    pub(super) fn begin_words(&mut self, kind: Kind, message_id: &str, sub_agent: Option<&str>) {
+    pub(super) fn begin_words(&mut self, kind: WordKind, message_id: &str, sub_agent: Option<&str>) {
         match kind {
-            Kind::Text => {
+            WordKind::Text => {
                 self.tell_of(sub_agent, AgUiEvent::TextMessageStart { message_id, role: Assistant });
             }
-            Kind::Reasoning => {
+            WordKind::Reasoning => {
                 self.tell_of(sub_agent, AgUiEvent::ReasoningStart { message_id });
                 self.tell_of(sub_agent, AgUiEvent::ReasoningMessageStart { message_id, role: Reasoning });
             }
         }
     }
 
-    pub(super) fn more_words(&mut self, kind: Kind, message_id: &str, text: &str, sub_agent: Option<&str>) {
+    pub(super) fn more_words(
+        &mut self,
+        kind: WordKind,
+        message_id: &str,
+        text: &str,
+        sub_agent: Option<&str>,
+    ) {
         for delta in pieces(text) {
             self.tell_of(
                 sub_agent,
                 match kind {
-                    Kind::Text => AgUiEvent::TextMessageContent { message_id, delta },
-                    Kind::Reasoning => AgUiEvent::ReasoningMessageContent { message_id, delta },
+                    WordKind::Text => AgUiEvent::TextMessageContent { message_id, delta },
+                    WordKind::Reasoning => AgUiEvent::ReasoningMessageContent { message_id, delta },
                 },
             );
         }
     }
 
-    pub(super) fn end_words(&mut self, kind: Kind, message_id: &str, sub_agent: Option<&str>) {
+    pub(super) fn end_words(&mut self, kind: WordKind, message_id: &str, sub_agent: Option<&str>) {
         match kind {
-            Kind::Text => self.tell_of(sub_agent, AgUiEvent::TextMessageEnd { message_id }),
-            Kind::Reasoning => {
+            WordKind::Text => self.tell_of(sub_agent, AgUiEvent::TextMessageEnd { message_id }),
+            WordKind::Reasoning => {
                 self.tell_of(sub_agent, AgUiEvent::ReasoningMessageEnd { message_id });
                 self.tell_of(sub_agent, AgUiEvent::ReasoningEnd { message_id });
             }

@@ -6,10 +6,10 @@ use tokenrail_domain::{CompleteMessage, ContentBlock, JsonText, MessageOrdinal, 
 
 use super::calls::{Call, CallState, NewCall};
 use super::teller::Teller;
-use super::words::Kind;
 use super::{AgUi, AgUiFold, block_of};
 use crate::fold::Frames;
 use crate::json::{Json, plain_text};
+use crate::said_words::WordKind;
 use crate::vocabularies::ag_ui::dto::{AgUiEvent, CustomDto, ForeignValue, LooseResultDto, Tool};
 
 /// The longest result of a tool call that is sent, in bytes.
@@ -119,8 +119,8 @@ impl AgUiFold {
         let sub_agent = &*self.sub_agent(parent, out);
         for block in &complete.blocks {
             let (kind, text) = match block {
-                ContentBlock::Text(text) => (Kind::Text, text),
-                ContentBlock::Reasoning(text) => (Kind::Reasoning, text),
+                ContentBlock::Text(text) => (WordKind::Text, text),
+                ContentBlock::Reasoning(text) => (WordKind::Reasoning, text),
                 ContentBlock::ToolUse { call, tool, input } => {
                     self.made((call, tool), input, None, Some(parent), out);
                     continue;

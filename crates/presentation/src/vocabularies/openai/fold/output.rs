@@ -3,8 +3,8 @@
 use tokenrail_domain::{Agent, MessageOrdinal, Turn};
 
 use super::OpenAi;
-use super::words::Kind;
 use crate::fold::Frames;
+use crate::said_words::WordKind;
 use crate::vocabularies::openai::dto::{ItemStatus, McpError, OutputItem, PartDto, ResponseDto, StreamEvent};
 use crate::vocabularies::openai::response_id::{CALL, MESSAGE, REASONING, ResponseId};
 
@@ -101,19 +101,19 @@ impl Output {
     /// Begins an item with text or reasoning. Returns its position.
     pub(super) fn begin_words(
         &mut self,
-        kind: Kind,
+        kind: WordKind,
         message: MessageOrdinal,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
         let (at, status) = (self.items.len(), ItemStatus::InProgress);
         let item = match kind {
-            Kind::Text => OutputItem::Message {
+            WordKind::Text => OutputItem::Message {
                 id: self.id.item(MESSAGE, at),
                 role: "assistant",
                 status,
                 content: Vec::new(),
             },
-            Kind::Reasoning => {
+            WordKind::Reasoning => {
                 OutputItem::Reasoning { id: self.id.item(REASONING, at), status, summary: Vec::new() }
             }
         };
@@ -127,7 +127,7 @@ impl Output {
     pub(super) fn more_words(
         &mut self,
         position: usize,
-        kind: Kind,
+        kind: WordKind,
         text: &str,
         out: &mut impl Frames<OpenAi>,
     ) {
@@ -147,7 +147,7 @@ impl Output {
     pub(super) fn end_words(
         &mut self,
         position: usize,
-        kind: Kind,
+        kind: WordKind,
         status: ItemStatus,
         out: &mut impl Frames<OpenAi>,
     ) {
@@ -279,7 +279,7 @@ impl Output {
     }
 }
 
-impl Kind {
+impl WordKind {
     fn part_added(self) -> &'static str {
         match self {
             Self::Text => "response.content_part.added",
