@@ -33,6 +33,7 @@
 //! | `frames`, `blocks`, `json` | the formats that carry a vocabulary: WebSocket frames, event streams, JSON |
 //! | `websocket` | what all WebSockets share, and the path of their bytes to the socket |
 //! | `events`, `turn_events` | reads a range of an agent's events, or those of one turn |
+//! | `block_stream` | event streams that answer a request |
 //! | `said_words` | what was sent of an incomplete message |
 //! | `permission_notices` | permission requests, as the notices in a journal contain them |
 //! | `lineage` | the parent of each message |
@@ -43,6 +44,7 @@
 //! dialect, then `ws/connection.rs` and `ws/outbox.rs`. `socket/streaming.rs` writes the bytes (see `websocket.rs`).
 
 mod api;
+mod block_stream;
 mod blocks;
 mod by_id;
 mod config;

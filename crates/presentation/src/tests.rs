@@ -2,6 +2,7 @@
 
 mod ag_ui;
 mod agents;
+mod block_stream;
 mod bounds;
 mod changes;
 mod chat;

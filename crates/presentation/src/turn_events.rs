@@ -73,6 +73,31 @@ impl TurnEvents {
         }
         Ok(TurnNext::Over)
     }
+
+    /// Waits for more of the turn, for a stream that shows it. `None` after the last event. An error says why the
+    /// stream must end before that. May be dropped at any await.
+    pub(crate) async fn page(&mut self) -> Result<Option<TurnPage>, &'static str> {
+        match self.next().await {
+            Ok(TurnNext::Events(page)) => Ok(Some(page)),
+            Ok(TurnNext::Over) => Ok(None),
+            Ok(TurnNext::Cut(end)) => Err(cut(end)),
+            Err(error) => Err(broken(self.follower.agent(), &error)),
+        }
+    }
+}
+
+/// Why a stream ends before what it shows.
+pub(crate) fn cut(end: StreamEnd) -> &'static str {
+    match end {
+        StreamEnd::AgentEnded | StreamEnd::AgentDeleted => "the agent has been deleted",
+        StreamEnd::ShuttingDown => "the server is shutting down: reconnect",
+    }
+}
+
+/// Why a stream ends whose events cannot be read. If the error persists, the client gets it when it reconnects.
+pub(crate) fn broken(agent: AgentId, error: &StoreError) -> &'static str {
+    tracing::error!(%agent, error = error as &dyn std::error::Error, "the stream of a turn broke");
+    "the stream was interrupted, but the turn continues: reconnect"
 }
 
 /// Why a turn has failed: a word, a sentence, and Tokenrail's own error code. `None` if it has not failed.

@@ -1,7 +1,7 @@
 //! What AG-UI's clients call.
 
 mod answers;
-mod blocks;
 pub(super) mod runs;
 mod shared;
+mod streams;
 pub(super) mod threads;

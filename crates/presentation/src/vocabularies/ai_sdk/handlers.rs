@@ -1,32 +1,28 @@
 //! AI SDK chats over HTTP: send a message, follow the response, stop it.
 
-use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
-use futures_util::stream::{self, Stream};
 use tokenrail_domain::AgentId;
-use tokio::time::Interval;
 
 use super::chat::{self, Answer, Found};
 use super::dto::{ChatBody, chat_request};
 use super::fold::SdkVersion;
 use super::intake::receive;
-use super::stream::{ChatNext, ChatStream};
+use super::stream::ChatStream;
 use super::writer::ChunkWriter;
 use crate::api::{Api, StreamPlace};
+use crate::block_stream::{BlockSource, event_stream, streamed};
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
 use crate::error::Problem;
-use crate::frames::CHUNK_BYTES;
 use crate::json::AgentRefDto;
 use crate::peer::peer;
 use crate::query::Query;
-use crate::waits::every;
 
 /// Sent at once, so that the client knows that the stream is open.
 const HELLO: Bytes = Bytes::from_static(b": stream-open\n\n");
 /// A comment that keeps the connection alive.
-const BEAT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// Follows the last chunk.
 const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
 
@@ -144,76 +140,33 @@ async fn respond(
     place: StreamPlace,
 ) -> Result<HttpResponse, Problem> {
     let stream = ChatStream::open(api, answer, ChunkWriter::lines(start.from)).await?;
-    let mut response = HttpResponse::Ok();
-    response
-        .content_type("text/event-stream")
-        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
-        .insert_header(("X-Accel-Buffering", "no"))
-        .insert_header(PROTOCOL)
-        .insert_header((RUN_ID, answer.run_id().to_string()));
+    let mut response = event_stream();
+    response.insert_header(PROTOCOL).insert_header((RUN_ID, answer.run_id().to_string()));
     if let Some(count) = start.tail {
         let index = i64::try_from(count).unwrap_or(i64::MAX) - 1;
         response.insert_header((TAIL_INDEX, index.to_string()));
     }
-    // `HELLO` serves as the first keep-alive comment.
-    let beat = every(api.config().heartbeat);
-    Ok(response.streaming(blocks(Blocks { stream, beat, rest: HELLO, state: State::Open, _place: place })))
+    let source = Chunks { stream, is_over: false };
+    Ok(response.streaming(streamed(source, HELLO, api.config().heartbeat, place)))
 }
 
-struct Blocks {
+/// The chunks of a response, and the block after the last one.
+struct Chunks {
     stream: ChatStream,
-    beat: Interval,
-    /// Bytes that the client has not taken yet.
-    rest: Bytes,
-    state: State,
-    _place: StreamPlace,
+    is_over: bool,
 }
 
-enum State {
-    Open,
-    Over,
-    /// The connection is aborted, because a regular end would tell the client that the response is complete.
-    Cut(&'static str),
-}
-
-/// Streams the blocks to the client. A block is written only when the client takes it, so nothing is queued.
-fn blocks(blocks: Blocks) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
-    stream::unfold(blocks, |mut blocks| async move {
-        let next = blocks.next().await?;
-        Some((next, blocks))
-    })
-}
-
-impl Blocks {
-    async fn next(&mut self) -> Option<Result<Bytes, std::io::Error>> {
-        while self.rest.is_empty() {
-            match self.state {
-                State::Open => self.more().await,
-                State::Over => return None,
-                State::Cut(why) => {
-                    self.state = State::Over;
-                    return Some(Err(std::io::Error::other(why)));
-                }
-            }
+impl BlockSource for Chunks {
+    async fn more(&mut self) -> Result<Option<Bytes>, &'static str> {
+        if self.is_over {
+            return Ok(None);
         }
-        Some(Ok(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
+        let chunks = self.stream.next().await?;
+        self.is_over = chunks.is_none();
+        Ok(Some(chunks.unwrap_or(DONE)))
     }
 
-    async fn more(&mut self) {
-        tokio::select! {
-            biased;
-            next = self.stream.next() => match next {
-                ChatNext::Chunks(bytes) => {
-                    self.beat.reset();
-                    self.rest = bytes;
-                }
-                ChatNext::Over => {
-                    self.rest = DONE;
-                    self.state = State::Over;
-                }
-                ChatNext::Cut(why) => self.state = State::Cut(why),
-            },
-            _ = self.beat.tick() => self.rest = BEAT,
-        }
+    fn beat(&self) -> Bytes {
+        KEEP_ALIVE
     }
 }

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::chat::{self, Answer};
 use super::fold::SdkVersion;
-use super::stream::{ChatNext, ChatStream};
+use super::stream::ChatStream;
 use super::writer::ChunkWriter;
 use crate::api::{Api, StreamPlace};
 use crate::error::{Code, Problem};
@@ -253,15 +253,15 @@ impl Connection {
 
     fn told(&mut self, Waited { request, turn, stream, next }: Waited) {
         match next {
-            ChatNext::Chunks(bytes) => {
+            Ok(Some(bytes)) => {
                 self.out.push_back(bytes);
                 self.requests.wait(request, turn, stream);
             }
-            ChatNext::Over => {
+            Ok(None) => {
                 self.requests.remove(&request);
                 self.reply(&ChatReply::End { request_id: &request });
             }
-            ChatNext::Cut(why) => {
+            Err(why) => {
                 self.requests.remove(&request);
                 self.reply(&ChatReply::Error { request_id: &request, error_text: why });
             }

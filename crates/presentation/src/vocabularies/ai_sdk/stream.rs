@@ -1,7 +1,6 @@
 //! The chunks of one response, as they arrive.
 
 use bytes::Bytes;
-use tokenrail_application::StreamEnd;
 use tokenrail_domain::TurnState;
 
 use super::chat::Answer;
@@ -17,15 +16,6 @@ pub(crate) struct ChatStream {
     events: TurnEvents,
     fold: AiSdkFold,
     out: ChunkWriter,
-}
-
-/// The result of [`ChatStream::next`].
-pub(crate) enum ChatNext {
-    Chunks(Bytes),
-    /// The turn has ended, and all of its chunks were returned.
-    Over,
-    /// The stream ends before the turn does. The sentence says why.
-    Cut(&'static str),
 }
 
 impl ChatStream {
@@ -64,29 +54,16 @@ impl ChatStream {
         }
     }
 
-    /// Waits for more chunks. May be dropped at any await.
-    pub(crate) async fn next(&mut self) -> ChatNext {
-        loop {
-            match self.events.next().await {
-                Ok(TurnNext::Events(page)) => {
-                    self.take_in(&page);
-                    let bytes = self.out.take();
-                    if !bytes.is_empty() {
-                        return ChatNext::Chunks(bytes);
-                    }
-                }
-                Ok(TurnNext::Over) => return ChatNext::Over,
-                Ok(TurnNext::Cut(StreamEnd::AgentEnded | StreamEnd::AgentDeleted)) => {
-                    return ChatNext::Cut("the agent has been deleted");
-                }
-                Ok(TurnNext::Cut(StreamEnd::ShuttingDown)) => {
-                    return ChatNext::Cut("the server is shutting down: reconnect");
-                }
-                Err(error) => {
-                    tracing::error!(error = &error as &dyn std::error::Error, "cannot continue an answer");
-                    return ChatNext::Cut("the stream was interrupted, but the turn continues: reconnect");
-                }
+    /// Waits for more chunks. `None` after the last one. An error says why the stream ends before the turn does. May
+    /// be dropped at any await.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, &'static str> {
+        while let Some(page) = self.events.page().await? {
+            self.take_in(&page);
+            let bytes = self.out.take();
+            if !bytes.is_empty() {
+                return Ok(Some(bytes));
             }
         }
+        Ok(None)
     }
 }

@@ -1,6 +1,6 @@
 //! The native event stream: `GET /api/agents/{id}/events` with `Accept: text/event-stream`.
 
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::http::header::HeaderMap;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
@@ -9,6 +9,7 @@ use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
 
 use crate::api::{Api, StreamPlace};
+use crate::block_stream::{BEAT, event_stream};
 use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
 use crate::guard::Stay;
@@ -23,9 +24,6 @@ use crate::waits::{deadline, every, in_turns};
 fn hello(cursor: Sequence) -> Bytes {
     format!("retry: 1000\nid: {cursor}\n:\n\n").into()
 }
-
-/// A comment, as a sign of life.
-const BEAT: Bytes = Bytes::from_static(b":\n\n");
 
 /// Follows an agent.
 pub(crate) async fn open(
@@ -50,22 +48,18 @@ pub(crate) async fn open(
     let until = request.extensions().get::<Stay>().map(|stay| stay.0);
     // The hello is the first sign of life.
     let beat = every(api.config().heartbeat);
-    Ok(HttpResponse::Ok()
-        .content_type("text/event-stream")
-        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
-        .insert_header(("X-Accel-Buffering", "no"))
-        .streaming(blocks(
-            api.config().stream_turn_bytes,
-            EventStream {
-                follower,
-                writing,
-                beat,
-                until,
-                hello: Some(hello(cursor)),
-                rest: Bytes::new(),
-                _place: place,
-            },
-        )))
+    Ok(event_stream().streaming(blocks(
+        api.config().stream_turn_bytes,
+        EventStream {
+            follower,
+            writing,
+            beat,
+            until,
+            hello: Some(hello(cursor)),
+            rest: Bytes::new(),
+            _place: place,
+        },
+    )))
 }
 
 fn last_event_id(headers: &HeaderMap) -> Result<Option<Sequence>, Problem> {

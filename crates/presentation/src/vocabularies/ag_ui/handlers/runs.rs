@@ -5,9 +5,10 @@ use tokenrail_application::{CommandKey, Launch, Prompt, Refusal};
 use tokenrail_domain::{Agent, TurnNumber};
 
 use super::answers::answered;
-use super::blocks::{RunStream, open};
 use super::shared::{after, agent_of, no_thread};
+use super::streams::RunStream;
 use crate::api::Api;
+use crate::block_stream::{BEAT, event_stream, streamed};
 use crate::blocks::EventBlock;
 use crate::conversation_limits::ConversationLimits;
 use crate::error::{Code, Problem};
@@ -89,7 +90,8 @@ async fn respond(
     let events = TurnEvents::follow(api, agent, &turn).await?;
     let scope = Scope::Run(WantedRun { id: run, after: request, is_before_v1 });
     let fold = AgUiFold::new(agent, turn.number, thread, scope);
-    Ok(open(api, RunStream::new(events, fold, after), place))
+    let source = RunStream::new(events, fold, after);
+    Ok(event_stream().streaming(streamed(source, BEAT, api.config().heartbeat, place)))
 }
 
 /// Receives a request. The images keep the room of the body until they are saved.

@@ -4,9 +4,10 @@ use actix_web::{HttpResponse, web};
 use tokenrail_application::Refusal;
 use tokenrail_domain::Sequence;
 
-use super::blocks::{ThreadStream, open};
 use super::shared::{after, agent_of, no_thread};
+use super::streams::ThreadStream;
 use crate::api::Api;
+use crate::block_stream::{BEAT, event_stream, streamed};
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
 use crate::error::Problem;
@@ -36,7 +37,8 @@ pub(crate) async fn connect(ById { api, id, request }: ById) -> Result<HttpRespo
         api.service().turn_begin(agent.id, after.sequence.before()).await?
     };
     let (_, follower) = api.service().follow(agent.id, Some(begin), false).await?;
-    Ok(open(&api, ThreadStream::new(follower, id, after), place))
+    let source = ThreadStream::new(follower, id, after);
+    Ok(event_stream().streaming(streamed(source, BEAT, api.config().heartbeat, place)))
 }
 
 /// Cancel the runs of an AG-UI thread

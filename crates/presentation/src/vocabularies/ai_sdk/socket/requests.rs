@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokenrail_domain::{AgentId, TurnNumber};
 
-use crate::vocabularies::ai_sdk::stream::{ChatNext, ChatStream};
+use crate::vocabularies::ai_sdk::stream::ChatStream;
 
 /// The turn that answers a request.
 pub(super) type TurnId = (AgentId, TurnNumber);
@@ -24,7 +25,8 @@ pub(super) struct Waited {
     pub(super) request: String,
     pub(super) turn: TurnId,
     pub(super) stream: ChatStream,
-    pub(super) next: ChatNext,
+    /// As [`ChatStream::next`] returns it.
+    pub(super) next: Result<Option<Bytes>, &'static str>,
 }
 
 impl Requests {

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
@@ -13,6 +12,7 @@ use tokio::time::Interval;
 use super::closure::Followed;
 use super::response::ReachedEnd;
 use crate::api::{Api, StreamPlace};
+use crate::block_stream::{BEAT, event_stream};
 use crate::blocks::BlockWriter;
 use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
@@ -24,8 +24,6 @@ use crate::vocabularies::durable_streams::read_query::ReadQuery;
 use crate::vocabularies::durable_streams::stream_cursor::{cursor_after, cursor_at};
 use crate::waits::{every, in_turns};
 
-/// A comment, as a sign of life.
-const BEAT: Bytes = Bytes::from_static(b":\n\n");
 const DATA: Bytes = Bytes::from_static(b"event: data\ndata: [");
 const DATA_END: Bytes = Bytes::from_static(b"]\n\n");
 
@@ -57,11 +55,7 @@ pub(super) async fn open(
         let end = stream.followed.end(api).await?;
         stream.control(end);
     }
-    Ok(HttpResponse::Ok()
-        .content_type("text/event-stream")
-        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
-        .insert_header(("X-Accel-Buffering", "no"))
-        .streaming(blocks(api.config().stream_turn_bytes, stream)))
+    Ok(event_stream().streaming(blocks(api.config().stream_turn_bytes, stream)))
 }
 
 struct MessageStream {

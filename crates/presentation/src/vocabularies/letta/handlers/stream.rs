@@ -1,31 +1,23 @@
 //! The stream of a run, for the client that started it and for clients that resume it.
 
-use std::io;
-
-use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
-use futures_util::stream::{self, Stream};
-use tokenrail_application::{AgentService, Refusal, StreamEnd};
+use tokenrail_application::{AgentService, Refusal};
 use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
-use tokio::time::Interval;
 
 use crate::api::{Api, StreamPlace};
+use crate::block_stream::{BEAT, BlockSource, event_stream, streamed};
 use crate::blocks::BlockWriter;
 use crate::error::Problem;
 use crate::fold::Fold as _;
-use crate::frames::CHUNK_BYTES;
 use crate::json::IsoTime;
 use crate::peer::peer;
 use crate::query::Query;
 use crate::query::refused_name;
-use crate::turn_events::{TurnEvents, TurnNext};
+use crate::turn_events::TurnEvents;
 use crate::vocabularies::letta::dto::Ping;
 use crate::vocabularies::letta::run_stream::{Guest, RunStreamFold, Voices};
-use crate::waits::every;
 
-/// A comment that keeps the connection alive. The first one shows that the stream is open.
-const BEAT: Bytes = Bytes::from_static(b":\n\n");
 /// Headers that only Letta's own clients send.
 const LETTA_HEADERS: [&str; 2] = ["x-letta-source", "x-stainless-lang"];
 
@@ -92,25 +84,16 @@ pub(super) fn open(followed: FollowedTurn<'_>, wanted: Wanted) -> Result<HttpRes
     // Created only after the checks above, because a refused request must not cancel the turn.
     let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));
     let config = api.config();
-    // The comment at the start serves as the first keep-alive.
-    let beat = every(if wanted.pings { config.ping } else { config.heartbeat });
-    let stream = LettaStream {
+    let silence = if wanted.pings { config.ping } else { config.heartbeat };
+    let source = LettaStream {
         api: api.clone(),
         events,
         fold: RunStreamFold::new(turn.agent, turn.number, wanted.voices, wanted.tokens, wanted.after),
         wanted,
         last: wanted.after,
-        beat,
-        rest: BEAT,
-        over: false,
         leaving,
-        _place: place,
     };
-    Ok(HttpResponse::Ok()
-        .content_type("text/event-stream")
-        .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
-        .insert_header(("X-Accel-Buffering", "no"))
-        .streaming(blocks(stream)))
+    Ok(event_stream().streaming(streamed(source, BEAT, silence, place)))
 }
 
 struct LettaStream {
@@ -120,87 +103,38 @@ struct LettaStream {
     wanted: Wanted,
     /// The number of the last event that the client has.
     last: Sequence,
-    beat: Interval,
-    /// Bytes that the client has not taken yet.
-    rest: Bytes,
-    over: bool,
     leaving: Option<CancelOnLeave>,
-    _place: StreamPlace,
 }
 
-/// Streams the blocks to the client. A block is written only when the client takes it, so nothing is queued. If the
-/// stream ends before its turn does, the connection is aborted, so that the client does not take a part for the whole.
-fn blocks(stream: LettaStream) -> impl Stream<Item = Result<Bytes, io::Error>> {
-    stream::unfold(stream, |mut stream| async move {
-        let bytes = stream.next().await?;
-        stream.over |= bytes.is_err();
-        Some((bytes, stream))
-    })
-}
-
-impl LettaStream {
-    async fn next(&mut self) -> Option<io::Result<Bytes>> {
-        while self.rest.is_empty() {
-            if self.over {
-                return None;
-            }
-            match self.more().await {
-                Ok(more) => self.rest = more,
-                Err(why) => return Some(Err(io::Error::other(why))),
-            }
-        }
-        Some(Ok(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
+impl BlockSource for LettaStream {
+    async fn more(&mut self) -> Result<Option<Bytes>, &'static str> {
+        let page = self.events.page().await?;
+        Ok(page.map(|page| self.frames(page.events())))
     }
 
-    /// Returns the next bytes. They are empty if the events have no frames.
-    async fn more(&mut self) -> Result<Bytes, &'static str> {
-        tokio::select! {
-            biased;
-            next = self.events.next() => match next {
-                Ok(TurnNext::Events(page)) => {
-                    self.beat.reset();
-                    Ok(self.frames(page.events()))
-                }
-                Ok(TurnNext::Over) => {
-                    self.over = true;
-                    Ok(Bytes::new())
-                }
-                Ok(TurnNext::Cut(StreamEnd::AgentDeleted)) => Err("the agent has been deleted"),
-                Ok(TurnNext::Cut(_)) => Err("the server is shutting down"),
-                Err(error) => {
-                    self.leaving = None;
-                    // The client resumes with its cursor. If the error persists, the client gets it then.
-                    let run = self.fold.run();
-                    tracing::error!(run, error = &error as &dyn std::error::Error, "the stream of a run broke");
-                    Err("the database failed")
-                }
-            },
-            _ = self.beat.tick() => Ok(self.sign_of_life()),
-        }
-    }
-
-    fn frames(&mut self, events: &[Event]) -> Bytes {
-        let mut out = BlockWriter::default();
-        for event in events {
-            self.fold.event(event, &mut out);
-            self.last = self.last.max(event.sequence);
-            if matches!(event.body, EventBody::TurnResult(_)) {
-                self.over = true;
-                if let Some(leaving) = self.leaving.take() {
-                    leaving.stay();
-                }
-            }
-        }
-        out.take()
-    }
-
-    fn sign_of_life(&self) -> Bytes {
+    fn beat(&self) -> Bytes {
         if !self.wanted.pings {
             return BEAT;
         }
         let mut out = BlockWriter::default();
         let date = IsoTime(self.api.service().now());
         out.unnamed(&Ping::new(self.fold.run(), date, self.last.0));
+        out.take()
+    }
+}
+
+impl LettaStream {
+    fn frames(&mut self, events: &[Event]) -> Bytes {
+        let mut out = BlockWriter::default();
+        for event in events {
+            self.fold.event(event, &mut out);
+            self.last = self.last.max(event.sequence);
+            if matches!(event.body, EventBody::TurnResult(_))
+                && let Some(leaving) = self.leaving.take()
+            {
+                leaving.stay();
+            }
+        }
         out.take()
     }
 }
