@@ -1,7 +1,7 @@
 //! `tokenrail mcp`: the Model Context Protocol over the pipes of a program.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use reqwest::Method;
@@ -18,7 +18,10 @@ struct Bridge {
 
 impl Bridge {
     fn start(server: &TestServer) -> Self {
-        let mut command = server.command(&["mcp"]);
+        Self::start_by(server.command(&["mcp"]))
+    }
+
+    fn start_by(mut command: Command) -> Self {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (input, output) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
         Self { process, input, output: BufReader::new(output) }
@@ -43,6 +46,13 @@ impl Bridge {
         let response = self.receive();
         assert_eq!(response["id"], id, "{response}");
         response
+    }
+
+    /// The error of a tool.
+    fn refused(&mut self, id: u64, tool: &str, arguments: &Value) -> String {
+        let response = self.ask(id, "tools/call", &json!({"name": tool, "arguments": arguments}));
+        assert_eq!(response["result"]["isError"], true, "{response}");
+        response["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     }
 
     fn call(&mut self, id: u64, tool: &str, arguments: &Value) -> Value {
@@ -146,4 +156,47 @@ async fn a_cancelled_request_gets_no_response() {
         stopped.command(&["mcp"]).output().unwrap()
     };
     assert_eq!(output.status.code(), Some(3), "there is no server");
+}
+
+/// `tokenrail mcp`, started by an agent whose MCP client passes no variables on.
+fn bridge_of_agent(server: &TestServer, id: &str) -> Bridge {
+    let direct = server.command(&["mcp"]);
+    let mut command = Command::new("/bin/sh");
+    // The last command keeps the shell, so that it is the parent of the bridge.
+    command.args(["-c", "env -u TOKENRAIL_RUN \"$0\" \"$@\"; exit $?"]).arg(direct.get_program());
+    command.args(direct.get_args()).env("TOKENRAIL_RUN", format!("{id}-1"));
+    Bridge::start_by(command)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_launches_agents_passes_its_limits_on() {
+    let root = tempfile::tempdir().unwrap();
+    let root = root.path().canonicalize().unwrap();
+    std::fs::create_dir_all(root.join("mine/part")).unwrap();
+    let limits = "[limits]\nchild_agents = 1\nchild_depth = 1\n";
+    let server = TestServer::start_with(&format!("{}cwd_roots = [{root:?}]\n{limits}", fake_config()));
+    let hang = json!({"mode": "hang"}).to_string();
+    let launch = json!({"type": "fake", "prompt": hang, "cwd": root.join("mine")});
+    let parent = server.post("/api/agents", &launch).await.1["agentId"].as_str().unwrap().to_owned();
+
+    let mut bridge = bridge_of_agent(&server, &parent);
+    let asked = |cwd: &str| json!({"agent_type": "fake", "prompt": hang, "cwd": root.join(cwd)});
+    let outside = bridge.refused(1, "launch_agent", &asked(""));
+    assert!(outside.ends_with("(cwd_not_allowed)"), "{outside}");
+    let child = bridge.call(2, "launch_agent", &asked("mine/part"))["agent_id"].as_str().unwrap().to_owned();
+    let listed = bridge.call(3, "list_agents", &json!({}));
+    assert_eq!(
+        (&listed["agents"][0]["agent_id"], &listed["agents"][0]["launched_by"]),
+        (&json!(child), &json!(parent))
+    );
+    let second = bridge.refused(4, "launch_agent", &asked("mine"));
+    assert!(second.ends_with("(capacity_exhausted)"), "{second}");
+    let mut of_child = bridge_of_agent(&server, &child);
+    let deeper = of_child.refused(1, "launch_agent", &asked("mine/part"));
+    assert!(deeper.contains("limits.child_depth"), "{deeper}");
+
+    bridge.call(5, "cancel_agent", &json!({"agent_id": child}));
+    server.wait_for_status(&child, "cancelled").await;
+    bridge.call(6, "launch_agent", &asked("mine"));
+    assert_eq!((of_child.end().0, bridge.end().0), (Some(0), Some(0)));
 }

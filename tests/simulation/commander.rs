@@ -292,6 +292,8 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::UnknownType { .. }
         | Refusal::TypeMissing
         | Refusal::CwdNotAllowed(_)
+        | Refusal::OutsideParent
+        | Refusal::TooDeep { .. }
         | Refusal::CursorAhead { .. }
         | Refusal::RequestUnknown(_)
         | Refusal::RequestSettled(_)
@@ -310,6 +312,7 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::FolderElsewhere
         | Refusal::KeyReused => true,
         Refusal::TooManyQueuedLaunches
+        | Refusal::TooManyChildren { .. }
         | Refusal::TooManyImports
         | Refusal::AnswerNotDelivered
         | Refusal::TooManyChanges

@@ -71,6 +71,8 @@ pub(crate) struct Core {
     launches: Mutex<TokenBucket>,
     /// Agents that wait for a place.
     pub(crate) waiting: WaitingRoom,
+    /// Locked while an agent launches another one: the children of an agent are counted, and then there is one more.
+    pub(crate) children: tokio::sync::Mutex<()>,
     /// Notified when a turn has ended or an import is complete: there are batches to pack.
     pub(crate) compaction: Notify,
     /// Notified when an agent's task has ended.
@@ -110,6 +112,7 @@ impl Core {
             imports: Arc::new(Semaphore::new(limits.admission.imports)),
             launches: Mutex::new(TokenBucket::full(limits.admission.launches_per_minute)),
             waiting: WaitingRoom::default(),
+            children: tokio::sync::Mutex::new(()),
             compaction: Notify::new(),
             retired: Notify::new(),
             disk_full: AtomicBool::new(false),

@@ -31,6 +31,10 @@ pub struct AdmissionLimits {
     pub queued_turns: u32,
     /// Imports that run at the same time.
     pub imports: usize,
+    /// Agents launched by one agent that may run or wait at the same time.
+    pub child_agents: usize,
+    /// How deep agents may launch agents: 1 lets those launch that no agent has launched.
+    pub child_depth: u32,
 }
 
 impl Default for AdmissionLimits {
@@ -41,6 +45,8 @@ impl Default for AdmissionLimits {
             queued_launches: 256,
             queued_turns: 16,
             imports: 2,
+            child_agents: 8,
+            child_depth: 2,
         }
     }
 }

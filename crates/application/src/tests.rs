@@ -1,6 +1,7 @@
 //! The application over fakes that yield a varying number of times: what a reader sees.
 
 mod changes;
+mod children;
 mod conversation;
 mod copies;
 mod durability;

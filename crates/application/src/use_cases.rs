@@ -14,6 +14,7 @@
 mod answer;
 mod cancel;
 mod changes;
+mod children;
 mod converse;
 mod create;
 mod delete;

@@ -31,6 +31,7 @@ mod commit_id;
 mod event;
 mod ids;
 mod json;
+mod launched_by;
 mod listed;
 mod node;
 mod permission;
@@ -53,6 +54,7 @@ pub use ids::{
     AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_of, message_id, message_of,
 };
 pub use json::JsonText;
+pub use launched_by::LaunchedBy;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};
 pub use node::NodeId;
 pub use permission::{Accepts, PermissionOption, PermissionReply, PermissionRequest, ReplyFault};

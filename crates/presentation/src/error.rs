@@ -216,7 +216,7 @@ impl From<Refusal> for Problem {
                 Self { errors, ..Self::new(Code::RunnerUnknown, "unknown agent type") }
             }
             Refusal::TypeMissing => Self::field("type", detail),
-            Refusal::CwdNotAllowed(_) => {
+            Refusal::CwdNotAllowed(_) | Refusal::OutsideParent => {
                 let errors = vec![FieldProblem::body("cwd", detail.clone())];
                 Self { errors, ..Self::new(Code::CwdNotAllowed, detail) }
             }
@@ -229,9 +229,11 @@ impl From<Refusal> for Problem {
             Refusal::QueueFull => Self::new(Code::QueueFull, detail),
             Refusal::TooManyLaunches { wait } => Self::rate_limited(&detail, wait),
             Refusal::TooManyQueuedLaunches
+            | Refusal::TooManyChildren { .. }
             | Refusal::TooManyImports
             | Refusal::TooManyChanges
             | Refusal::AnswerNotDelivered => Self::new(Code::CapacityExhausted, detail),
+            Refusal::TooDeep { .. } => Self::new(Code::ValidationFailed, detail),
             Refusal::ChangesUnknown(_) => Self::new(Code::ChangesUnavailable, detail),
             Refusal::KeyReused => Self::new(Code::IdempotencyMismatch, detail),
             Refusal::ImagesNotAccepted { .. } => {

@@ -27,6 +27,7 @@ mod letta;
 mod letta_runs;
 mod lists;
 mod mcp;
+mod mcp_children;
 mod needs;
 mod nodes;
 mod openai;

@@ -31,6 +31,7 @@ mod move_data;
 mod nodes;
 mod open;
 mod open_requests;
+mod own_run;
 mod questions;
 mod reparse;
 mod rm;

@@ -292,6 +292,8 @@ pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
             queued_launches: limits.queued_launches,
             queued_turns: limits.queued_turns,
             imports: limits.imports,
+            child_agents: limits.child_agents,
+            child_depth: limits.child_depth,
         },
         run: RunLimits {
             stream_timeout: Duration::from_secs(limits.stream_timeout_s),

@@ -30,6 +30,9 @@ pub struct Launch {
     pub name: Option<String>,
     /// The client's own id of the conversation: see [`AgentService::converse`].
     pub chat: Option<String>,
+    /// The agent that launches this one. If this server knows it, its limits apply, and the metadata name it instead
+    /// of what `metadata` says.
+    pub parent: Option<AgentId>,
     /// The client's own notes: a JSON object.
     pub metadata: Option<JsonText>,
     /// Options for the runner: a JSON object.
@@ -78,6 +81,7 @@ impl AgentService {
         let place = self.placement(LaunchNeeds { kind: &kind, node: launch.node.as_deref(), is_bound })?;
         self.check_images(&kind, &launch.images)?;
         let waiting = self.admit_at(place).await?;
+        let child = self.admit_child(&mut launch).await?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         // Before the folder is made, so that nothing is left if this fails.
@@ -86,6 +90,9 @@ impl AgentService {
             None => None,
         };
         let cwd = self.folder_at(place, id, &kind, launch.cwd.clone()).await?;
+        if let Some(child) = child.as_ref().filter(|_| launch.cwd.is_some()) {
+            child.check_folder(&self.core, &cwd)?;
+        }
         let images = std::mem::take(&mut launch.images);
         let agent = Agent { home: place.home(), ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
@@ -112,8 +119,8 @@ impl AgentService {
         // Before its task tells what it does.
         self.core.tell_created(&agent, now);
         self.ensure_task(&agent);
-        // From here on, the agent's task counts as waiting.
-        drop(waiting);
+        // From here on, the agent's task counts as waiting, and the agent as a child.
+        drop((waiting, child));
         Ok(LaunchOutcome { agent, again: false })
     }
 
@@ -195,6 +202,7 @@ pub(super) fn new_agent(id: AgentId, kind: String, launch: Launch, cwd: String, 
         session,
         name,
         chat,
+        parent: _,
         metadata,
         options,
         cancel_on_disconnect,

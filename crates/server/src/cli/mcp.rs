@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
 use super::client::forward::Lost;
+use super::own_run::own_run;
 use super::{Exit, Failure};
 use crate::config::Config;
 
@@ -42,7 +43,7 @@ const PARSE_ERROR: i32 = -32700;
 const CANCELLED: &str = "notifications/cancelled";
 
 pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
-    let bridge = Arc::new(Bridge { config });
+    let bridge = Arc::new(Bridge { config, run: own_run() });
     bridge.reach(Instant::now() + CONNECT_WAIT).await?;
     let mut lines = read_lines()?;
     let (out, printed) = print_lines()?;
@@ -110,6 +111,8 @@ impl Underway {
 
 struct Bridge {
     config: Config,
+    /// The run of the agent that has started this program, if an agent has.
+    run: Option<String>,
 }
 
 /// What a client is told instead of a response.
@@ -158,7 +161,7 @@ impl Bridge {
     async fn forward(&self, message: String) -> Result<Response, Failure> {
         let until = Instant::now() + CONNECT_WAIT;
         loop {
-            match self.reach(until).await?.forward(message.clone()).await {
+            match self.reach(until).await?.forward(message.clone(), self.run.as_deref()).await {
                 Err(Lost::NotConnected(_)) if Instant::now() < until => sleep(CONNECT_PAUSE).await,
                 forwarded => return Ok(forwarded?),
             }

@@ -7,7 +7,7 @@
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
 //! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs`, `agent_task.rs` |
-//! | `queued_turns`, `imports` | `AdmissionLimits` | `use_cases/send.rs`, `import.rs` |
+//! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `use_cases/send.rs`, `import.rs`, `children.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s`; `message_bytes`, `spool_bytes` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs`; `pump.rs` |
 //! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/keys.rs` |
 //! | `shutdown_timeout_s` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
@@ -131,6 +131,10 @@ limits! { defaults:
     queued_launches: usize = defaults.application.admission.queued_launches,
     /// Launches per minute. Further launches get 429 `rate_limited`.
     launches_per_minute: u32 = defaults.application.admission.launches_per_minute,
+    /// Agents that one agent has launched and that run or wait. Further launches by it get 503 `capacity_exhausted`.
+    child_agents: usize = defaults.application.admission.child_agents,
+    /// How deep agents may launch agents. 1: an agent that was launched by an agent launches none.
+    child_depth: u32 = defaults.application.admission.child_depth,
     /// Waiting turns of one agent.
     queued_turns: u32 = defaults.application.admission.queued_turns,
     /// Bytes of one line of output. A longer line stays in the spool and is reported.
@@ -141,8 +145,7 @@ limits! { defaults:
     message_bytes: usize = defaults.application.run.message_bytes,
     /// Processes of one run at once. A run with more is terminated as `processes_capped`. 0: no limit.
     agent_processes: u64 = defaults.process.agent_processes,
-    /// Bytes of memory of all processes of a run together. Mapped files do not count. A run with more is terminated as
-    /// `memory_capped`. 0: no limit.
+    /// Bytes of memory of all processes of a run, without mapped files. With more: `memory_capped`. 0: no limit.
     agent_memory_bytes: u64 = defaults.process.agent_memory_bytes,
     /// The CPU niceness of agent processes, as in nice(1): 0 to 19.
     agent_nice: u64 = defaults.process.agent_nice,
@@ -174,8 +177,7 @@ limits! { defaults:
     exit_patience_s: u64 = defaults.process.exit_patience_ms / 1000,
     /// How long an agent's supervisor may take to start, and `tokenrail-supervisor` to report its build.
     spawn_timeout_s: u64 = defaults.process.spawn_timeout_ms / 1000,
-    /// How long the watcher of the run folders pauses after it has notified a run, in microseconds. Output that agents
-    /// print during the pause is then read at once. 0: no pause.
+    /// The pause of the run folders' watcher after it has notified a run, in microseconds. 0: no pause.
     run_gather_us: u64 = in_us(defaults.watch.run_gather),
     /// The poll interval of a run folder that inotify does not watch, in milliseconds.
     run_poll_ms: u64 = in_ms(defaults.watch.run_poll),
@@ -219,8 +221,7 @@ limits! { defaults:
     list_field_bytes: usize = defaults.application.lists.list_field_bytes,
     /// Lines of one agent that are parsed before other agents are served.
     output_lines: usize = defaults.process.output_lines,
-    /// Events of one agent that may wait for their commit, and go into one transaction. Further output waits in the
-    /// spool.
+    /// Events of one agent that may wait for their commit, in one transaction. Further output stays in the spool.
     pending_events: usize = defaults.application.saving.pending_events,
     /// Bytes of these events.
     pending_bytes: usize = defaults.application.saving.pending_bytes,
@@ -231,8 +232,7 @@ limits! { defaults:
     /// An agent floods if this many bytes of its output are saved at once, twice within a second. Flooding agents take
     /// turns with the others.
     flood_bytes: usize = defaults.store.flood_bytes,
-    /// While other agents save, a flooding agent pauses this many times as long as saving its last piece took. 0: no
-    /// pause.
+    /// While others save, a flooding agent pauses this many times as long as saving its last piece took. 0: none.
     flood_rest: u32 = defaults.store.flood_rest,
     /// How long a flooding agent waits while the write-ahead log is restarted, in milliseconds, approximately.
     flood_wait_ms: u32 = defaults.store.flood_wait_ms,

@@ -1,6 +1,7 @@
 //! The endpoint: each POST has one message, and gets its response.
 
 mod calls;
+mod parent;
 mod reading;
 mod resources;
 mod stream;
@@ -26,6 +27,9 @@ const VERSION: &str = "mcp-protocol-version";
 /// The body is one JSON-RPC message. The response to a request is JSON, or an event stream if the request asks for
 /// progress notifications. Other messages get 202.
 #[utoipa::path(post, path = "/mcp", tag = "mcp", request_body = serde_json::Value,
+    params(("Tokenrail-Run" = Option<String>, Header,
+        description = "Sent by an agent of this server: the value of its variable `TOKENRAIL_RUN`. The agents that \
+                       it launches get its limits.")),
     responses((status = 200, content((serde_json::Value = "application/json"), (EventBlock = "text/event-stream"))),
         (status = 202, description = "A notification, or a response")))]
 pub(crate) async fn message(

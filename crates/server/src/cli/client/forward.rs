@@ -6,6 +6,9 @@ use tokio::time::timeout;
 use super::{ANSWER_TIMEOUT, Client, root_cause};
 use crate::cli::{Exit, Failure};
 
+/// The header with the run of the agent that sends the message.
+const RUN: &str = "tokenrail-run";
+
 /// Why a message has no response.
 pub(crate) enum Lost {
     /// Nothing was sent, so the message can be sent again.
@@ -22,11 +25,14 @@ impl From<Lost> for Failure {
 }
 
 impl Client {
-    /// Forwards a message, and returns the response whatever its status is.
-    pub(crate) async fn forward(&self, message: String) -> Result<Response, Lost> {
+    /// Forwards a message, and returns the response whatever its status is. `run` is that of the sending agent.
+    pub(crate) async fn forward(&self, message: String, run: Option<&str>) -> Result<Response, Lost> {
         let request = self.request(Method::POST, &["mcp"], &[]).map_err(Lost::Broken)?;
         let request = request.header("content-type", "application/json");
-        let request = request.header("accept", "application/json, text/event-stream").body(message);
+        let mut request = request.header("accept", "application/json, text/event-stream").body(message);
+        if let Some(run) = run {
+            request = request.header(RUN, run);
+        }
         match timeout(ANSWER_TIMEOUT, request.send()).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {

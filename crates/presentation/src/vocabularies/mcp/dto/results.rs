@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokenrail_application::{AnswerOutcome, TypeInfo};
-use tokenrail_domain::{Agent, AgentId, AgentStatus, Sequence, TurnNumber, cut};
+use tokenrail_domain::{Agent, AgentId, AgentStatus, LaunchedBy, Sequence, TurnNumber, cut};
 
 use super::entry::{AskedDto, EntryDto};
 use super::resources::ready;
@@ -84,6 +84,9 @@ pub(crate) struct AgentState {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
     cwd: String,
+    /// The agent that has launched it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    launched_by: Option<IdText>,
     turn: u32,
     queued: u32,
     last_seq: u64,
@@ -97,6 +100,7 @@ pub(crate) struct AgentState {
 
 impl From<Agent> for AgentState {
     fn from(agent: Agent) -> Self {
+        let launched_by = LaunchedBy::of(&agent).map(|by| by.agent.into());
         let mut prompt = agent.prompt;
         cut(&mut prompt, PROMPT_BYTES);
         Self {
@@ -107,6 +111,7 @@ impl From<Agent> for AgentState {
             prompt,
             model: agent.model,
             cwd: agent.cwd,
+            launched_by,
             turn: agent.turn.0,
             queued: agent.queued,
             last_seq: agent.head.0,

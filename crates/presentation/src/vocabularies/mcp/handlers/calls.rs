@@ -1,8 +1,10 @@
 //! The tools that do one thing and return.
 
+use actix_web::http::header::HeaderMap;
 use tokenrail_application::{AgentFilter, ArchivedFilter, CommandKey, Launch, LaunchOutcome, ListPage};
 use tokenrail_domain::Sequence;
 
+use super::parent::parent;
 use crate::api::Api;
 use crate::error::Problem;
 use crate::json::IdText;
@@ -30,11 +32,13 @@ pub(super) async fn list(api: &Api, params: &Params) -> Result<ToolResult, Probl
     Ok(ToolResult::of(&AgentList { agents, next_cursor: last }))
 }
 
-pub(super) async fn launch(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+/// Launches an agent. If an agent launches it, `headers` say which.
+pub(super) async fn launch(api: &Api, headers: &HeaderMap, params: &Params) -> Result<ToolResult, Problem> {
+    let parent = parent(headers)?;
     let mut new = dto::launch(params)?;
     let idempotency = new.key.take().map(|key| CommandKey { key, body: body(&new) });
     let NewAgent { agent_type: kind, prompt, cwd, model, name, key: _ } = new;
-    let launch = Launch { kind, prompt, cwd, model, name, idempotency, ..Launch::default() };
+    let launch = Launch { kind, prompt, cwd, model, name, parent, idempotency, ..Launch::default() };
     let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
     Ok(ToolResult::of(&Launched::new(&agent, again)))
 }

@@ -29,7 +29,7 @@ pub(super) async fn call(api: &Api, request: &HttpRequest, id: RequestId, params
         ToolName::WaitForAgent => return wait(api, request, id, params).await,
         ToolName::ListAgentTypes => Ok(calls::types(api).await),
         ToolName::ListAgents => calls::list(api, params).await,
-        ToolName::LaunchAgent => calls::launch(api, params).await,
+        ToolName::LaunchAgent => calls::launch(api, request.headers(), params).await,
         ToolName::SendMessage => calls::send(api, params).await,
         ToolName::ReadAgent => reading::read(api, params).await,
         ToolName::AnswerPermission => calls::answer(api, params).await,

@@ -208,6 +208,7 @@ pub(crate) fn launch(body: &[u8], limits: PromptLimits) -> Result<Launch, Proble
             .and_then(|session| SessionId::new(&session).ok()),
         name: fields.text("name", is_name),
         chat: None,
+        parent: None,
         metadata: fields.object("metadata"),
         options: fields.object("options"),
         cancel_on_disconnect: fields.flag("cancelOnDisconnect").unwrap_or(false),
