@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use reqwest::header::ACCEPT;
+use reqwest::header::{ACCEPT, ETAG};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokenrail_test_postgres::database;
 use tokio::time::timeout;
 
 use super::WAYS;
-use super::vocabularies::{pair, send};
+use super::vocabularies::{call, pair, path_of, send};
 use crate::chat_socket::{next_text, say};
 use crate::follower::{Follower, Place, Socket, connect_to};
 use crate::harness::{PATIENCE, TestServer};
@@ -18,7 +18,7 @@ use crate::harness::{PATIENCE, TestServer};
 const DELTAS: u64 = 40;
 
 /// Streams that end with the turn.
-const STREAMS: [(&str, &str); 12] = [
+const STREAMS: [(&str, &str); 13] = [
     ("GET", "/api/agents/ID/events"),
     ("GET", "/api/chat/run-ID-2/stream"),
     ("GET", "/api/chat/run-ID-2-v5/stream"),
@@ -31,6 +31,7 @@ const STREAMS: [(&str, &str); 12] = [
     ("POST", "/v1/conversations/conv-ID/stream"),
     ("GET", "/openai/v1/responses/resp_HEX00000002?stream=true"),
     ("GET", "/openai/v1/chat/completions/chatcmpl-HEX00000002?stream=true"),
+    ("GET", "/ag-ui/threads/ID"),
 ];
 
 /// Answers that are whole.
@@ -78,12 +79,20 @@ impl Story {
     }
 
     fn path(&self, path: &str) -> String {
-        let path = path.replace("ID", &self.id).replace("CHAT", &self.chat);
-        path.replace("HEX", &self.id.replace('-', ""))
+        path_of(path, &self.id).replace("CHAT", &self.chat)
     }
 
-    async fn page(&self, server: &TestServer, path: &str) -> String {
-        send(server, Method::GET, &self.path(path), &Value::Null).await.text().await.unwrap()
+    /// All answers that are whole, with the tags by which caches know them.
+    async fn pages(&self, server: &TestServer) -> Vec<(&'static str, String, String)> {
+        let mut pages = Vec::new();
+        for path in PAGES {
+            let answer = send(server, Method::GET, &self.path(path), &Value::Null).await;
+            let tag = answer.headers().get(ETAG).map_or("", |tag| tag.to_str().unwrap()).to_owned();
+            pages.push((path, tag, answer.text().await.unwrap()));
+        }
+        let read = call(server, "read_agent", &json!({ "agent_id": self.id, "since": 0 })).await;
+        pages.push(("read_agent", String::new(), read.to_string()));
+        pages
     }
 }
 
@@ -179,7 +188,7 @@ async fn followed(server: &TestServer, story: &Story) -> Vec<Vec<String>> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_vocabulary_reads_the_same_bytes_at_any_node() {
     let database = database();
-    let (home, other) = pair(&database);
+    let (mut home, other) = pair(&database);
     let gate = home.folder.path().join("gate");
     let story = Story::begin(&home, &other, &gate).await;
     let mut streams = Vec::new();
@@ -196,10 +205,12 @@ async fn every_vocabulary_reads_the_same_bytes_at_any_node() {
         sockets.push((native.until_begun().await, chat.until_begun().await));
     }
     std::fs::write(gate, "").unwrap();
+    let mut texts = Vec::new();
     for (way, at_home, at_other) in streams {
         let (at_home, at_other) = (at_home.until_its_end().await, at_other.until_its_end().await);
         assert!(at_home.len() > 100, "{way:?}: {at_home}");
         assert_eq!(at_other, at_home, "{way:?} while it works");
+        texts.push(at_home);
     }
     let mut live = Vec::new();
     for (native, chat) in sockets {
@@ -208,23 +219,28 @@ async fn every_vocabulary_reads_the_same_bytes_at_any_node() {
     assert_eq!(live[0], live[1]);
 
     other.wait_for_status(&story.id, "completed").await;
-    let again = all_is_the_same_afterwards(&home, &other, &story).await;
+    let again = all_is_the_same_afterwards(&home, &other, &story, &texts).await;
     assert_eq!(again, live[0].1, "an answer is the same as when it came");
+    let pages = story.pages(&other).await;
+    home.kill_and_start_again();
+    assert_eq!(all_is_the_same_afterwards(&home, &other, &story, &texts).await, again, "after a restart");
+    assert_eq!(story.pages(&home).await, pages, "after a restart");
 }
 
-/// Returns the frames of the answer in the chat.
-async fn all_is_the_same_afterwards(home: &TestServer, other: &TestServer, story: &Story) -> Vec<String> {
-    for way in STREAMS {
-        let [at_home, at_other] =
-            [home, other].map(async |server| Reading::begin(server, way, story).await.until_its_end().await);
-        let at_home = at_home.await;
-        assert!(at_home.len() > 100, "{way:?}: {at_home}");
-        assert_eq!(at_other.await, at_home, "{way:?} afterwards");
+/// `texts` is what the streams had while the agent worked. Returns the frames of the answer in the chat.
+async fn all_is_the_same_afterwards(
+    home: &TestServer,
+    other: &TestServer,
+    story: &Story,
+    texts: &[String],
+) -> Vec<String> {
+    for (way, text) in STREAMS.into_iter().zip(texts) {
+        for server in [home, other] {
+            let again = Reading::begin(server, way, story).await.until_its_end().await;
+            assert_eq!(again, *text, "{way:?} afterwards");
+        }
     }
-    for path in PAGES {
-        let at_home = story.page(home, path).await;
-        assert_eq!(story.page(other, path).await, at_home, "{path}");
-    }
+    assert_eq!(story.pages(other).await, story.pages(home).await);
     assert_eq!(followed(other, story).await, followed(home, story).await);
     let mut again = Vec::new();
     for server in [home, other] {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use reqwest::header::ACCEPT;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokenrail_test_postgres::{Database, database};
@@ -35,6 +36,21 @@ pub(super) async fn send(server: &TestServer, method: Method, path: &str, body: 
         answer.text().await.unwrap()
     );
     answer
+}
+
+/// Calls a tool of the Model Context Protocol. Returns its result.
+pub(super) async fn call(server: &TestServer, tool: &str, arguments: &Value) -> Value {
+    let params = json!({ "name": tool, "arguments": arguments });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let request = server.request(Method::POST, "/mcp").header(ACCEPT, "application/json, text/event-stream");
+    let answer: Value = request.json(&body).send().await.unwrap().json().await.unwrap();
+    assert_eq!(answer["result"]["isError"], false, "{tool}: {answer}");
+    answer["result"]["structuredContent"].clone()
+}
+
+/// The path with the agent's id in the forms that the vocabularies have for it.
+pub(super) fn path_of(path: &str, id: &str) -> String {
+    path.replace("ID", id).replace("HEX", &id.replace('-', ""))
 }
 
 /// Runs a command that connects to this server. Returns what it prints.
@@ -77,10 +93,18 @@ async fn every_vocabulary_sends_at_any_node() {
             "{path}: {answer}"
         );
     }
+    let previous = path_of(&format!("resp_HEX{turn:08x}"), &id);
+    let response = json!({ "model": "fake", "input": script, "previous_response_id": previous });
+    let response: Value =
+        send(&other, Method::POST, "/openai/v1/responses", &response).await.json().await.unwrap();
+    assert_eq!(response["status"], "completed", "{response}");
+    let sent = call(&other, "send_message", &json!({ "agent_id": id, "content": script })).await;
+    assert_eq!(sent["turn"], turn + 2, "{sent}");
+    other.wait_until(&id, |agent| agent["turn"] == turn + 2 && agent["status"] == "completed").await;
     assert!(run(&other, &["send", &id, &script]).contains("0 1 2"));
-    other.wait_until(&id, |agent| agent["turn"] == turn + 1 && agent["status"] == "completed").await;
+    other.wait_until(&id, |agent| agent["turn"] == turn + 3 && agent["status"] == "completed").await;
     let events = home.events(&id).await;
-    assert_eq!(text_of(&events), numbers(1) + &numbers(3).repeat(8));
+    assert_eq!(text_of(&events), numbers(1) + &numbers(3).repeat(10));
     assert_eq!(other.events(&id).await, events);
     assert_eq!(home.get(&format!("/api/agents/{id}")).await["node"], "home");
 }
@@ -111,6 +135,27 @@ async fn a_chat_goes_on_at_any_node() {
     assert_eq!(text_of(&home.events(agent["agentId"].as_str().unwrap()).await), expected);
 }
 
+/// The header names the conversation, so each node finds its agent.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn chat_completions_go_on_at_any_node() {
+    let database = database();
+    let (home, other) = pair(&database);
+    let mut messages = Vec::new();
+    for (server, number) in [(&home, 1), (&other, 2), (&home, 3), (&other, 4)] {
+        messages.push(json!({ "role": "user", "content": json!({ "deltas": number }).to_string() }));
+        let body = json!({ "model": "fake", "messages": messages });
+        let request = server.request(Method::POST, "/openai/v1/chat/completions").json(&body);
+        let answer: Value =
+            request.header("x-conversation-id", "two-nodes").send().await.unwrap().json().await.unwrap();
+        let said = &answer["choices"][0]["message"]["content"];
+        assert_eq!(*said, numbers(number), "{answer}");
+        messages.push(json!({ "role": "assistant", "content": said }));
+    }
+    let agents = other.get("/api/agents").await;
+    let [agent] = &agents.as_array().unwrap()[..] else { panic!("one conversation is one agent: {agents}") };
+    assert_eq!((&agent["node"], agent["turn"].as_u64()), (&json!("home"), Some(4)), "{agent}");
+}
+
 /// An agent that never ends by itself, and has said everything.
 async fn hanging(home: &TestServer, other: &TestServer) -> String {
     let id = home.launch(&json!({ "mode": "hang", "deltas": 3 })).await;
@@ -129,12 +174,15 @@ async fn every_vocabulary_cancels_at_any_node() {
         "/v1/agents/agent-ID/messages/cancel",
         "/v1/conversations/conv-ID/cancel",
         "/ag-ui/threads/ID/cancel",
+        "/openai/v1/responses/resp_HEX00000001/cancel",
+        "MCP",
         "CLI",
     ] {
         let id = hanging(&home, &other).await;
         match path {
             "CLI" => drop(run(&other, &["cancel", &id])),
-            _ => drop(send(&other, Method::POST, &path.replace("ID", &id), &json!({})).await),
+            "MCP" => drop(call(&other, "cancel_agent", &json!({ "agent_id": id })).await),
+            _ => drop(send(&other, Method::POST, &path_of(path, &id), &json!({})).await),
         }
         home.wait_for_status(&id, "cancelled").await;
         no_process_is_left(&id).await;
@@ -163,12 +211,19 @@ async fn a_client_that_goes_cancels_its_turn_at_any_node_if_it_asked_for_that() 
 async fn every_vocabulary_deletes_at_any_node() {
     let database = database();
     let (home, other) = pair(&database);
-    for path in ["/api/agents/ID", "/v1/agents/agent-ID", "/v1/conversations/conv-ID", "CLI"] {
+    for path in [
+        "/api/agents/ID",
+        "/v1/agents/agent-ID",
+        "/v1/conversations/conv-ID",
+        "/openai/v1/responses/resp_HEX00000001",
+        "/openai/v1/chat/completions/chatcmpl-HEX00000001",
+        "CLI",
+    ] {
         let id = hanging(&home, &other).await;
         let agent = home.get(&format!("/api/agents/{id}")).await;
         match path {
             "CLI" => drop(run(&other, &["rm", &id, "--purge", "--force"])),
-            _ => drop(send(&other, Method::DELETE, &path.replace("ID", &id), &Value::Null).await),
+            _ => drop(send(&other, Method::DELETE, &path_of(path, &id), &Value::Null).await),
         }
         super::nodes::until_its_processes_end(&id).await;
         for server in [&home, &other] {
@@ -185,7 +240,7 @@ async fn every_vocabulary_deletes_at_any_node() {
 async fn every_vocabulary_answers_a_permission_request_at_any_node() {
     let database = database();
     let (home, other) = pair(&database);
-    for way in ["REST", "WebSocket", "Letta", "AG-UI", "CLI"] {
+    for way in ["REST", "WebSocket", "Letta", "AG-UI", "MCP", "CLI"] {
         let id = home.launch_as("asking", "Clean up").await;
         other.wait_until(&id, |agent| agent["openQuestions"] == 1).await;
         match way {
@@ -209,6 +264,10 @@ async fn every_vocabulary_answers_a_permission_request_at_any_node() {
                 let body = json!({ "threadId": id, "runId": "r", "messages": [], "resume": [answer] });
                 let run = send(&other, Method::POST, "/ag-ui/asking", &body).await.text().await.unwrap();
                 assert!(run.contains("It was allowed.") && run.contains("RUN_FINISHED"), "{run}");
+            }
+            "MCP" => {
+                let answer = json!({ "agent_id": id, "request_id": "1-1", "option_id": "allow" });
+                call(&other, "answer_permission", &answer).await;
             }
             _ => drop(run(&other, &["answer", &id, "1-1", "allow"])),
         }
