@@ -250,3 +250,33 @@ async fn all_is_the_same_afterwards(
     assert_eq!(again[0], again[1]);
     again.remove(0).1
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_stream_of_a_turn_ends_with_it_if_its_node_is_lost() {
+    let database = database();
+    let (mut home, other) = pair(&database);
+    let gate = home.folder.path().join("gate");
+    let story = Story::begin(&home, &other, &gate).await;
+    let mut streams = Vec::new();
+    for way in STREAMS {
+        streams.push(Reading::begin(&other, way, &story).await);
+    }
+    let wait = json!({ "agent_id": story.id, "since": 0, "timeout_ms": 100_000, "max_bytes": 200_000 });
+    home.kill_9();
+    let waited = call(&other, "wait_for_agent", &wait).await;
+    assert_eq!((&waited["reason"], &waited["agent"]["status"]), (&json!("ended"), &json!("interrupted")));
+
+    for (way, live) in STREAMS.into_iter().zip(streams) {
+        let live = live.until_its_end().await;
+        assert!(live.contains("the agent's node is lost"), "{way:?}: {live}");
+        assert_eq!(Reading::begin(&other, way, &story).await.until_its_end().await, live, "{way:?} again");
+    }
+    let mut pages = story.pages(&other).await;
+    for (_, _, text) in &mut pages {
+        *text = text.replace("\"nodeState\":\"lost\",", "");
+    }
+    home.start_again();
+    std::fs::write(gate, "").unwrap();
+    super::nodes::until_its_processes_end(&story.id).await;
+    assert_eq!(story.pages(&home).await, pages, "what comes after the end does not count");
+}
