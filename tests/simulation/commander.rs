@@ -299,6 +299,7 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::RequestSettled(_)
         | Refusal::TurnUnknown(_)
         | Refusal::TurnStarted(_)
+        | Refusal::TurnTaken(_)
         | Refusal::OptionUnknown { .. }
         | Refusal::ReplyNotAccepted(_)
         | Refusal::ReplyTooLong { .. }

@@ -70,6 +70,10 @@ pub enum Refusal {
     TurnUnknown(TurnNumber),
     #[error("turn {0} is no longer queued; if it is running, cancel the agent to stop it")]
     TurnStarted(TurnNumber),
+    #[error(
+        "another message came first and became turn {0} of the agent; read that turn, then send the next message"
+    )]
+    TurnTaken(TurnNumber),
     #[error(transparent)]
     ReplyNotAccepted(ReplyFault),
     #[error("must be at most {limit} bytes long (limits.answer_text_bytes)")]

@@ -11,7 +11,7 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::{Scribe, WHOLE, launch, notice, queued_turn};
-use tokenrail_ports::{Append, IAgentRepository, IJournal, StoreError, TurnLimit, TurnStep};
+use tokenrail_ports::{Append, IAgentRepository, IJournal, NewTurn, StoreError, TurnLimit, TurnStep};
 use tokio::runtime::Runtime;
 
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ enum Step {
     /// Repeats an earlier append.
     Repeat(usize),
     Enqueue,
+    /// A turn that must get this number.
+    EnqueueAs(u32),
     Cancel,
     Stop(u32),
     Edit(AgentEdit),
@@ -55,6 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
         12 => append,
         2 => any::<prop::sample::Index>().prop_map(|at| Step::Repeat(at.index(1 << 16))),
         2 => Just(Step::Enqueue),
+        1 => (2..5_u32).prop_map(Step::EnqueueAs),
         1 => Just(Step::Cancel),
         1 => (1..4_u32).prop_map(Step::Stop),
         2 => edit().prop_map(Step::Edit),
@@ -105,6 +108,10 @@ async fn done<S: IJournal + IAgentRepository>(
             None => String::new(),
         },
         Step::Enqueue => told(store.enqueue(queued_turn(id, TurnNumber(0), "more").into(), 2, None).await),
+        Step::EnqueueAs(number) => {
+            let turn = NewTurn::from(queued_turn(id, TurnNumber(0), "next"));
+            told(store.enqueue(turn.only_as(Some(TurnNumber(*number))), 2, None).await)
+        }
         Step::Cancel => told(store.cancel(id, Timestamp(5000)).await),
         Step::Stop(turn) => told(store.stop_turn(id, TurnNumber(*turn), StopReason::TurnTimeout).await),
         Step::Edit(edit) => told(store.edit(id, edit.clone()).await),

@@ -1,6 +1,6 @@
 //! A turn that is new to the store.
 
-use tokenrail_domain::{ImageFile, Turn, TurnImage};
+use tokenrail_domain::{ImageFile, Turn, TurnImage, TurnNumber};
 
 /// A turn that is new to the store, with the images of its prompt. The store keeps the images as long as the agent, and
 /// returns them with [`IAgentRepository::prompt_image`](crate::IAgentRepository::prompt_image).
@@ -8,6 +8,7 @@ use tokenrail_domain::{ImageFile, Turn, TurnImage};
 pub struct NewTurn {
     turn: Turn,
     images: Vec<TurnImage>,
+    only_as: Option<TurnNumber>,
 }
 
 impl NewTurn {
@@ -18,7 +19,19 @@ impl NewTurn {
     /// An imported turn. The server that has exported it had lost some of the images.
     pub fn with_lost(turn: Turn, images: Vec<TurnImage>) -> Self {
         let turn = Turn { images: images.iter().map(TurnImage::summary).collect(), ..turn };
-        Self { turn, images }
+        Self { turn, images, only_as: None }
+    }
+
+    /// The same turn, but [`IAgentRepository::enqueue`](crate::IAgentRepository::enqueue) saves it only if it gets this
+    /// number, so that two turns which follow the same one are not both accepted.
+    #[must_use]
+    pub fn only_as(self, number: Option<TurnNumber>) -> Self {
+        Self { only_as: number, ..self }
+    }
+
+    /// Whether the turn must not get this number.
+    pub fn refuses(&self, number: TurnNumber) -> bool {
+        self.only_as.is_some_and(|only| only != number)
     }
 
     /// Its [`Turn::images`] are those of the files, and those that are lost. If there are neither, it is the turn of a
@@ -50,6 +63,6 @@ impl NewTurn {
 /// A turn without images of its own. If it is the turn of a replay, it may list those of its original.
 impl From<Turn> for NewTurn {
     fn from(turn: Turn) -> Self {
-        Self { turn, images: Vec::new() }
+        Self { turn, images: Vec::new(), only_as: None }
     }
 }

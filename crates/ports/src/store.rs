@@ -83,10 +83,9 @@ pub trait IAgentRepository: Send + Sync {
     /// What a key was used for, if it is known: the answer to a repeated command.
     async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>>;
 
-    /// Saves one more turn as queued, with its images, and assigns the next number to it (the number in `turn` is
-    /// ignored). At most `queue_max` turns can be queued, and as many more that were cancelled and wait for their end:
-    /// see [`is_queue_full`](crate::rules::is_queue_full). An agent that has ended becomes `initializing`. An archived
-    /// one is archived no more.
+    /// Saves one more turn as queued, with its images, under the next number. At most `queue_max` turns can be queued,
+    /// and as many more that were cancelled and wait for their end ([`is_queue_full`](crate::rules::is_queue_full)). An
+    /// agent that has ended becomes `initializing`. An archived one is archived no more.
     async fn enqueue(&self, turn: NewTurn, queue_max: u32, key: Option<Idempotency>)
     -> StoreResult<Enqueued>;
 
@@ -274,6 +273,8 @@ pub enum Enqueued {
     },
     /// The key was used for another body.
     KeyReused,
+    /// The next number is not the one that the turn must get ([`NewTurn::only_as`]).
+    OtherNumber,
     /// The maximum number of turns is queued.
     QueueFull,
     UnknownAgent,

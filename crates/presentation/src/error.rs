@@ -245,6 +245,7 @@ impl From<Refusal> for Problem {
             }
             Refusal::RequestSettled(_) => Self::new(Code::AlreadyResolved, detail),
             Refusal::OptionUnknown { .. } => Self::field("optionId", detail),
+            Refusal::TurnTaken(_) => Self::field("turn", detail),
             Refusal::TurnStarted(_) => Self::new(Code::TurnStarted, detail),
             Refusal::ReplyNotAccepted(fault) => Self::field(field_of(fault), detail),
             Refusal::ReplyTooLong { part: ReplyText::Text, .. } => Self::field("text", detail),

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokenrail_domain::TurnNumber;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::harness::{hanging, harness};
-use crate::{LifecycleEvent, LifecycleReader, Refusal};
+use crate::{CommandKey, LifecycleEvent, LifecycleReader, Refusal};
 
 /// So many tries take some seconds, and less than a client waits.
 const TRIES: u32 = 1000;
@@ -75,4 +76,24 @@ async fn clients_learn_of_a_message_that_waits_for_the_turn_before_it() {
     let mut news = h.service.lifecycle_events();
     h.service.send(id, "more".into(), None).await.unwrap();
     assert_eq!(statuses(&mut news), ["running"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_messages_that_must_become_the_same_turn_one_is_refused() {
+    let (h, id) = hanging("hi").await;
+    let send = |turn: u32, key: Option<&str>| {
+        let key = key.map(|key| CommandKey { key: key.to_owned(), body: "more".to_owned() });
+        h.service.send_as(id, TurnNumber(turn), "more".into(), key)
+    };
+    let (first, second) = tokio::join!(send(2, Some("a")), send(2, Some("b")));
+    let (accepted, refused, key) = if first.is_ok() { (first, second, "a") } else { (second, first, "b") };
+    let accepted = accepted.unwrap();
+    assert_eq!(accepted.turn, TurnNumber(2));
+    assert!(matches!(refused, Err(Refusal::TurnTaken(TurnNumber(2)))), "{refused:?}");
+    assert_eq!(send(2, Some(key)).await.unwrap(), accepted, "a repeated message is no second one");
+    for turn in [1, 2, 4] {
+        assert!(matches!(send(turn, None).await, Err(Refusal::TurnTaken(_))), "{turn}");
+    }
+    assert_eq!(h.store.saved_agent(id).unwrap().queued, 1, "what was refused left nothing");
+    assert_eq!(send(3, None).await.unwrap().turn, TurnNumber(3));
 }

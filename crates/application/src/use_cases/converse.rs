@@ -65,7 +65,7 @@ impl AgentService {
             return Ok(ConversationTurn { agent: outcome.agent.id, turn: TurnNumber::FIRST });
         }
         let Launch { prompt: text, images, idempotency: key, .. } = launch;
-        let message = SentMessage { agent, prompt: Prompt { text, images }, key, life };
+        let message = SentMessage { agent, prompt: Prompt { text, images }, only_as: None, key, life };
         let accepted = self.send_message(message).await?;
         Ok(ConversationTurn { agent, turn: accepted.turn })
     }
@@ -108,7 +108,8 @@ impl AgentService {
         content: String,
         key: Option<CommandKey>,
     ) -> Result<ConversationTurn, Refusal> {
-        let message = SentMessage { agent, prompt: content.into(), key, life: KeyLife::WhileNewest };
+        let life = KeyLife::WhileNewest;
+        let message = SentMessage { agent, prompt: content.into(), only_as: None, key, life };
         let accepted = self.send_message(message).await?;
         Ok(ConversationTurn { agent, turn: accepted.turn })
     }

@@ -40,6 +40,8 @@ impl From<&str> for Prompt {
 pub(crate) struct SentMessage {
     pub(crate) agent: AgentId,
     pub(crate) prompt: Prompt,
+    /// The number that the turn must get.
+    pub(crate) only_as: Option<TurnNumber>,
     pub(crate) key: Option<CommandKey>,
     pub(crate) life: KeyLife,
 }
@@ -60,7 +62,25 @@ impl AgentService {
         prompt: Prompt,
         key: Option<CommandKey>,
     ) -> Result<Accepted, Refusal> {
-        self.send_message(SentMessage { agent: id, prompt, key, life: KeyLife::UntilForgotten }).await
+        let life = KeyLife::UntilForgotten;
+        self.send_message(SentMessage { agent: id, prompt, only_as: None, key, life }).await
+    }
+
+    /// Like [`AgentService::send`], but the message must become this turn: of two clients that continue from the same
+    /// turn at the same moment, one is refused. A message that the key has sent before is not sent again.
+    ///
+    /// # Errors
+    /// [`Refusal::TurnTaken`] if the next turn of the agent is another one; any other [`Refusal`] if the message was
+    /// not accepted.
+    pub async fn send_as(
+        &self,
+        id: AgentId,
+        turn: TurnNumber,
+        prompt: Prompt,
+        key: Option<CommandKey>,
+    ) -> Result<Accepted, Refusal> {
+        let life = KeyLife::UntilForgotten;
+        self.send_message(SentMessage { agent: id, prompt, only_as: Some(turn), key, life }).await
     }
 
     /// The turn that a message with this key became. `None` if there was none.
@@ -80,7 +100,7 @@ impl AgentService {
     /// Tries again while the store is busy: after a failover, it waits for what other servers save again. Between two
     /// tries, the queue is free for other commands.
     async fn do_send(&self, message: SentMessage) -> Result<Accepted, Refusal> {
-        let SentMessage { agent: id, prompt, key, life } = message;
+        let SentMessage { agent: id, prompt, only_as, key, life } = message;
         if let Some(key) = &key
             && let Some(Recalled { turn, queued, .. }) = self.recall(scope(id), key, life).await?
         {
@@ -95,7 +115,7 @@ impl AgentService {
         let until = Instant::now() + self.core.limits.commands.command_timeout;
         let mut pause = self.core.limits.saving.retry_pause;
         loop {
-            match self.try_send(id, &prompt, key.clone()).await? {
+            match self.try_send((id, only_as), &prompt, key.clone()).await? {
                 Some(accepted) => return Ok(accepted),
                 None if Instant::now() + pause < until => {
                     pause = self.core.pause(pause).await.ok_or(Refusal::ShuttingDown)?;
@@ -109,7 +129,7 @@ impl AgentService {
     /// `None` if the store is busy: then nothing was saved.
     async fn try_send(
         &self,
-        id: AgentId,
+        (id, only_as): (AgentId, Option<TurnNumber>),
         prompt: &Prompt,
         key: Option<Idempotency>,
     ) -> Result<Option<Accepted>, Refusal> {
@@ -122,7 +142,12 @@ impl AgentService {
         let agent = self.addressee(id, &prompt.images).await?;
         self.check_running()?;
         let turn = NewTurn::new(Turn::queued(id, prompt.text.clone(), core.now()), prompt.images.clone());
-        match core.outside.agents.enqueue(turn, core.limits.admission.queued_turns, key).await {
+        match core
+            .outside
+            .agents
+            .enqueue(turn.only_as(only_as), core.limits.admission.queued_turns, key)
+            .await
+        {
             Ok(Enqueued::New { turn, queued, unarchived }) => {
                 self.note_queued(agent, unarchived).await;
                 Ok(Some(Accepted { turn, queued }))
@@ -132,6 +157,7 @@ impl AgentService {
                 Ok(Some(Accepted { turn, queued }))
             }
             Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
+            Ok(Enqueued::OtherNumber) => Err(Refusal::TurnTaken(only_as.unwrap_or_default())),
             Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
             Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
             Err(StoreError::Busy) => Ok(None),

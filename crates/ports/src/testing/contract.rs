@@ -114,6 +114,7 @@ macro_rules! store_contract {
         $crate::store_contract! { $fresh: queue
             turns_wait_in_order
             a_full_queue_takes_no_more
+            a_turn_that_must_get_a_number_gets_no_other
             turns_that_are_cancelled_one_by_one_have_a_bound
             a_cancel_is_noted_of_every_open_turn
             a_command_that_has_waited_does_not_set_the_time_back

@@ -38,9 +38,7 @@ const HESITATIONS_MAX: u64 = 4;
 /// [`IJournal`] and [`IAgentRepository`](crate::IAgentRepository) in memory.
 ///
 /// It hesitates: before and after each change it yields to the scheduler. How often it yields follows from the seed. A
-/// fake that never yields hides races.
-///
-/// It can be shared by several nodes: see [`MemoryStore::shared`].
+/// fake that never yields hides races. It can be shared by several nodes: see [`MemoryStore::shared`].
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     node: NodeId,
@@ -269,10 +267,12 @@ impl State {
         if let Some(recalled) = self.recall(key.as_ref()) {
             return recalled.enqueued();
         }
+        let of = self.shelves.get_mut(&new.turn().agent).filter(|of| of.agent.deleted_at.is_none());
+        let Some(of) = of else { return Enqueued::UnknownAgent };
+        if new.refuses(of.last_turn().next()) {
+            return Enqueued::OtherNumber;
+        }
         let (mut turn, images) = new.into_parts();
-        let Some(of) = self.shelves.get_mut(&turn.agent).filter(|of| of.agent.deleted_at.is_none()) else {
-            return Enqueued::UnknownAgent;
-        };
         if rules::is_queue_full(of.agent.queued, of.count_cancelled(), queue_max) {
             return Enqueued::QueueFull;
         }

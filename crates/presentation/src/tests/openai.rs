@@ -62,6 +62,29 @@ fn refused(answer: &Answer) -> (u16, Option<String>, String) {
 }
 
 #[actix_web::test]
+async fn of_two_requests_that_continue_one_response_at_once_one_is_refused() {
+    let harness = Harness::new();
+    let first = said(&harness, &json!({"model": "script", "input": "say a"})).await;
+    let next = |text: &str| json!({"previous_response_id": first["id"], "input": text});
+    let (b, c) = (next("say b"), next("say c"));
+    let (b, c) = futures_util::join!(create(&harness, &b), create(&harness, &c));
+    let (accepted, back) = if b.status == 200 { (b, c) } else { (c, b) };
+    assert_eq!((accepted.status.as_u16(), &accepted.json()["previous_response_id"]), (200, &first["id"]));
+    assert_eq!(refused(&back), (400, Some("previous_response_id".into()), "validation_failed".into()));
+    assert!(back.json()["error"]["message"].as_str().unwrap().contains(id(&accepted.json())), "{back:?}");
+
+    let second = accepted.json();
+    let retry = || {
+        let retry = TestRequest::post().uri(RESPONSES).insert_header(("x-stainless-retry-count", "1"));
+        let body = json!({"previous_response_id": second["id"], "input": "say d"}).to_string();
+        harness.call(retry.insert_header(("content-type", "application/json")).set_payload(body))
+    };
+    let (one, other) = futures_util::join!(retry(), retry());
+    assert_eq!(one.status, 200, "{one:?}");
+    assert_eq!(one.json(), other.json(), "a retry that overtakes its request is the same message");
+}
+
+#[actix_web::test]
 async fn a_conversation_goes_on_from_its_newest_response() {
     let harness = Harness::new();
     let body = json!({"model": "script/small", "input": "say a b", "metadata": {"n": "1"}, "temperature": 1});

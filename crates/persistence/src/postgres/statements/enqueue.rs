@@ -70,10 +70,13 @@ impl ChangeCommand for EnqueueCommand {
         let Some(agent) = locked else { return Ok(Enqueued::UnknownAgent) };
         let Some(row) = db.row(QUEUE, &[&agent]).await? else { return Ok(Enqueued::UnknownAgent) };
         let (waiting, cancelled) = (column::<i64>(&row, 0)? as u32, column::<i64>(&row, 1)? as u32);
+        let (number, queued) = (turn_of(&row, 2)?.next(), waiting + 1);
+        if self.turn.refuses(number) {
+            return Ok(Enqueued::OtherNumber);
+        }
         if rules::is_queue_full(waiting, cancelled, self.queue_max) {
             return Ok(Enqueued::QueueFull);
         }
-        let (number, queued) = (turn_of(&row, 2)?.next(), waiting + 1);
         let turn = Turn { run: number, ..self.turn.turn().clone() };
         add_turn(db, agent, &turn, (number, Some(self.id))).await?;
         prompt_images::add(db, agent, number, self.turn.images()).await?;

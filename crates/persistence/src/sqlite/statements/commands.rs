@@ -137,10 +137,13 @@ impl WriteCommand for EnqueueCommand {
             })
             .optional()?;
         let Some((agent, waiting, cancelled, last)) = found else { return Ok(Enqueued::UnknownAgent) };
+        let (number, queued) = (TurnNumber(last).next(), waiting + 1);
+        if self.turn.refuses(number) {
+            return Ok(Enqueued::OtherNumber);
+        }
         if rules::is_queue_full(waiting, cancelled, self.queue_max) {
             return Ok(Enqueued::QueueFull);
         }
-        let (number, queued) = (TurnNumber(last).next(), waiting + 1);
         let turn = Turn { run: number, ..self.turn.turn().clone() };
         add_turn(db, agent, &turn, number)?;
         prompt_images::add(db, agent, number, self.turn.images())?;

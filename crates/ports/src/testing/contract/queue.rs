@@ -5,8 +5,8 @@ use tokenrail_domain::{Agent, AgentStatus, StopReason, Timestamp, Turn, TurnNumb
 use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, notice, queued_turn};
 use crate::{
-    Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, Recalled, StoreError,
-    TurnLimit,
+    Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, NewTurn, Recalled,
+    StoreError, TurnLimit,
 };
 
 fn asked(agent: tokenrail_domain::AgentId, prompt: &str) -> Turn {
@@ -70,6 +70,32 @@ pub async fn a_full_queue_takes_no_more<S: IJournal + IAgentRepository>(store: &
     let unknown = store.enqueue(asked(launch(9).0.id, "p").into(), 2, None).await.unwrap();
     assert_eq!(unknown, Enqueued::UnknownAgent);
     assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 3);
+}
+
+pub async fn a_turn_that_must_get_a_number_gets_no_other<S: IJournal + IAgentRepository>(store: &S) {
+    let (agent, _) = running(store, 1).await;
+    let enqueue = async |number, key| {
+        let turn = NewTurn::from(asked(agent.id, "p")).only_as(Some(TurnNumber(number)));
+        store.enqueue(turn, 2, key).await.unwrap()
+    };
+    assert_eq!(enqueue(1, None).await, Enqueued::OtherNumber);
+    assert_eq!(enqueue(3, None).await, Enqueued::OtherNumber);
+    let used = key("m", "k", "p");
+    assert_eq!(enqueue(2, Some(used.clone())).await, new(2, 1));
+    assert_eq!(enqueue(2, None).await, Enqueued::OtherNumber);
+    let again = Enqueued::Again { turn: TurnNumber(2), queued: 1 };
+    assert_eq!(enqueue(2, Some(used)).await, again, "a key is looked up first");
+    let refused = enqueue(2, Some(key("m", "other", "p"))).await;
+    assert_eq!(refused, Enqueued::OtherNumber);
+    assert_eq!(store.recall(key("m", "other", "p")).await.unwrap(), None, "nothing of it is saved");
+    assert_eq!(store.open_turns(agent.id).await.unwrap().len(), 2);
+
+    let both = async |number| tokio::join!(enqueue(number, None), enqueue(number, None));
+    let (first, second) = both(3).await;
+    let taken = [&first, &second].into_iter().filter(|told| **told == new(3, 2)).count();
+    assert_eq!((taken, [first, second].contains(&Enqueued::OtherNumber)), (1, true));
+    assert_eq!(enqueue(3, None).await, Enqueued::OtherNumber, "also if the queue is full");
+    assert_eq!(enqueue(4, None).await, Enqueued::QueueFull);
 }
 
 pub async fn turns_that_are_cancelled_one_by_one_have_a_bound<S: IJournal + IAgentRepository>(store: &S) {

@@ -2,8 +2,8 @@
 
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{CommandKey, Launch, Prompt};
-use tokenrail_domain::TurnNumber;
+use tokenrail_application::{CommandKey, Launch, Prompt, Refusal};
+use tokenrail_domain::{Turn, TurnNumber};
 
 use super::conversation::{check_instructions, check_type, first_prompt};
 use super::intake::{is_retry, receive};
@@ -80,17 +80,27 @@ async fn go_on(
         return Ok(ResponseId { turn, ..previous });
     }
     let next = ResponseId { turn: previous.turn.next(), ..previous };
-    if let Some(following) = api.service().turn(next.agent, next.turn).await? {
-        let Prompt { text, images } = &create.prompt;
-        let is_same = following.prompt == *text && following.images.len() == images.len();
-        if is_same && key.is_none() && is_retry(headers) {
+    let is_retry = key.is_none() && is_retry(headers);
+    let (text, images) = (create.prompt.text.clone(), create.prompt.images.len());
+    let taken = |following: &Turn| {
+        if is_retry && following.prompt == text && following.images.len() == images {
             return Ok(next);
         }
-        return Err(wrong(format!(
+        Err(wrong(format!(
             "another response follows this one: continue the conversation with its newest response (the next one is \
              {next})"
-        )));
+        )))
+    };
+    if let Some(following) = api.service().turn(next.agent, next.turn).await? {
+        return taken(&following);
     }
-    let accepted = api.service().send(agent.id, create.prompt, key).await?;
-    Ok(ResponseId { turn: accepted.turn, ..previous })
+    match api.service().send_as(agent.id, next.turn, create.prompt, key).await {
+        Ok(accepted) => Ok(ResponseId { turn: accepted.turn, ..previous }),
+        // Another request came first, at the same moment.
+        Err(refusal @ Refusal::TurnTaken(_)) => match api.service().turn(next.agent, next.turn).await? {
+            Some(following) => taken(&following),
+            None => Err(refusal.into()),
+        },
+        Err(refusal) => Err(refusal.into()),
+    }
 }
