@@ -178,3 +178,19 @@ async fn a_turn_that_begins_while_it_is_cancelled_alone_ends_as_cancelled() {
         assert!(waited.is_ok(), "with seed {seed}, the turn runs on");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn of_many_that_begin_a_conversation_at_once_one_does() {
+    let h = harness(ScriptedRunner::new([vec![Step::line("close a")]]));
+    let first = || {
+        let launch = Launch { prompt: "hi".into(), ..Launch::default() };
+        h.service.begin_chat("c".to_owned(), launch)
+    };
+    let told = futures_util::future::join_all((0..3).map(|_| first())).await;
+    let told: Vec<_> = told.into_iter().filter_map(Result::unwrap).collect();
+    assert_eq!(told.len(), 1);
+    let agent = h.service.by_chat("c".to_owned()).await.unwrap().unwrap();
+    assert_eq!((told[0].agent, told[0].turn), (agent.id, TurnNumber::FIRST));
+    assert_eq!(first().await.unwrap(), None);
+    assert_eq!(words(&h.watch(agent.id).await), ["user hi", "result completed -"], "nothing else was sent");
+}

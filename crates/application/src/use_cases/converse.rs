@@ -4,7 +4,7 @@ use tokenrail_domain::{Agent, AgentId, TurnNumber};
 use tokenrail_ports::KeyLife;
 
 use super::keys::CommandKey;
-use super::launch::Launch;
+use super::launch::{Launch, LaunchOutcome};
 use super::send::{Prompt, SentMessage};
 use crate::error::Refusal;
 use crate::service::AgentService;
@@ -36,6 +36,23 @@ impl AgentService {
     /// [`Refusal`] if the message was not accepted.
     pub async fn converse_once(&self, chat: String, launch: Launch) -> Result<ConversationTurn, Refusal> {
         self.converse_for(chat, launch, KeyLife::UntilForgotten).await
+    }
+
+    /// Begins the conversation `chat`: launches an agent as `launch` says. `None` if the conversation has one already,
+    /// also if another request has launched it at the same moment, or this very message before. Then nothing was sent,
+    /// and [`AgentService::converse_once`] can say to the agent what it does not know yet.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the conversation was not begun.
+    pub async fn begin_chat(
+        &self,
+        chat: String,
+        launch: Launch,
+    ) -> Result<Option<ConversationTurn>, Refusal> {
+        let idempotency = launch.idempotency.as_ref().map(|key| in_chat(&chat, key));
+        let first = Launch { chat: Some(chat), idempotency, ..launch };
+        let LaunchOutcome { agent, again } = self.launch_once(first, KeyLife::UntilForgotten).await?;
+        Ok((!again).then_some(ConversationTurn { agent: agent.id, turn: TurnNumber::FIRST }))
     }
 
     async fn converse_for(

@@ -134,6 +134,38 @@ async fn a_conversation_with_an_id_is_one_agent() {
 }
 
 #[actix_web::test]
+async fn of_two_first_requests_at_once_one_begins_the_conversation_and_the_other_goes_on() {
+    let harness = Harness::new();
+    let ask = |prompt: &str, tries: &'static str| {
+        let body = saying(&[("system", "Briefly.")], prompt);
+        let ask = request(&body).insert_header(("x-conversation-id", "c1"));
+        said(&harness, ask.insert_header(("x-stainless-retry-count", tries)))
+    };
+    let (first, second) = futures_util::join!(ask("say a", "0"), ask("say b", "0"));
+    assert_eq!((text(&first), text(&second), agents(&harness).await), ("a", "b", 1));
+    let told = prompts(&harness).await;
+    let mut sorted: Vec<_> = told.iter().map(|prompt| prompt.trim_start_matches("Briefly.\n\n")).collect();
+    sorted.sort_unstable();
+    assert_eq!((told.len(), sorted.as_slice()), (2, ["say a", "say b"].as_slice()));
+    assert_eq!((told[0].starts_with("Briefly."), told[1].starts_with("Briefly.")), (true, false), "{told:?}");
+}
+
+#[actix_web::test]
+async fn a_first_request_that_is_retried_at_once_is_one_message() {
+    let harness = Harness::new();
+    let ask = || {
+        let ask = request(&saying(&[("system", "Briefly.")], "say a"));
+        said(
+            &harness,
+            ask.insert_header(("x-conversation-id", "c1")).insert_header(("x-stainless-retry-count", "1")),
+        )
+    };
+    let (first, again) = futures_util::join!(ask(), ask());
+    assert_eq!(first, again);
+    assert_eq!(prompts(&harness).await, ["Briefly.\n\nsay a"]);
+}
+
+#[actix_web::test]
 async fn a_retry_is_the_same_turn_and_the_same_words_after_the_answer_are_another() {
     let harness = Harness::new();
     let ask = |body: &Value, tries: &'static str| {

@@ -2,7 +2,7 @@
 
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{CommandKey, Launch, Prompt};
+use tokenrail_application::{CommandKey, ConversationTurn, Launch, Prompt, Refusal};
 use tokenrail_domain::{Agent, TurnNumber, TurnState};
 
 use super::conversation::{check_type, first_prompt};
@@ -77,10 +77,19 @@ async fn say(
     create: CreateCompletion,
     key: Option<CommandKey>,
 ) -> Result<ResponseId, Problem> {
-    let known = match &chat {
-        Some(chat) => api.service().by_chat(chat.clone()).await?,
-        None => None,
+    let Some(chat) = chat else {
+        let launch = launch(&create, first(api, &create)?, key);
+        return Ok(response_id(&api.service().begin(launch).await.map_err(of_messages)?));
     };
+    let mut known = api.service().by_chat(chat.clone()).await?;
+    if known.is_none() {
+        let launch = launch(&create, first(api, &create)?, key.clone());
+        if let Some(begun) = api.service().begin_chat(chat.clone(), launch).await.map_err(of_messages)? {
+            return Ok(response_id(&begun));
+        }
+        // Another request has begun the conversation at the same moment. Its agent has the instructions already.
+        known = api.service().by_chat(chat.clone()).await?;
+    }
     if let Some(agent) = &known {
         check_type(agent, create.model.as_ref())?;
         if key.is_none()
@@ -90,16 +99,21 @@ async fn say(
             return Ok(id);
         }
     }
-    let prompt = if known.is_some() { create.prompt.text } else { first(api, &create)? };
-    let (kind, model) = create.model.map_or((None, None), |choice| (Some(choice.kind), choice.model));
-    let CreateCompletion { prompt: Prompt { images, .. }, metadata, .. } = create;
-    let launch = Launch { kind, model, prompt, images, metadata, idempotency: key, ..Launch::default() };
-    let said = match chat {
-        Some(chat) => api.service().converse_once(chat, launch).await,
-        None => api.service().begin(launch).await,
-    };
-    let said = said.map_err(|refusal| of_messages(refusal.into()))?;
-    Ok(ResponseId { agent: said.agent, turn: said.turn })
+    let launch = launch(&create, create.prompt.text.clone(), key);
+    Ok(response_id(&api.service().converse_once(chat, launch).await.map_err(of_messages)?))
+}
+
+/// The launch of the agent of a conversation, with this message.
+fn launch(create: &CreateCompletion, prompt: String, key: Option<CommandKey>) -> Launch {
+    let CreateCompletion { model, prompt: Prompt { images, .. }, metadata, .. } = create;
+    let (kind, model) =
+        model.as_ref().map_or((None, None), |choice| (Some(choice.kind.clone()), choice.model.clone()));
+    let (images, metadata) = (images.clone(), metadata.clone());
+    Launch { kind, model, prompt, images, metadata, idempotency: key, ..Launch::default() }
+}
+
+fn response_id(said: &ConversationTurn) -> ResponseId {
+    ResponseId { agent: said.agent, turn: said.turn }
 }
 
 /// The first prompt of the conversation.
@@ -140,7 +154,8 @@ async fn said_before(
 }
 
 /// Names the parameter that has the images.
-fn of_messages(mut problem: Problem) -> Problem {
+fn of_messages(refusal: Refusal) -> Problem {
+    let mut problem = Problem::from(refusal);
     if problem.code == Code::ImagesNotAccepted {
         problem.errors = vec![FieldProblem::body("messages", problem.detail.clone())];
     }
