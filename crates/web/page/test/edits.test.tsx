@@ -225,7 +225,7 @@ test("a filter that hides agents can always be changed, and says which selected 
   for (const id of ["a", "b"]) fireEvent.click(box(id));
   const filter = () => screen.queryByLabelText<HTMLInputElement>("Filter agents");
   fireEvent.change(filter() as HTMLElement, { target: { value: "Do a" } });
-  expect(screen.getByTestId("selection").textContent).toContain("2 agents selected, of which the filter hides 1");
+  expect(screen.getByTestId("selection").textContent).toContain("2 agents selected, 1 of them hidden by the filter");
   become(agents.slice(1, 3));
   expect(filter()?.value).toBe("Do a");
   await press("Archived");

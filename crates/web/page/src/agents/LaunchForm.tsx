@@ -112,7 +112,7 @@ function Fields({ chosen, folders, wrongFolder }: FieldsProps) {
         placeholder={isApi ? "required, unless the type sets one" : "the agent's default"}
         spellCheck={false}
       />
-      <OptionalField label="Name" name="name" placeholder="from the prompt" maxLength={200} />
+      <OptionalField label="Name" name="name" placeholder="the beginning of the prompt" maxLength={200} />
     </div>
   );
 }

@@ -37,7 +37,7 @@ export function SelectionBar({ chosen, hidden, archived, busy, onAct, onEnd }: P
     <div className="selection" role="group" aria-label="Selected agents" data-testid="selection">
       <span className="selection-count" role="status">
         {counted(chosen.length, "agent")} selected
-        {hidden > 0 && `, of which the filter hides ${hidden}`}
+        {hidden > 0 && `, ${hidden} of them hidden by the filter`}
       </span>
       <button type="button" className="icon-button" aria-label="End the selection" disabled={busy} onClick={onEnd}>
         <Icon name="close" />

@@ -4,7 +4,7 @@ import type { Agent } from "@tokenrail/client";
 export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">): string | undefined {
   switch (nodeState) {
     case "away":
-      return `The node ${node} is stopped and is expected back. Messages wait until then.`;
+      return `The node ${node} is stopped, but is expected back. Messages wait until it is back.`;
     case "lost":
       return `The node ${node}, which has this agent's folder, does not respond. The agent accepts no messages until the node is back. Everything that was saved is shown.`;
     case "gone":

@@ -39,7 +39,7 @@ function PromptPicture({ turn, position, what }: Props) {
   if (image) return <Picture image={image} />;
   return (
     <p className="hint" data-testid="no-picture">
-      {failed ? `This image cannot be loaded (${what}).` : `Loading an image (${what})…`}
+      {failed ? `Cannot load this image (${what}). Reload the page to try again.` : `Loading an image (${what})…`}
     </p>
   );
 }

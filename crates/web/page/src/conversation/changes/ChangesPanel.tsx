@@ -128,7 +128,7 @@ function explained({ git, called, isFromGit }: KnownChanges): string {
     return `All differences from the commit at the start of turn ${git.turn}. They include changes by others, and changes that were not yet committed when that turn started.`;
   }
   if (called.length === 0) return "The agent has made no edits with its own tools. What its commands have changed is not listed.";
-  return "From the agent's own edits. They do not include what its commands have changed.";
+  return "Changes made with the agent's own editing tools. Changes made by its commands are not listed.";
 }
 
 interface FilesProps {
