@@ -144,17 +144,21 @@ const stories = {
   },
 
   async resume() {
-    const input = { threadId: "t", runId: "r", tools: [], context: [], messages: [{ id: "u", role: "user", content: "go" }] };
-    const init = { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(input) };
-    const whole = await raw(`${base}/ag-ui/many_tools`, init);
-    assert.ok(20 < whole.length && ended(whole.at(-1)));
-    const thread = `${base}/ag-ui/threads/t`;
-    const all = await raw(thread);
-    assert.equal(all.length, whole.length);
-    for (const [at, event] of whole.entries()) {
-      const after = `?after=${cursor(event)}`;
-      assert.deepEqual(await raw(`${base}/ag-ui/many_tools${after}`, init), whole.slice(at + 1), "exactly the rest");
-      assert.deepEqual(await raw(thread + after), all.slice(at + 1));
+    // Recordings of a real agent: with tools, with a sub-agent, with an answer that was begun again, and with emoji.
+    for (const type of ["many_tools", "subagent_partial", "err_drop_once_slow", "thinking_partial"]) {
+      const messages = [{ id: "u", role: "user", content: "go" }];
+      const input = { threadId: type, runId: "r", tools: [], context: [], messages };
+      const init = { method: "POST", headers: { ...headers, "Content-Type": "application/json" }, body: JSON.stringify(input) };
+      const whole = await raw(`${base}/ag-ui/${type}`, init);
+      assert.ok(10 < whole.length && ended(whole.at(-1)), type);
+      const thread = `${base}/ag-ui/threads/${type}`;
+      const all = await raw(thread);
+      assert.equal(all.length, whole.length);
+      for (const [at, event] of whole.entries()) {
+        const after = `?after=${cursor(event)}`;
+        assert.deepEqual(await raw(`${base}/ag-ui/${type}${after}`, init), whole.slice(at + 1), `${type}: exactly the rest`);
+        assert.deepEqual(await raw(thread + after), all.slice(at + 1));
+      }
     }
     // A connection that breaks after every event.
     const gate = file("gate");

@@ -26,6 +26,9 @@ const content = (chunks) => chunks.map((chunk) => chunk.choices[0]?.delta.conten
 const cut = (id, after) =>
   client.get(`/chat/completions/${id}`, { query: { stream: true, starting_after: after }, stream: true });
 
+// Recordings of a real agent: with tools, with a sub-agent, with an answer that was begun again, and with emoji.
+const recorded = ["many_tools", "subagent_partial", "err_drop_once_slow", "thinking_partial"];
+
 const stories = {
   async talk() {
     const first = await client.responses.create({ model: "bash_fail", input: "go", metadata: { n: "1" } });
@@ -112,6 +115,14 @@ const stories = {
     for (const { sequence_number } of whole) {
       assert.deepEqual(await all(await resumed(id, sequence_number)), whole.slice(sequence_number + 1));
     }
+    for (const model of recorded) {
+      const live = await all(await client.responses.create({ model, input: "go", stream: true }));
+      assert.equal(live.at(-1).type, "response.completed", model);
+      for (const { sequence_number } of live) {
+        const rest = await all(await resumed(live[0].response.id, sequence_number));
+        assert.deepEqual(rest, live.slice(sequence_number + 1), `${model} after ${sequence_number}`);
+      }
+    }
   },
 
   async restart() {
@@ -189,6 +200,13 @@ const stories = {
     assert.equal(content(whole), numbers(30));
     for (let after = 0; after < whole.length; after += 1) {
       assert.deepEqual(await all(await cut(id, after)), whole.slice(after + 1));
+    }
+    for (const model of recorded) {
+      const live = await all(await client.chat.completions.create({ model, messages: [user("go")], stream: true }));
+      assert.equal(live.at(-1).choices[0].finish_reason, "stop", model);
+      for (let after = 0; after < live.length; after += 1) {
+        assert.deepEqual(await all(await cut(live[0].id, after)), live.slice(after + 1), `${model} after ${after}`);
+      }
     }
     assert.equal((await client.chat.completions.retrieve(id)).choices[0].message.content, numbers(30));
   },

@@ -11,6 +11,8 @@ from openai.types.chat import ChatCompletionChunk
 base, token, folder, story = sys.argv[1:5]
 url = f"{base}/openai/v1"
 client = OpenAI(base_url=url, api_key=token, max_retries=0)
+# Recordings of a real agent: with tools, with a sub-agent, with an answer that was begun again, and with emoji.
+RECORDED = ["many_tools", "subagent_partial", "err_drop_once_slow", "thinking_partial"]
 
 
 def numbers(count):
@@ -109,6 +111,12 @@ def resume():
     for event in whole:
         number = event.sequence_number
         assert dumped(resumed(response, number)) == dumped(whole[number + 1 :])
+    for model in RECORDED:
+        live = list(client.responses.create(model=model, input="go", stream=True))
+        assert live[-1].type == "response.completed", model
+        for event in live:
+            number = event.sequence_number
+            assert dumped(resumed(live[0].response.id, number)) == dumped(live[number + 1 :]), (model, number)
 
 
 def restart():
@@ -123,8 +131,10 @@ def restart():
         assert text(seen) == numbers(10)
     while not os.path.exists(gate):
         time.sleep(0.005)
-    rest = resumed(seen[0].response.id, seen[-1].sequence_number)
+    response = seen[0].response.id
+    rest = resumed(response, seen[-1].sequence_number)
     assert text(seen + rest) == numbers(20)
+    assert dumped(seen + rest) == dumped(list(client.responses.retrieve(response, stream=True)))
     assert rest[-1].type == "response.completed"
 
 
@@ -196,6 +206,12 @@ def cut_completions():
     assert content(whole) == numbers(30)
     for after in range(len(whole)):
         assert dumped(cut(identity, after)) == dumped(whole[after + 1 :])
+    for model in RECORDED:
+        messages = [{"role": "user", "content": "go"}]
+        live = list(client.chat.completions.create(model=model, messages=messages, stream=True))
+        assert live[-1].choices[0].finish_reason == "stop", model
+        for after in range(len(live)):
+            assert dumped(cut(live[0].id, after)) == dumped(live[after + 1 :]), (model, after)
 
 
 def restart_completions():
@@ -212,6 +228,7 @@ def restart_completions():
         time.sleep(0.005)
     rest = cut(seen[0].id, len(seen) - 1)
     assert content(seen + rest) == numbers(20)
+    assert dumped(seen + rest) == dumped(cut(seen[0].id))
     assert rest[-1].choices[0].finish_reason == "stop"
 
 

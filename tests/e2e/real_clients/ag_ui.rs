@@ -36,9 +36,9 @@ fn start() -> TestServer {
     let recorded = |name: &str, case: &str| {
         replay(name, "claude", &fixtures().join("claude/2.1.330").join(case).with_extension("jsonl"))
     };
-    let same = ["bash_fail", "thinking_partial", "many_tools"].map(|name| recorded(name, name));
+    let same = ["bash_fail", "thinking_partial", "many_tools", "subagent_partial", "err_drop_once_slow"];
     // The example of the documentation names it.
-    let recorded = same.concat() + &recorded("claude-code", "bash_fail");
+    let recorded = same.map(|name| recorded(name, name)).concat() + &recorded("claude-code", "bash_fail");
     TestServer::start_with(&format!("[limits]\ncancel_grace_s = 1\n{}{recorded}", fake_config()))
 }
 

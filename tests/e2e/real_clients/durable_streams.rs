@@ -1,5 +1,7 @@
 //! The client of Durable Streams with the journals of agents.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, fake_config, numbers};
@@ -24,6 +26,24 @@ async fn a_history_is_read_from_every_offset_and_kept() {
     let (server, id) = start(&json!({ "deltas": 30 })).await;
     server.wait_for_status(&id, "completed").await;
     drive(&server, "history", &id).finish().await;
+}
+
+/// Sessions of a real agent: with tools, with a sub-agent, with an answer that was begun again, and with emoji.
+#[tokio::test]
+async fn a_recorded_history_is_read_from_every_offset() {
+    let names = ["many_tools", "subagent_partial", "err_drop_once_slow", "thinking_partial"];
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
+    let types = names.map(|name| {
+        let file = folder.join(name).with_extension("jsonl");
+        let runner = "runner = \"replay\"\nformat = \"claude\"\nspeed = 0";
+        format!("[agents.{name}]\n{runner}\ntranscript = \"{}\"\n", file.display())
+    });
+    let server = TestServer::start_with(&format!("[limits]\npage_events = 8\n{}", types.concat()));
+    for name in names {
+        let id = server.launch_as(name, "go").await;
+        server.wait_for_status(&id, "completed").await;
+        drive(&server, "history", &id).finish().await;
+    }
 }
 
 #[tokio::test]

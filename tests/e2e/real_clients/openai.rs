@@ -18,11 +18,11 @@ fn start() -> TestServer {
             file.display()
         )
     };
+    let same = ["bash_fail", "thinking_partial", "many_tools", "subagent_partial", "err_drop_once_slow"];
     let config = format!(
-        "[server]\ndefault_agent = \"fake\"\n[limits]\ncancel_grace_s = 1\n{}{}{}{}",
+        "[server]\ndefault_agent = \"fake\"\n[limits]\ncancel_grace_s = 1\n{}{}{}",
         fake_config(),
-        recorded("bash_fail", "bash_fail"),
-        recorded("thinking_partial", "thinking_partial"),
+        same.map(|name| recorded(name, name)).concat(),
         // The examples of the documentation name it.
         recorded("claude-code", "bash_fail")
     );
