@@ -17,6 +17,9 @@ pub enum Refusal {
         "no agent type was given, and no default type is configured; pass a type, or set server.default_agent"
     )]
     TypeMissing,
+    /// The agent of a conversation has another type than the launch names.
+    #[error("the agent of this conversation is of the type {kind}")]
+    OtherType { kind: String },
     #[error(transparent)]
     CwdNotAllowed(#[from] CwdNotAllowed),
     #[error("the cursor is ahead of the latest event ({head}); start again from 0")]

@@ -215,7 +215,7 @@ impl From<Refusal> for Problem {
                 let errors = vec![FieldProblem::body("type", format!("unknown; must be one of: {known}"))];
                 Self { errors, ..Self::new(Code::RunnerUnknown, "unknown agent type") }
             }
-            Refusal::TypeMissing => Self::field("type", detail),
+            Refusal::TypeMissing | Refusal::OtherType { .. } => Self::field("type", detail),
             Refusal::CwdNotAllowed(_) | Refusal::OutsideParent => {
                 let errors = vec![FieldProblem::body("cwd", detail.clone())];
                 Self { errors, ..Self::new(Code::CwdNotAllowed, detail) }

@@ -21,7 +21,8 @@ impl AgentService {
     /// Sends a message to the conversation `chat`. The first message launches an agent as `launch` says; each later
     /// one becomes the agent's next turn. With a key, a repeated message is accepted only once, whether it launched
     /// the agent or became a turn, while it is the conversation's newest message. A repetition of an older message is
-    /// deliberate and becomes a new turn.
+    /// deliberate and becomes a new turn. If `launch` names an agent type, a message to an agent of another type is
+    /// refused.
     ///
     /// # Errors
     /// [`Refusal`] if the message was not accepted.
@@ -65,15 +66,20 @@ impl AgentService {
         // contains the agent already.
         let first_key = launch.idempotency.as_ref().map(|key| in_chat(&chat, key));
         let agent = if let Some(agent) = self.by_chat(chat.clone()).await? {
-            agent.id
+            agent
         } else {
             let first = Launch { chat: Some(chat), idempotency: first_key.clone(), ..launch.clone() };
             let outcome = self.launch_once(first, life).await?;
             if !outcome.again {
                 return Ok(ConversationTurn { agent: outcome.agent.id, turn: TurnNumber::FIRST });
             }
-            outcome.agent.id
+            outcome.agent
         };
+        // The client may have asked whether there is an agent, but another one may have launched it since.
+        if launch.kind.is_some_and(|kind| kind != agent.kind) {
+            return Err(Refusal::OtherType { kind: agent.kind });
+        }
+        let agent = agent.id;
         // The agent exists. It may have been launched by this very message, just now or long ago. This is checked
         // last, because a concurrent request with the same message may have launched it until here.
         if let Some(key) = &first_key

@@ -159,3 +159,20 @@ async fn what_cannot_be_done_is_refused_by_its_place() {
     assert_eq!(harness.get("/ag-ui").await.json()["transport"]["resumable"], true);
     assert_eq!(harness.get("/api/agents").await.json(), json!([]), "nothing was launched");
 }
+
+#[actix_web::test]
+async fn of_two_first_requests_the_one_for_another_type_than_that_of_the_agent_is_refused() {
+    let harness = Harness::blind();
+    let say = |run: &str| input("t", run, "say a").to_string();
+    let (one, other) = (say("r1"), say("r2"));
+    let both = tokio::join!(harness.post("/ag-ui/script", &one), harness.post("/ag-ui/seeing", &other));
+    let (done, refused) = if both.0.status == 200 { both } else { (both.1, both.0) };
+    assert_eq!((done.status.as_u16(), refused.problem()), (200, "validation_failed".into()));
+    assert_eq!(refused.json()["errors"][0]["pointer"], "/threadId", "{refused:?}");
+    let agents = harness.get("/api/agents").await.json();
+    assert_eq!(
+        (agents.as_array().unwrap().len(), &agents[0]["turn"]),
+        (1, &json!(1)),
+        "nothing else was said"
+    );
+}

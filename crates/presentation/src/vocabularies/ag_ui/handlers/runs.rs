@@ -111,12 +111,13 @@ async fn receive(api: &Api, request: &HttpRequest, payload: web::Payload) -> Res
 
 fn check_type(agent: Option<&Agent>, kind: Option<&str>) -> Result<(), Problem> {
     match (agent, kind) {
-        (Some(agent), Some(kind)) if agent.kind != kind => {
-            let detail = format!("the agent of this thread is of the type {}", agent.kind);
-            Err(Problem::field("threadId", detail))
-        }
+        (Some(agent), Some(kind)) if agent.kind != kind => Err(other_type(&agent.kind)),
         _ => Ok(()),
     }
+}
+
+fn other_type(kind: &str) -> Problem {
+    Problem::field("threadId", format!("the agent of this thread is of the type {kind}"))
 }
 
 /// A client that has a part of a run resumes it. If the run is not known, it would begin again, and the client would
@@ -161,6 +162,10 @@ async fn say(
     }
     let Prompt { text, images } = prompt;
     let launch = Launch { kind, prompt: text, images, idempotency: key, ..Launch::default() };
-    let said = api.service().converse_once(thread.to_owned(), launch).await?;
-    Ok((said.agent, said.turn, None))
+    match api.service().converse_once(thread.to_owned(), launch).await {
+        Ok(said) => Ok((said.agent, said.turn, None)),
+        // Another client has launched the agent since.
+        Err(Refusal::OtherType { kind }) => Err(other_type(&kind)),
+        Err(refusal) => Err(refusal.into()),
+    }
 }
