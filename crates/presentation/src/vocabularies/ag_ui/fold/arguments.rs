@@ -1,8 +1,13 @@
 //! The arguments of a tool call, as they are streamed. Clients refuse arguments that are not JSON, and nothing that was
 //! sent can be taken back. So only what continues JSON is sent, and arguments that were cut short are completed.
 
+use serde_json::Value;
+
 /// The deepest nesting that is sent. Parsers commonly stop at 128 levels.
 const DEPTH: usize = 100;
+
+/// The longest arguments that are compared with those of the complete call, in bytes.
+const COMPARED_BYTES: usize = 1 << 20;
 
 /// Where the text stands that was sent so far, which is always the beginning of JSON.
 #[derive(Debug)]
@@ -10,6 +15,8 @@ pub(super) struct Arguments {
     state: State,
     /// The objects and lists that are open.
     open: Vec<Container>,
+    /// What was sent, for as long as it is not too long to be compared.
+    sent: Option<String>,
     has_text: bool,
     /// Something came that does not continue it. Nothing is sent any more.
     is_broken: bool,
@@ -61,7 +68,13 @@ enum Digits {
 
 impl Default for Arguments {
     fn default() -> Self {
-        Self { state: State::Value, open: Vec::new(), has_text: false, is_broken: false }
+        Self {
+            state: State::Value,
+            open: Vec::new(),
+            sent: Some(String::new()),
+            has_text: false,
+            is_broken: false,
+        }
     }
 }
 
@@ -75,11 +88,26 @@ impl Arguments {
         self.is_broken = good < fragment.len();
         self.has_text |= 0 < good;
         // Only within a text can other than ASCII be good, and there all of it is.
-        fragment.get(..good).unwrap_or_default()
+        let good = fragment.get(..good).unwrap_or_default();
+        self.sent = self.sent.take().filter(|sent| sent.len() + good.len() <= COMPARED_BYTES);
+        if let Some(sent) = &mut self.sent {
+            sent.push_str(good);
+        }
+        good
     }
 
-    pub(super) fn has_text(&self) -> bool {
-        self.has_text
+    /// What is missing to make it the arguments of the complete call. `None` if it cannot become them.
+    pub(super) fn rest_of(&self, whole: &str) -> Option<String> {
+        // What is too long is not compared.
+        let Some(sent) = &self.sent else { return Some(self.rest()) };
+        if let Some(rest) = whole.strip_prefix(sent.trim_start()) {
+            return Some(rest.to_owned());
+        }
+        // The same arguments can be written in several ways.
+        let rest = self.rest();
+        let completed: Value = serde_json::from_str(&format!("{sent}{rest}")).ok()?;
+        let is_same = serde_json::from_str::<Value>(whole).is_ok_and(|whole| whole == completed);
+        is_same.then_some(rest)
     }
 
     /// What is missing to make it complete JSON. Empty if nothing was sent.
@@ -232,8 +260,6 @@ impl Digits {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
 
     const WHOLE: &str =
@@ -256,6 +282,26 @@ mod tests {
             "nothing is added to what is whole"
         );
         assert_eq!(Arguments::default().rest(), "");
+    }
+
+    #[test]
+    fn what_is_missing_is_found_by_its_letters_or_its_meaning() {
+        for (sent, whole, rest) in [
+            (r#"{"a": "#, r#"{"a": [1, 2]}"#, Some("[1, 2]}")),
+            ("", "{}", Some("{}")),
+            ("{}", "{}", Some("")),
+            (r#"{ "a":1.0,"b":"\u00e9""#, r#"{"b":"é","a":1.0}"#, Some("}")),
+            (r#"{"a":"#, r#"{"b":1}"#, None),
+            (r#"{"a":1}"#, r#"{"a":2}"#, None),
+            ("[1]", r#""x"#, None),
+        ] {
+            let mut arguments = Arguments::default();
+            assert_eq!(arguments.add(sent), sent);
+            assert_eq!(arguments.rest_of(whole).as_deref(), rest, "{sent} of {whole}");
+        }
+        let long = format!("\"{}", "x".repeat(COMPARED_BYTES));
+        let mut arguments = Arguments::default();
+        assert_eq!((arguments.add(&long).len(), arguments.rest_of("1").as_deref()), (long.len(), Some("\"")));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl AgUiFold {
         self.end_words(message, out);
         let message_ids = self.open.remove(&message).unwrap_or_default().ids;
         let is_undone = |call: &Call| call.message == Some(message) && call.state != CallState::Ended;
-        let tool_call_ids = self.cut(is_undone, out);
+        let tool_call_ids = self.cut(is_undone, CUT, out);
         if message_ids.is_empty() && tool_call_ids.is_empty() {
             return;
         }
@@ -35,10 +35,15 @@ impl AgUiFold {
     }
 
     /// Ends calls that will not be continued. Returns their ids.
-    fn cut<T: Frames<AgUi>>(&mut self, fits: impl Fn(&Call) -> bool, out: &mut Teller<'_, T>) -> Vec<String> {
+    pub(super) fn cut<T: Frames<AgUi>>(
+        &mut self,
+        fits: impl Fn(&Call) -> bool,
+        why: &str,
+        out: &mut Teller<'_, T>,
+    ) -> Vec<String> {
         let run = self.runs.number;
         let cut = self.calls.take(fits).into_iter().map(|mut call| {
-            end_call(&mut call, run, CUT, true, out);
+            end_call(&mut call, run, why, true, out);
             call.id
         });
         cut.collect()
@@ -56,7 +61,7 @@ impl AgUiFold {
         }
         self.end_all_words(out);
         // The agent may still be writing other calls. They begin again in the next run.
-        self.cut(|call| call.state == CallState::Streaming, out);
+        self.cut(|call| call.state == CallState::Streaming, CUT, out);
         self.sub_agents.suspend(out);
         let known = request.tool_call_id.as_deref().and_then(|call| self.calls.get(call));
         let interrupt = InterruptDto::new(self.turn, request, data, known.map(|call| call.id.as_str()));

@@ -11,7 +11,7 @@ use crate::vocabularies::ag_ui::rest::Rest;
 use crate::vocabularies::letta::{Story, story};
 use tokenrail_domain::TurnNumber;
 
-const CASES: [&str; 11] = [
+const CASES: [&str; 12] = [
     "plain_text",
     "thinking_and_tools",
     "parallel_tools",
@@ -23,6 +23,7 @@ const CASES: [&str; 11] = [
     "no_partial_messages",
     "redacted_and_cut_short",
     "questions",
+    "other_arguments",
 ];
 
 fn stream(story: &Story, scope: Scope, after: ThreadCursor) -> String {
@@ -132,6 +133,25 @@ fn a_permission_request_ends_a_run_and_the_next_one_goes_on() {
     let none = of(Some("q9"));
     let kinds: Vec<_> = none.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["RUN_STARTED", "RUN_FINISHED"]);
+}
+
+#[test]
+fn a_client_ends_with_the_arguments_of_the_complete_call() {
+    let all = events(&stream(&story("other_arguments"), run(None), ThreadCursor::START));
+    let of = |kind: &str| all.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
+    let arguments = |id: &str| -> Value {
+        let deltas = of("TOOL_CALL_ARGS").into_iter().filter(|event| event["toolCallId"] == id);
+        let text: String = deltas.map(|event| event["delta"].as_str().unwrap().to_owned()).collect();
+        serde_json::from_str(&text).unwrap()
+    };
+    assert_eq!(arguments("1:call_1"), json!({"command": "ls"}));
+    assert_eq!(arguments("1:call_2"), json!({"é": 1, "n": 2.0}));
+    assert_eq!(arguments("1:call_3#3"), json!({"n": 2}));
+    let results: Vec<_> = of("TOOL_CALL_RESULT").iter().map(|event| event["toolCallId"].clone()).collect();
+    assert_eq!(json!(results), json!(["1:call_3", "1:call_1", "1:call_2", "1:call_3#3"]));
+    let discarded = &of("CUSTOM")[0];
+    assert_eq!(discarded["name"], "tokenrail.abandoned");
+    assert_eq!(discarded["value"], json!({"messageIds": [], "toolCallIds": ["1:call_3"]}));
 }
 
 #[test]

@@ -10,10 +10,15 @@ use super::{AgUi, AgUiFold, block_of};
 use crate::fold::Frames;
 use crate::json::{Json, plain_text};
 use crate::said_words::WordKind;
-use crate::vocabularies::ag_ui::dto::{AgUiEvent, CustomDto, ForeignValue, LooseResultDto, Tool};
+use crate::vocabularies::ag_ui::dto::{
+    AbandonedPartsDto, AgUiEvent, CustomDto, ForeignValue, LooseResultDto, Tool,
+};
 
 /// The longest result of a tool call that is sent, in bytes.
 const RESULT_BYTES: usize = 1 << 20;
+
+/// The result of a call that begins again.
+const REPLACED: &str = "The call was streamed with other arguments. It begins again.";
 
 impl AgUiFold {
     /// More arguments of a call of the agent itself.
@@ -67,20 +72,33 @@ impl AgUiFold {
         parent: Option<&str>,
         out: &mut Teller<'_, T>,
     ) {
-        match self.calls.get(call).map(|known| known.state) {
-            Some(CallState::Streaming) => {}
-            Some(_) => return,
+        let whole = serde_json::to_string(&Json(input)).unwrap_or_default();
+        // JSON that common parsers cannot read becomes a text, and is not compared.
+        let is_compared = whole == input.as_str().trim();
+        match self.calls.get(call) {
+            Some(known) if known.state != CallState::Streaming => return,
+            Some(known) if is_compared && known.arguments.rest_of(&whole).is_none() => {
+                let message = known.message.or(message);
+                self.replace(call, out);
+                self.begin_call((call, tool), message, None, out);
+            }
+            Some(_) => {}
             None => {
                 let sub_agent = parent.map(|parent| self.sub_agent(parent, out));
                 self.begin_call((call, tool), message, sub_agent.as_deref(), out);
             }
         }
         let Some(known) = self.calls.get_mut(call) else { return };
-        if !known.arguments.has_text() {
-            let sub_agent = known.sub_agent.as_deref();
-            out.arguments(&known.id, &serde_json::to_string(&Json(input)).unwrap_or_default(), sub_agent);
-        }
-        end_arguments(known, out);
+        let rest = known.arguments.rest_of(&whole).unwrap_or_else(|| known.arguments.rest());
+        end_arguments(known, &rest, out);
+    }
+
+    /// Ends a call whose arguments were streamed wrong, because nothing that was sent can be taken back.
+    fn replace<T: Frames<AgUi>>(&mut self, call: &str, out: &mut Teller<'_, T>) {
+        let id = self.calls.id(call);
+        let tool_call_ids = self.cut(|known| known.id == id, REPLACED, out);
+        let value = CustomDto::Abandoned(AbandonedPartsDto { message_ids: Vec::new(), tool_call_ids });
+        out.tell(AgUiEvent::Custom { name: "tokenrail.abandoned", value });
     }
 
     /// The id of the sub-agent of this call, which starts if it is new.
@@ -140,10 +158,10 @@ impl AgUiFold {
     }
 }
 
-/// Ends the arguments of a call, and completes them if they were cut short.
-fn end_arguments<T: Frames<AgUi>>(call: &mut Call, out: &mut Teller<'_, T>) {
+/// Ends the arguments of a call with the rest of them.
+fn end_arguments<T: Frames<AgUi>>(call: &mut Call, rest: &str, out: &mut Teller<'_, T>) {
     let sub_agent = call.sub_agent.as_deref();
-    out.arguments(&call.id, &call.arguments.rest(), sub_agent);
+    out.arguments(&call.id, rest, sub_agent);
     out.tell_of(sub_agent, AgUiEvent::ToolCallEnd { tool_call_id: &call.id });
     call.state = CallState::Made;
 }
@@ -157,7 +175,8 @@ pub(super) fn end_call<T: Frames<AgUi>>(
     out: &mut Teller<'_, T>,
 ) {
     if call.state == CallState::Streaming {
-        end_arguments(call, out);
+        let rest = call.arguments.rest();
+        end_arguments(call, &rest, out);
     }
     let (tool_call_id, sub_agent) = (call.id.as_str(), call.sub_agent.as_deref());
     if call.run != run {

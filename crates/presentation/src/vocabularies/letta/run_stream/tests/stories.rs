@@ -136,12 +136,24 @@ pub(in crate::vocabularies) fn story(case: &str) -> Story {
             .end(TurnOutcome::Completed, None),
         "questions" => story
             .say(vec![
-                input(0, 0, "call_1", Some("Bash"), "{}"),
+                input(0, 0, "call_1", Some("Bash"), r#"{"command":"l"#),
                 samples::permission_request("q1", Some("call_1")),
                 samples::settled("q1", Some("yes"), "user"),
                 samples::permission_request("q2", None),
                 samples::settled("q2", None, "timeout"),
                 samples::settled("q0", None, "agent"),
+                text_in(0, 1, "Well."),
+            ])
+            .done(0)
+            .end(TurnOutcome::Completed, None),
+        "two_questions" => story
+            .say(vec![
+                samples::permission_request("q1", None),
+                text_in(0, 0, "Meanwhile. "),
+                samples::permission_request("q2", None),
+                text_in(0, 0, "And now. "),
+                samples::settled("q2", Some("no"), "user"),
+                samples::settled("q1", Some("yes"), "user"),
                 text_in(0, 1, "Well."),
             ])
             .done(0)
@@ -220,7 +232,7 @@ fn with_tools(case: &str) -> Story {
     }
 }
 
-/// Turns that are cut short.
+/// Turns that are cut short, and arguments that are cut short or streamed wrong.
 fn cut_short(case: &str) -> Story {
     let story = Story::new();
     match case {
@@ -236,6 +248,19 @@ fn cut_short(case: &str) -> Story {
             .say(vec![text_delta(0, "One ")])
             .broken(0, MessageOutcome::Interrupted)
             .end(TurnOutcome::Interrupted, None),
+        "other_arguments" => story
+            .say(vec![
+                text_in(0, 0, "Look:"),
+                input(0, 1, "call_1", Some("Bash"), r#"{"command":"l"#),
+                call("call_1", r#"{"command":"ls"}"#, None),
+                input(0, 2, "call_2", Some("Bash"), r#"{"n": 2.0, "é":1"#),
+                call("call_2", r#"{"\u00e9":1,"n":2.0}"#, None),
+                input(0, 3, "call_3", Some("Bash"), r#"{"n":1}"#),
+                call("call_3", r#"{"n":2}"#, None),
+            ])
+            .done(0)
+            .say(["call_1", "call_2", "call_3"].map(|id| result(id, "\"x\"", false, None)).to_vec())
+            .end(TurnOutcome::Completed, None),
         other => panic!("{other} is no case"),
     }
 }
