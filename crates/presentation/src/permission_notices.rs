@@ -109,6 +109,10 @@ impl AskedPermission {
         self.options.iter().map(|offer| offer.option_id.as_str())
     }
 
+    pub(crate) fn has_option(&self, option: &str) -> bool {
+        self.option_ids().any(|known| known == option)
+    }
+
     /// The options that allow the action.
     pub(crate) fn allowing(&self) -> impl Iterator<Item = &str> {
         let allowing = self.options.iter().filter(|offer| offer.kind.starts_with("allow_"));

@@ -95,8 +95,8 @@ pub(crate) fn cut(end: StreamEnd) -> &'static str {
 }
 
 /// Why a stream ends whose events cannot be read. If the error persists, the client gets it when it reconnects.
-pub(crate) fn broken(agent: AgentId, error: &StoreError) -> &'static str {
-    tracing::error!(%agent, error = error as &dyn std::error::Error, "the stream of a turn broke");
+pub(crate) fn broken(agent: AgentId, error: &(dyn std::error::Error + 'static)) -> &'static str {
+    tracing::error!(%agent, error, "the stream of a turn broke");
     "the stream was interrupted, but the turn continues: reconnect"
 }
 

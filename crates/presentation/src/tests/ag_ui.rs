@@ -1,7 +1,10 @@
 //! What AG-UI's clients see.
 
+use std::time::Duration;
+
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::harness::{Answer, Harness};
 
@@ -23,6 +26,10 @@ fn events(answer: &Answer) -> Vec<Value> {
     assert_eq!(head, (200, "text/event-stream"), "{answer:?}");
     let data = answer.text.lines().filter_map(|line| line.strip_prefix("data: "));
     data.map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+fn resume(run: &str, entries: &Value) -> Value {
+    json!({"threadId": "t", "runId": run, "messages": [], "resume": entries})
 }
 
 fn text(events: &[Value]) -> String {
@@ -158,6 +165,59 @@ async fn what_cannot_be_done_is_refused_by_its_place() {
     assert_eq!(unknown.problem(), "runner_unknown");
     assert_eq!(harness.get("/ag-ui").await.json()["transport"]["resumable"], true);
     assert_eq!(harness.get("/api/agents").await.json(), json!([]), "nothing was launched");
+}
+
+#[actix_web::test]
+async fn a_thread_ends_at_an_open_request_whatever_the_agent_says_meanwhile() {
+    let harness = Harness::for_chats();
+    let asked = events(&post(&harness, &input("t", "r1", "ask and say a b")).await);
+    let outcome = asked.last().unwrap()["outcome"].clone();
+    assert_eq!(outcome["interrupts"][0]["id"], "1:1-1");
+    let id = harness.get("/api/agents").await.json()[0]["id"].as_str().unwrap().to_owned();
+    while harness.get(&format!("/api/agents/{id}/events")).await.json().as_array().unwrap().len() < 4 {
+        tokio::task::yield_now().await;
+    }
+    let thread = async || {
+        let thread = timeout(Duration::from_secs(30), harness.get("/ag-ui/threads/t")).await;
+        events(&thread.expect("the stream ends"))
+    };
+    let open = thread().await;
+    assert_eq!((open.last().unwrap()["outcome"].clone(), text(&open)), (outcome, String::new()));
+
+    let yes = json!([{"interruptId": "1:1-1", "status": "resolved", "payload": true}]);
+    let answered = events(&post(&harness, &resume("r2", &yes)).await);
+    assert_eq!(
+        (text(&answered), &answered.last().unwrap()["outcome"]["type"]),
+        ("ab".into(), &json!("success"))
+    );
+    let all = thread().await;
+    assert_eq!((&all[..open.len()], text(&all)), (&open[..], "ab".into()), "it goes on where it ended");
+    for (index, event) in all.iter().enumerate() {
+        let rest = harness.get(&format!("/ag-ui/threads/t?after={}", cursor(event))).await;
+        assert_eq!(events(&rest), all[index + 1..], "after {}", cursor(event));
+    }
+}
+
+#[actix_web::test]
+async fn an_answer_that_is_refused_leaves_all_requests_open() {
+    let harness = Harness::for_chats();
+    post(&harness, &input("t", "r1", "ask and say a")).await;
+    let entry =
+        |id: &str, payload: Value| json!({"interruptId": id, "status": "resolved", "payload": payload});
+    let good = entry("1:1-1", json!("yes"));
+    for (wrong, place) in [
+        (entry("1:x", json!(true)), "interruptId"),
+        (entry("2:1-1", json!(true)), "interruptId"),
+        (entry("1:1-1", json!("maybe")), "payload"),
+    ] {
+        let refused = post(&harness, &resume("r2", &json!([good, wrong]))).await;
+        let pointer = format!("/resume/1/{place}");
+        assert_eq!(refused.problem(), "validation_failed");
+        assert_eq!(refused.json()["errors"][0]["pointer"], pointer);
+        assert_eq!(harness.get("/api/questions").await.json().as_array().unwrap().len(), 1, "{pointer}");
+    }
+    let answered = events(&post(&harness, &resume("r2", &json!([good, good]))).await);
+    assert_eq!(answered.last().unwrap()["outcome"]["type"], "success");
 }
 
 #[actix_web::test]

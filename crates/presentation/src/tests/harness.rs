@@ -40,6 +40,9 @@ pub(crate) struct Harness {
     pub(crate) clock: Arc<StoppedClock>,
 }
 
+/// The notice of a request as agents send it.
+const WHOLE_REQUEST: &str = r#"{"requestId":"1-1","toolName":"Write","input":{},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}"#;
+
 /// The time of the harness.
 const NOW: Timestamp = Timestamp(1_795_299_000_000);
 
@@ -219,7 +222,8 @@ async fn read<B: actix_web::body::MessageBody>(response: ServiceResponse<B>) -> 
 }
 
 /// Does what the prompt says. `say WORDS`: prints a message word by word. `ask`: sends a permission request and waits
-/// for the answer. `ask in vain`: never uses the answer. `hang`: does nothing until it is cancelled.
+/// for the answer. `ask in vain`: never uses the answer. `ask and say WORDS`: prints words meanwhile. `hang`: does
+/// nothing until it is cancelled.
 struct ScriptRunner;
 
 struct ScriptRun {
@@ -244,6 +248,10 @@ impl IAgentRunner for ScriptRunner {
         if asks {
             let extras = if order.prompt == "ask freely" { " +" } else { "" };
             lines.push(format!("?1-1 yes no{extras}"));
+        }
+        if let Some(words) = order.prompt.strip_prefix("ask and say ") {
+            lines = vec!["*1-1 yes no".to_owned()];
+            lines.extend(words.split(' ').map(|word| format!("+{word}")));
         }
         let answered = Notify::new();
         Ok(Box::new(ScriptRun {
@@ -311,13 +319,12 @@ impl IMessageParser for ScriptParser {
         let next = match line {
             b"." => Said::End { message, outcome: MessageOutcome::Complete, rest: Vec::new() },
             b"end" => Said::Close(Box::new(TurnClose { text: "done".into(), ..TurnClose::default() })),
-            [b'?', question @ ..] => {
+            [kind @ (b'?' | b'*'), question @ ..] => {
                 let mut words = String::from_utf8_lossy(question).into_owned();
                 let options = words.split_off(words.find(' ').unwrap());
-                said.push(about_question(
-                    Notice::PERMISSION_REQUEST,
-                    r#"{"requestId":"1-1","toolName":"Write"}"#,
-                ));
+                let data =
+                    if *kind == b'*' { WHOLE_REQUEST } else { r#"{"requestId":"1-1","toolName":"Write"}"# };
+                said.push(about_question(Notice::PERMISSION_REQUEST, data));
                 Said::Asked(Box::new(request(words, &options)))
             }
             [b'!', question @ ..] => {

@@ -82,9 +82,9 @@ impl AgUiFold {
         self.runs.is_over()
     }
 
-    /// Whether the newest event has interrupted a run, and the agent waits.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.runs.is_waiting()
+    /// The permission request that has ended a run, if nothing was sent since.
+    pub(crate) fn waits_for(&self) -> Option<&str> {
+        self.runs.waits_for()
     }
 
     /// A new id for a part of a message. A message can have several parts, and each is a message for clients.

@@ -1,6 +1,7 @@
 //! What AG-UI's clients call.
 
 mod answers;
+mod requests;
 pub(super) mod runs;
 mod shared;
 mod streams;

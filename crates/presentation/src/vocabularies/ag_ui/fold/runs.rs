@@ -23,6 +23,8 @@ pub(crate) struct WantedRun {
     /// The client's own id.
     pub(crate) id: String,
     pub(crate) after: Option<String>,
+    /// Later permission requests that the client has answered too. They do not end what it gets.
+    pub(crate) answered: Vec<String>,
     /// Clients from before version 1.0 refuse a run with the outcome `cancelled`.
     pub(crate) is_before_v1: bool,
 }
@@ -45,6 +47,8 @@ pub(super) struct Runs {
     thread: String,
     scope: Scope,
     phase: Phase,
+    /// The permission request that has ended the newest run.
+    asked: Option<String>,
     /// The number of the run in the turn, from 0.
     pub(super) number: u32,
     has_begun: bool,
@@ -52,7 +56,7 @@ pub(super) struct Runs {
 
 impl Runs {
     pub(super) fn new(agent: AgentId, turn: TurnNumber, thread: String, scope: Scope) -> Self {
-        Self { agent, turn, thread, scope, phase: Phase::Before, number: 0, has_begun: false }
+        Self { agent, turn, thread, scope, phase: Phase::Before, asked: None, number: 0, has_begun: false }
     }
 
     /// Whether the client has asked for what comes now.
@@ -65,9 +69,9 @@ impl Runs {
         self.phase == Phase::Over
     }
 
-    /// Whether the newest event has interrupted a run, and the agent waits.
-    pub(super) fn is_waiting(&self) -> bool {
-        matches!(self.phase, Phase::Between(..))
+    /// The permission request that has ended a run, if nothing was sent since.
+    pub(super) fn waits_for(&self) -> Option<&str> {
+        self.asked.as_deref().filter(|_| matches!(self.phase, Phase::Between(..)))
     }
 
     /// Whether the client knows the outcome `cancelled`. Others take a run without an outcome for a complete one.
@@ -86,7 +90,7 @@ impl Runs {
     /// Begins the run to which the event belongs, unless it has begun.
     pub(super) fn enter<T: Frames<AgUi>>(&mut self, event: &Event, out: &mut Teller<'_, T>) {
         let is_first = !std::mem::replace(&mut self.has_begun, true);
-        if self.is_waiting() && matches!(event.body, EventBody::Usage(_)) {
+        if self.waits_for().is_some() && matches!(event.body, EventBody::Usage(_)) {
             // The agent tells what the message before the request has used, and still waits.
             return;
         }
@@ -122,7 +126,8 @@ impl Runs {
         );
     }
 
-    /// Ends the run at a permission request. The next run begins at once for a client that has asked for it.
+    /// Ends the run at a permission request. The next run begins at once for a client that has asked for it, and with
+    /// the next event for a client that gets several.
     pub(super) fn interrupt<T: Frames<AgUi>>(
         &mut self,
         request: &str,
@@ -131,13 +136,16 @@ impl Runs {
     ) {
         finish(&self.thread, &self.id(), out);
         self.number += 1;
+        self.asked = Some(request.to_owned());
         let next = out.reserve();
         match (self.phase, &self.scope) {
             (Phase::Before, Scope::Run(run)) if run.after.as_deref() == Some(request) => {
                 self.open(next, None, out);
             }
-            (Phase::Open, Scope::Run(_)) => self.phase = Phase::Over,
-            (Phase::Open, Scope::Thread) => self.phase = Phase::Between(next.0, next.1),
+            (Phase::Open, Scope::Run(run)) if !run.answered.iter().any(|answered| answered == request) => {
+                self.phase = Phase::Over;
+            }
+            (Phase::Open, _) => self.phase = Phase::Between(next.0, next.1),
             _ => {}
         }
         out.is_heard = self.is_heard();

@@ -11,7 +11,7 @@ use crate::vocabularies::ag_ui::rest::Rest;
 use crate::vocabularies::letta::{Story, story};
 use tokenrail_domain::TurnNumber;
 
-const CASES: [&str; 12] = [
+const CASES: [&str; 13] = [
     "plain_text",
     "thinking_and_tools",
     "parallel_tools",
@@ -23,6 +23,7 @@ const CASES: [&str; 12] = [
     "no_partial_messages",
     "redacted_and_cut_short",
     "questions",
+    "two_questions",
     "other_arguments",
 ];
 
@@ -32,12 +33,17 @@ fn stream(story: &Story, scope: Scope, after: ThreadCursor) -> String {
     for event in &story.events {
         fold.event(event, &mut out);
     }
-    assert!(fold.is_over() && !fold.is_waiting());
+    assert!(fold.is_over() && fold.waits_for().is_none());
     String::from_utf8(out.take().to_vec()).unwrap()
 }
 
 fn run(after: Option<&str>) -> Scope {
-    Scope::Run(WantedRun { id: "r1".into(), after: after.map(str::to_owned), is_before_v1: false })
+    runs(after, &[])
+}
+
+fn runs(after: Option<&str>, answered: &[&str]) -> Scope {
+    let answered = answered.iter().copied().map(str::to_owned).collect();
+    Scope::Run(WantedRun { id: "r1".into(), after: after.map(str::to_owned), answered, is_before_v1: false })
 }
 
 fn events(text: &str) -> Vec<Value> {
@@ -95,7 +101,7 @@ fn every_kind_of_turn_has_its_events() {
 fn after_every_cursor_comes_exactly_the_rest() {
     for case in CASES {
         let story = story(case);
-        for scope in [Scope::Thread, run(None), run(Some("q1"))] {
+        for scope in [Scope::Thread, run(None), run(Some("q1")), runs(Some("q1"), &["q2"])] {
             let whole = events(&stream(&story, scope.clone(), ThreadCursor::START));
             check(&whole);
             assert!(whole.is_sorted_by(|one, other| cursor(one) < cursor(other)));
@@ -136,6 +142,17 @@ fn a_permission_request_ends_a_run_and_the_next_one_goes_on() {
 }
 
 #[test]
+fn requests_that_are_answered_together_end_their_runs_but_not_the_stream() {
+    for case in ["questions", "two_questions"] {
+        let story = story(case);
+        let of = |scope| events(&stream(&story, scope, ThreadCursor::START));
+        let one_by_one = [of(run(Some("q1"))), of(run(Some("q2")))].concat();
+        assert_eq!(of(runs(Some("q1"), &["q2"])), one_by_one, "{case}");
+        assert_eq!(of(runs(Some("q2"), &["q1"])), of(run(Some("q2"))), "{case}: an earlier one");
+    }
+}
+
+#[test]
 fn a_client_ends_with_the_arguments_of_the_complete_call() {
     let all = events(&stream(&story("other_arguments"), run(None), ThreadCursor::START));
     let of = |kind: &str| all.iter().filter(|event| event["type"] == kind).cloned().collect::<Vec<_>>();
@@ -165,7 +182,8 @@ fn each_end_has_its_event() {
         let last = events(&stream(&story(case), run(None), ThreadCursor::START)).pop().unwrap();
         assert_eq!((&last["type"], &last["outcome"]), (&json!(kind), &outcome), "{case}");
     }
-    let old = Scope::Run(WantedRun { id: "r1".into(), after: None, is_before_v1: true });
+    let old =
+        Scope::Run(WantedRun { id: "r1".into(), after: None, answered: Vec::new(), is_before_v1: true });
     let last = events(&stream(&story("cancel"), old, ThreadCursor::START)).pop().unwrap();
     assert_eq!((&last["type"], last.get("outcome")), (&json!("RUN_FINISHED"), None), "an older client");
 }

@@ -1,74 +1,127 @@
 //! Answers to permission requests.
 
-use tokenrail_application::{PermissionAnswer, Refusal};
-use tokenrail_domain::{AgentId, EventBody, PermissionReply};
+use std::collections::BTreeMap;
 
+use tokenrail_application::{PermissionAnswer, Refusal};
+use tokenrail_domain::{AgentId, PermissionReply, TurnNumber};
+
+use super::requests::{KnownRequest, requests};
 use crate::api::Api;
 use crate::error::Problem;
-use crate::permission_notices::{AskedPermission, PermissionNotice};
+use crate::permission_notices::AskedPermission;
 use crate::vocabularies::ag_ui::dto::{Answer, Choice};
 use crate::vocabularies::ag_ui::interrupt_id::InterruptId;
 
-/// Answers permission requests, and returns the last one. If one is settled already, by this client or by another, the
-/// run goes on as it did then.
-pub(super) async fn answered(
-    api: &Api,
-    agent: AgentId,
-    answers: Vec<Answer>,
-) -> Result<InterruptId, Problem> {
-    let mut last = None;
+/// Where the run that follows answers begins.
+pub(super) struct Answered {
+    pub(super) turn: TurnNumber,
+    /// The permission request after which it begins.
+    pub(super) after: String,
+    /// The later ones that are answered too.
+    pub(super) later: Vec<String>,
+}
+
+/// Answers permission requests, all or none of them. If one is settled already, by this client or by another, the run
+/// goes on as it did then.
+pub(super) async fn answered(api: &Api, agent: AgentId, answers: Vec<Answer>) -> Result<Answered, Problem> {
+    let known = known(api, agent, &answers).await?;
+    let mut replies = Vec::new();
     for (index, Answer { interrupt, choice }) in answers.into_iter().enumerate() {
         let place = format!("resume/{index}");
-        let Some(request) = asked(api, agent, &interrupt).await? else {
+        let Some(known) = known.get(&interrupt.turn).and_then(|turn| turn.get(&interrupt.request)) else {
             return Err(Problem::field(&format!("{place}/interruptId"), "no such interrupt"));
         };
-        let reply = match choice {
-            Choice::Reply(reply) => reply,
-            Choice::Approve { approved, note } => {
-                let option = request.option(approved).map(str::to_owned);
-                if approved && option.is_none() {
-                    let detail = "the permission request has no option that allows this";
-                    return Err(Problem::field(&format!("{place}/payload"), detail));
-                }
-                PermissionReply { note, ..PermissionReply::of(option) }
-            }
-        };
-        let request_id = interrupt.request.clone();
-        match api.service().answer(agent, PermissionAnswer { request_id, reply }).await {
+        let reply = reply(&known.request, choice, &place)?;
+        replies.push(PermissionAnswer { request_id: interrupt.request, reply });
+    }
+    for answer in replies {
+        match api.service().answer(agent, answer).await {
             Ok(_) | Err(Refusal::RequestSettled(_)) => {}
             Err(refusal) => return Err(refusal.into()),
         }
-        last = Some(interrupt);
     }
-    last.ok_or_else(|| Problem::field("resume", "must contain an answer"))
+    let newest = known.into_iter().next_back().and_then(|(turn, requests)| begin(turn, requests));
+    newest.ok_or_else(|| Problem::field("resume", "must contain an answer"))
 }
 
-/// The permission request with this id in its turn.
-async fn asked(
+/// The requests that are answered, by their turns and ids.
+async fn known(
     api: &Api,
     agent: AgentId,
-    interrupt: &InterruptId,
-) -> Result<Option<AskedPermission>, Problem> {
-    let turn = api.service().turn(agent, interrupt.turn).await?;
-    let Some(first) = turn.and_then(|turn| turn.first_sequence) else { return Ok(None) };
-    let mut since = first.before();
-    loop {
-        // A permission request is not a delta, so this page leaves out most deltas.
-        let page = api.service().messages(agent, since, None).await?;
-        for event in &page.events {
-            if event.turn != interrupt.turn {
-                return Ok(None);
+    answers: &[Answer],
+) -> Result<BTreeMap<TurnNumber, BTreeMap<String, KnownRequest>>, Problem> {
+    let mut ids: BTreeMap<TurnNumber, Vec<&str>> = BTreeMap::new();
+    for Answer { interrupt: InterruptId { turn, request }, .. } in answers {
+        ids.entry(*turn).or_default().push(request);
+    }
+    let mut known = BTreeMap::new();
+    for (turn, ids) in ids {
+        known.insert(turn, requests(api, agent, turn, &ids).await?);
+    }
+    Ok(known)
+}
+
+fn reply(request: &AskedPermission, choice: Choice, place: &str) -> Result<PermissionReply, Problem> {
+    let wrong = |detail: &str| Problem::field(&format!("{place}/payload"), detail);
+    match choice {
+        Choice::Reply(reply) => match reply.options.iter().find(|option| !request.has_option(option)) {
+            Some(_) => Err(wrong("must be an option of the permission request")),
+            None => Ok(reply),
+        },
+        Choice::Approve { approved, note } => {
+            let option = request.option(approved).map(str::to_owned);
+            if approved && option.is_none() {
+                return Err(wrong("the permission request has no option that allows this"));
             }
-            let EventBody::Notice(notice) = &event.body else { continue };
-            if let Some(PermissionNotice::Asked(request)) = PermissionNotice::of(notice)
-                && request.request_id == interrupt.request
-            {
-                return Ok(Some(request));
-            }
+            Ok(PermissionReply { note, ..PermissionReply::of(option) })
         }
-        if page.up_to <= since || page.head <= page.up_to {
-            return Ok(None);
+    }
+}
+
+/// The run begins after the newest request, or after the first one that was open when that was asked: no client has
+/// received what came after an open request.
+fn begin(turn: TurnNumber, requests: BTreeMap<String, KnownRequest>) -> Option<Answered> {
+    let mut requests: Vec<KnownRequest> = requests.into_values().collect();
+    requests.sort_unstable_by_key(|known| known.at);
+    let newest = requests.last()?;
+    let begin = requests.iter().position(|known| known.was_open_at(newest))?;
+    let mut ids = requests.into_iter().skip(begin).map(|known| known.request.request_id);
+    Some(Answered { turn, after: ids.next()?, later: ids.collect() })
+}
+
+#[cfg(test)]
+mod tests {
+    use tokenrail_domain::Sequence;
+
+    use super::*;
+
+    /// Requests with the numbers of the events with which they were asked and settled. 0: it is open.
+    fn begun_after(requests: &[(&str, u64, u64)]) -> Option<(String, Vec<String>)> {
+        let known = |(id, at, settled): &(&str, u64, u64)| {
+            let request = format!(r#"{{"requestId":"{id}","toolName":"Bash","input":{{}},"options":[]}}"#);
+            let request = serde_json::from_str(&request).unwrap();
+            let settled = (0 < *settled).then_some(Sequence(*settled));
+            ((*id).to_owned(), KnownRequest { request, at: Sequence(*at), settled })
+        };
+        begin(TurnNumber::FIRST, requests.iter().map(known).collect())
+            .map(|Answered { after, later, .. }| (after, later))
+    }
+
+    #[test]
+    fn a_run_begins_after_the_first_request_that_was_open_when_the_newest_was_asked() {
+        for (requests, after, later) in [
+            (&[("a", 2, 0)][..], "a", &[][..]),
+            (&[("a", 2, 0), ("b", 4, 0)], "a", &["b"]),
+            (&[("b", 2, 0), ("a", 4, 0)], "b", &["a"]),
+            (&[("a", 2, 9), ("b", 4, 8)], "a", &["b"]),
+            (&[("a", 2, 3), ("b", 4, 0)], "b", &[]),
+            (&[("a", 2, 3), ("b", 4, 0), ("c", 5, 0)], "b", &["c"]),
+            (&[("a", 2, 9), ("b", 4, 5), ("c", 6, 0)], "a", &["b", "c"]),
+            (&[("a", 2, 5), ("b", 4, 0), ("c", 6, 0)], "b", &["c"]),
+        ] {
+            let later = later.iter().copied().map(str::to_owned).collect();
+            assert_eq!(begun_after(requests), Some((after.to_owned(), later)), "{requests:?}");
         }
-        since = page.up_to;
+        assert_eq!(begun_after(&[]), None);
     }
 }

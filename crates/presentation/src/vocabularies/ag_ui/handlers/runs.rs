@@ -1,10 +1,10 @@
 //! Runs: says something to an agent, or answers it, and streams what follows.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{CommandKey, Launch, Prompt, Refusal};
-use tokenrail_domain::{Agent, TurnNumber};
+use tokenrail_application::{CommandKey, ConversationTurn, Launch, Prompt, Refusal};
+use tokenrail_domain::Agent;
 
-use super::answers::answered;
+use super::answers::{Answered, answered};
 use super::shared::{after, agent_of, no_thread};
 use super::streams::RunStream;
 use crate::api::Api;
@@ -78,17 +78,20 @@ async fn respond(
         let agent = known.as_ref().ok_or_else(no_thread)?;
         check_resumed(api, &thread, agent, after, (&run, &wish)).await?;
     }
-    let (agent, turn, request) = match wish {
-        Wish::Say(prompt) => say(api, &thread, known.as_ref(), kind, &run, prompt).await?,
+    let (agent, turn, after_request, answered) = match wish {
+        Wish::Say(prompt) => {
+            let said = say(api, &thread, known.as_ref(), kind, &run, prompt).await?;
+            (said.agent, said.turn, None, Vec::new())
+        }
         Wish::Resume(answers) => {
             let agent = known.ok_or_else(no_thread)?.id;
-            let last = answered(api, agent, answers).await?;
-            (agent, last.turn, Some(last.request))
+            let Answered { turn, after, later } = answered(api, agent, answers).await?;
+            (agent, turn, Some(after), later)
         }
     };
     let turn = api.service().turn(agent, turn).await?.ok_or_else(no_thread)?;
     let events = TurnEvents::follow(api, agent, &turn).await?;
-    let scope = Scope::Run(WantedRun { id: run, after: request, is_before_v1 });
+    let scope = Scope::Run(WantedRun { id: run, after: after_request, answered, is_before_v1 });
     let fold = AgUiFold::new(agent, turn.number, thread, scope);
     let source = RunStream::new(events, fold, after);
     Ok(event_stream().streaming(streamed(source, BEAT, api.config().heartbeat, place)))
@@ -154,18 +157,17 @@ async fn say(
     kind: Option<String>,
     run: &str,
     prompt: Prompt,
-) -> Result<(tokenrail_domain::AgentId, TurnNumber, Option<String>), Problem> {
+) -> Result<ConversationTurn, Problem> {
     let key = Some(key(run, &prompt));
     if let Some(agent) = known.filter(|agent| agent.chat.as_deref() != Some(thread)) {
         let accepted = api.service().send(agent.id, prompt, key).await?;
-        return Ok((agent.id, accepted.turn, None));
+        return Ok(ConversationTurn { agent: agent.id, turn: accepted.turn });
     }
     let Prompt { text, images } = prompt;
     let launch = Launch { kind, prompt: text, images, idempotency: key, ..Launch::default() };
     match api.service().converse_once(thread.to_owned(), launch).await {
-        Ok(said) => Ok((said.agent, said.turn, None)),
         // Another client has launched the agent since.
         Err(Refusal::OtherType { kind }) => Err(other_type(&kind)),
-        Err(refusal) => Err(refusal.into()),
+        said => Ok(said?),
     }
 }

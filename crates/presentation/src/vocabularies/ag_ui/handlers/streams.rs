@@ -1,9 +1,11 @@
 //! The streams of runs and threads.
 
 use bytes::Bytes;
-use tokenrail_application::{Follower, Next, StreamEnd};
-use tokenrail_domain::TurnNumber;
+use tokenrail_application::{Follower, Next, Refusal, StreamEnd};
+use tokenrail_domain::{Event, Sequence, TurnNumber};
 
+use super::requests::{is_end_of, is_settled};
+use crate::api::Api;
 use crate::block_stream::BlockSource;
 use crate::fold::Fold as _;
 use crate::turn_events::{TurnEvents, broken, cut};
@@ -37,39 +39,45 @@ impl BlockSource for RunStream {
     }
 }
 
-/// All runs of a thread.
+/// All runs of a thread. The stream ends at a permission request that is open, whatever the agent does meanwhile: that
+/// belongs to the run of the answer.
 pub(super) struct ThreadStream {
+    api: Api,
     follower: Follower,
     thread: String,
     fold: Option<(TurnNumber, AgUiFold)>,
     out: Rest,
+    /// The newest permission request, if its end was not read with it.
+    asked: Option<Asked>,
+}
+
+struct Asked {
+    turn: TurnNumber,
+    request: String,
+    at: Sequence,
 }
 
 impl ThreadStream {
-    pub(super) fn new(follower: Follower, thread: String, after: ThreadCursor) -> Self {
-        Self { follower, thread, fold: None, out: Rest::new(after) }
+    pub(super) fn new(api: Api, follower: Follower, thread: String, after: ThreadCursor) -> Self {
+        Self { api, follower, thread, fold: None, out: Rest::new(after), asked: None }
     }
 
-    /// Whether the agent waits for an answer, and there is nothing else to send.
-    fn is_interrupted(&self) -> bool {
-        let is_waiting = self.fold.as_ref().is_some_and(|(_, fold)| fold.is_waiting());
-        is_waiting && self.follower.head() <= self.follower.cursor()
-    }
-}
-
-impl BlockSource for ThreadStream {
-    async fn more(&mut self) -> Result<Option<Bytes>, &'static str> {
-        if self.is_interrupted() {
-            return Ok(None);
-        }
+    /// Goes on after a permission request if it is settled. Returns whether it is. May be dropped at any await.
+    async fn go_on(&mut self) -> Result<bool, Refusal> {
+        let Some(Asked { turn, request, at }) = &self.asked else { return Ok(true) };
         let agent = self.follower.agent();
-        let page = match self.follower.next().await {
-            Ok(Next::Page(page)) => page,
-            Ok(Next::End(StreamEnd::AgentEnded)) => return Ok(None),
-            Ok(Next::End(end)) => return Err(cut(end)),
-            Err(error) => return Err(broken(agent, &error)),
-        };
-        for event in page.events() {
+        if !is_settled(&self.api, (agent, *turn), request, *at).await? {
+            return Ok(false);
+        }
+        let (_, follower) = self.api.service().follow(agent, Some(*at), false).await?;
+        (self.follower, self.asked) = (follower, None);
+        Ok(true)
+    }
+
+    /// Tells the events up to a permission request that may be open.
+    fn tell(&mut self, events: &[Event]) {
+        let agent = self.follower.agent();
+        for (index, event) in events.iter().enumerate() {
             let fold = match &mut self.fold {
                 Some((turn, fold)) if *turn == event.turn => fold,
                 other => {
@@ -78,6 +86,29 @@ impl BlockSource for ThreadStream {
                 }
             };
             fold.event(event, &mut self.out);
+            let is_open = |request: &&str| !events[index + 1..].iter().any(|later| is_end_of(later, request));
+            if let Some(request) = fold.waits_for().filter(is_open) {
+                self.asked =
+                    Some(Asked { turn: event.turn, request: request.to_owned(), at: event.sequence });
+                return;
+            }
+        }
+    }
+}
+
+impl BlockSource for ThreadStream {
+    async fn more(&mut self) -> Result<Option<Bytes>, &'static str> {
+        match self.go_on().await {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(Refusal::NotFound(_)) => return Err(cut(StreamEnd::AgentDeleted)),
+            Err(refusal) => return Err(broken(self.follower.agent(), &refusal)),
+        }
+        match self.follower.next().await {
+            Ok(Next::Page(page)) => self.tell(page.events()),
+            Ok(Next::End(StreamEnd::AgentEnded)) => return Ok(None),
+            Ok(Next::End(end)) => return Err(cut(end)),
+            Err(error) => return Err(broken(self.follower.agent(), &error)),
         }
         Ok(Some(self.out.take()))
     }

@@ -37,7 +37,7 @@ pub(crate) async fn connect(ById { api, id, request }: ById) -> Result<HttpRespo
         api.service().turn_begin(agent.id, after.sequence.before()).await?
     };
     let (_, follower) = api.service().follow(agent.id, Some(begin), false).await?;
-    let source = ThreadStream::new(follower, id, after);
+    let source = ThreadStream::new(Api::clone(&api), follower, id, after);
     Ok(event_stream().streaming(streamed(source, BEAT, api.config().heartbeat, place)))
 }
 
