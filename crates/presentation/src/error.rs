@@ -293,7 +293,7 @@ impl From<StoreError> for Problem {
             }
             StoreError::Full => (
                 Code::StorageFull,
-                "the disk that holds the database is full; free space on it, then try again",
+                "the disk that holds the database is full; free up space on it, then try again",
             ),
             StoreError::OutcomeUnknown(_) => {
                 let detail = "it is unknown whether the request was saved; if it had an Idempotency-Key, send it \

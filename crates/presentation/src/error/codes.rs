@@ -44,9 +44,9 @@ codes! {
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is malformed"
         "`since` or `Last-Event-ID` is not a whole number that is 0 or greater; or the `offset` of a stream is malformed, or missing from a live read.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
-        "The token is missing or wrong; or the session has expired; or the login code or the ticket was already used or has expired; or the ticket belongs to another path. The response does not say which. It has the header `WWW-Authenticate`.";
+        "The token is missing or wrong; or the session has expired; or the login code or the ticket was already used or has expired; or the ticket belongs to another path. The response does not say which. It has the header `WWW-Authenticate`. Send `Authorization: Bearer TOKEN`; `tokenrail token` prints the token.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
-        "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. With a session cookie, the rules are stricter. The request must come from the server's own origin. A request that changes something needs the headers `Origin` and `Tokenrail-Csrf: 1`. A WebSocket needs an `Origin`.";
+        "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. To allow an origin, add it to `server.allowed_origins`. With a session cookie, these rules apply as well: the request must come from the server's own origin; a request that changes something needs the headers `Origin` and `Tokenrail-Csrf: 1`; a WebSocket needs an `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"
         "There is no such path, agent, turn, image, permission request, node, chat or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
@@ -72,17 +72,17 @@ codes! {
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
         "The turn cannot be withdrawn, because it is no longer queued: it is running or has ended. To stop a running turn, cancel the agent.";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The queue of the agent has reached `limits.queued_turns`, or clients have withdrawn or cancelled more queued turns than that since the running turn began. Withdrawn and cancelled turns count until the running turn ends.";
+        "The agent has `limits.queued_turns` queued turns, or clients have withdrawn or cancelled more than `limits.queued_turns` queued turns since the running turn began. Wait until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
         "The body is larger than `limits.request_bytes` (not counting the images of a message), a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket message that is too large closes the connection with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
-        "The body is not `application/json`.";
+        "The request does not say that its body is JSON. Send the header `Content-Type: application/json`.";
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"
-        "The request has a `Content-Encoding`.";
+        "The request has a `Content-Encoding`. Send the body uncompressed, without this header.";
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
-        "`Host` is missing, is not an allowed host and port, or differs from the host in the request target.";
+        "`Host` is missing, is not an allowed host and port, or differs from the host in the request target. Behind a proxy, set `server.public_url`; otherwise add the host to `server.allowed_hosts`.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
@@ -92,7 +92,7 @@ codes! {
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "The agent type does not exist. (The name of this problem code says `runner`, but means the agent type.) See `GET /api/agent-types`.";
     NodeUnknown "node_unknown" UNPROCESSABLE_ENTITY false "The node is unknown or ambiguous"
-        "A launch names a node in `node`, and no node has this name or id, or several have this name. `GET /api/nodes` lists the nodes.";
+        "No node has the name or id in the field `node` of the launch, or several nodes have this name. If several do, use the id. `GET /api/nodes` lists the nodes.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
         "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
@@ -100,7 +100,7 @@ codes! {
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
         "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket, or does not ask for version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
-        "There were more launches in a minute than `limits.launches_per_minute`, or more requests with a wrong token, ticket or login code (failed logins) from one client address than `limits.failed_logins_per_minute`. `Retry-After` says how long to wait.";
+        "In one minute, there were more launches than `limits.launches_per_minute`, or more failed logins from one client address than `limits.failed_logins_per_minute`. A failed login is a request with a wrong token, ticket or login code. `Retry-After` says how long to wait.";
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
@@ -108,13 +108,13 @@ codes! {
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
         "There are too many queued launches, running agents that one agent has launched, running imports, running requests for changed files, large requests, unused tickets, or open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
-        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. If the node that received the request lacks the agent type, it does not know whether another node can run the agent; `detail` names the nodes that have the type.";
+        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. If the node that received the request lacks the agent type, it cannot tell whether another node can run the agent. If `detail` names nodes that have the type, send the request to one of them.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
-    StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database is busy"
-        "The database is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`, or the PostgreSQL server cannot be reached or is the wrong one, or the other nodes declared this node lost. `detail` says which. The request had no effect. `/readyz` also returns this code if the database cannot be written. `Retry-After` says how long to wait.";
+    StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"
+        "The database is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`, or the PostgreSQL server cannot be reached or is the wrong one, or the other nodes declared this node lost. `detail` says which. The request had no effect. `/readyz` also returns this code if the database accepts no writes. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
-        "The disk that holds the database is full: a disk of the server or, with PostgreSQL, of the database server. Reading still works. Free space on that disk; then the same request succeeds, without a restart.";
+        "The disk that holds the database is full: a disk of the server or, with PostgreSQL, of the database server. Reading still works. Free up space on that disk, and the same request succeeds; no restart is needed.";
 }

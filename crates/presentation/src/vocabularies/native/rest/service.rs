@@ -74,7 +74,7 @@ pub(crate) async fn ready(api: web::Data<Api>) -> Result<HttpResponse, Problem> 
         }
         // Whatever is wrong with the database, the server itself may become ready again.
         Err(problem) if problem.code == Code::StoreFailed => {
-            let detail = "the database cannot be written; the server log has the cause";
+            let detail = "the database accepts no writes; the server log has the cause";
             Err(Problem::new(Code::StoreBusy, detail))
         }
         Err(problem) => Err(problem),
