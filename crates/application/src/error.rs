@@ -87,14 +87,14 @@ pub enum Refusal {
     TooManyChanges,
     /// The node that runs the agent is lost, or was taken out.
     #[error(
-        "the agent's node {node} is lost or was removed; launch a new agent, or, if the node is only lost, start it \
-         again"
+        "the agent's node {node} is lost or was removed; if it is lost, start its server again; otherwise launch a new \
+         agent"
     )]
     NodeUnavailable { node: String },
     /// The same, and this node does not know whether any other one can run the agent, because it lacks the type.
     #[error(
-        "the agent's node {node} is not available, and this node lacks the agent type {kind:?}, so it does not know \
-         whether another node can run the agent; {}",
+        "the agent's node {node} is not available, and this node cannot tell whether another node can run the agent, \
+         because this node lacks the agent type {kind:?}; {}",
         where_the_type_is(nodes)
     )]
     TypeNotHere { node: String, kind: String, nodes: Vec<String> },
@@ -108,14 +108,14 @@ pub enum Refusal {
     #[error("the node {node} is not alive; name another node, or leave `node` out")]
     NodeNotAlive { node: String },
     #[error(
-        "a node does not pass on a launch with `cwd` or `sessionId`; send it to the node that `node` names, or omit \
+        "a launch with `cwd` or `sessionId` is not forwarded to another node; send it to that node itself, or omit \
          `node` to launch the agent here"
     )]
     FolderElsewhere,
     #[error("the node {0} is alive; stop its server first")]
     NodeAlive(NodeId),
     #[error(
-        "for too long, this node could not report to the other nodes that it is alive, so it starts no agents; check \
+        "this node has been unable to report to the other nodes for too long, so it starts no agents; check \
          its connection to the database"
     )]
     OutOfTouch,
@@ -158,7 +158,7 @@ pub enum NoChanges {
     CommitGone,
     #[error("the agent's folder is on another node; send this request to the server of that node")]
     OtherNode,
-    #[error("git is not installed on the server")]
+    #[error("git is not installed on the server; install it")]
     NoGit,
     #[error("git took too long; raise limits.changes_timeout_s")]
     TimedOut,

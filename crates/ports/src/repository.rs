@@ -91,7 +91,7 @@ pub struct Patch {
 pub enum ChangesError {
     #[error("the folder is not in a git repository")]
     NoRepository,
-    #[error("git is not installed on the server")]
+    #[error("git is not installed on the server; install it")]
     NoGit,
     #[error("the repository no longer has the commit {0}")]
     CommitGone(CommitId),

@@ -324,7 +324,7 @@ pub enum StoreError {
     #[error("the database server cannot be reached")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server of the database is not the one that was used before, and must not be used. Nothing was changed.
-    #[error("the database server must not be used")]
+    #[error("the database server is a former primary, or is not the one that was used before")]
     WrongServer(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the database is unavailable")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -38,7 +38,7 @@ pub enum FolderError {
 /// Agents are not allowed to work in the requested folder, or it does not exist.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the working directory does not exist, or agents are not allowed to work in it; on the server, run: tokenrail \
-     allow FOLDER, or add the folder to the cwd_roots of the agent type"
+    "the working directory does not exist, or agents are not allowed to work in it; on the server, run \
+     `tokenrail allow FOLDER`, or add the folder to the cwd_roots of the agent type"
 )]
 pub struct CwdNotAllowed;

@@ -65,9 +65,9 @@ const UNCHECKED: &str =
     "the ticket cannot be checked, because the database cannot be used now; try again later";
 
 /// The error for a request that a page of another site might have made the browser send.
-const OTHER_PAGE: &str = "a session cookie is accepted only from a page of this server: a request that changes \
-                          something must have the headers Tokenrail-Csrf: 1 and Origin, and a WebSocket must have \
-                          Origin; without these, send the token";
+const OTHER_PAGE: &str = "a session cookie is accepted only from a page of this server. A request that changes \
+                          something needs the headers Tokenrail-Csrf: 1 and Origin; a WebSocket needs Origin. Other \
+                          clients must send the token";
 
 /// Passes a request to its route, or responds itself; then completes the response.
 pub(crate) async fn guard<B: MessageBody + 'static>(

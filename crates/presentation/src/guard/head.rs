@@ -17,6 +17,9 @@ pub(crate) fn check_size(config: &PresentationConfig, request: &ServiceRequest) 
     let (headers, bytes) = (config.headers, config.header_bytes);
     Err(Problem::new(
         Code::HeadersTooLarge,
-        format!("the request may have at most {headers} headers, and its header at most {bytes} bytes"),
+        format!(
+            "the request may have at most {headers} header fields, and its target and header fields together at most \
+             {bytes} bytes"
+        ),
     ))
 }

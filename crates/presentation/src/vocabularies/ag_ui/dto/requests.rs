@@ -128,7 +128,10 @@ fn newest(messages: Option<&RawValue>, limits: ConversationLimits) -> Result<Pro
             _ => break,
         }
     }
-    Err(wrong("the newest message must be of the role user: agents of this server call their own tools"))
+    Err(wrong(
+        "the newest message must have the role user; tool results are not accepted, because agents of this server \
+         call their own tools",
+    ))
 }
 
 #[derive(Deserialize)]
@@ -155,7 +158,7 @@ fn answers(entries: &[Box<RawValue>], limits: ConversationLimits) -> Result<Vec<
             "cancelled" => Choice::Reply(PermissionReply::default()),
             "resolved" => choice(entry.payload, &format!("{place}/payload"), limits.depth)?,
             _ => {
-                let detail = "must be resolved or cancelled";
+                let detail = "must be \"resolved\" or \"cancelled\"";
                 return Err(Problem::field(&format!("{place}/status"), detail));
             }
         };
@@ -166,7 +169,11 @@ fn answers(entries: &[Box<RawValue>], limits: ConversationLimits) -> Result<Vec<
 
 /// Reads a payload: `true` or `false`, the id of an option, or an object.
 fn choice(payload: Option<&RawValue>, place: &str, depth: usize) -> Result<Choice, Problem> {
-    let missing = || Problem::field(place, "must be true, false, the id of an option, or an object with one");
+    let missing = || {
+        let detail = "must be true, false, the id of an option, or an object with approved, optionId, optionIds or \
+                      text";
+        Problem::field(place, detail)
+    };
     let payload = payload.ok_or_else(missing)?.get();
     if let Ok(approved) = serde_json::from_str(payload) {
         return Ok(Choice::Approve { approved, note: None });

@@ -120,7 +120,10 @@ fn check_type(agent: Option<&Agent>, kind: Option<&str>) -> Result<(), Problem> 
 }
 
 fn other_type(kind: &str) -> Problem {
-    Problem::field("threadId", format!("the agent of this thread is of the type {kind}"))
+    Problem::field(
+        "threadId",
+        format!("this thread has an agent of the type {kind}; use this type, or another thread"),
+    )
 }
 
 /// A client that has a part of a run resumes it. If the run is not known, it would begin again, and the client would
@@ -138,7 +141,7 @@ async fn check_resumed(
     if let Wish::Say(prompt) = wish
         && api.service().conversed(thread, agent.id, &key(run, prompt)).await?.is_none()
     {
-        let detail = "no such run; GET /ag-ui/threads/{threadId}?after=… resumes a thread at any age";
+        let detail = "no such run; to resume a thread of any age, use GET /ag-ui/threads/{threadId}?after=…";
         return Err(Problem::new(Code::NotFound, detail));
     }
     Ok(())

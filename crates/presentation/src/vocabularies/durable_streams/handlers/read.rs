@@ -32,7 +32,7 @@ use crate::vocabularies::durable_streams::read_query::{Live, ReadQuery};
             headers(("Stream-Next-Offset" = String), ("Stream-Up-To-Date" = String), ("Stream-Closed" = String),
                 ("Stream-Cursor" = String), ("ETag" = String))),
         (status = 204, description = "Long poll: no event arrived in time, or the stream is closed"),
-        (status = 304, description = "The client has this page")))]
+        (status = 304, description = "Not modified: the client already has this page")))]
 pub(crate) async fn read(
     ById { api, id, request }: ById,
     messages: StreamMessages,

@@ -25,8 +25,8 @@ const NO_RESOURCE: i32 = -32002;
 /// What the client's model is told about the server as a whole.
 const INSTRUCTIONS: &str = "Tokenrail runs AI agents in the background and saves everything that they say. launch_agent \
                             starts one, wait_for_agent waits for its answer, send_message continues the conversation. \
-                            Agents go on if you are stopped: find them again with list_agents, and read the rest with \
-                            read_agent and the last number (seq) that you have. An agent that needs a permission waits \
+                            Agents keep running if you stop: find them again with list_agents, and read the rest with \
+                            read_agent and the last number (seq) that you have. An agent that needs permission waits \
                             for answer_permission.";
 
 /// The id of a request: a string or a whole number, as it was sent.

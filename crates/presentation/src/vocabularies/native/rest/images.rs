@@ -24,7 +24,7 @@ use crate::query;
         (status = 200, description = "The image", content(
             (String = "image/png"), (String = "image/jpeg"), (String = "image/gif"), (String = "image/webp")),
             headers(("ETag" = String))),
-        (status = 304, description = "The client has this image", headers(("ETag" = String)))))]
+        (status = 304, description = "Not modified: the client already has this image", headers(("ETag" = String)))))]
 pub(crate) async fn image(
     api: web::Data<Api>,
     path: web::Path<(String, String, String)>,

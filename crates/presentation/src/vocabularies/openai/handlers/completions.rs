@@ -125,7 +125,7 @@ fn first(api: &Api, create: &CreateCompletion) -> Result<String, Problem> {
         return Ok(first);
     }
     let detail = format!(
-        "the conversation must be at most {most} bytes if no agent knows it; X-Conversation-Id names one that does"
+        "a new conversation must be at most {most} bytes; to continue an existing one, send its X-Conversation-Id"
     );
     Err(Problem::new(Code::PayloadTooLarge, detail))
 }

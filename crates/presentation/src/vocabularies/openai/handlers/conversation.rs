@@ -47,6 +47,9 @@ pub(super) fn check_type(agent: &Agent, model: Option<&ModelChoice>) -> Result<(
     if model.is_none_or(|choice| choice.kind == agent.kind) {
         return Ok(());
     }
-    let detail = format!("the agent of this conversation is of the type {}", agent.kind);
+    let detail = format!(
+        "this conversation has an agent of the type {}; use this type, or start another conversation",
+        agent.kind
+    );
     Err(Problem::field("model", detail))
 }

@@ -87,8 +87,7 @@ async fn go_on(
             return Ok(next);
         }
         Err(wrong(format!(
-            "another response follows this one: continue the conversation with its newest response (the next one is \
-             {next})"
+            "this response already has a successor ({next}); continue from the newest response of the conversation"
         )))
     };
     if let Some(following) = api.service().turn(next.agent, next.turn).await? {

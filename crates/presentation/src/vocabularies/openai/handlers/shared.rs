@@ -107,8 +107,8 @@ impl Response {
         if api.service().turn(agent, next).await?.is_some() {
             return Err(Problem::field(
                 param,
-                "another response follows this one, so it cannot be deleted alone; delete the newest response of the \
-                 conversation, and the whole conversation is deleted",
+                "this response cannot be deleted alone, because another one follows it; to delete the whole \
+                 conversation, delete its newest response",
             ));
         }
         api.service().delete(agent, false).await?;

@@ -216,7 +216,7 @@ impl From<&CompleteMessage> for Body {
 fn read_patch(text: &str) -> Result<UnifiedPatch, String> {
     let longest = UnifiedPatch::BYTES_MAX;
     UnifiedPatch::read(text).ok_or_else(|| {
-        format!("patch must be a unified diff with the names of files, of at most {longest} bytes")
+        format!("patch must be a unified diff with file names, and at most {longest} bytes long")
     })
 }
 
