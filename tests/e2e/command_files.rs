@@ -47,7 +47,7 @@ fn the_example_is_valid_and_overwrites_nothing() {
     assert_eq!(code, 0, "{said}");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let (code, _, said) = run(home.path(), &["config", "init", "--config", name]);
-    assert!(code == 1 && said.contains("exists already"), "{said}");
+    assert!(code == 1 && said.contains("already exists"), "{said}");
     let defaults = run(home.path(), &["config", "show"]);
     assert_eq!(run(home.path(), &["config", "show", "--config", name]), defaults, "all is commented out");
     // Every setting in it is valid.

@@ -51,10 +51,8 @@ pub(crate) enum Command {
     Serve(serve::ServeArgs),
     /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
     Demo(demo::DemoArgs),
-    /// Launch an agent and follow it until its turn ends. If no server is running, `run` starts one, and stops it when
-    /// the command ends. If you leave with Ctrl-C, the agent keeps running; if `run` started the server, the next
-    /// server that you start takes the agent over. Exception: with `runner = "proxy"`, the agent's turn ends with the
-    /// server
+    /// Launch an agent and follow it until its turn ends
+    #[command(after_help = run::NOTES)]
     Run(run::RunArgs),
     /// Print an agent's events, then follow it live until its turn ends
     Tail(tail::TailArgs),
@@ -89,8 +87,8 @@ pub(crate) enum Command {
     /// Print a link that logs a browser in to the web page, and open it if there is a display. The link works once,
     /// within 10 minutes
     Open(open::OpenArgs),
-    /// Speak the Model Context Protocol on standard input and output, for the running server: tools with which another
-    /// agent launches agents, waits for them and reads them
+    /// Run an MCP server on standard input and output. With its tools, another agent can launch agents on the running
+    /// server, wait for them and read their output
     Mcp,
     /// Export an agent, with all turns that have ended, to standard output or to a file. Its first turn must have ended
     Export(copies::ExportArgs),
@@ -106,8 +104,7 @@ pub(crate) enum Command {
     /// List the nodes (the servers that share the database), or remove a node that will not come back
     Nodes(nodes::NodesArgs),
     /// Move the data of the data folder into an empty PostgreSQL database, and verify the copy. Stop the server
-    /// first;
-    /// agents may keep running. If the command is interrupted, run it again
+    /// first; agents can keep running. If the command is interrupted, run it again
     Move(move_data::MoveArgs),
     /// Check the configuration, programs, folders, database and file permissions
     Doctor,

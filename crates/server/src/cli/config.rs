@@ -26,8 +26,8 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum ConfigCommand {
     /// Print the paths where a configuration file may be, and which one is read
     Path,
-    /// Print all settings that apply, as a configuration file. Values of `env`, texts in `parameters` and logins in
-    /// URLs are hidden; `args`, `resume_args` and `model_args` are shown as they are
+    /// Print the settings in effect, in the format of a configuration file. Values of `env`, texts in `parameters` and
+    /// logins in URLs are hidden; `args`, `resume_args` and `model_args` are shown as they are
     Show,
     /// Write an example configuration file: the most common settings, all of them commented out. It is written to the
     /// file named by --config, else to `tokenrail.toml` in the user's config folder. The file must not exist yet
@@ -86,7 +86,7 @@ pub(crate) fn init(
     let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
     let mut written = created.map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => {
-            let hint = format!("{shown} exists already; edit it, or name another file with --config");
+            let hint = format!("{shown} already exists; edit it, or name another file with --config");
             Failure::new(Exit::Failed, hint)
         }
         _ => failed(error),

@@ -19,7 +19,8 @@ pub(crate) struct RenameArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PinArgs {
-    /// The agents' ids, the beginnings or the ends of them (at least 4 characters), or `latest` for the newest agent
+    /// The agents: for each, its id, the beginning or the end of the id (at least 4 characters), or `latest` for the
+    /// newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Unpin the agents
@@ -29,7 +30,8 @@ pub(crate) struct PinArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ArchiveArgs {
-    /// The agents' ids, the beginnings or the ends of them (at least 4 characters), or `latest` for the newest agent
+    /// The agents: for each, its id, the beginning or the end of the id (at least 4 characters), or `latest` for the
+    /// newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Unarchive the agents

@@ -5,7 +5,7 @@ use clap::Command;
 
 const LISTEN: &str = "Address to listen on [default: `server.listen`, else 127.0.0.1:7117]";
 const CONNECT: &str = "Address of the server to connect to [default: the server that uses the data folder]";
-const SHOWN: &str = "Overrides the value of `server.listen` in the output of `config show`";
+const SHOWN: &str = "Value of `server.listen` to show in the output of `config show`";
 const ACCEPT_ALL: &str = "Accept requests without a token, on a loopback address only";
 const SEND_NONE: &str = "Send no token";
 
@@ -73,7 +73,9 @@ mod tests {
         assert!(help("ls").contains("Address of the server to connect to"));
         assert!(help("doctor").contains("Address of the server to connect to"));
         assert!(help("serve").contains("Address to listen on"));
-        assert!(help("config").contains("the value of `server.listen`") && !help("config").contains("--url"));
+        assert!(
+            help("config").contains("Value of `server.listen` to show") && !help("config").contains("--url")
+        );
     }
 
     #[test]

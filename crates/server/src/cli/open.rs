@@ -22,8 +22,8 @@ pub(crate) struct OpenArgs {
     /// The agent's id, the beginning or the end of it (at least 4 characters), or `latest` for the newest agent
     /// [default: the list of agents]
     pub(crate) id: Option<String>,
-    /// Only print the link, and start no browser. Use this on a shared machine: the link contains a login code, and
-    /// other users may see it among the arguments of a browser that is started
+    /// Print the link, but do not open a browser. Use this on a shared machine: the link contains a login code, and
+    /// other users may see it in the command line of the browser
     #[arg(long)]
     pub(crate) print: bool,
 }

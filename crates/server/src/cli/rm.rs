@@ -11,7 +11,8 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct RmArgs {
-    /// The agents' ids, the beginnings or the ends of them (at least 4 characters), or `latest` for the newest agent
+    /// The agents: for each, its id, the beginning or the end of the id (at least 4 characters), or `latest` for the
+    /// newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
     /// Also delete the history permanently, and the folder that was created for the agent

@@ -23,6 +23,11 @@ const TEXT_BYTES: u64 = 1 << 20;
 /// The problem code if agents are not allowed to work in the requested folder.
 const CWD_NOT_ALLOWED: &str = "cwd_not_allowed";
 
+/// Below the options in the help: too long for the list of commands.
+pub(super) const NOTES: &str = "If no server is running, `run` starts one, and stops it when the command ends. Ctrl-C \
+    leaves the agent running; if `run` started the server, the next server that you start takes the agent over. With \
+    `runner = \"proxy\"`, the agent's turn ends with that server instead.";
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// The agent type [default: `server.default_agent`]
@@ -36,8 +41,8 @@ pub(crate) struct RunArgs {
     /// allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
-    /// The node that runs the agent, if several servers share one database: its name or id. Not together with
-    /// `--cwd`; with `--session`, it must be the node that receives the request
+    /// The name or id of the node that is to run the agent, if several servers share one database. Cannot be used with
+    /// `--cwd`. With `--session`, it must be the node that receives the request
     #[arg(long, value_name = "NODE", conflicts_with = "cwd")]
     node: Option<String>,
     /// A display name for the agent
