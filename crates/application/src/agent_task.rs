@@ -317,7 +317,7 @@ impl AgentTask {
             match ask().await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if error.is_transient() => {
-                    tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "cannot read from the database, retrying");
+                    tracing::warn!(agent = %self.agent, error = &error as &dyn std::error::Error, "cannot read from the database; retrying");
                     pause = self.core.pause(pause).await.ok_or(SaveError::Closing)?;
                 }
                 Err(error) => return Err(SaveError::Refused(error)),

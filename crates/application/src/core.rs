@@ -268,7 +268,7 @@ impl Core {
                 pause = pause.min(self.limits.saving.full_disk_pause());
             }
             Counters::add(&self.counters.write_retries, 1);
-            tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "cannot write to the database, retrying");
+            tracing::warn!(agent = %append.agent, error = &error as &dyn std::error::Error, "cannot write to the database; retrying");
             pause = self.pause(pause).await.ok_or(SaveError::Closing)?;
         }
     }
@@ -311,7 +311,7 @@ pub(crate) enum SaveError {
     #[error("the server is shutting down")]
     Closing,
     /// Another node may run the agent's turns.
-    #[error("another node may run this agent now")]
+    #[error("any node can take over this agent now")]
     LetGo,
     #[error("the database refused a read or a write")]
     Refused(#[source] StoreError),

@@ -136,7 +136,7 @@ impl AppMetrics {
             ("turns_ended", "Turns ended", &self.turns_ended),
             (
                 "invariant_violations",
-                "Writes that contradicted a journal; must be 0",
+                "Writes that contradicted a journal, and crashes of agent tasks; must be 0",
                 &self.invariant_violations,
             ),
         ];
@@ -212,7 +212,7 @@ impl NodeMetrics {
                 "Events of other servers' agents, read for followers here",
                 &self.events_gathered,
             ),
-            ("poll_found", "Journals whose growth was found without a hint", &self.poll_found),
+            ("poll_found", "Journals found to have grown although no hint had arrived", &self.poll_found),
             ("errands", "Commands from other servers that started work here", &self.errands),
             ("letters", "Permission answers from other servers that were replied to", &self.letters),
             ("fenced_writes", "Writes refused because another server had taken over", &self.fenced_writes),
@@ -291,14 +291,18 @@ impl DatabaseMetrics {
             ("hints_sent", "Hints sent to other servers", &self.hints_sent),
             ("hints_heard", "Hints received from other servers", &self.hints_heard),
             ("hints_missed", "How often hints may have been lost", &self.hints_missed),
-            ("hint_checks", "Hints of this server to itself that arrived", &self.hint_checks),
+            ("hint_checks", "Hints that this server sent to itself and received", &self.hint_checks),
         ];
         for (name, help, counter) in counters {
             registry.register(name, help, counter.clone());
         }
         let seconds = [
-            ("database_write_seconds", "Time of all statements that saved output", &self.write_seconds),
-            ("hint_check_seconds", "Delay of all hints of this server to itself", &self.hint_check_seconds),
+            ("database_write_seconds", "Total time of the statements that saved output", &self.write_seconds),
+            (
+                "hint_check_seconds",
+                "Total delay of the hints that this server sent to itself",
+                &self.hint_check_seconds,
+            ),
         ];
         for (name, help, counter) in seconds {
             registry.register(name, help, counter.clone());

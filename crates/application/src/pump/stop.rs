@@ -115,7 +115,7 @@ impl Pump {
         let Err(error) = self.run.cancel().await else { return };
         let error = &error as &dyn std::error::Error;
         if self.stopping.asked < self.core.limits.commands.stop_tries {
-            tracing::warn!(agent = %self.agent, error, "cannot stop the agent, retrying");
+            tracing::warn!(agent = %self.agent, error, "cannot stop the agent; retrying");
             self.stopping.again = Some(Instant::now() + self.core.limits.saving.retry_pause);
         } else {
             // Nothing else can be done here. If the run ends all the same, its output shows that.

@@ -46,7 +46,7 @@ pub enum MoveError {
     CopyUnreadable { what: String, source: StoreError },
     #[error("it is unknown whether the database has saved the copy; run the same command again")]
     OutcomeUnknown { source: Box<dyn std::error::Error + Send + Sync> },
-    #[error("a thread of the move failed")]
+    #[error("the move failed because of an internal error; run the same command again")]
     Panic(#[from] tokio::task::JoinError),
 }
 

@@ -37,7 +37,7 @@ pub enum PostgresOpenError {
     )]
     ReadOnly,
     #[error(
-        "the user {user:?} may not use or create the tables of Tokenrail; make this user the owner of the \
+        "the user {user:?} is not allowed to use or create the tables of Tokenrail; make this user the owner of the \
          database {database:?}"
     )]
     NotAllowed { user: String, database: String, source: Box<dyn std::error::Error + Send + Sync> },
@@ -67,7 +67,7 @@ pub enum PostgresOpenError {
     TablesInUse { holder: Option<TableHolder> },
     #[error(transparent)]
     WrongServer(WrongServer),
-    #[error("the disk of the PostgreSQL server is full")]
+    #[error("the disk of the PostgreSQL server is full; free up space on it")]
     Full,
     #[error("the PostgreSQL server cannot be used now; try again, or read its log")]
     Server { source: Box<dyn std::error::Error + Send + Sync> },

@@ -29,7 +29,7 @@ pub enum OpenError {
     /// Only if nothing may be changed: a start migrates the schema.
     #[error(
         "the database was written by an older version; the next start of the server migrates it \
-         ({missing} to apply)"
+         ({})", migrations(*missing)
     )]
     OlderSchema { missing: usize },
     #[error("{path:?} is another program's database; choose another folder with --data-dir")]
@@ -43,7 +43,7 @@ pub enum OpenError {
          it to let this server join the database as a new node, which does not continue the old node's agents"
     )]
     NoNodeId { path: PathBuf },
-    #[error("the disk is full")]
+    #[error("the disk is full; free up space on it")]
     Full,
     #[error("the database {path:?} is corrupt: {problem}")]
     Corrupt { path: PathBuf, problem: String },
@@ -78,6 +78,13 @@ impl OpenError {
             }
             _ => Self::Sqlite { path, source },
         }
+    }
+}
+
+fn migrations(missing: usize) -> String {
+    match missing {
+        1 => "1 migration to apply".to_owned(),
+        more => format!("{more} migrations to apply"),
     }
 }
 

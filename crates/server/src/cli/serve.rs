@@ -171,7 +171,7 @@ async fn start_again(config: &Config, stop: &mut StopSignal) -> Result<Option<Se
         };
         tracing::error!(
             error = &error as &dyn std::error::Error,
-            "cannot restart the server after its node was declared lost, retrying"
+            "cannot restart the server after its node was declared lost; retrying"
         );
         tokio::select! {
             biased;

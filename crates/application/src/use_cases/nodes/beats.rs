@@ -90,7 +90,7 @@ impl AgentService {
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(
                         error,
-                        "cannot find out why the database rejects the writes of this node, retrying"
+                        "cannot find out why the database rejects the writes of this node; retrying"
                     );
                 }
             }
@@ -100,13 +100,13 @@ impl AgentService {
         let own = nodes.iter().find(|node| Some(node.id) == self.core.membership.me());
         let why = if own.is_some_and(|own| own.state == NodeState::Alive) {
             tracing::error!(
-                "another server has joined as this node, with a copy of its data folder: this server stops"
+                "another server has joined the database as this node, with a copy of the data folder; this server stops"
             );
             Fence::Replaced
         } else {
             tracing::error!(
-                "another node declared this node lost and took over its agents; this node stops saving and joins the \
-                 others again"
+                "another node declared this node lost and took over its agents; this node stops saving and rejoins \
+                 the database"
             );
             Fence::DeclaredLost
         };

@@ -37,7 +37,7 @@ pub(crate) async fn run_errands(service: AgentService) {
         for done in done {
             if let Err(error) = done {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "cannot read what other nodes have saved for this one");
+                tracing::warn!(error, "cannot read the commands from other nodes");
             }
         }
     }
@@ -52,7 +52,7 @@ impl AgentService {
             self.carry_out_once(errand.agent, async move {
                 if let Err(error) = service.carry_out(errand).await {
                     let (agent, error) = (errand.agent, &error as &dyn std::error::Error);
-                    tracing::warn!(%agent, error, "cannot carry out what another node has saved");
+                    tracing::warn!(%agent, error, "cannot execute a command from another node");
                 }
             });
         }
@@ -103,7 +103,11 @@ impl AgentService {
             Ok(false) => Some(REMOVE_AGAIN),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(%agent, error, "cannot settle which files of an agent this node must remove; retrying");
+                tracing::warn!(
+                    %agent,
+                    error,
+                    "cannot determine which files of an agent this node must remove; retrying"
+                );
                 Some(self.core.limits.saving.retry_pause)
             }
         }

@@ -32,7 +32,7 @@ pub(crate) async fn gather(core: Arc<Core>) {
                 Err(error) => {
                     tracing::warn!(
                         error = &error as &dyn std::error::Error,
-                        "cannot read new events of other nodes, retrying"
+                        "cannot read new events of other nodes; retrying"
                     );
                     let Some(longer) = core.pause(pause).await else { return };
                     pause = longer;

@@ -26,7 +26,7 @@ pub(crate) async fn tell_news(core: Arc<Core>) {
         if let Err(error) = teller.tell(pending).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "cannot read what other nodes have changed, retrying"
+                "cannot read the changes of other nodes; retrying"
             );
             core.news.missed();
             if core.pause(core.limits.saving.retry_pause_max).await.is_none() {

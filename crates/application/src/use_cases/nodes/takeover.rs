@@ -18,7 +18,7 @@ pub(crate) async fn take_over(service: AgentService) {
         if let Err(error) = service.watch_what_was_followed().await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "cannot read which agents were followed, retrying"
+                "cannot read which agents were followed; retrying"
             );
             if core.pause(core.limits.saving.retry_pause_max).await.is_none() {
                 return;
@@ -43,10 +43,7 @@ impl AgentService {
             Ok(orphans) => orphans,
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(
-                    error,
-                    "cannot list the agents of lost nodes; trying again with the next beat"
-                );
+                tracing::warn!(error, "cannot list the agents of lost nodes; retrying at the next heartbeat");
                 return false;
             }
         };
@@ -59,7 +56,7 @@ impl AgentService {
             // If it is taken although that fails, this node finds it among its errands.
             if let Err(error) = self.take_over_agent(agent).await {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(%agent, error, "cannot take over an agent of a lost node; trying again");
+                tracing::warn!(%agent, error, "cannot take over an agent of a lost node; retrying");
             }
         }
         has_new && orphans.len() == ORPHANS

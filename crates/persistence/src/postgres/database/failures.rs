@@ -15,8 +15,8 @@ pub(crate) enum ConnectFailure {
     TimedOut(Duration),
     /// As many connections are being opened as may be, and their first writes have no answer.
     #[error(
-        "the PostgreSQL server does not answer the first writes on other new connections, so no further connection \
-         was opened within {0:?}"
+        "no new connection could be opened within {0:?}, because the PostgreSQL server does not answer the first write \
+         on the connections that are being opened"
     )]
     NoPlace(Duration),
     #[error(transparent)]
@@ -63,7 +63,7 @@ pub(crate) enum UnknownCause {
     /// For example, the wait for the standby was cancelled.
     #[error("the PostgreSQL server answered with a warning")]
     Warned,
-    #[error("another PostgreSQL server has taken over meanwhile")]
+    #[error("another PostgreSQL server has taken over in the meantime")]
     Superseded,
 }
 

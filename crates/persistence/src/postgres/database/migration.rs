@@ -86,7 +86,10 @@ pub(crate) async fn migrate(connector: &Connector) -> Result<(), PostgresOpenErr
                 StepFailure::Failed(error) => return Err(error),
                 StepFailure::Locked if until <= Instant::now() => return Err(in_use(&link).await),
                 StepFailure::Locked => {
-                    tracing::info!(schema, "a transaction uses the tables to migrate; trying again");
+                    tracing::info!(
+                        schema,
+                        "cannot migrate the database yet, because a transaction uses its tables; retrying"
+                    );
                     sleep(PAUSE).await;
                 }
             }

@@ -60,7 +60,7 @@ impl KeptEntry {
 
 /// Another server has taken over, and may lack what this one has acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("another PostgreSQL server has taken over meanwhile")]
+#[error("another PostgreSQL server has taken over in the meantime")]
 pub(crate) struct Superseded;
 
 #[derive(Default)]

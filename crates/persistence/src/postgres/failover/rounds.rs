@@ -102,7 +102,7 @@ impl Healer {
                         let error = &error as &dyn std::error::Error;
                         tracing::warn!(
                             error,
-                            "cannot save again the changes that the failover of the database lost; retrying"
+                            "cannot restore the changes that were lost in the failover of the database; retrying"
                         );
                     }
                 }

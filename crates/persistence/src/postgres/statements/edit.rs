@@ -74,7 +74,7 @@ enum RunFate {
 
 /// Why it stays unknown whether an edit was saved.
 #[derive(Debug, thiserror::Error)]
-#[error("the database has failed over several times, and no longer knows whether it has this edit")]
+#[error("the database has failed over several times, so it is unknown whether this edit was saved")]
 struct EditsForgotten;
 
 impl EditRun {

@@ -73,6 +73,8 @@ fn a_newer_schema_is_refused_and_not_touched() {
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
     assert!(matches!(found, Err(OpenError::OlderSchema { missing: 9 })), "{found:?}");
+    assert!(found.unwrap_err().to_string().ends_with("(9 migrations to apply)"));
+    assert!(OpenError::OlderSchema { missing: 1 }.to_string().ends_with("(1 migration to apply)"));
 }
 
 #[test]
