@@ -109,7 +109,7 @@ async fn a_list_on_a_terminal_marks_what_is_enough_to_type() {
 async fn latest_is_the_newest_agent() {
     let mut server = TestServer::start();
     let (code, _, said) = run(&server, &["tail", "latest"]);
-    assert!(code == 1 && said.contains("no such agent: latest: the list has no agents"), "{said}");
+    assert!(code == 1 && said.contains("no such agent: latest: there are no agents in the list"), "{said}");
     server.launch_to_completion(&json!({ "say": ["one"] })).await;
     server.launch_to_completion(&json!({ "say": ["two"] })).await;
     let (code, shown, said) = run(&server, &["tail", "latest"]);

@@ -113,7 +113,7 @@ async fn a_tail_that_begins_after_a_question_asks_it() {
 async fn the_only_open_request_is_answered_without_its_id() {
     let server = server("");
     let (code, _, told) = run(&server, &["answer", "latest", "allow"]);
-    assert!(code == 1 && told.contains("the list has no agents"), "{told}");
+    assert!(code == 1 && told.contains("there are no agents in the list"), "{told}");
     let id = asking(&server).await;
     let (code, _, told) = run(&server, &["answer", &id]);
     assert!(

@@ -166,7 +166,7 @@ async fn a_move_that_is_refused_says_what_to_do() {
     let mut command = server.command(&["move", "--to", &database.url()]);
     command.env("PGPASSWORD", database.password());
     let (code, shown, said) = ran(command);
-    assert!(code == Some(0) && shown.contains("storage.url is set already"), "{said}");
+    assert!(code == Some(0) && shown.contains("storage.url is already set"), "{said}");
     server.config = config(&database);
     server.start_again();
     assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");

@@ -140,10 +140,10 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
     assert_eq!(code, Some(0), "{said}");
     for expected in [
         ", timeline 1; agents: 0, events: 0",
-        "ok      database times: round trip ",
+        "ok      database latency: round trip ",
         " ms, hint between servers ",
         "ok      oldest snapshot: ",
-        "ok      oldest transaction id: 0 of 2,100 million transactions old",
+        "ok      oldest transaction id: 0 million transactions old; PostgreSQL accepts up to about 2,100 million",
         "ok      node runs: alive, version 0.1.0, reports that it is alive",
         "ok      node stopped: away, version 0.1.0",
     ] {

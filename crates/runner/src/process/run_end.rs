@@ -51,11 +51,17 @@ fn over_a_limit(OverLimit { limit, allowed, seen }: OverLimit) -> AgentError {
     let (code, text) = match limit {
         RunLimit::Processes => {
             let had = format!("the agent had {seen} processes at once, more than limits.agent_processes");
-            ("processes_capped", format!("{had} ({allowed}) allows, and was terminated"))
+            (
+                "processes_capped",
+                format!("{had} ({allowed}) allows, and was terminated; if it needs more, raise the limit"),
+            )
         }
         RunLimit::MemoryBytes => {
             let had = format!("the agent had {seen} bytes of memory, more than limits.agent_memory_bytes");
-            ("memory_capped", format!("{had} ({allowed}) allows, and was terminated"))
+            (
+                "memory_capped",
+                format!("{had} ({allowed}) allows, and was terminated; if it needs more, raise the limit"),
+            )
         }
     };
     process_error(code, text)

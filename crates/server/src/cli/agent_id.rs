@@ -189,8 +189,12 @@ impl Wanted {
         };
         if found.len() <= 1 {
             return found.pop().map(|only| only.id).ok_or_else(|| {
-                let why =
-                    if text == LATEST { "the list has no agents" } else { "no id begins or ends with it" };
+                let why = match text {
+                    LATEST => {
+                        "there are no agents in the list; `tokenrail ls --archived` lists the archived ones"
+                    }
+                    _ => "no id begins or ends with it",
+                };
                 Failure::new(Exit::Failed, format!("no such agent: {text}: {why} (not_found)"))
                     .coded("not_found")
             });

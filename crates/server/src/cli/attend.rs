@@ -110,13 +110,13 @@ impl Attended<'_> {
                 None => screen.remark(&format!("the agent keeps running; to follow it again: {tail}")),
             },
             Host::OwnServer => screen.remark(&format!(
-                "the server of this command stops, but the agent keeps running; when a server runs again, it saves \
-                 what the agent has printed\nto start a server: {}\nto follow the agent again: {tail}",
+                "the server that this command started stops, but the agent keeps running; when a server runs again, \
+                 it saves what the agent has printed\nto start a server: {}\nto follow the agent again: {tail}",
                 client.command("serve")
             )),
             Host::OwnConnection => screen.remark(
-                "the server of this command stops, and with it the connection to the agent; the next server will mark \
-                 the agent's turn as interrupted",
+                "the server that this command started stops, and its connection to the agent is closed; the \
+                 next server will mark the agent's turn as interrupted",
             ),
         }
         let again = format!("press Ctrl-C again within {} s, or: ", SECOND_CTRL_C.as_secs());

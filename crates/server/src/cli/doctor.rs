@@ -242,7 +242,7 @@ fn keys(unset: &[String]) -> Option<String> {
     let why = match unset {
         [] => return None,
         [key] => format!("{key} is not set"),
-        keys => format!("no key is set (any one of: {})", keys.join(", ")),
+        keys => format!("none of {} is set", keys.join(", ")),
     };
     Some(format!("{why}, so the program uses its own login"))
 }

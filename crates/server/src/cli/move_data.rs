@@ -126,7 +126,7 @@ fn next_steps(config: &Config, args: &MoveArgs) -> Vec<String> {
     let is_set = matches!(&config.storage, StorageConfig::Postgres(block) if block.url == *to);
     let mut lines = Vec::new();
     if is_set {
-        lines.push("Start the server: storage.url is set already.".to_owned());
+        lines.push("Start the server. storage.url is already set.".to_owned());
     } else {
         lines.push("Write this into the configuration, then start the server:".to_owned());
         lines.extend(["[storage]".to_owned(), format!("url = {}", quoted(to))]);

@@ -159,9 +159,9 @@ fn show_other(event: &ShownEvent, text: &str, screen: &mut Screen) {
             screen.line(Style::Bold, &format!("> {text}{images}"));
         }
         (None, "abandoned") => {
-            screen.line(Style::Dim, "(the agent abandoned the text above and sends it again)");
+            screen.line(Style::Dim, "(the agent discarded the text above and is sending it again)");
         }
-        (None, "api_retry") => screen.line(Style::Dim, "(the agent retries)"),
+        (None, "api_retry") => screen.line(Style::Dim, "(the agent is retrying)"),
         _ => {}
     }
 }

@@ -60,7 +60,9 @@ impl FromStr for PublicUrl {
         let path = url.path().trim_end_matches('/');
         let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte);
         if !path.bytes().all(is_path) || path.contains("//") {
-            return Err(format!("the path {path:?} may only have letters, digits and \"-._~\"; {expected}"));
+            return Err(format!(
+                "the path {path:?} may contain only letters, digits and \"-._~\"; {expected}"
+            ));
         }
         let first = path.split('/').nth(1).unwrap_or_default();
         if OWN_PATHS.contains(&first) {

@@ -250,7 +250,7 @@ fn check_url(url: &str) -> Result<(), String> {
         );
     }
     if authority.is_empty() && !parameters.split('&').any(|parameter| parameter.starts_with("host=")) {
-        return Err(format!("names no host; expected a form like {EXAMPLE}"));
+        return Err(format!("contains no host; expected a form like {EXAMPLE}"));
     }
     Ok(())
 }
@@ -288,7 +288,7 @@ mod tests {
         }
         assert!(check_url("mysql://me@db/tokenrail").unwrap_err().contains("must begin with postgres://"));
         assert!(check_url("db/tokenrail").unwrap_err().contains("must begin with postgres://"));
-        assert!(check_url("postgres:///tokenrail").unwrap_err().contains("names no host"));
+        assert!(check_url("postgres:///tokenrail").unwrap_err().contains("contains no host"));
     }
 
     #[test]

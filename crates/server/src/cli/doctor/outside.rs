@@ -24,7 +24,7 @@ pub(super) fn certificate(config: &Config) -> Option<Finding> {
         Err(error) => return Some(finding(name, Verdict::Bad, with_cause(&error))),
     };
     let Some(Timestamp(expires)) = expires else {
-        return Some(finding(name, Verdict::Remark, format!("{shown}: cannot read when it expires")));
+        return Some(finding(name, Verdict::Remark, format!("{shown}: cannot read its expiry date")));
     };
     let left = expires - SystemClock.now().0;
     Some(if left < 0 {

@@ -28,7 +28,7 @@ pub(super) fn address(config: &Config) -> Finding {
             let advice = match error.kind() {
                 io::ErrorKind::AddrInUse => "stop the program that uses it, or choose another address",
                 io::ErrorKind::PermissionDenied => {
-                    "ports below 1024 need a privilege; choose another address"
+                    "ports below 1024 require extra privileges; choose another address"
                 }
                 _ => "choose an address of this machine",
             };

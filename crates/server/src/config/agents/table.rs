@@ -144,8 +144,8 @@ impl AgentTable {
         }
         // In earlier versions, such a block was not interactive, so its arguments may be those of another format.
         if self.args.is_some() && self.format.is_none() && !speaks_acp && is_interactive {
-            let what = "args: arguments depend on the format";
-            let what = format!("{what}; add format = {name:?} if these are for that format");
+            let what = "args: set format too, because arguments depend on it";
+            let what = format!("{what}; if these are for {name}, add format = {name:?}");
             return Err(("args", what));
         }
         Ok(format)

@@ -31,7 +31,10 @@ fn a_block_with_the_name_of_a_built_in_type_changes_only_what_it_names() {
 #[test]
 fn arguments_of_an_interactive_built_in_type_need_its_format() {
     let block = "[agents.claude-code]\nargs = [\"-p\"]\n";
-    check_wrong(block, "tokenrail.toml:2: agents.claude-code: args: arguments depend on the format");
+    check_wrong(
+        block,
+        "tokenrail.toml:2: agents.claude-code: args: set format too, because arguments depend on it",
+    );
     let process = |file: &str| match load(Some(file), &[]).unwrap().agents["claude-code"].runner.clone() {
         RunnerConfig::Process(process) => process,
         other => panic!("{other:?}"),

@@ -22,7 +22,7 @@ pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<Finding> {
     findings.extend(replication_slots(*slots));
     if let Some(mended) = listen_mended_in {
         let text = format!(
-            "PostgreSQL {version} can lose hints between servers (a bug of LISTEN); upgrade it to {mended} or newer"
+            "PostgreSQL {version} can lose hints between servers (a bug in LISTEN); upgrade it to {mended} or newer"
         );
         findings.push(finding("database version", Verdict::Remark, text));
     }
@@ -30,7 +30,7 @@ pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<Finding> {
 }
 
 fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> Finding {
-    let name = "database times";
+    let name = "database latency";
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
     let text = format!("round trip {}, commit {}", ms(round_trip), ms(commit));
     let Some(hint) = hint else {
@@ -71,7 +71,8 @@ fn xids(age: i64) -> Finding {
         );
         return finding(name, Verdict::Bad, text);
     }
-    finding(name, Verdict::Good, format!("{millions} of 2,100 million transactions old"))
+    let text = format!("{millions} million transactions old; PostgreSQL accepts up to about 2,100 million");
+    finding(name, Verdict::Good, text)
 }
 
 fn replication_slots(ReplicationSlots { count, inactive, kept_bytes }: ReplicationSlots) -> Option<Finding> {
