@@ -56,7 +56,7 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
         let said = vec![EventBody::Error(Box::new(error.clone()))];
         (said, Some(TurnResult { error: Some(error), ..result(TurnOutcome::Failed) }))
     }),
-    ("message without an end in time", |_| {
+    ("message without an end in time", |scribe| {
         let error = AgentError {
             class: ErrorClass::Timeout,
             code: Some("stream_timeout".into()),
@@ -64,16 +64,16 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
             retry_after_ms: None,
             recoverable: true,
         };
-        let said = vec![text_delta(0, "Hel"), EventBody::Error(Box::new(error.clone()))];
-        let end = ended(0, "Hel", MessageOutcome::Failed);
-        let result = TurnResult { error: Some(error), ..result(TurnOutcome::Failed) };
-        ([said, vec![end]].concat(), Some(result))
+        let mut said = vec![text_delta(0, "Hel"), EventBody::Error(Box::new(error.clone()))];
+        said.push(broken(scribe, &said, MessageOutcome::Failed));
+        (said, Some(TurnResult { error: Some(error), ..result(TurnOutcome::Failed) }))
     }),
-    ("cancel", |_| {
-        let said = vec![text_delta(0, "Hel"), ended(0, "Hel", MessageOutcome::Cancelled)];
+    ("cancel", |scribe| {
+        let mut said = vec![text_delta(0, "Hel")];
+        said.push(broken(scribe, &said, MessageOutcome::Cancelled));
         (said, Some(result(TurnOutcome::Cancelled)))
     }),
-    ("interrupted by a crash", |_| {
+    ("interrupted by a crash", |scribe| {
         let error = AgentError {
             class: ErrorClass::Process,
             code: Some("interrupted".into()),
@@ -81,7 +81,8 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
             retry_after_ms: None,
             recoverable: true,
         };
-        let said = vec![text_delta(0, "Hel"), ended(0, "Hel", MessageOutcome::Interrupted)];
+        let mut said = vec![text_delta(0, "Hel")];
+        said.push(broken(scribe, &said, MessageOutcome::Interrupted));
         (said, Some(TurnResult { error: Some(error), ..result(TurnOutcome::Interrupted) }))
     }),
     ("no partial messages", |_| {
@@ -94,16 +95,11 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
         ];
         (said, Some(result(TurnOutcome::Completed)))
     }),
-    ("text that comes whole at the end of a streamed message", |_| {
-        let blocks = vec![ContentBlock::Text("Hello".into()), ContentBlock::Text(", you".into())];
-        let complete = CompleteMessage {
-            message: MessageOrdinal(0),
-            blocks,
-            first_sequence: None,
-            outcome: MessageOutcome::Complete,
-            parent_call: None,
-        };
-        let said = vec![text_delta(0, "Hello"), EventBody::Message(Box::new(complete))];
+    ("text that comes whole at the end of a streamed message", |scribe| {
+        let mut said = vec![text_delta(0, "Hello")];
+        let mut complete = completed(scribe, &said, 0);
+        complete.blocks.push(ContentBlock::Text(", you".into()));
+        said.push(EventBody::Message(Box::new(complete)));
         (said, Some(result(TurnOutcome::Completed)))
     }),
     ("two messages that are being said", |_| {
@@ -111,11 +107,36 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
     }),
 ];
 
+/// How often the agent of the long turn begins anew.
+pub(crate) const ROUNDS: u32 = 16;
+
+/// A long turn that has everything: reasoning, two tools, a sub-agent, an abandoned retry and emoji.
+pub(crate) const LONG: (&str, Story) = ("a long turn with everything", |scribe| {
+    let mut said = Vec::new();
+    for round in 0..ROUNDS {
+        let (first, inner, lost, last) = (4 * round, 4 * round + 1, 4 * round + 2, 4 * round + 3);
+        let [list, ask, deep] = ["list", "ask", "deep"].map(|name| format!("{name}_{round}"));
+        said.extend([reasoning(first, "hm 🤔"), text_delta(first, "I look 🦀"), text_delta(first, ". ")]);
+        said.extend([input(first, 2, &list, "{\"command\":"), more_input(first, 2, &list, "\"ls\"}")]);
+        said.extend([input(first, 3, &ask, "{}"), call(&list, None), call(&ask, None)]);
+        said.push(heard(scribe, &said, first));
+        said.extend([stopped("tool_use"), given(&list, r#""a 🦀.txt""#, false, None)]);
+        said.push(whole(inner, "its own words", MessageOutcome::Complete, Some(&ask)));
+        said.extend([call(&deep, Some(&ask)), given(&deep, r#""7""#, false, Some(&ask))]);
+        said.extend([given(&ask, r#""no such file 🕳️""#, true, None), text_delta(lost, "Hel")]);
+        said.extend([EventBody::Abandoned { message: MessageOrdinal(lost) }, notice("api_retry")]);
+        said.extend([text_delta(last, "Hello 🦀"), text_delta(last, "!\n")]);
+        said.push(heard(scribe, &said, last));
+    }
+    said.push(stopped("end_turn"));
+    (said, Some(result(TurnOutcome::Completed)))
+});
+
 /// A journal that no store would accept: more of a message after its end.
 pub(crate) const ORPHANS: (&str, Story) = ("orphans: what comes after the end of a message", |scribe| {
     let mut said = vec![text_delta(0, "Hello")];
     said.push(heard(scribe, &said, 0));
-    said.extend([text_delta(0, "late"), ended(0, "late", MessageOutcome::Complete)]);
+    said.extend([text_delta(0, "late"), whole(0, "late", MessageOutcome::Complete, None)]);
     (said, Some(result(TurnOutcome::Completed)))
 });
 
@@ -168,13 +189,19 @@ fn result(outcome: TurnOutcome) -> TurnResult {
 
 /// The complete event of a message after all its deltas so far.
 fn heard(scribe: &Scribe, said: &[EventBody], message: u32) -> EventBody {
-    let mut ahead = scribe.clone();
-    ahead.say(said.to_vec());
-    ahead.complete(message)
+    EventBody::Message(Box::new(completed(scribe, said, message)))
 }
 
-fn ended(message: u32, text: &str, outcome: MessageOutcome) -> EventBody {
-    whole(message, text, outcome, None)
+/// The end of the first message, which is cut short.
+fn broken(scribe: &Scribe, said: &[EventBody], outcome: MessageOutcome) -> EventBody {
+    EventBody::Message(Box::new(CompleteMessage { outcome, ..completed(scribe, said, 0) }))
+}
+
+fn completed(scribe: &Scribe, said: &[EventBody], message: u32) -> CompleteMessage {
+    let mut ahead = scribe.clone();
+    ahead.say(said.to_vec());
+    let EventBody::Message(complete) = ahead.complete(message) else { unreachable!() };
+    *complete
 }
 
 fn whole(message: u32, text: &str, outcome: MessageOutcome, parent: Option<&str>) -> EventBody {
@@ -203,11 +230,20 @@ fn reasoning(message: u32, text: &str) -> EventBody {
 }
 
 fn input(message: u32, part: u32, call: &str, fragment: &str) -> EventBody {
+    fragment_of((message, part), call, Some("Bash"), fragment)
+}
+
+/// The fragments after the first do not name the tool.
+fn more_input(message: u32, part: u32, call: &str, fragment: &str) -> EventBody {
+    fragment_of((message, part), call, None, fragment)
+}
+
+fn fragment_of((message, part): (u32, u32), call: &str, tool: Option<&str>, fragment: &str) -> EventBody {
     EventBody::ToolInputDelta {
         message: MessageOrdinal(message),
         part: Part(part),
         call: call.into(),
-        tool: Some("Bash".into()),
+        tool: tool.map(str::to_owned),
         fragment: fragment.into(),
     }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use tokenrail_domain::{CompleteMessage, Event, EventBody, MessageOrdinal, Notice, Sequence};
+use tokenrail_domain::{CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Sequence};
 
 use super::dto::{AskedDto, EntryDto, SaidDto, Shortened, settled};
 use crate::json::plain_text;
+use crate::said_words::{SaidWords, WordKind};
 use crate::turn_events::failure;
 
 /// One page of entries. Any two pages that follow each other contain the same text as one page: a piece of a text is an
@@ -14,14 +15,18 @@ pub(super) struct EntryPage {
     entries: Vec<EntryDto>,
     bytes: usize,
     most: usize,
+    since: Sequence,
     up_to: Sequence,
     is_full: bool,
+    /// What the incomplete messages have said in deltas, also before the page.
+    spoken: BTreeMap<MessageOrdinal, SaidWords<()>>,
 }
 
 impl EntryPage {
     /// The entries after `since`: about `most` bytes of them, but at least one.
     pub(super) fn new(since: Sequence, most: usize) -> Self {
-        Self { entries: Vec::new(), bytes: 0, most, up_to: since, is_full: false }
+        let (entries, spoken) = (Vec::new(), BTreeMap::new());
+        Self { entries, bytes: 0, most, since, up_to: since, is_full: false, spoken }
     }
 
     /// The page is complete up to this number.
@@ -41,12 +46,34 @@ impl EntryPage {
         self.entries
     }
 
+    /// The message that this event completes, and its first event, if that is before the page. The page must hear what
+    /// the message has said until then, and only then the event.
+    pub(super) fn begun_before(&self, event: &Event) -> Option<(MessageOrdinal, Sequence)> {
+        let EventBody::Message(complete) = &event.body else { return None };
+        let first = complete.first_sequence.filter(|first| *first <= self.since)?;
+        complete.blocks.iter().any(|block| block.as_text().is_some()).then_some((complete.message, first))
+    }
+
+    /// Hears what a message has said before the page.
+    pub(super) fn hear(&mut self, event: &Event, of: MessageOrdinal) {
+        if let EventBody::TextDelta { message, part, text } = &event.body
+            && *message == of
+            && !text.is_empty()
+        {
+            self.spoken.entry(of).or_default().say(*part, WordKind::Text, text.len());
+        }
+    }
+
     /// Appends an event, if it is after the cursor, and the page has room for it.
     pub(super) fn event(&mut self, event: &Event) {
-        if self.is_full || event.sequence <= self.up_to {
+        if self.is_full {
             return;
         }
-        if let Some(said) = said(&event.body) {
+        let said = self.said(&event.body);
+        if event.sequence <= self.up_to {
+            return;
+        }
+        if let Some(said) = said {
             let bytes = said.bytes();
             if !self.entries.is_empty() && self.most < self.bytes + bytes {
                 self.is_full = true;
@@ -56,6 +83,31 @@ impl EntryPage {
             self.append(EntryDto { seq: event.sequence.0, turn: event.turn.0, said });
         }
         self.up_to = event.sequence;
+    }
+
+    /// What an event says that no event before it has said.
+    fn said(&mut self, body: &EventBody) -> Option<SaidDto> {
+        match body {
+            EventBody::TextDelta { message, part, text } if !text.is_empty() => {
+                self.spoken.entry(*message).or_default().say(*part, WordKind::Text, text.len());
+            }
+            EventBody::Message(complete) => return self.rest(complete),
+            EventBody::Abandoned { message } => drop(self.spoken.remove(message)),
+            EventBody::TurnResult(_) => self.spoken.clear(),
+            _ => {}
+        }
+        said(body)
+    }
+
+    /// The texts of a complete message that had no deltas.
+    fn rest(&mut self, complete: &CompleteMessage) -> Option<SaidDto> {
+        let mut spoken = self.spoken.remove(&complete.message).unwrap_or_default();
+        if complete.parent_call.is_some() {
+            return None;
+        }
+        let texts = complete.blocks.iter().filter_map(ContentBlock::as_text);
+        let rest: String = texts.filter(|text| !spoken.was_said(WordKind::Text, text.len())).collect();
+        (!rest.is_empty()).then(|| spoken_text(complete.message, rest))
     }
 
     fn append(&mut self, entry: EntryDto) {
@@ -79,8 +131,7 @@ fn said(body: &EventBody) -> Option<SaidDto> {
         EventBody::UserMessage { content, images: _ } => {
             SaidDto::Prompt { text: Shortened::speech(content.clone()) }
         }
-        EventBody::TextDelta { message, text, .. } => spoken(*message, text.clone()),
-        EventBody::Message(complete) => return whole(complete),
+        EventBody::TextDelta { message, text, .. } => spoken_text(*message, text.clone()),
         EventBody::Abandoned { message } => SaidDto::Retracted { message: message.0 },
         EventBody::ToolCall(call) if call.parent_call.is_none() => SaidDto::ToolCall {
             tool: call.tool.clone(),
@@ -102,7 +153,8 @@ fn said(body: &EventBody) -> Option<SaidDto> {
             outcome: result.outcome.as_str(),
             error: failure(result).map(|(_, text, _)| text.to_owned()),
         },
-        EventBody::ReasoningDelta { .. }
+        EventBody::Message(_)
+        | EventBody::ReasoningDelta { .. }
         | EventBody::ToolInputDelta { .. }
         | EventBody::ToolCall(_)
         | EventBody::ToolResult(_)
@@ -110,15 +162,8 @@ fn said(body: &EventBody) -> Option<SaidDto> {
     })
 }
 
-fn spoken(message: MessageOrdinal, text: String) -> SaidDto {
+fn spoken_text(message: MessageOrdinal, text: String) -> SaidDto {
     SaidDto::Text { message: message.0, text: Shortened::speech(text) }
-}
-
-/// The text of a message that had no deltas. Otherwise they have said it already, whatever the client's cursor is.
-fn whole(complete: &CompleteMessage) -> Option<SaidDto> {
-    let is_said = complete.first_sequence.is_some() || complete.parent_call.is_some();
-    let text = if is_said { String::new() } else { complete.text() };
-    (!text.is_empty()).then(|| spoken(complete.message, text))
 }
 
 /// The open requests of an agent, as its journal shows them.
@@ -154,3 +199,6 @@ impl OpenAsked {
         self.0.into_values().map(|(_, asked)| asked).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

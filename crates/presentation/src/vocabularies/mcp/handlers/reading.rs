@@ -1,7 +1,6 @@
 //! Reads what is there, without waiting.
 
-use tokenrail_domain::AgentId;
-use tokenrail_domain::Sequence;
+use tokenrail_domain::{AgentId, MessageOrdinal, Sequence};
 
 use crate::api::Api;
 use crate::error::Problem;
@@ -37,10 +36,31 @@ pub(super) async fn page(api: &Api, wish: ReadWish, head: Sequence) -> Result<En
         let Some(newest) = events.last() else { break };
         (cursor, count) = (newest.sequence, count + events.len());
         for event in &events {
+            if let Some((message, first)) = page.begun_before(event).filter(|_| !page.is_full()) {
+                hear(api, agent, (message, first, since), &mut page).await?;
+            }
             page.event(event);
         }
     }
     Ok(page)
+}
+
+/// Lets the page hear what a message said from its first event to the cursor.
+async fn hear(
+    api: &Api,
+    agent: AgentId,
+    (message, first, since): (MessageOrdinal, Sequence, Sequence),
+    page: &mut EntryPage,
+) -> Result<(), Problem> {
+    let mut cursor = first.before();
+    loop {
+        let events = events::page(api.service(), agent, cursor, since).await?;
+        let Some(newest) = events.last() else { return Ok(()) };
+        cursor = newest.sequence;
+        for event in &events {
+            page.hear(event, message);
+        }
+    }
 }
 
 /// A cursor that is ahead of the head is refused, like everywhere.

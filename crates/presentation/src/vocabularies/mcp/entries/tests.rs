@@ -1,0 +1,117 @@
+//! Entries of every kind of turn, and their pages.
+
+use tokenrail_domain::{Event, EventBody, MessageOrdinal, Sequence, TurnOutcome};
+use tokenrail_ports::testing::samples::{self, Scribe};
+
+use super::EntryPage;
+use crate::tests::journals::{LONG, ROUNDS, STORIES, events, written};
+use crate::vocabularies::mcp::dto::{EntryDto, SaidDto};
+
+/// The journals of all stories, and of a turn that asks its user.
+fn journals() -> Vec<(&'static str, Vec<Event>)> {
+    let mut journals: Vec<_> =
+        STORIES.iter().chain([&LONG]).map(|(name, story)| (*name, events(&written(*story).1))).collect();
+    let (agent, turn) = samples::launch(1);
+    let mut scribe = Scribe::new(&agent);
+    let asked = vec![
+        samples::permission_request("q1", Some("c1")),
+        samples::settled("q1", Some("yes"), "user"),
+        EventBody::Abandoned { message: MessageOrdinal(0) },
+    ];
+    let appends = [scribe.start(&turn), scribe.say(asked), scribe.end(TurnOutcome::Completed)];
+    journals.push(("a permission request", events(&appends)));
+    journals
+}
+
+/// Reads a page, as a client that has the events up to `since`.
+fn page(journal: &[Event], since: Sequence, bytes: usize) -> EntryPage {
+    let mut page = EntryPage::new(since, bytes);
+    for event in journal.iter().filter(|event| since < event.sequence) {
+        if let Some((message, first)) = page.begun_before(event) {
+            for heard in journal.iter().filter(|heard| first <= heard.sequence && heard.sequence <= since) {
+                page.hear(heard, message);
+            }
+        }
+        page.event(event);
+    }
+    page
+}
+
+/// The same for a reader that begins with the turn.
+fn page_of_turn(journal: &[Event], since: Sequence, bytes: usize) -> EntryPage {
+    let mut page = EntryPage::new(since, bytes);
+    for event in journal {
+        page.event(event);
+    }
+    page
+}
+
+fn whole(journal: &[Event], since: Sequence) -> Vec<EntryDto> {
+    page(journal, since, usize::MAX).into_entries()
+}
+
+/// The entries of pages that contain as little as possible: one event that says something.
+fn pieces(journal: &[Event]) -> Vec<EntryDto> {
+    let (head, mut since, mut pieces) = (journal.last().unwrap().sequence, Sequence::START, Vec::new());
+    while since < head {
+        let page = page(journal, since, 1);
+        assert!(since < page.up_to(), "every page goes on");
+        assert_eq!(page.is_full(), page.up_to() < head);
+        since = page.up_to();
+        let entries = page.into_entries();
+        assert!(entries.len() <= 1, "{entries:?}");
+        pieces.extend(entries);
+    }
+    pieces
+}
+
+/// Joins the pieces after `since` as a client does: those of a text follow each other.
+fn joined(pieces: Vec<EntryDto>, since: Sequence) -> Vec<EntryDto> {
+    let mut joined: Vec<EntryDto> = Vec::new();
+    for piece in pieces.into_iter().filter(|piece| since.0 < piece.seq) {
+        match (&piece.said, joined.last_mut()) {
+            (
+                SaidDto::Text { message, text },
+                Some(EntryDto { seq, turn, said: SaidDto::Text { message: before, text: so_far } }),
+            ) if before == message && *turn == piece.turn => {
+                so_far.text.push_str(&text.text);
+                *seq = piece.seq;
+            }
+            _ => joined.push(piece),
+        }
+    }
+    joined
+}
+
+#[test]
+fn every_kind_of_turn_has_its_entries() {
+    for (name, journal) in journals().into_iter().filter(|(name, _)| *name != LONG.0) {
+        let entries = whole(&journal, Sequence::START);
+        let lines: Vec<_> = entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+        insta::assert_snapshot!(name.replace([' ', '-'], "_").replace(':', ""), lines.join("\n"));
+    }
+}
+
+#[test]
+fn after_every_number_and_on_every_page_come_the_same_entries() {
+    for (name, journal) in journals() {
+        let head = journal.last().unwrap().sequence;
+        for since in (0..=head.0).map(Sequence) {
+            let rest = joined(pieces(&journal), since);
+            assert_eq!(whole(&journal, since), rest, "{name} after {since}");
+            let again = page_of_turn(&journal, since, usize::MAX);
+            assert_eq!(again.into_entries(), rest, "{name} after {since}, for who waits");
+        }
+    }
+}
+
+#[test]
+fn a_model_need_not_read_what_sub_agents_say() {
+    let (_, journal) = journals().into_iter().find(|(name, _)| *name == LONG.0).unwrap();
+    let entries = whole(&journal, Sequence::START);
+    let lines: Vec<_> = entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+    let of = |kind: &str| lines.iter().filter(|line| line.contains(&format!(r#""kind":"{kind}""#))).count();
+    let kinds = ["prompt", "text", "retracted", "tool_call", "tool_result", "turn_end"];
+    assert_eq!(kinds.map(of), [0, 3, 1, 2, 2, 0].map(|each| each * ROUNDS as usize).map(|all| all.max(1)));
+    assert!(lines.iter().all(|line| !line.contains("its own words") && !line.contains("deep_")));
+}
