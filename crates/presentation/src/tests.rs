@@ -13,6 +13,7 @@ mod chat_socket;
 mod client;
 mod copies;
 mod cors;
+mod cuts;
 mod dialects;
 mod document;
 mod durable_streams;
