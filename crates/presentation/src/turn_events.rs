@@ -46,9 +46,19 @@ impl TurnEvents {
         Ok(Self { follower, turn: turn.number, over: false })
     }
 
+    /// The agent whose turn it is.
+    pub(crate) fn agent(&self) -> AgentId {
+        self.follower.agent()
+    }
+
     /// The sequence number of the agent's newest known event, which may be of another turn.
     pub(crate) fn head(&self) -> Sequence {
         self.follower.head()
+    }
+
+    /// Whether nothing is known that was not returned: neither of the turn nor before it.
+    pub(crate) fn has_all(&self) -> bool {
+        self.over || self.follower.head() <= self.follower.cursor()
     }
 
     /// Waits for more of the turn. May be dropped at any await.

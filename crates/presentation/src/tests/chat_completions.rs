@@ -106,6 +106,19 @@ async fn a_stream_continues_after_every_chunk() {
         let rest = harness.get(&format!("{path}&starting_after={number}")).await;
         assert_eq!(chunks(&rest), all[at + 1..], "after {number}");
     }
+    let (last, without_usage) = (all.len() - 1, path.replace("&include_usage=true", ""));
+    assert_eq!(chunks(&harness.get(&format!("{without_usage}&starting_after={last}")).await), []);
+    for number in [last as u64 + 1, u64::MAX] {
+        for path in [&path, &without_usage] {
+            let ahead = harness.get(&format!("{path}&starting_after={number}")).await;
+            assert_eq!(
+                param(&ahead),
+                (409, Some("starting_after".into())),
+                "no [DONE] that says it is whole"
+            );
+            assert_eq!(ahead.json()["error"]["code"], "cursor_ahead");
+        }
+    }
 }
 
 #[actix_web::test]

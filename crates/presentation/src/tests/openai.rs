@@ -167,6 +167,28 @@ async fn a_stream_continues_after_every_number() {
 }
 
 #[actix_web::test]
+async fn a_client_that_claims_to_have_more_than_there_is_is_refused() {
+    let harness = Harness::new();
+    let ended = said(&harness, &json!({"model": "script", "input": "say a"})).await;
+    let running = said(&harness, &json!({"model": "script", "input": "hang", "background": true})).await;
+    let queued = json!({"previous_response_id": running["id"], "input": "say a", "background": true});
+    let queued = said(&harness, &queued).await;
+    let at = |response: &Value, number: u64| {
+        format!("{RESPONSES}/{}?stream=true&starting_after={number}", id(response))
+    };
+    let streamed = events(&harness.get(&format!("{RESPONSES}/{}?stream=true", id(&ended))).await);
+    let last = streamed.len() as u64 - 1;
+    assert_eq!(events(&harness.get(&at(&ended, last)).await), [json!(null); 0], "it has everything");
+    for (response, number) in [(&ended, last + 1), (&ended, u64::MAX), (&running, 1000), (&queued, 1)] {
+        let answer = harness.get(&at(response, number)).await;
+        let expected = (409, Some("starting_after".into()), "cursor_ahead".into());
+        assert_eq!(refused(&answer), expected, "{number} of {response}");
+        assert_eq!(answer.header("x-should-retry"), "false");
+    }
+    cancel(&harness, id(&running)).await;
+}
+
+#[actix_web::test]
 async fn a_response_in_the_background_is_retrieved_resumed_and_cancelled() {
     let harness = Harness::new();
     let running = said(&harness, &json!({"model": "script", "input": "hang", "background": true})).await;

@@ -108,6 +108,9 @@ impl Chunks {
                 self.chunk(&[ChunkChoice { finish_reason, ..ChunkChoice::default() }], None);
                 if self.include_usage {
                     self.chunk(&[], response.usage.as_ref().map(CompletionUsage::from));
+                } else {
+                    // A client that has it may resume without asking for it.
+                    self.next += 1;
                 }
             }
             Err(error) => {
@@ -148,5 +151,9 @@ impl Frames<OpenAi> for Chunks {
 impl Writer for Chunks {
     fn take(&mut self) -> Bytes {
         self.out.take()
+    }
+
+    fn is_ahead(&self) -> bool {
+        self.next < self.from
     }
 }

@@ -56,6 +56,10 @@ fn refusals(path: &str, method: &HttpMethod) -> Vec<Code> {
     if !path.contains("/models") {
         codes.extend(STORE);
     }
+    let resumes = ["/openai/v1/responses/{id}", "/openai/v1/chat/completions/{id}"].contains(&path);
+    if resumes && *method == HttpMethod::Get {
+        codes.extend([Code::CursorAhead, Code::ShuttingDown]);
+    }
     let creates = ["/openai/v1/responses", "/openai/v1/chat/completions"].contains(&path);
     if creates && *method == HttpMethod::Post {
         codes.extend(BODY);

@@ -12,11 +12,13 @@ use crate::fold::Frames;
 pub(crate) struct Rest {
     out: BlockWriter,
     from: u64,
+    /// The number of the next event.
+    next: u64,
 }
 
 impl Rest {
     pub(crate) fn new(from: u64) -> Self {
-        Self { out: BlockWriter::default(), from }
+        Self { out: BlockWriter::default(), from, next: 0 }
     }
 }
 
@@ -24,10 +26,15 @@ impl Writer for Rest {
     fn take(&mut self) -> Bytes {
         self.out.take()
     }
+
+    fn is_ahead(&self) -> bool {
+        self.next < self.from
+    }
 }
 
 impl Frames<OpenAi> for Rest {
     fn frame(&mut self, event: StreamEvent<'_>) {
+        self.next = event.sequence_number + 1;
         if self.from <= event.sequence_number {
             self.out.named(event.kind, None, &event);
         }

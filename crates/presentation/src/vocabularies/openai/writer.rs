@@ -9,4 +9,7 @@ use crate::fold::Frames;
 pub(crate) trait Writer: Frames<OpenAi> {
     /// Takes what was written since the last call.
     fn take(&mut self) -> Bytes;
+
+    /// Whether the client claims to have more than there was so far.
+    fn is_ahead(&self) -> bool;
 }

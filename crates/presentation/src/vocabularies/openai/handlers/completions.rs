@@ -9,7 +9,7 @@ use super::conversation::{check_type, first_prompt};
 use super::intake::{is_retry, receive};
 use super::responses::from;
 use super::shared::{FollowedResponse, Response, place};
-use super::stream::open;
+use super::stream::{open, resume};
 use super::whole;
 use crate::api::Api;
 use crate::blocks::EventBlock;
@@ -180,7 +180,7 @@ pub(crate) async fn completion(ById { api, id, request }: ById) -> Result<HttpRe
     let id = response.id();
     let followed = response.without_results().follow(&api, place(&api, &request)?).await?;
     if stream {
-        return Ok(open(&api, followed, Chunks::new(id, from, include_usage)));
+        return resume(&api, followed, Chunks::new(id, from, include_usage)).await;
     }
     Ok(whole(&api, id, followed))
 }

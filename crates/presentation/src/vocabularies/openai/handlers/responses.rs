@@ -3,7 +3,7 @@
 use actix_web::{HttpResponse, web};
 
 use super::shared::{Response, place};
-use super::stream::open;
+use super::stream::resume;
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
@@ -23,7 +23,8 @@ pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResp
     let from = from(&query)?;
     let response = Response::find(&api, &id).await?;
     if query.flag("stream")? {
-        return Ok(open(&api, response.follow(&api, place(&api, &request)?).await?, Rest::new(from)));
+        let followed = response.follow(&api, place(&api, &request)?).await?;
+        return resume(&api, followed, Rest::new(from)).await;
     }
     Ok(HttpResponse::Ok().json(response.now(&api).await?))
 }

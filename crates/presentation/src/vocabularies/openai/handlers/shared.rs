@@ -26,7 +26,7 @@ pub(super) struct Response {
     has_results: bool,
 }
 
-fn missing() -> Problem {
+pub(super) fn missing() -> Problem {
     Problem::new(Code::NotFound, "no such response")
 }
 

@@ -2,23 +2,77 @@
 
 use actix_web::HttpResponse;
 use bytes::Bytes;
+use tokenrail_application::{Refusal, StreamEnd};
 
-use super::shared::FollowedResponse;
+use super::shared::{FollowedResponse, missing};
 use crate::api::Api;
 use crate::block_stream::{BEAT, BlockSource, event_stream, streamed};
+use crate::error::{Code, Problem};
 use crate::fold::Fold as _;
-use crate::turn_events::TurnEvents;
+use crate::large_body::closing;
+use crate::turn_events::{TurnEvents, TurnNext};
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::vocabularies::openai::writer::Writer;
 
-/// Streams a response.
-pub(super) fn open(api: &Api, followed: FollowedResponse, mut out: impl Writer + 'static) -> HttpResponse {
-    let FollowedResponse { mut fold, events, place } = followed;
-    fold.open(&mut out);
+/// Streams a response from its beginning.
+pub(super) fn open(
+    api: &Api,
+    mut followed: FollowedResponse,
+    mut out: impl Writer + 'static,
+) -> HttpResponse {
+    followed.fold.open(&mut out);
     let first = out.take();
+    begin(api, followed, out, first)
+}
+
+/// Streams the rest of a response to a client that has a part of it. The stream begins when the server has found where
+/// that part ends. A client that claims to have more than there is would otherwise take the silence for the rest.
+pub(super) async fn resume(
+    api: &Api,
+    mut followed: FollowedResponse,
+    mut out: impl Writer + 'static,
+) -> Result<HttpResponse, Problem> {
+    let FollowedResponse { fold, events, .. } = &mut followed;
+    fold.open(&mut out);
+    let mut first = out.take();
+    while first.is_empty() && !events.has_all() {
+        match events.next().await? {
+            TurnNext::Events(page) => {
+                for event in page.events() {
+                    fold.event(event, &mut out);
+                }
+                first = out.take();
+            }
+            TurnNext::Over => break,
+            TurnNext::Cut(StreamEnd::ShuttingDown) => return Err(closing()),
+            TurnNext::Cut(_) => return Err(missing()),
+        }
+    }
+    if out.is_ahead() {
+        return Err(ahead(api, events).await);
+    }
+    Ok(begin(api, followed, out, first))
+}
+
+/// Streams `first`, and then what follows.
+fn begin(api: &Api, followed: FollowedResponse, out: impl Writer + 'static, first: Bytes) -> HttpResponse {
+    let FollowedResponse { fold, events, place } = followed;
     let first = if first.is_empty() { BEAT } else { first };
     let source = ResponseStream { events, fold, out };
     event_stream().streaming(streamed(source, first, api.config().heartbeat, place))
+}
+
+/// Why a client cannot have what it claims to have. After a failover of the database, it may come again.
+async fn ahead(api: &Api, events: &TurnEvents) -> Problem {
+    let newest = events.head();
+    let refusal = api.service().events(events.agent(), newest.next(), Some(1)).await.err();
+    let mut problem = Problem::from(refusal.unwrap_or(Refusal::CursorAhead { head: newest }));
+    if problem.code == Code::CursorAhead {
+        let detail = "the response has no such number yet; resume after the last number that you have, or without \
+                      starting_after";
+        problem.errors = Problem::parameter("starting_after", detail).errors;
+    }
+    problem
 }
 
 struct ResponseStream<W> {
