@@ -18,14 +18,19 @@ use crate::harness::{TestServer, fake_config, numbers, text_of};
 const LONG: Duration = Duration::from_mins(5);
 const DELTAS: u64 = 100_000;
 /// This many clients of each kind read nothing: WebSockets, Socket.IO clients, event streams, Durable Streams,
-/// downloads of a page.
+/// responses, chat completions, threads of AG-UI, downloads of a page.
 const STALLED: usize = 10;
-const KINDS: usize = 5;
+const KINDS: usize = 8;
 /// The clients that do read.
 const READERS: [Way; 5] = [Way::WebSocket, Way::Sse, Way::Rest, Way::SocketIo, Way::Sse];
 /// The memory that a stalled client may take: the stretch of history at which it has stopped (4096 events, as written
 /// to it). Its unread data is about 40 MB.
 const STALLED_BYTES: u64 = 3 << 20;
+/// A long turn: 60 MiB of output, of which 24 MB are text.
+const LONG_TURN_MIB: usize = 60;
+const LONG_TURN_DELTA_BYTES: usize = 300;
+/// A number in the middle of its stream.
+const LATE: u64 = 40_000;
 /// The receive buffer of a client that reads nothing: as small as the kernel allows.
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
 
@@ -44,6 +49,51 @@ async fn clients_that_stop_reading_disturb_nobody() {
     assert!(grown < most, "{grown} bytes more, and {most} are allowed");
     assert!(KINDS * STALLED <= connections(&place), "they still wait for what they do not take");
     drop(stalled);
+}
+
+/// To find what these clients do not have yet, the server goes through what they have. It must not keep it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_resume_late_and_stop_reading_hold_only_a_page() {
+    let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 3600\n"));
+    let place = Place::of(&server);
+    let script =
+        json!({ "mode": "flood", "mib": LONG_TURN_MIB, "delta_bytes": LONG_TURN_DELTA_BYTES, "deltas": 0 });
+    let id = server.launch(&script).await;
+    let agent = server.wait_within(LONG, &id, |agent| agent["status"] == "completed").await;
+    assert!(LATE + LATE / 4 < agent["head"].as_u64().unwrap(), "{agent}");
+    let chat = format!("{}?stream=true&starting_after={LATE}", completion(&id));
+    let thread = format!("/ag-ui/threads/{id}?after={LATE}.1");
+    for path in [chat, thread] {
+        // The first client pays what such a stream costs once.
+        drop(late(&place, &path).await);
+        let before = resident_bytes(server.pid());
+        let mut stalled = Vec::new();
+        for _ in 0..STALLED {
+            stalled.push(late(&place, &path).await);
+        }
+        let grown = resident_bytes(server.pid()).saturating_sub(before);
+        let most = STALLED as u64 * STALLED_BYTES;
+        assert!(grown < most, "{grown} bytes more, and {most} are allowed: {path}");
+    }
+}
+
+/// A client that has received the first bytes of what it does not have yet, and reads nothing.
+async fn late(place: &Place, path: &str) -> TcpStream {
+    let stream = ask(place, path, "text/event-stream").await;
+    let (started, mut received) = (tokio::time::Instant::now(), [0; 2048]);
+    loop {
+        let length = stream.peek(&mut received).await.unwrap();
+        if received[..length].windows(6).any(|bytes| bytes == b"data: ") {
+            return stream;
+        }
+        assert!(started.elapsed() < LONG, "{}", String::from_utf8_lossy(&received[..length]));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// The path of the chat completion that is the first turn of an agent.
+fn completion(id: &str) -> String {
+    format!("/openai/v1/chat/completions/chatcmpl-{}00000001", id.replace('-', ""))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -68,7 +118,7 @@ async fn clients_that_stop_reading_are_cut_and_miss_nothing_when_they_resume() {
         let cut = download.read_to_end(&mut body).await.is_err();
         assert!(cut || !body.ends_with(b"]"), "it had not taken all of it");
     }
-    drop(stalled.followers);
+    drop((stalled.followers, stalled.streams));
     server.wait_within(LONG, &id, |agent| agent["status"] == "completed").await;
     let mut resumed = Follower::new(place.clone(), &id);
     resumed.read_however_often_it_is_cut(Way::Sse, 100).await;
@@ -113,7 +163,8 @@ fn has_ended(pid: u32) -> bool {
 /// Clients that have requested everything, and read nothing.
 #[derive(Default)]
 struct Stalled {
-    followers: Vec<(Socket, Socket, [TcpStream; 2])>,
+    followers: Vec<(Socket, Socket)>,
+    streams: Vec<TcpStream>,
     downloads: Vec<TcpStream>,
 }
 
@@ -125,13 +176,19 @@ impl Stalled {
             let mut socket = connect(place).await.unwrap();
             let subscribe = json!({ "type": "subscribe", "payload": { "agentId": id, "since": 0 } });
             socket.send(Message::text(subscribe.to_string())).await.unwrap();
-            let native = format!("/api/agents/{id}/events?since=0");
-            let durable = format!("/v1/stream/agents/{id}/events?offset=-1&live=sse");
             let mut io = connect_to(place, "/socket.io/?EIO=4&transport=websocket").await.unwrap();
             let auth = json!({ "token": place.token, "since": { id: 0 } });
             io.send(Message::text(format!("40{auth}"))).await.unwrap();
-            let (native, durable) = (ask(place, &native, "text/event-stream"), ask(place, &durable, "*/*"));
-            stalled.followers.push((socket, io, [native.await, durable.await]));
+            stalled.followers.push((socket, io));
+            for path in [
+                format!("/api/agents/{id}/events?since=0"),
+                format!("/v1/stream/agents/{id}/events?offset=-1&live=sse"),
+                format!("/openai/v1/responses/resp_{}00000001?stream=true", id.replace('-', "")),
+                format!("{}?stream=true", completion(id)),
+                format!("/ag-ui/threads/{id}"),
+            ] {
+                stalled.streams.push(ask(place, &path, "text/event-stream").await);
+            }
             let path = format!("/api/agents/{old}/events?raw=true");
             stalled.downloads.push(ask(place, &path, "application/json").await);
         }

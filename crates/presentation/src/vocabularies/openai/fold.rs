@@ -74,6 +74,13 @@ impl ResponsesFold {
         }
     }
 
+    /// Keeps none of what the agent says or does, for a stream that does not end with the whole response. Only the
+    /// arguments of a call are kept until the call has ended.
+    pub(crate) fn without_items(mut self) -> Self {
+        self.output.keep_no_items();
+        self
+    }
+
     /// Sends the first event, which does not wait for the turn to start.
     pub(crate) fn open(&mut self, out: &mut impl Frames<OpenAi>) {
         self.output.lifecycle("response.created", &self.response, out);

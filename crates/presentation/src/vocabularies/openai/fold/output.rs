@@ -1,5 +1,7 @@
 //! The items of a response, and the events that build them at the client.
 
+use std::collections::BTreeMap;
+
 use tokenrail_domain::{Agent, MessageOrdinal, Turn};
 
 use super::OpenAi;
@@ -15,12 +17,16 @@ pub(super) struct Output {
     label: String,
     /// The number of the next event.
     next: u64,
-    items: Vec<Held>,
+    /// The number of items that have begun.
+    count: usize,
+    items: BTreeMap<usize, Held>,
+    /// Whether items are kept for the whole response. If not, each is forgotten at its end, and words at once.
+    keeps_items: bool,
     /// How many bytes of the results of tools may still be kept.
     result_bytes: usize,
 }
 
-/// An item, as it is kept for the whole response.
+/// An item, as it is kept.
 struct Held {
     item: OutputItem,
     message: Option<MessageOrdinal>,
@@ -37,13 +43,19 @@ fn send(next: &mut u64, event: StreamEvent<'_>, out: &mut impl Frames<OpenAi>) {
 impl Output {
     pub(super) fn new(agent: &Agent, turn: &Turn, result_bytes: usize) -> Self {
         let id = ResponseId { agent: turn.agent, turn: turn.number };
-        Self { id, label: agent.kind.clone(), next: 0, items: Vec::new(), result_bytes }
+        let (label, items) = (agent.kind.clone(), BTreeMap::new());
+        Self { id, label, next: 0, count: 0, items, keeps_items: true, result_bytes }
+    }
+
+    /// Keeps nothing for the whole response.
+    pub(super) fn keep_no_items(&mut self) {
+        self.keeps_items = false;
     }
 
     /// Takes the items of the whole response.
     pub(super) fn take(&mut self) -> Vec<OutputItem> {
         let items = std::mem::take(&mut self.items);
-        items.into_iter().filter(|held| !held.is_discarded).map(|held| held.item).collect()
+        items.into_values().filter(|held| !held.is_discarded).map(|held| held.item).collect()
     }
 
     /// Sends an event about the whole response.
@@ -62,15 +74,16 @@ impl Output {
         message: Option<MessageOrdinal>,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
-        let position = self.items.len();
-        self.items.push(Held { item, message, is_discarded: false });
+        let position = self.count;
+        self.count += 1;
+        self.items.insert(position, Held { item, message, is_discarded: false });
         self.whole_item("response.output_item.added", position, out);
         position
     }
 
     /// Sends an event with the whole item.
     fn whole_item(&mut self, kind: &'static str, position: usize, out: &mut impl Frames<OpenAi>) {
-        let Some(held) = self.items.get(position) else { return };
+        let Some(held) = self.items.get(&position) else { return };
         let (output_index, item) = (Some(position), Some(&held.item));
         send(&mut self.next, StreamEvent { kind, output_index, item, ..StreamEvent::default() }, out);
     }
@@ -83,7 +96,7 @@ impl Output {
         out: &mut impl Frames<OpenAi>,
         fill: impl for<'a> FnOnce(&'a OutputItem, &mut StreamEvent<'a>),
     ) {
-        let Some(Held { item, .. }) = self.items.get(position) else { return };
+        let Some(Held { item, .. }) = self.items.get(&position) else { return };
         let StreamEvent { kind, content_index, summary_index, .. } = *event;
         let (output_index, item_id) = (Some(position), Some(item.id()));
         let mut event = StreamEvent {
@@ -105,7 +118,7 @@ impl Output {
         message: MessageOrdinal,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
-        let (at, status) = (self.items.len(), ItemStatus::InProgress);
+        let (at, status) = (self.count, ItemStatus::InProgress);
         let item = match kind {
             WordKind::Text => OutputItem::Message {
                 id: self.id.item(MESSAGE, at),
@@ -131,8 +144,10 @@ impl Output {
         text: &str,
         out: &mut impl Frames<OpenAi>,
     ) {
-        let Some(held) = self.items.get_mut(position) else { return };
-        held.item.add(text);
+        let Some(held) = self.items.get_mut(&position) else { return };
+        if self.keeps_items {
+            held.item.add(text);
+        }
         let event = StreamEvent {
             output_index: Some(position),
             item_id: Some(held.item.id()),
@@ -162,10 +177,13 @@ impl Output {
 
     /// Ends an item, whatever it is.
     pub(super) fn end_item(&mut self, position: usize, status: ItemStatus, out: &mut impl Frames<OpenAi>) {
-        if let Some(held) = self.items.get_mut(position) {
+        if let Some(held) = self.items.get_mut(&position) {
             held.item.set_status(status);
         }
         self.whole_item("response.output_item.done", position, out);
+        if !self.keeps_items {
+            self.items.remove(&position);
+        }
     }
 
     fn of_call(
@@ -186,7 +204,7 @@ impl Output {
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
         let item = OutputItem::McpCall {
-            id: self.id.item(CALL, self.items.len()),
+            id: self.id.item(CALL, self.count),
             status: ItemStatus::InProgress,
             server_label: self.label.clone(),
             name: tool.to_owned(),
@@ -204,7 +222,7 @@ impl Output {
         if fragment.is_empty() {
             return;
         }
-        let Some(held) = self.items.get_mut(position) else { return };
+        let Some(held) = self.items.get_mut(&position) else { return };
         held.item.add(fragment);
         let kind = "response.mcp_call_arguments.delta";
         let (output_index, item_id) = (Some(position), Some(held.item.id()));
@@ -220,7 +238,7 @@ impl Output {
         whole: Option<&str>,
         out: &mut impl Frames<OpenAi>,
     ) {
-        if let Some(Held { item: OutputItem::McpCall { arguments, .. }, .. }) = self.items.get_mut(position)
+        if let Some(Held { item: OutputItem::McpCall { arguments, .. }, .. }) = self.items.get_mut(&position)
             && let Some(whole) = whole
         {
             whole.clone_into(arguments);
@@ -239,7 +257,7 @@ impl Output {
     ) {
         let bytes = result.len();
         if let Some(Held { item: OutputItem::McpCall { output, error, .. }, .. }) =
-            self.items.get_mut(position)
+            self.items.get_mut(&position)
         {
             if is_error {
                 *error = Some(McpError::new(result));
@@ -264,7 +282,7 @@ impl Output {
             return;
         }
         if let Some(Held { item: OutputItem::McpCall { output, error, .. }, .. }) =
-            self.items.get_mut(position)
+            self.items.get_mut(&position)
         {
             (*output, *error) = (None, None);
         }
@@ -272,9 +290,9 @@ impl Output {
 
     /// Omits the words of a message, and these calls, from the whole response.
     pub(super) fn discard(&mut self, message: MessageOrdinal, calls: &[usize]) {
-        for (position, held) in self.items.iter_mut().enumerate() {
+        for (position, held) in &mut self.items {
             let is_call = matches!(held.item, OutputItem::McpCall { .. });
-            held.is_discarded |= held.message == Some(message) && (!is_call || calls.contains(&position));
+            held.is_discarded |= held.message == Some(message) && (!is_call || calls.contains(position));
         }
     }
 }

@@ -179,7 +179,7 @@ fn a_chat_completion_is_what_its_chunks_say() {
         insta::assert_snapshot!(format!("{case}_chunks"), text);
         let blocks: Vec<&str> = text.split_inclusive("\n\n").collect();
         for from in 0..blocks.len() {
-            let (mut fold, mut out) = (new(0), Chunks::new(id, from as u64, false));
+            let (mut fold, mut out) = (new(0).without_items(), Chunks::new(id, from as u64, false));
             fold.open(&mut out);
             for event in &story.events {
                 fold.event(event, &mut out);
@@ -216,4 +216,21 @@ fn results_of_tools_beyond_the_limit_are_only_in_the_stream() {
     let outputs: Vec<_> = response["output"].as_array().unwrap().iter().map(|item| &item["output"]).collect();
     assert_eq!(outputs, [&Value::Null, &json!("one\ntwo")]);
     assert_eq!(response["output"][0]["error"], Value::Null, "there was no room for the error");
+}
+
+#[test]
+fn a_stream_of_chunks_keeps_only_what_is_open() {
+    for case in CASES {
+        let story = story(case);
+        let mut fold = new(RESULT_BYTES).without_items();
+        let (_, until_end) = story.events.split_last().unwrap();
+        for event in until_end {
+            fold.event(event, &mut Silence);
+        }
+        let response = serde_json::to_value(fold.into_response()).unwrap();
+        for item in response["output"].as_array().unwrap() {
+            let is_open = item["type"] == "mcp_call" && item["status"] == "in_progress";
+            assert!(is_open, "{case}: {item}");
+        }
+    }
 }

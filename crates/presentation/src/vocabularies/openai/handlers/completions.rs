@@ -49,11 +49,11 @@ pub(crate) async fn complete(
     let place = place(&api, &request)?;
     let id = say(&api, request.headers(), chat, create, key).await?;
     let response = Response::read(&api, id).await?.ok_or_else(Problem::not_found)?;
-    let followed = response.without_results().follow(&api, place).await?;
     if stream {
+        let followed = response.without_items().follow(&api, place).await?;
         return Ok(open(&api, followed, Chunks::new(id, 0, include_usage)));
     }
-    Ok(whole(&api, id, followed))
+    Ok(whole(&api, id, response.without_results().follow(&api, place).await?))
 }
 
 fn whole(api: &Api, id: ResponseId, followed: FollowedResponse) -> HttpResponse {
@@ -178,11 +178,12 @@ pub(crate) async fn completion(ById { api, id, request }: ById) -> Result<HttpRe
     let stream = query.flag("stream")?;
     let response = Response::find_completion(&api, &id).await?;
     let id = response.id();
-    let followed = response.without_results().follow(&api, place(&api, &request)?).await?;
+    let place = place(&api, &request)?;
     if stream {
+        let followed = response.without_items().follow(&api, place).await?;
         return resume(&api, followed, Chunks::new(id, from, include_usage)).await;
     }
-    Ok(whole(&api, id, followed))
+    Ok(whole(&api, id, response.without_results().follow(&api, place).await?))
 }
 
 /// Delete a conversation of chat completions

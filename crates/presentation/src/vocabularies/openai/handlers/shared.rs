@@ -23,7 +23,16 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Response {
     pub(super) agent: Agent,
     pub(super) turn: Turn,
-    has_results: bool,
+    kept: Kept,
+}
+
+/// What a fold of the response keeps until the end.
+enum Kept {
+    Everything,
+    /// No results of tools, which a chat completion does not show.
+    NoResults,
+    /// Nothing that the agent says or does.
+    NoItems,
 }
 
 pub(super) fn missing() -> Problem {
@@ -52,16 +61,20 @@ impl Response {
             Err(refusal) => return none_if_missing(refusal.into()),
         };
         match api.service().get(id.agent).await {
-            Ok(agent) if agent.deleted_at.is_none() => Ok(Some(Self { agent, turn, has_results: true })),
+            Ok(agent) if agent.deleted_at.is_none() => Ok(Some(Self { agent, turn, kept: Kept::Everything })),
             Ok(_) => Ok(None),
             Err(refusal) => none_if_missing(refusal.into()),
         }
     }
 
-    /// Omits the results of tools, which a chat completion does not show, so that a slow client holds none of them.
-    pub(super) fn without_results(mut self) -> Self {
-        self.has_results = false;
-        self
+    /// For a whole chat completion.
+    pub(super) fn without_results(self) -> Self {
+        Self { kept: Kept::NoResults, ..self }
+    }
+
+    /// For a stream of chunks, so that a client holds none of its turn on the server.
+    pub(super) fn without_items(self) -> Self {
+        Self { kept: Kept::NoItems, ..self }
     }
 
     pub(super) fn id(&self) -> ResponseId {
@@ -69,8 +82,12 @@ impl Response {
     }
 
     pub(super) fn fold(&self, api: &Api) -> ResponsesFold {
-        let result_bytes = if self.has_results { api.config().chat_bytes } else { 0 };
-        ResponsesFold::new(&self.agent, &self.turn, result_bytes)
+        let fold = |result_bytes| ResponsesFold::new(&self.agent, &self.turn, result_bytes);
+        match self.kept {
+            Kept::Everything => fold(api.config().chat_bytes),
+            Kept::NoResults => fold(0),
+            Kept::NoItems => fold(0).without_items(),
+        }
     }
 
     /// The response as it is now.
