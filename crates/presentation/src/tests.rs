@@ -40,3 +40,4 @@ mod shared_credentials;
 mod socket;
 mod socket_io;
 mod socket_io_polling;
+pub(crate) mod stories;

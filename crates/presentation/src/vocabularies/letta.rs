@@ -11,5 +11,3 @@ mod run_stream;
 pub(super) use openapi::document;
 pub(super) use routes::routes;
 pub(super) use run_stream::Guest;
-#[cfg(test)]
-pub(super) use run_stream::{Story, story};

@@ -148,7 +148,4 @@ impl Frames<RunStream> for BlockWriter {
 }
 
 #[cfg(test)]
-pub(in crate::vocabularies) use tests::{Story, story};
-
-#[cfg(test)]
 mod tests;

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{AgUiFold, Scope, WantedRun};
 use crate::fold::Fold as _;
+use crate::tests::stories::{Story, story};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::rest::Rest;
-use crate::vocabularies::letta::{Story, story};
 use tokenrail_domain::TurnNumber;
 
 const CASES: [&str; 13] = [

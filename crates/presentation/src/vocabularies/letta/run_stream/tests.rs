@@ -1,13 +1,11 @@
 //! Both vocabularies, with every kind of turn.
 
-mod stories;
-
 use tokenrail_domain::{EventBody, Sequence};
 
-pub(in crate::vocabularies) use self::stories::{Story, story};
 use super::{Guest, RunStreamFold, Voices};
 use crate::blocks::BlockWriter;
 use crate::fold::Fold as _;
+use crate::tests::stories::{Story, story};
 use crate::vocabularies::kelpie;
 
 const GUEST: Guest = Guest { name: "kelpie", blocks: kelpie::blocks };

@@ -7,7 +7,7 @@ use tokenrail_ports::testing::samples;
 
 use super::ResponsesFold;
 use crate::fold::{Fold as _, Silence};
-use crate::vocabularies::letta::{Story, story};
+use crate::tests::stories::{Story, story};
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::dto::CompletionDto;
 use crate::vocabularies::openai::response_id::ResponseId;

@@ -1,4 +1,4 @@
-//! Turns of every kind, as an agent would produce them.
+//! Turns of every kind, as an agent would produce them. They belong to no vocabulary.
 
 use tokenrail_domain::{
     AgentError, AgentId, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOrdinal,
@@ -7,10 +7,10 @@ use tokenrail_domain::{
 use tokenrail_ports::testing::samples::{self, Scribe, json, notice, text_delta};
 
 /// One turn.
-pub(in crate::vocabularies) struct Story {
+pub(crate) struct Story {
     scribe: Scribe,
-    pub(in crate::vocabularies) agent: AgentId,
-    pub(in crate::vocabularies) events: Vec<Event>,
+    pub(crate) agent: AgentId,
+    pub(crate) events: Vec<Event>,
 }
 
 impl Story {
@@ -112,7 +112,7 @@ fn error() -> AgentError {
 }
 
 /// The turn with that name.
-pub(in crate::vocabularies) fn story(case: &str) -> Story {
+pub(crate) fn story(case: &str) -> Story {
     let story = Story::new();
     match case {
         "plain_text" => story
