@@ -65,11 +65,13 @@ async fn a_thread_is_an_agent_and_a_repeated_run_is_the_same_run() {
         assert_eq!(events(&rest), whole[index + 1..], "after {index}");
     }
 
-    // Who has a part of a run never starts one.
+    // Who has a part of a run never starts one, and a cursor of a later run is not one of this run.
+    let later = cursor(second.last().unwrap());
     for (after, body, code) in [
         ("2.1", input("t", "r9", "say x"), "not_found"),
         ("2.1", input("new", "r1", "say x"), "not_found"),
         ("999.1", input("t", "r1", "say a b 🦀"), "cursor_ahead"),
+        (later, input("t", "r1", "say a b 🦀"), "cursor_ahead"),
     ] {
         let refused = harness.post(&format!("/ag-ui?after={after}"), &body.to_string()).await;
         assert_eq!(refused.problem(), code, "{body}");

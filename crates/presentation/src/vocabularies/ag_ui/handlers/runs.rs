@@ -90,6 +90,10 @@ async fn respond(
         }
     };
     let turn = api.service().turn(agent, turn).await?.ok_or_else(no_thread)?;
+    // A cursor of another run: there is nothing after it in this one.
+    if let Some(head) = turn.last_sequence.filter(|last| *last < after.sequence) {
+        return Err(Refusal::CursorAhead { head }.into());
+    }
     let events = TurnEvents::follow(api, agent, &turn).await?;
     let scope = Scope::Run(WantedRun { id: run, after: after_request, answered, is_before_v1 });
     let fold = AgUiFold::new(agent, turn.number, thread, scope);
