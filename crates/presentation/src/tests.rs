@@ -29,6 +29,7 @@ mod letta_runs;
 mod lists;
 mod mcp;
 mod mcp_children;
+mod mcp_parts;
 mod needs;
 mod nodes;
 mod openai;

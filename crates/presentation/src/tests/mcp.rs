@@ -35,7 +35,7 @@ pub(super) async fn tool(harness: &Harness, name: &str, arguments: &Value) -> Va
 }
 
 /// The error of a tool, as its model reads it.
-async fn tool_error(harness: &Harness, name: &str, arguments: &Value) -> String {
+pub(super) async fn tool_error(harness: &Harness, name: &str, arguments: &Value) -> String {
     let response = ask(harness, "tools/call", &json!({"name": name, "arguments": arguments})).await;
     let result = &response["result"];
     assert_eq!(
@@ -91,7 +91,7 @@ async fn a_client_agrees_on_a_version_and_sees_the_tools() {
             ask(&harness, "tools/call", &json!({"name": name, "arguments": {"agent_id": 1}})).await;
         assert!(response["result"]["content"].is_array(), "every tool of the list is there: {response}");
     }
-    assert_eq!(tools.len(), 8);
+    assert_eq!(tools.len(), 9);
     let types = tool(&harness, "list_agent_types", &json!({})).await;
     assert_eq!(
         types["agent_types"][0],
@@ -388,5 +388,5 @@ async fn the_names_of_the_conformance_suite_are_there_only_for_tests() {
     let shown = Harness::with(|config, _| config.test_routes = true);
     assert_eq!(ask(&shown, "tools/call", &call).await["result"]["isError"], false);
     let listed = ask(&shown, "tools/list", &json!({})).await;
-    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 11);
+    assert_eq!(listed["result"]["tools"].as_array().unwrap().len(), 12);
 }

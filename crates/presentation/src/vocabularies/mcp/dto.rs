@@ -7,16 +7,16 @@ mod results;
 mod rpc;
 
 pub(crate) use arguments::{
-    AnswerWish, CancelWish, MessageWish, NewAgent, ReadWish, WaitWish, answer, argument, cancel, launch,
-    list, message, read, wait,
+    AnswerWish, CancelWish, MessageWish, NewAgent, PartWish, ReadWish, WaitWish, answer, argument, cancel,
+    launch, list, message, part, read, wait,
 };
-pub(crate) use entry::{AskedDto, EntryDto, SaidDto, Shortened, settled};
+pub(crate) use entry::{AskedDto, EntryDto, PIECE_BYTES, SaidDto, Shortened, settled};
 pub(crate) use resources::{
     ReadResource, ResourceList, TEMPLATES, agent_at, ready, resource_uri, resources_after,
 };
 pub(crate) use results::{
-    AgentList, AgentState, AgentTypeList, AnswerState, Cancelled, Launched, ReadResult, Sent, ToolList,
-    ToolName, WaitReason, WaitResult,
+    AgentList, AgentState, AgentTypeList, AnswerState, Cancelled, Launched, PartResult, ReadResult, Sent,
+    ToolList, ToolName, WaitReason, WaitResult,
 };
 pub(crate) use rpc::{
     Call, Done, Empty, Failed, Incoming, Method, Params, ProgressDto, RequestId, ToolResult, check_version,

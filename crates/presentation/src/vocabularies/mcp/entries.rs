@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokenrail_domain::{CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Sequence};
 
-use super::dto::{AskedDto, EntryDto, SaidDto, Shortened, settled};
+use super::dto::{AskedDto, EntryDto, PIECE_BYTES, SaidDto, Shortened, settled};
 use crate::json::plain_text;
 use crate::said_words::{SaidWords, WordKind};
 use crate::turn_events::failure;
@@ -23,7 +23,7 @@ pub(super) struct EntryPage {
 }
 
 impl EntryPage {
-    /// The entries after `since`: about `most` bytes of them, but at least one.
+    /// The entries after `since`: about `most` bytes of them, but at least one, which may be cut to `most`.
     pub(super) fn new(since: Sequence, most: usize) -> Self {
         let (entries, spoken) = (Vec::new(), BTreeMap::new());
         Self { entries, bytes: 0, most, since, up_to: since, is_full: false, spoken }
@@ -64,6 +64,11 @@ impl EntryPage {
         }
     }
 
+    /// The whole text of an event's entry. `None` if it has no entry, or none with a text.
+    pub(super) fn whole_text(&mut self, event: &Event) -> Option<String> {
+        self.said(&event.body)?.into_text()
+    }
+
     /// Appends an event, if it is after the cursor, and the page has room for it.
     pub(super) fn event(&mut self, event: &Event) {
         if self.is_full {
@@ -73,7 +78,9 @@ impl EntryPage {
         if event.sequence <= self.up_to {
             return;
         }
-        if let Some(said) = said {
+        if let Some(mut said) = said {
+            let is_piece = matches!(event.body, EventBody::TextDelta { .. });
+            said.shorten(if is_piece { PIECE_BYTES } else { self.most });
             let bytes = said.bytes();
             if !self.entries.is_empty() && self.most < self.bytes + bytes {
                 self.is_full = true;
@@ -125,30 +132,33 @@ impl EntryPage {
     }
 }
 
-/// The entry of an event. `None` if there is none: reasoning, the output of sub-agents, and what a later event repeats.
+/// The entry of an event, not cut. `None` if there is none: reasoning, the output of sub-agents, and what a later event
+/// repeats.
 fn said(body: &EventBody) -> Option<SaidDto> {
     Some(match body {
         EventBody::UserMessage { content, images: _ } => {
-            SaidDto::Prompt { text: Shortened::speech(content.clone()) }
+            SaidDto::Prompt { text: Shortened::whole(content.clone()) }
         }
         EventBody::TextDelta { message, text, .. } => spoken_text(*message, text.clone()),
         EventBody::Abandoned { message } => SaidDto::Retracted { message: message.0 },
         EventBody::ToolCall(call) if call.parent_call.is_none() => SaidDto::ToolCall {
             tool: call.tool.clone(),
             call_id: call.call.clone(),
-            input: Shortened::field(call.input.as_str().to_owned()),
+            input: Shortened::whole(call.input.as_str().to_owned()),
         },
         EventBody::ToolResult(result) if result.parent_call.is_none() => SaidDto::ToolResult {
             call_id: result.call.clone(),
             is_error: result.is_error,
-            text: Shortened::field(plain_text(&result.content)),
+            text: Shortened::whole(plain_text(&result.content)),
         },
         EventBody::Notice(notice) => match (notice.subtype.as_str(), notice.data.as_str()) {
-            (Notice::PERMISSION_REQUEST, data) => SaidDto::PermissionRequest(Box::new(AskedDto::read(data)?)),
+            (Notice::PERMISSION_REQUEST, data) => {
+                SaidDto::PermissionRequest(Box::new(AskedDto::whole(data)?))
+            }
             (Notice::PERMISSION_RESOLVED, data) => SaidDto::PermissionResolved { request_id: settled(data)? },
             _ => return None,
         },
-        EventBody::Error(error) => SaidDto::Error { text: Shortened::speech(error.text.clone()) },
+        EventBody::Error(error) => SaidDto::Error { text: Shortened::whole(error.text.clone()) },
         EventBody::TurnResult(result) => SaidDto::TurnEnd {
             outcome: result.outcome.as_str(),
             error: failure(result).map(|(_, text, _)| text.to_owned()),
@@ -163,7 +173,7 @@ fn said(body: &EventBody) -> Option<SaidDto> {
 }
 
 fn spoken_text(message: MessageOrdinal, text: String) -> SaidDto {
-    SaidDto::Text { message: message.0, text: Shortened::speech(text) }
+    SaidDto::Text { message: message.0, text: Shortened::whole(text) }
 }
 
 /// The open requests of an agent, as its journal shows them.

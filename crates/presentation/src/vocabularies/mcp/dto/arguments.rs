@@ -62,6 +62,16 @@ pub(crate) struct ReadWish {
     pub(crate) bytes: usize,
 }
 
+/// Which part of an entry to read.
+#[derive(Clone, Copy)]
+pub(crate) struct PartWish {
+    pub(crate) agent: AgentId,
+    pub(crate) seq: Sequence,
+    /// Where the part begins, in bytes.
+    pub(crate) offset: usize,
+    pub(crate) bytes: usize,
+}
+
 /// What to wait for, and how long.
 #[derive(Clone, Copy)]
 pub(crate) struct WaitWish {
@@ -188,6 +198,15 @@ pub(crate) fn wait(params: &Params) -> Result<WaitWish, Problem> {
 
 pub(crate) fn read(params: &Params) -> Result<ReadWish, Problem> {
     Ok(wait(params)?.read)
+}
+
+pub(crate) fn part(params: &Params) -> Result<PartWish, Problem> {
+    let mut fields = arguments(params)?;
+    let agent = agent(&mut fields);
+    let seq = Sequence(fields.number("seq").unwrap_or_default());
+    let offset = usize::try_from(fields.number("offset").unwrap_or_default()).unwrap_or(usize::MAX);
+    let bytes = number(&mut fields, "max_bytes", READ_BYTES).max(READ_BYTES_MIN) as usize;
+    Ok(PartWish { agent: checked(fields, agent)?, seq, offset, bytes })
 }
 
 pub(crate) fn answer(params: &Params) -> Result<AnswerWish, Problem> {

@@ -6,8 +6,8 @@ use tokenrail_domain::cut;
 
 /// The maximum length of a tool's input or result. An agent's own text is longer.
 const FIELD_BYTES: usize = 4096;
-/// The maximum length of a text that came in one piece.
-const TEXT_BYTES: usize = 200_000;
+/// The maximum length of a piece of a text, which cannot be cut: the next page begins after it.
+pub(crate) const PIECE_BYTES: usize = 200_000;
 
 /// One entry. Consecutive pieces of a text are one entry with the number of the last piece.
 #[derive(Debug, PartialEq, Serialize)]
@@ -73,24 +73,18 @@ pub(crate) struct Shortened {
 }
 
 impl Shortened {
-    fn to(mut text: String, bytes: usize) -> Self {
-        let truncated = cut(&mut text, bytes);
-        Self { text, truncated }
+    /// A text that is not cut yet.
+    pub(crate) fn whole(text: String) -> Self {
+        Self { text, truncated: false }
     }
 
-    /// An input or a result.
-    pub(crate) fn field(text: String) -> Self {
-        Self::to(text, FIELD_BYTES)
+    fn shorten(&mut self, bytes: usize) {
+        self.truncated |= cut(&mut self.text, bytes);
     }
 
     /// The text, with a mark if it is cut.
     pub(crate) fn shown(&self) -> String {
         format!("{}{}", self.text, if self.truncated { " […]" } else { "" })
-    }
-
-    /// What somebody said.
-    pub(crate) fn speech(text: String) -> Self {
-        Self::to(text, TEXT_BYTES)
     }
 }
 
@@ -146,8 +140,15 @@ struct SettledNotice {
 }
 
 impl AskedDto {
-    /// Reads the data of a notice. `None` if it is malformed.
+    /// Reads the data of a notice, with as much of the input as an entry has. `None` if it is malformed.
     pub(crate) fn read(data: &str) -> Option<Self> {
+        let mut asked = Self::whole(data)?;
+        asked.input.shorten(FIELD_BYTES);
+        Some(asked)
+    }
+
+    /// The same with the whole input.
+    pub(crate) fn whole(data: &str) -> Option<Self> {
         let AskedNotice { request_id, tool_name, input, options, accepts } =
             serde_json::from_str(data).ok()?;
         let accepted =
@@ -155,7 +156,7 @@ impl AskedDto {
         Some(Self {
             request_id,
             tool: tool_name,
-            input: Shortened::field(input.map(|input| input.get().to_owned()).unwrap_or_default()),
+            input: Shortened::whole(input.map(|input| input.get().to_owned()).unwrap_or_default()),
             options,
             accepts: accepted.filter_map(|(name, is_accepted)| is_accepted.then_some(name)).collect(),
         })
@@ -171,6 +172,31 @@ pub(crate) fn settled(data: &str) -> Option<String> {
 const FRAME_BYTES: usize = 100;
 
 impl SaidDto {
+    /// Cuts what is too long: the input or the result of a tool, and a text of more than `text_bytes`.
+    pub(crate) fn shorten(&mut self, text_bytes: usize) {
+        match self {
+            Self::Prompt { text } | Self::Error { text } | Self::Text { text, .. } => {
+                text.shorten(text_bytes);
+            }
+            Self::ToolCall { input: text, .. } | Self::ToolResult { text, .. } => text.shorten(FIELD_BYTES),
+            Self::PermissionRequest(asked) => asked.input.shorten(FIELD_BYTES),
+            Self::Retracted { .. } | Self::PermissionResolved { .. } | Self::TurnEnd { .. } => {}
+        }
+    }
+
+    /// The text that [`SaidDto::shorten`] may cut. `None` if there is none.
+    pub(crate) fn into_text(self) -> Option<String> {
+        match self {
+            Self::Prompt { text }
+            | Self::Error { text }
+            | Self::Text { text, .. }
+            | Self::ToolCall { input: text, .. }
+            | Self::ToolResult { text, .. } => Some(text.text),
+            Self::PermissionRequest(asked) => Some(asked.input.text),
+            Self::Retracted { .. } | Self::PermissionResolved { .. } | Self::TurnEnd { .. } => None,
+        }
+    }
+
     /// Its approximate size in JSON. The pieces of a text mostly join one entry, so only their text counts.
     pub(crate) fn bytes(&self) -> usize {
         let text = match self {

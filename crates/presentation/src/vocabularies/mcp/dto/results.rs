@@ -23,6 +23,7 @@ pub(crate) enum ToolName {
     SendMessage,
     WaitForAgent,
     ReadAgent,
+    ReadEntry,
     AnswerPermission,
     CancelAgent,
 }
@@ -36,6 +37,7 @@ impl ToolName {
             "send_message" => Self::SendMessage,
             "wait_for_agent" => Self::WaitForAgent,
             "read_agent" => Self::ReadAgent,
+            "read_entry" => Self::ReadEntry,
             "answer_permission" => Self::AnswerPermission,
             "cancel_agent" => Self::CancelAgent,
             _ => return None,
@@ -166,6 +168,32 @@ pub(crate) struct ReadResult {
     pub(crate) entries: Vec<EntryDto>,
     pub(crate) next_since: u64,
     pub(crate) more: bool,
+}
+
+/// A part of the text of an entry.
+#[derive(Debug, Serialize)]
+pub(crate) struct PartResult {
+    agent_id: IdText,
+    seq: u64,
+    text: String,
+    next_offset: usize,
+    total_bytes: usize,
+    more: bool,
+}
+
+impl PartResult {
+    /// The part that begins at `offset` and has at most `bytes`. `None` if no character begins there.
+    pub(crate) fn new(
+        agent: AgentId,
+        seq: Sequence,
+        whole: &str,
+        (offset, bytes): (usize, usize),
+    ) -> Option<Self> {
+        let next_offset = whole.floor_char_boundary(offset.saturating_add(bytes));
+        let (text, total_bytes) = (whole.get(offset..next_offset)?.to_owned(), whole.len());
+        let more = next_offset < total_bytes;
+        Some(Self { agent_id: agent.into(), seq: seq.0, text, next_offset, total_bytes, more })
+    }
 }
 
 /// Why a wait is over.

@@ -5,8 +5,9 @@ use tokenrail_domain::{AgentId, MessageOrdinal, Sequence};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::events;
-use crate::vocabularies::mcp::dto::{self, ReadResult, ReadWish, ToolResult};
-use crate::vocabularies::mcp::dto::{AgentState, Params};
+use crate::vocabularies::mcp::dto::{
+    self, AgentState, Params, PartResult, PartWish, ReadResult, ReadWish, ToolResult,
+};
 use crate::vocabularies::mcp::entries::EntryPage;
 
 /// How many events one call reads at most. Those of long inputs and reasoning take no place on a page.
@@ -24,6 +25,26 @@ pub(super) async fn read(api: &Api, params: &Params) -> Result<ToolResult, Probl
         next_since: up_to.0,
         more,
     }))
+}
+
+/// The tool `read_entry`.
+pub(super) async fn read_part(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+    let PartWish { agent, seq, offset, bytes } = dto::part(params)?;
+    let head = api.service().get(agent).await?.head;
+    let since = seq.before().min(head);
+    let (events, _) = api.service().events(agent, since, Some(1)).await?;
+    let mut page = EntryPage::new(since, 0);
+    let mut whole = None;
+    if let Some(event) = events.first().filter(|event| event.sequence == seq) {
+        if let Some((message, first)) = page.begun_before(event) {
+            hear(api, agent, (message, first, since), &mut page).await?;
+        }
+        whole = page.whole_text(event);
+    }
+    let whole = whole.ok_or_else(|| Problem::field("seq", "must be the seq of an entry that has a text"))?;
+    let part = PartResult::new(agent, seq, &whole, (offset, bytes));
+    let part = part.ok_or_else(|| Problem::field("offset", "must be next_offset of an earlier result"))?;
+    Ok(ToolResult::of(&part))
 }
 
 /// The entries up to `head`.

@@ -32,6 +32,7 @@ pub(super) async fn call(api: &Api, request: &HttpRequest, id: RequestId, params
         ToolName::LaunchAgent => calls::launch(api, request.headers(), params).await,
         ToolName::SendMessage => calls::send(api, params).await,
         ToolName::ReadAgent => reading::read(api, params).await,
+        ToolName::ReadEntry => reading::read_part(api, params).await,
         ToolName::AnswerPermission => calls::answer(api, params).await,
         ToolName::CancelAgent => calls::cancel(api, params).await,
     };
