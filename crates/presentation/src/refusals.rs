@@ -41,22 +41,28 @@ pub(crate) fn add_problems(
     document: &mut utoipa::openapi::OpenApi,
     own: fn(method: &str, path: &str) -> &'static [Code],
 ) {
-    for (path, item) in &mut document.paths.paths {
+    for (method, path, operation) in operations(document) {
+        unbind_numbers(operation);
+        let mut codes = problems(path, method);
+        codes.extend_from_slice(own(method, path));
+        add(operation, &codes);
+    }
+}
+
+/// All operations of a document, with their methods and paths.
+pub(crate) fn operations(
+    document: &mut utoipa::openapi::OpenApi,
+) -> impl Iterator<Item = (&'static str, &str, &mut Operation)> {
+    document.paths.paths.iter_mut().flat_map(|(path, item)| {
         let operations = [
             ("get", &mut item.get),
             ("post", &mut item.post),
             ("patch", &mut item.patch),
             ("delete", &mut item.delete),
         ];
-        for (method, operation) in operations {
-            if let Some(operation) = operation {
-                unbind_numbers(operation);
-                let mut codes = problems(path, method);
-                codes.extend_from_slice(own(method, path));
-                add(operation, &codes);
-            }
-        }
-    }
+        let given = |(method, operation)| Option::as_mut(operation).map(|it| (method, path.as_str(), it));
+        operations.into_iter().filter_map(given)
+    })
 }
 
 fn problems(path: &str, method: &str) -> Vec<Code> {
@@ -99,4 +105,20 @@ pub(crate) fn add(operation: &mut Operation, codes: &[Code]) {
             .build();
         operation.responses.responses.insert(status, response.into());
     }
+}
+
+/// Adds an error in the format of a vocabulary whose clients expect 400 instead of 422. It stands next to the problem
+/// document with the same status, which no path of the vocabulary returns.
+pub(crate) fn add_foreign(operation: &mut Operation, code: Code, schema: &str) {
+    let status = match code.status().as_u16() {
+        422 => "400".to_owned(),
+        status => status.to_string(),
+    };
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(schema))).build();
+    let mut response = ResponseBuilder::new().description("an error").build();
+    if let Some(RefOr::T(known)) = operation.responses.responses.get(&status) {
+        response = known.clone();
+    }
+    response.content.insert("application/json".to_owned(), content.into());
+    operation.responses.responses.insert(status, response.into());
 }

@@ -1,12 +1,12 @@
 //! The part of the OpenAPI document about Letta's routes, whose errors have a format of their own.
 
-use utoipa::openapi::path::{HttpMethod, Operation, PathItem};
+use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use super::handlers::{NO_LISTS, agents, conversations, history, messages, runs};
 use crate::error::Code;
-use crate::refusals::{BODY, EVERYWHERE, STORE, add, unbind_numbers};
+use crate::refusals::{BODY, EVERYWHERE, STORE, add, operations, unbind_numbers};
 use crate::vocabularies::letta::dto::LettaProblem;
 
 #[derive(OpenApi)]
@@ -54,25 +54,16 @@ struct Refusals;
 
 impl Modify for Refusals {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        for (path, item) in &mut document.paths.paths {
-            let operations = [
-                (HttpMethod::Get, &mut item.get),
-                (HttpMethod::Post, &mut item.post),
-                (HttpMethod::Patch, &mut item.patch),
-                (HttpMethod::Delete, &mut item.delete),
-            ];
-            for (method, operation) in operations {
-                let Some(operation) = operation else { continue };
-                operation.operation_id = operation.operation_id.take().map(|id| format!("letta_{id}"));
-                unbind_numbers(operation);
-                add(operation, &EVERYWHERE);
-                refuse(operation, &refusals(path, &method, operation.request_body.is_some()));
-            }
+        for (method, path, operation) in operations(document) {
+            operation.operation_id = operation.operation_id.take().map(|id| format!("letta_{id}"));
+            unbind_numbers(operation);
+            add(operation, &EVERYWHERE);
+            refuse(operation, &refusals(path, method, operation.request_body.is_some()));
         }
     }
 }
 
-fn refusals(path: &str, method: &HttpMethod, body: bool) -> Vec<Code> {
+fn refusals(path: &str, method: &str, body: bool) -> Vec<Code> {
     let mut codes = Vec::new();
     if !matches!(path, "/v1/health" | "/v1/models") {
         codes.extend([Code::NotFound, Code::ValidationFailed]);
@@ -82,13 +73,13 @@ fn refusals(path: &str, method: &HttpMethod, body: bool) -> Vec<Code> {
         codes.extend(BODY);
     }
     codes.extend_from_slice(match (method, path) {
-        (HttpMethod::Post, "/v1/agents" | "/v1/conversations") => {
+        ("post", "/v1/agents" | "/v1/conversations") => {
             &[Code::RunnerUnknown, Code::CwdNotAllowed, Code::RateLimited]
         }
-        (HttpMethod::Post, path) if path.ends_with("/stream") && !path.ends_with("messages/stream") => {
+        ("post", path) if path.ends_with("/stream") && !path.ends_with("messages/stream") => {
             &[Code::CursorAhead, Code::BadRequest]
         }
-        (HttpMethod::Post, path) if path.contains("/messages") && !path.ends_with("/cancel") => {
+        ("post", path) if path.contains("/messages") && !path.ends_with("/cancel") => {
             &[Code::AgentDeleted, Code::AgentReadOnly, Code::QueueFull, Code::IdempotencyMismatch]
         }
         _ => &[],

@@ -1,13 +1,11 @@
 //! The part of the OpenAPI document about the routes of OpenAI's clients, whose errors have OpenAI's format.
 
-use utoipa::openapi::path::{HttpMethod, Operation};
-use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
 use super::dto::{OpenAiError, OpenAiProblem};
 use super::handlers::{completions, create, models, responses};
 use crate::error::Code;
-use crate::refusals::{BODY, EVERYWHERE, STORE, add};
+use crate::refusals::{BODY, EVERYWHERE, STORE, add, add_foreign, operations};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -32,23 +30,17 @@ struct Refusals;
 
 impl Modify for Refusals {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
-        for (path, item) in &mut document.paths.paths {
-            let operations = [
-                (HttpMethod::Get, &mut item.get),
-                (HttpMethod::Post, &mut item.post),
-                (HttpMethod::Delete, &mut item.delete),
-            ];
-            for (method, operation) in operations {
-                let Some(operation) = operation else { continue };
-                operation.operation_id = operation.operation_id.take().map(|id| format!("openai_{id}"));
-                add(operation, &EVERYWHERE);
-                refuse(operation, &refusals(path, &method));
+        for (method, path, operation) in operations(document) {
+            operation.operation_id = operation.operation_id.take().map(|id| format!("openai_{id}"));
+            add(operation, &EVERYWHERE);
+            for code in refusals(path, method) {
+                add_foreign(operation, code, "OpenAiProblem");
             }
         }
     }
 }
 
-fn refusals(path: &str, method: &HttpMethod) -> Vec<Code> {
+fn refusals(path: &str, method: &str) -> Vec<Code> {
     let mut codes = EVERYWHERE.to_vec();
     if path.contains("{id}") {
         codes.push(Code::NotFound);
@@ -61,26 +53,9 @@ fn refusals(path: &str, method: &HttpMethod) -> Vec<Code> {
         codes.extend([Code::CursorAhead, Code::ShuttingDown]);
     }
     let creates = ["/openai/v1/responses", "/openai/v1/chat/completions"].contains(&path);
-    if creates && *method == HttpMethod::Post {
+    if creates && method == "post" {
         codes.extend(BODY);
         codes.extend([Code::RunnerUnknown, Code::QueueFull, Code::AgentReadOnly, Code::IdempotencyMismatch]);
     }
     codes
-}
-
-/// Adds errors in OpenAI's format, next to the problem documents with the same status, which no path here returns.
-fn refuse(operation: &mut Operation, codes: &[Code]) {
-    for code in codes {
-        let status = match code.status().as_u16() {
-            422 => "400".to_owned(),
-            status => status.to_string(),
-        };
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("OpenAiProblem"))).build();
-        let mut response = ResponseBuilder::new().description("an error").build();
-        if let Some(RefOr::T(known)) = operation.responses.responses.get(&status) {
-            response = known.clone();
-        }
-        response.content.insert("application/json".to_owned(), content.into());
-        operation.responses.responses.insert(status, response.into());
-    }
 }
