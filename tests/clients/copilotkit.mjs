@@ -1,6 +1,6 @@
 // CopilotKit's runtime between its client and the server. Usage: BASE TOKEN FOLDER STORY, run in the folder of the client.
 import assert from "node:assert/strict";
-import { HttpAgent } from "@ag-ui/client";
+import { HttpAgent, buildResumeArray } from "@ag-ui/client";
 
 process.env.COPILOTKIT_TELEMETRY_DISABLED = "true";
 const { CopilotRuntime, createCopilotRuntimeHandler } = await import("@copilotkit/runtime/v2");
@@ -9,11 +9,11 @@ const [base, token, , story] = process.argv.slice(2);
 const headers = { Authorization: `Bearer ${token}` };
 
 // A client of a runtime whose only agent is of this type.
-function made(type) {
+function made(type, thread = type) {
   const remote = new HttpAgent({ url: `${base}/ag-ui/${type}`, headers });
   const handler = createCopilotRuntimeHandler({ runtime: new CopilotRuntime({ agents: { default: remote } }), basePath: "/copilot" });
   const fetch = (url, init) => handler(new Request(url, init));
-  const agent = new HttpAgent({ url: "http://runtime/copilot/agent/default/run", threadId: `copilot-${type}`, fetch });
+  const agent = new HttpAgent({ url: "http://runtime/copilot/agent/default/run", threadId: `copilot-${thread}`, fetch });
   agent.seen = [];
   agent.subscribe({ onEvent: ({ event }) => void agent.seen.push(event) });
   return agent;
@@ -33,6 +33,23 @@ const stories = {
     await say(agent, "go");
     assert.deepEqual(spoken(), [...words, ...words]);
     assert.equal(agent.messages.filter(({ role }) => role === "tool").length, 2);
+  },
+
+  async question() {
+    for (const [answer, words] of [
+      [{ status: "resolved", payload: { approved: true } }, "It was allowed."],
+      [{ status: "resolved", payload: { optionId: "allow_always" } }, "It was always allowed."],
+      [{ status: "cancelled" }, "It was refused."],
+    ]) {
+      const agent = made("asking", words);
+      await say(agent, "Clean up");
+      const [interrupt] = agent.pendingInterrupts;
+      const call = agent.messages.at(-1).toolCalls[0];
+      assert.deepEqual([interrupt.reason, interrupt.toolCallId, call.function.name], ["tool_call", call.id, "Bash"]);
+      assert.deepEqual(JSON.parse(call.function.arguments), { command: "rm -r build" });
+      await agent.runAgent({ resume: buildResumeArray([interrupt], { [interrupt.id]: answer }) });
+      assert.deepEqual([agent.messages.at(-1).content, agent.pendingInterrupts], [words, []]);
+    }
   },
 
   async cancel() {

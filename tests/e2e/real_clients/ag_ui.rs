@@ -102,6 +102,12 @@ mod copilotkit {
     }
 
     #[tokio::test]
+    async fn its_runtime_carries_an_interrupt_and_the_answer() {
+        let server = crate::questions::server("");
+        Driver::start("copilotkit", "copilotkit.mjs", &server, &["question"]).finish().await;
+    }
+
+    #[tokio::test]
     async fn its_runtime_carries_a_run_that_is_cancelled() {
         Driver::start("copilotkit", "copilotkit.mjs", &start(), &["cancel"]).finish().await;
     }
