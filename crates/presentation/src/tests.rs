@@ -14,6 +14,7 @@ mod client;
 mod copies;
 mod cors;
 mod cuts;
+mod deleted_streams;
 mod dialects;
 mod document;
 mod durable_streams;
