@@ -20,7 +20,8 @@ async function all(stream) {
 const text = (events) => events.filter((event) => event.type === "response.output_text.delta").map((event) => event.delta).join("");
 const resumed = (id, after) => client.responses.retrieve(id, { stream: true, starting_after: after });
 
-const completion = (script) => ({ model: "fake", messages: [{ role: "user", content: JSON.stringify(script) }] });
+const user = (content) => ({ role: "user", content });
+const completion = (script) => ({ model: "fake", messages: [user(JSON.stringify(script))] });
 const content = (chunks) => chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join("");
 /** The stream of a chat completion, after a chunk. OpenAI's client has no method for this. */
 const cut = (id, after) =>
@@ -146,7 +147,6 @@ const stories = {
   },
 
   async completions() {
-    const user = (content) => ({ role: "user", content });
     const headers = { "X-Conversation-Id": "talk" };
     const create = (body, options = { headers }) => client.chat.completions.create({ model: "bash_fail", ...body }, options);
     const first = await create({ messages: [user("go")] });
