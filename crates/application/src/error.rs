@@ -18,7 +18,9 @@ pub enum Refusal {
     )]
     TypeMissing,
     /// The agent of a conversation has another type than the launch names.
-    #[error("the agent of this conversation is of the type {kind}")]
+    #[error(
+        "this conversation has an agent of the type {kind}; use this type, or start another conversation"
+    )]
     OtherType { kind: String },
     #[error(transparent)]
     CwdNotAllowed(#[from] CwdNotAllowed),
