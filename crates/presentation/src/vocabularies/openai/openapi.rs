@@ -49,7 +49,7 @@ fn refusals(path: &str, method: &str) -> Vec<Code> {
         codes.extend(STORE);
     }
     let resumes = ["/openai/v1/responses/{id}", "/openai/v1/chat/completions/{id}"].contains(&path);
-    if resumes && *method == HttpMethod::Get {
+    if resumes && method == "get" {
         codes.extend([Code::CursorAhead, Code::ShuttingDown]);
     }
     let creates = ["/openai/v1/responses", "/openai/v1/chat/completions"].contains(&path);
