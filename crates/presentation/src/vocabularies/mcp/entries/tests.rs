@@ -50,17 +50,22 @@ fn whole(journal: &[Event], since: Sequence) -> Vec<EntryDto> {
     page(journal, since, usize::MAX).into_entries()
 }
 
-/// The entries of pages that contain as little as possible: one event that says something.
+/// The entries of pages that contain as little as possible: one event that says something. A text that does not fit
+/// into such a page is cut there, and whole here.
 fn pieces(journal: &[Event]) -> Vec<EntryDto> {
     let (head, mut since, mut pieces) = (journal.last().unwrap().sequence, Sequence::START, Vec::new());
     while since < head {
-        let page = page(journal, since, 1);
-        assert!(since < page.up_to(), "every page goes on");
-        assert_eq!(page.is_full(), page.up_to() < head);
-        since = page.up_to();
-        let entries = page.into_entries();
+        let small = page(journal, since, 1);
+        let up_to = small.up_to();
+        assert!(since < up_to, "every page goes on");
+        assert_eq!(small.is_full(), up_to < head);
+        let read: Vec<_> = journal.iter().filter(|event| event.sequence <= up_to).cloned().collect();
+        let entries = whole(&read, since);
+        let numbers = |entries: &[EntryDto]| entries.iter().map(|entry| entry.seq).collect::<Vec<_>>();
         assert!(entries.len() <= 1, "{entries:?}");
+        assert_eq!(numbers(&small.into_entries()), numbers(&entries));
         pieces.extend(entries);
+        since = up_to;
     }
     pieces
 }
