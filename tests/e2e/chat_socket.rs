@@ -13,7 +13,7 @@ pub(crate) async fn say(socket: &mut Socket, frame: &Value) {
 }
 
 /// The next frame, whatever it says.
-async fn next_frame(socket: &mut Socket) -> String {
+pub(crate) async fn next_frame(socket: &mut Socket) -> String {
     loop {
         let message = timeout(PATIENCE, socket.next()).await.expect("in time");
         if let Message::Text(text) = message.expect("it is open").expect("a message") {

@@ -291,6 +291,7 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::QueueFull
         | Refusal::UnknownType { .. }
         | Refusal::TypeMissing
+        | Refusal::OtherType { .. }
         | Refusal::CwdNotAllowed(_)
         | Refusal::OutsideParent
         | Refusal::TooDeep { .. }
