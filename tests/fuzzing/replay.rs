@@ -106,6 +106,7 @@ fuzz! {
     bad_output_is_told_as_it_was_recorded: "event_stream", 5_000;
     bad_packets_are_answered_or_end_their_session: "socket_io", 5_000;
     bad_requests_of_openais_clients_are_refused: "openai", 5_000;
+    bad_runs_of_ag_ui_are_refused: "ag_ui", 5_000;
     bad_messages_of_mcp_are_answered: "mcp", 10_000;
     bad_frames_are_answered_or_closed: "ws_client_frame", 5_000;
 }

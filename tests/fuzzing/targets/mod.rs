@@ -3,6 +3,7 @@
 //! The test `fuzz` calls them with the corpus and with mutations of it; the programs of `tests/fuzz` let libFuzzer call
 //! them. `docs/explanation/reliability-tests.md` says what each of them must find.
 
+mod ag_ui;
 mod agent_parser;
 mod config;
 mod cursor;
@@ -38,7 +39,7 @@ const JSON: &[&str] = &["{", "}", "[", "]", "\"", ":", ",", "null", "1e999"];
 /// Words of the JSON lines that agent programs print.
 const JSON_LINES: &[&str] = &["true", "-1", "\n", "\\ud83d", "\\ude00", "\\u0000", "\u{2028}", "\"type\":"];
 
-pub(crate) const TARGETS: [Target; 14] = [
+pub(crate) const TARGETS: [Target; 15] = [
     Target { name: "line_framer", run: line_framer::run, words: &[line_framer::WORDS] },
     Target { name: "sse_decoder", run: sse_decoder::run, words: &[sse_decoder::WORDS] },
     Target { name: "agent_parser", run: agent_parser::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
@@ -55,6 +56,7 @@ pub(crate) const TARGETS: [Target; 14] = [
     Target { name: "event_stream", run: event_stream::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
     Target { name: "socket_io", run: socket_io::run, words: &[JSON, socket_io::WORDS] },
     Target { name: "openai", run: openai::run, words: &[JSON, openai::WORDS] },
+    Target { name: "ag_ui", run: ag_ui::run, words: &[JSON, ag_ui::WORDS] },
     Target { name: "mcp", run: mcp::run, words: &[JSON, mcp::WORDS] },
     Target { name: "ws_client_frame", run: ws_client_frame::run, words: &[JSON, ws_client_frame::WORDS] },
 ];
