@@ -56,32 +56,46 @@ impl TurnEvents {
         self.follower.head()
     }
 
-    /// Whether nothing is known that was not returned: neither of the turn nor before it.
-    pub(crate) fn has_all(&self) -> bool {
-        self.over || self.follower.head() <= self.follower.cursor()
-    }
-
     /// Waits for more of the turn. May be dropped at any await.
     ///
     /// # Errors
     /// [`StoreError`] if the history cannot be read. Calling again is safe.
     pub(crate) async fn next(&mut self) -> Result<TurnNext, StoreError> {
         while !self.over {
-            let page = match self.follower.next().await? {
-                Next::Page(page) => page,
-                Next::End(end) => return Ok(TurnNext::Cut(end)),
-            };
-            let events = page.events();
-            let of_turn = |event: &Event| event.turn == self.turn;
-            let begin = events.iter().position(of_turn).unwrap_or(events.len());
-            let length = events[begin..].iter().take_while(|event| of_turn(event)).count();
-            let range = begin..begin + length;
-            self.over = events[range.clone()].iter().any(|it| matches!(it.body, EventBody::TurnResult(_)));
-            if !range.is_empty() {
-                return Ok(TurnNext::Events(TurnPage { page, range }));
+            if let Some(next) = self.read().await? {
+                return Ok(next);
             }
         }
         Ok(TurnNext::Over)
+    }
+
+    /// Returns more of what is already known of the turn, without waiting for what comes. `None` if that is all. May be
+    /// dropped at any await.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the history cannot be read. Calling again is safe.
+    pub(crate) async fn known(&mut self) -> Result<Option<TurnNext>, StoreError> {
+        while !self.over && self.follower.cursor() < self.follower.head() {
+            if let Some(next) = self.read().await? {
+                return Ok(Some(next));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits for the next page of the agent. `None` if it has nothing of the turn.
+    async fn read(&mut self) -> Result<Option<TurnNext>, StoreError> {
+        let page = match self.follower.next().await? {
+            Next::Page(page) => page,
+            Next::End(end) => return Ok(Some(TurnNext::Cut(end))),
+        };
+        let events = page.events();
+        let of_turn = |event: &Event| event.turn == self.turn;
+        let begin = events.iter().position(of_turn).unwrap_or(events.len());
+        let length = events[begin..].iter().take_while(|event| of_turn(event)).count();
+        let range = begin..begin + length;
+        self.over = events[range.clone()].iter().any(|it| matches!(it.body, EventBody::TurnResult(_)));
+        Ok((!range.is_empty()).then(|| TurnNext::Events(TurnPage { page, range })))
     }
 
     /// Waits for more of the turn, for a stream that shows it. `None` after the last event. An error says why the

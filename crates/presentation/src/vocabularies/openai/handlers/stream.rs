@@ -35,8 +35,11 @@ pub(super) async fn resume(
     let FollowedResponse { fold, events, .. } = &mut followed;
     fold.open(&mut out);
     let mut first = out.take();
-    while first.is_empty() && !events.has_all() {
-        match events.next().await? {
+    // It must not wait for the turn: a queued one can begin much later.
+    while first.is_empty()
+        && let Some(known) = events.known().await?
+    {
+        match known {
             TurnNext::Events(page) => {
                 for event in page.events() {
                     fold.event(event, &mut out);
