@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use tokenrail_domain::{CompleteMessage, ContentBlock, JsonText, MessageOrdinal, ToolResult};
 
+use super::arguments::Arguments;
 use super::calls::{Call, CallState, NewCall};
 use super::teller::Teller;
 use super::{AgUi, AgUiFold, block_of};
@@ -164,6 +165,8 @@ fn end_arguments<T: Frames<AgUi>>(call: &mut Call, rest: &str, out: &mut Teller<
     out.arguments(&call.id, rest, sub_agent);
     out.tell_of(sub_agent, AgUiEvent::ToolCallEnd { tool_call_id: &call.id });
     call.state = CallState::Made;
+    // The call is known until the turn ends, but nothing compares its arguments any more.
+    call.arguments = Arguments::default();
 }
 
 /// Ends a call with its result.
