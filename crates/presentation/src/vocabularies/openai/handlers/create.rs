@@ -90,7 +90,10 @@ async fn go_on(
             "this response already has a successor ({next}); continue from the newest response of the conversation"
         )))
     };
-    if let Some(following) = api.service().turn(next.agent, next.turn).await? {
+    // With a key, the store says whether this message is already there.
+    if key.is_none()
+        && let Some(following) = api.service().turn(next.agent, next.turn).await?
+    {
         return taken(&following);
     }
     match api.service().send_as(agent.id, next.turn, create.prompt, key).await {
