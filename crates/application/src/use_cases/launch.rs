@@ -80,8 +80,9 @@ impl AgentService {
         let is_bound = launch.cwd.is_some() || launch.session.is_some();
         let place = self.placement(LaunchNeeds { kind: &kind, node: launch.node.as_deref(), is_bound })?;
         self.check_images(&kind, &launch.images)?;
-        let waiting = self.admit_at(place).await?;
+        // First, so that the refused launches of an agent take none of those that all clients have per minute.
         let child = self.admit_child(&mut launch).await?;
+        let waiting = self.admit_at(place).await?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         // Before the folder is made, so that nothing is left if this fails.
