@@ -6,8 +6,21 @@ use std::str::FromStr;
 use reqwest::Url;
 
 /// The first parts of the server's own paths. Below such a path, no request could be told from another.
-const OWN_PATHS: [&str; 10] =
-    ["api", "healthz", "metrics", "openapi.json", "problems", "readyz", "socket.io", "test", "v1", "ws"];
+const OWN_PATHS: [&str; 13] = [
+    "ag-ui",
+    "api",
+    "healthz",
+    "mcp",
+    "metrics",
+    "openai",
+    "openapi.json",
+    "problems",
+    "readyz",
+    "socket.io",
+    "test",
+    "v1",
+    "ws",
+];
 
 /// A URL such as `https://example.com/agents`, without a slash at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +123,9 @@ mod tests {
             "https://x/metrics",
             "https://x/socket.io",
             "https://x/openapi.json",
+            "https://x/ag-ui",
+            "https://x/openai/v1",
+            "https://x/mcp",
             "https://x/a b",
             "/a",
         ] {
