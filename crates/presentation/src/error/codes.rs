@@ -86,7 +86,7 @@ codes! {
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. Or an agent launches, and the folder is outside its own. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type.";
+        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. Or an agent launches another one, and the folder is outside the folder of the launching agent. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
