@@ -77,7 +77,7 @@ fn check(answer: &Answer, is_from_start: bool) -> bool {
             assert!(answer.whole == (0 < ends.count()) || !is_from_start, "{said}");
             true
         }
-        (400 | 404 | 409 | 413 | 429 | 503, "application/problem+json") => {
+        (400 | 404 | 409 | 413 | 422 | 429 | 503, "application/problem+json") => {
             let problem: Value =
                 serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
             assert!(problem["code"].is_string() && problem["detail"].is_string(), "{said}");
