@@ -69,8 +69,8 @@ impl TurnEvents {
         Ok(TurnNext::Over)
     }
 
-    /// Returns more of what is already known of the turn, without waiting for what comes. `None` if that is all. May be
-    /// dropped at any await.
+    /// Like [`Self::next`], but does not wait for new events. `None` if all known events were returned. May be dropped
+    /// at any await.
     ///
     /// # Errors
     /// [`StoreError`] if the history cannot be read. Calling again is safe.

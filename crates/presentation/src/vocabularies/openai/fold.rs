@@ -74,8 +74,8 @@ impl ResponsesFold {
         }
     }
 
-    /// Keeps none of what the agent says or does, for a stream that does not end with the whole response. Only the
-    /// arguments of a call are kept until the call has ended.
+    /// The same fold without memory of finished items, for a stream that does not end with the whole response. It keeps
+    /// only the arguments of a call, until the call has ended.
     pub(crate) fn without_items(mut self) -> Self {
         self.output.keep_no_items();
         self
