@@ -43,3 +43,4 @@ mod socket;
 mod socket_io;
 mod socket_io_polling;
 pub(crate) mod stories;
+mod turn_events;
