@@ -43,7 +43,9 @@ use std::process::{Command, ExitCode};
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test [--only NAME]  fetch what the tests need, build, run all tests and print a summary table;
+  test [--quick | --only NAME]
+                      fetch what the tests need, build, run all tests and print a summary table;
+                      --quick: only the tests that need no other program and no network, for each change;
                       --only: only the tests whose path contains NAME
   lint                run formatting, clippy, layers, tidy and supply
   layers              check which crate may use which (see docs/explanation/architecture.md)
@@ -111,7 +113,7 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
     match command {
         "bench" => return bench::run(args),
         "fuzz" => return fuzz::run(args),
-        "test" => return test::run(&only(args)?, None),
+        "test" => return test::run(&which(args)?, None),
         "crash" => return test::longer(&test::KILLS, amount(command, "--kills", args)?),
         "soak" => {
             let minutes = amount(command, "--minutes", args)?.unwrap_or(SOAK_MINUTES);
@@ -146,11 +148,12 @@ fn run(command: &str, args: &[String]) -> Result<(), Failure> {
     }
 }
 
-fn only(args: &[String]) -> Result<test::Which, Failure> {
+fn which(args: &[String]) -> Result<test::Which, Failure> {
     match args {
         [] => Ok(test::Which::All),
+        [flag] if flag == "--quick" => Ok(test::Which::Quick),
         [flag, name] if flag == "--only" => Ok(test::Which::Only(name.clone())),
-        _ => Err(Failure::new("usage: cargo xtask test [--only NAME]")),
+        _ => Err(Failure::new("usage: cargo xtask test [--quick | --only NAME]")),
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use crate::{Failure, claude, clients, package, process, tools, web};
-use foreign::{BROWSER_TESTS, Foreign, foreign};
+use foreign::{BROWSER_TESTS, Foreign, foreign, paths_of_foreign_tests};
 pub(crate) use lanes::Part;
 use lanes::{Log, Row};
 use network::Network;
@@ -49,6 +49,8 @@ pub(crate) struct Longer {
 /// Which tests to run.
 pub(crate) enum Which {
     All,
+    /// Those that need no other program and no network, and that do not take minutes.
+    Quick,
     /// Those whose path contains this.
     Only(String),
 }
@@ -59,6 +61,7 @@ pub(crate) fn run(which: &Which, beside: Option<Part<'_>>) -> Result<(), Failure
     let network = Network::least();
     let rows = match which {
         Which::All => every_part(&network, beside)?,
+        Which::Quick => quick_part()?,
         Which::Only(name) => only_named(name, &network)?,
     };
     println!("\n{}\n{}{}", table(&rows), failures(&rows), network.told());
@@ -111,13 +114,20 @@ fn is_package(program: &Foreign) -> bool {
 fn rust_parts(foreign: &[Foreign]) -> Vec<Part<'_>> {
     let program = claude_of(foreign);
     let mut parts = vec![
-        Part::new("rust tests", move |log| rust_tests(program, foreign, log)),
+        Part::new("rust tests", move |log| rust_tests(program, log)),
         Part::new("small disk", move |log| mount_tests(program, log)),
     ];
     for (what, tests, at_once) in LONG_TESTS {
         parts.push(Part::new(what, move |log| long_tests(what, tests, at_once, log)));
     }
     parts
+}
+
+/// The row "rust tests" alone. Nothing is fetched.
+fn quick_part() -> Result<Vec<Row>, Failure> {
+    build()?;
+    let tests = Part::new("rust tests", |log: &mut Log| rust_tests(None, log));
+    Ok(lanes::run(vec![tests], Vec::new()))
 }
 
 fn only_named(name: &str, network: &Network) -> Result<Vec<Row>, Failure> {
@@ -138,14 +148,14 @@ fn claude_of(foreign: &[Foreign]) -> Option<&Path> {
     settings.find(|(variable, _)| *variable == claude::VARIABLE).map(|(_, path)| path.as_path())
 }
 
-fn rust_tests(program: Option<&Path>, foreign: &[Foreign], log: &mut Log) -> Outcome {
+fn rust_tests(program: Option<&Path>, log: &mut Log) -> Outcome {
     let mut tests = cargo_test(program);
     tests.args(["--", "--test-threads", TESTS_AT_ONCE, "--skip", MOUNT_TESTS]);
     for (_, long, _) in LONG_TESTS {
         tests.args(["--skip", long]);
     }
-    for program in foreign {
-        tests.args(["--skip", program.tests]);
+    for path in paths_of_foreign_tests() {
+        tests.args(["--skip", path]);
     }
     counted("rust tests", &mut tests, log)
 }

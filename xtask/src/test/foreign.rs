@@ -1,5 +1,6 @@
 //! Third-party programs that tests need: which tests need them, and the variables by which the tests find them.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
 use crate::clients::{self, CLIENTS, Client};
@@ -23,8 +24,18 @@ pub(super) struct Foreign {
 
 pub(super) type Setting = (&'static str, PathBuf);
 
+/// The paths of all tests that need third-party programs. Fetches nothing.
+pub(super) fn paths_of_foreign_tests() -> Vec<&'static str> {
+    let paths = RefCell::new(Vec::new());
+    foreign(|path| {
+        paths.borrow_mut().push(path);
+        false
+    });
+    paths.into_inner()
+}
+
 /// The programs whose tests are wanted. Fetches them if they are missing.
-pub(super) fn foreign(is_wanted: impl Fn(&str) -> bool) -> Vec<Foreign> {
+pub(super) fn foreign(is_wanted: impl Fn(&'static str) -> bool) -> Vec<Foreign> {
     let mut all = Vec::new();
     for tool in TOOLS.iter().filter(|tool| is_wanted(tool.tests)) {
         let ready = tool.ready().map(|program| vec![(tool.variable, program)]);
