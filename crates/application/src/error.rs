@@ -39,17 +39,17 @@ pub enum Refusal {
     #[error("too many launches are queued; try again later, or raise limits.queued_launches")]
     TooManyQueuedLaunches,
     #[error(
-        "too many agents that this agent has launched still run; wait until one has ended, or raise \
+        "this agent has launched too many agents that still run; wait until one has ended, or raise \
          limits.child_agents ({limit})"
     )]
     TooManyChildren { limit: usize },
     #[error(
-        "this agent was launched by an agent itself, and may not launch others; do the work without them, or raise \
+        "this agent was launched by an agent, and may not launch others itself; do the work without them, or raise \
          limits.child_depth ({limit})"
     )]
     TooDeep { limit: u32 },
     #[error(
-        "the working directory is outside the folder of the agent that launches; name a folder inside it, or leave \
+        "the working directory is outside the folder of the launching agent; name a folder inside it, or leave \
          `cwd` out"
     )]
     OutsideParent,

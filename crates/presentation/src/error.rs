@@ -106,7 +106,7 @@ impl Problem {
             "no such path, but it exists with the prefix /api: send the request to that path; if a proxy removes \
              /api, configure it to keep the prefix"
         } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
-            "no such path; paths begin with /api, /v1 or /ws. If a proxy serves Tokenrail below a path, set \
+            "no such path. If a proxy serves Tokenrail below a path, set \
              server.public_url to the address with that path, or configure the proxy to remove that path"
         } else {
             return Self::not_found();

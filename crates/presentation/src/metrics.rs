@@ -213,7 +213,7 @@ impl NodeMetrics {
                 &self.events_gathered,
             ),
             ("poll_found", "Journals found to have grown although no hint had arrived", &self.poll_found),
-            ("errands", "Commands from other servers that started work here", &self.errands),
+            ("errands", "Work started here by commands from other servers", &self.errands),
             ("letters", "Permission answers from other servers that were replied to", &self.letters),
             ("fenced_writes", "Writes refused because another server had taken over", &self.fenced_writes),
             ("gathers", "Reads of events of other servers' agents", &self.gathers),

@@ -50,7 +50,7 @@ impl AllowedFolders {
         let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(&self.file)?;
         if FILE_BYTES < file.metadata()?.len() + line.len() as u64 + 1 {
             let full = format!(
-                "{} is full; delete the lines of folders that are not needed from this file",
+                "{} is full; in this file, delete the lines of folders that are not needed",
                 self.file.display()
             );
             return Err(io::Error::new(ErrorKind::FileTooLarge, full));

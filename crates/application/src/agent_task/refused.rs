@@ -32,7 +32,7 @@ fn reason(error: &StoreError) -> &'static str {
         StoreError::Corrupt(_) => {
             "the database is corrupt, so this agent's turns do not continue; stop the server and run `tokenrail doctor`"
         }
-        StoreError::UnknownAgent(_) => "this agent was purged while a turn was open; the turn has ended too",
+        StoreError::UnknownAgent(_) => "this agent was purged while a turn was open, so the turn has ended",
         StoreError::Fenced => "another server has taken over this agent, so its turns do not continue here",
         StoreError::Outdated { .. } => "this server is too old for the database; install the newer version",
         StoreError::Conflict { .. } => {

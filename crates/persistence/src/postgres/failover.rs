@@ -188,7 +188,7 @@ impl Healer {
             self.lost.fetch_add(lost, Ordering::Relaxed);
             tracing::error!(
                 lost,
-                "the new PostgreSQL server lacks a beat of this server that is newer than changes which are no longer kept: \
+                "the new PostgreSQL server lacks a heartbeat that followed changes which are no longer kept in memory: \
                  it was behind for longer than cluster.failover_keep_s, or there were more changes than \
                  cluster.failover_keep_bytes has room for"
             );

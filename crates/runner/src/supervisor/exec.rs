@@ -127,5 +127,5 @@ fn enter(cwd: &Path) -> io::Result<()> {
     if std::env::current_dir()? == cwd {
         return Ok(());
     }
-    Err(io::Error::other("the working directory changed between its check and the start"))
+    Err(io::Error::other("the working directory's path changed after it was checked; try again"))
 }

@@ -20,7 +20,7 @@ pub(crate) struct AnswerArgs {
     /// The id of the permission request, such as 1-1. It may be left out if the agent has exactly one open request
     #[arg(required_unless_present = "text")]
     request: Option<String>,
-    /// The id of the option, such as `allow`; `tokenrail questions` shows them. Give several if the request accepts
+    /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. Give several if the request accepts
     /// that. If you give a request, but neither an option nor `--text`, the request is dismissed: no option is chosen,
     /// and the agent does not get the permission
     #[arg(value_name = "OPTION")]

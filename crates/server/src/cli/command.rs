@@ -87,10 +87,10 @@ pub(crate) enum Command {
     /// Print a link that logs a browser in to the web page, and open it if there is a display. The link works once,
     /// within 10 minutes
     Open(open::OpenArgs),
-    /// Run an MCP server on standard input and output. With its tools, another agent can launch agents on the running
+    /// Run an MCP server on standard input and output. Its tools let an MCP client launch agents on the running
     /// server, wait for them and read their output
     Mcp,
-    /// Export an agent, with all turns that have ended, to standard output or to a file. Its first turn must have ended
+    /// Export an agent, with all turns that have ended (at least one is required), to standard output or to a file
     Export(copies::ExportArgs),
     /// Import an exported agent as a read-only copy and print its id
     Import(copies::ImportArgs),

@@ -90,7 +90,7 @@ async fn take(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result
     let Wish { transport, sid, .. } = Wish::of(request)?;
     let line = line(api, &sid.ok_or(Refused::HandshakeMethod)?)?;
     if transport != Transport::Polling || line.has_socket() {
-        return Err(Refused::BadRequest("the session uses the other transport"));
+        return Err(Refused::BadRequest("the session uses the other transport; open a new session"));
     }
     let config = api.config();
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());

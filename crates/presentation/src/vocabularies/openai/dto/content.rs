@@ -78,7 +78,7 @@ impl Content {
             }
             ("input_image" | "image_url", ..) => {
                 let place = format!("{place}/image_url");
-                return Err(wrong(&place, "must be present: there are no uploaded files"));
+                return Err(wrong(&place, "must be present: file_id is not supported"));
             }
             _ => return Err(wrong(place, "must be a text or an image")),
         }
