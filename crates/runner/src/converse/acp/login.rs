@@ -28,8 +28,7 @@ impl Login {
 
     /// The advice for the operator of the server.
     pub(super) fn advice(&self, reason: &str) -> String {
-        let offered =
-            if self.names.is_empty() { "none".to_owned() } else { self.names.join(", ") };
+        let offered = if self.names.is_empty() { "none".to_owned() } else { self.names.join(", ") };
         format!(
             "the agent requires a login ({reason}). Its login methods: {offered}. Log in once with the agent's own \
              program, as the server's user and with the same HOME, or pass an API key to it with pass_env"
