@@ -6,7 +6,7 @@ use crate::harness::{TestServer, fake_config};
 use crate::real_clients::{Driver, made};
 
 /// The recordings of real agents, and their formats.
-const RECORDINGS: [(&str, &str); 11] = [
+const RECORDINGS: [(&str, &str); 14] = [
     ("claude", "claude/1.0.30"),
     ("claude", "claude/2.0.55"),
     ("claude", "claude/2.1.197"),
@@ -18,7 +18,12 @@ const RECORDINGS: [(&str, &str); 11] = [
     ("acp", "acp/codex-acp-2.6.0"),
     ("acp", "acp/gemini-0.61.0"),
     ("acp", "acp/opencode-1.18.33"),
+    ("anthropic", "anthropic/2023-06-01"),
+    ("openai-chat", "openai-chat/v1"),
+    ("openai-responses", "openai-responses/v1"),
 ];
+/// How many sessions they are.
+const SESSIONS: usize = 459;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
@@ -116,8 +121,9 @@ mod copilotkit {
 mod validator {
     use std::fmt::Write as _;
 
-    use super::{RECORDINGS, fixtures, replay};
-    use crate::harness::TestServer;
+    use super::{RECORDINGS, SESSIONS, fixtures, replay};
+    use crate::harness::{TestServer, fake_config};
+    use crate::questions;
     use crate::real_clients::Driver;
 
     #[tokio::test]
@@ -135,9 +141,15 @@ mod validator {
                 names.push(name);
             }
         }
-        assert!(250 < names.len(), "only {} recordings", names.len());
+        assert_eq!(names.len(), SESSIONS);
         let server = TestServer::start_with(&config);
         let names: Vec<_> = names.iter().map(String::as_str).collect();
         Driver::start_python("ag-ui-py", "ag_ui.py", &server, &names).finish().await;
+    }
+
+    #[tokio::test]
+    async fn finds_nothing_in_runs_that_are_answered_or_cancelled_or_that_fail() {
+        let server = TestServer::start_with(&(fake_config() + &questions::block()));
+        Driver::start_python("ag-ui-py", "ag_ui.py", &server, &["asking", "fake"]).finish().await;
     }
 }
