@@ -236,6 +236,7 @@ impl Core {
     ) -> Result<Append, SaveError> {
         let mut pause = self.limits.saving.retry_pause;
         loop {
+            // The next step is in the persistence crate: `append` in `store/ports.rs` of `sqlite/` or `postgres/`.
             let error = match self.outside.journal.append(append.clone()).await {
                 Ok(()) => {
                     self.disk_full.store(false, Ordering::Relaxed);

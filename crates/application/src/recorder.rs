@@ -99,6 +99,7 @@ impl Recorder {
         let mut said = mem::take(&mut self.said);
         let raw = match &line.line {
             Line::Whole(bytes) | Line::Cut(bytes) => {
+                // The next step is in the parser crate: the parser that `AgentType::parser` has made.
                 self.parser.parse(bytes, &mut said);
                 bytes
             }

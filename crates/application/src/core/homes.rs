@@ -117,6 +117,9 @@ impl Core {
     }
 
     /// Sends a hint to the other nodes. Called after what it is about is saved.
+    ///
+    /// The next step is `PostgresBus::ring` (`postgres/bell.rs` in the persistence crate). The other nodes hear the
+    /// hint in `use_cases/nodes/listening.rs` (`hear`). On SQLite, `SilentBus` drops it: there is no other node.
     pub(crate) fn ring(&self, ring: Ring) {
         self.outside.bus.ring(ring);
     }

@@ -24,6 +24,8 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// Notes that the journal of an agent reaches to `head`.
+    ///
+    /// The next step is `gather` in `use_cases/nodes/gatherer.rs`, which waits for `woken` and reads the journal.
     pub(crate) fn want(&self, agent: AgentId, head: Sequence) {
         let mut wanted = self.wanted();
         let known = wanted.entry(agent).or_insert(head);

@@ -66,6 +66,8 @@ impl Writers {
     }
 
     /// Saves an append. It is saved even if the caller stops waiting.
+    ///
+    /// The next steps are [`run`], in the task of the agent's writer, and [`GroupWriter::save`], which answers.
     pub(crate) async fn append(&self, prepared: PreparedAppend) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         let queue = self.queue_of(prepared.agent());

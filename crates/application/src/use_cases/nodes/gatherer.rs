@@ -1,5 +1,8 @@
 //! Reads the events of agents of other nodes that are followed here: one read for all readers of an agent, and one
 //! query for all agents that have something new.
+//!
+//! The step before is `Wanted::want` (`node_state/wanted.rs`), which `listening.rs` (`hear`) calls for each hint. The
+//! next step is [`Tail::announce_gathered`](crate::tails::Tail::announce_gathered), which wakes `Follower::next`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -53,7 +56,7 @@ async fn read(core: &Core, wanted: Vec<(AgentId, Sequence)>) -> Result<(), Store
     for (agent, events) in pages {
         unread.remove(&agent);
         core.wanted.go_on_after(agent);
-        announce(core, agent, events);
+        put_into_tail(core, agent, events);
     }
     // Those that found no room in this page come with the next one. If nothing was read at all, there is nothing: the
     // agent was purged, or the hint was wrong.
@@ -65,7 +68,7 @@ async fn read(core: &Core, wanted: Vec<(AgentId, Sequence)>) -> Result<(), Store
     Ok(())
 }
 
-fn announce(core: &Core, agent: AgentId, mut events: Vec<Event>) {
+fn put_into_tail(core: &Core, agent: AgentId, mut events: Vec<Event>) {
     planted::only_if_planted(Bug::GatherSkips, || {
         if 2 < events.len() {
             events.remove(1);

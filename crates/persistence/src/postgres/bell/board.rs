@@ -112,6 +112,7 @@ impl Board {
 
     // What callers use.
 
+    /// The next step is `run` in `sender.rs`, which waits for [`Board::rung`].
     pub(super) fn ring(&self, ring: Ring) {
         lock(&self.outgoing).hints.add(ring);
         self.rung.notify_one();
@@ -197,7 +198,8 @@ impl Board {
 
     // What the listener uses.
 
-    /// Takes the payload of a NOTIFY.
+    /// Takes the payload of a NOTIFY. The driver of the connection calls it, through the `Ear` of `listener.rs`. The
+    /// next step is [`Board::heard`], which returns the hints.
     pub(super) fn take(&self, payload: &str) {
         let Some((from, words)) = payload::read(payload) else {
             tracing::debug!(bytes = payload.len(), "a hint that this version does not understand");
