@@ -18,8 +18,8 @@ pub(crate) async fn save_and_announce(core: &Core, tail: &Tail, append: Append) 
     Ok(())
 }
 
-/// Announces what has just been saved. No other code puts events into a tail. `saved` comes from [`Core::save`] or
-/// [`Core::save_unless_full`].
+/// Announces what this node has just saved. Only `use_cases/nodes/gatherer.rs` also puts events into a tail: those that
+/// other nodes have saved. `saved` comes from [`Core::save`] or [`Core::save_unless_full`].
 pub(crate) fn announce(core: &Core, tail: &Tail, saved: &Append) {
     for part in saved.parts() {
         announce_part(core, tail, part);

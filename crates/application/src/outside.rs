@@ -1,4 +1,5 @@
-//! The ports of the application. The server chooses the adapter of each (`crates/server/src/compose.rs`).
+//! The ports of the application. The server crate chooses the adapter of each: `compose.rs`, and `store.rs` for the
+//! store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::error::Refusal;
 /// What the application needs from outside: the ports. Three of them differ between agent types: see [`AgentType`].
 #[derive(Clone)]
 pub struct Outside {
-    /// `SqliteStore` of the persistence crate, as are `agents`, `archive`, `nodes` and `inbox`.
+    /// `SqliteStore` or `PostgresStore` of the persistence crate, as are `agents`, `archive`, `nodes` and `inbox`.
     pub journal: Arc<dyn IJournal>,
     pub agents: Arc<dyn IAgentRepository>,
     pub archive: Arc<dyn IArchive>,

@@ -36,9 +36,9 @@ pub(crate) struct Tail {
     pub(crate) pace: FollowerPace,
     /// Notified when the last follower has left.
     pub(crate) unfollowed: Notify,
-    /// Like `unfollowed`, for `nodes/watching.rs`.
+    /// Like `unfollowed`, for the task of `use_cases/nodes/watching.rs`.
     left: Notify,
-    /// Whether that follows this tail.
+    /// Whether such a task watches this tail.
     is_watched: AtomicBool,
     /// Notified when no turn runs or waits any more. Separate from the bell, because the bell wakes its waiters in
     /// any order.

@@ -15,9 +15,10 @@
 //!
 //! [`rules`] holds the decisions that every store must make in the same way, above all about appends.
 //!
-//! `I` marks a seam of the hexagon: a trait that an adapter implements and that `server/src/compose.rs` chooses. No
-//! other trait has this prefix. Contract suites in `testing` (feature `testing`) check the promises of the store and of
-//! the runner. The fakes there pass them, and so do the real adapters. The other ports have fakes or mocks.
+//! `I` marks a seam of the hexagon: a trait that an adapter implements. `server/src/compose.rs` chooses the adapter,
+//! and `store.rs` there the store. No other trait has this prefix. Contract suites in `testing` (feature `testing`)
+//! check the promises of the store, of the bus and of the runner. The fakes there pass them, and so do the real
+//! adapters. The other ports have fakes or mocks.
 
 mod added_line;
 mod append;

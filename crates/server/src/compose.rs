@@ -1,4 +1,5 @@
-//! Every port and the adapter behind it: with `store.rs`, the only place where adapters are chosen.
+//! Every port of the application and the adapter behind it: with `store.rs`, the only place where they are chosen. What
+//! works without the application uses the clock and random bytes of `clock.rs` directly.
 
 use std::collections::BTreeMap;
 use std::io;

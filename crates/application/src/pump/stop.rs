@@ -1,4 +1,5 @@
-//! Stopping a run. The reason is saved before the agent is asked to stop.
+//! Stopping a run. A reason that can be saved ([`Stop::reason`]) is saved before the agent is asked to stop. If the
+//! store does not answer, the agent is stopped all the same.
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -60,7 +61,7 @@ impl Pump {
     }
 
     /// Stops the run because it was cancelled, or because the server shuts down and stops its agents. The use case has
-    /// saved a cancel already; a shutdown is saved here.
+    /// saved a cancel already. A shutdown is saved here as a cancel, unless this node leaves the others.
     pub(super) async fn stop_as_told(&mut self) {
         if self.cancel.is_cancelled() {
             self.carry_out(Stop::Cancelled).await;
@@ -71,8 +72,8 @@ impl Pump {
         }
     }
 
-    /// Stops the run. The reason is saved first: if the server crashes now, the next start finishes the stop, and
-    /// comes to the same verdict. If another reason was saved before, that one counts.
+    /// Stops the run. Its reason, if it has one, is saved first: if the server crashes now, the next start finishes the
+    /// stop, and comes to the same verdict. If another reason was saved before, that one counts.
     pub(super) async fn stop(&mut self, stop: Stop) {
         let earlier = match stop.reason() {
             Some(reason) => self.save_reason(reason).await.filter(|first| *first != reason),
