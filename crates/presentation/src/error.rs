@@ -98,22 +98,6 @@ impl Problem {
         Self::new(Code::NotFound, "no such path")
     }
 
-    /// The path does not exist. If a proxy seems to have changed the path, the problem says how to fix that.
-    pub(crate) fn nothing_at(path: &str) -> Self {
-        let is_cut = ["/agents", "/agent-types", "/chat", "/tickets"].iter().any(|cut| path.starts_with(cut));
-        let is_behind = |own| path.find(own).is_some_and(|before| 0 < before);
-        let detail = if is_cut {
-            "no such path, but it exists with the prefix /api: send the request to that path; if a proxy removes \
-             /api, configure it to keep the prefix"
-        } else if ["/api/", "/v1/", "/ws"].into_iter().any(is_behind) {
-            "no such path. If a proxy serves Tokenrail below a path, set \
-             server.public_url to the address with that path, or configure the proxy to remove that path"
-        } else {
-            return Self::not_found();
-        };
-        Self::new(Code::NotFound, detail)
-    }
-
     /// The client must wait: `wait` is the time until it may try again.
     pub(crate) fn rate_limited(detail: &str, wait: Duration) -> Self {
         Self { retry_after_s: Some(wait.as_secs() + 1), ..Self::new(Code::RateLimited, detail) }

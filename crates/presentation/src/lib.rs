@@ -91,6 +91,6 @@ pub use api::{Api, RandomSource};
 pub use config::{PresentationConfig, Secret, session_cookie};
 pub use forwarded::{Announced, Forwarded};
 pub use listen::{ListenLimits, listen};
-pub use routes::{MissingPage, app, page, routes};
+pub use routes::{MissingPage, OWN_PATHS, app, page, routes};
 pub use socket::{SocketLimits, set_limits};
 pub use vocabularies::native::{agent_frames, event_json, packed_frames, packed_items};

@@ -112,7 +112,8 @@ pub(crate) fn agent_id(text: &str) -> Result<AgentId, Problem> {
     text.parse().map_err(|_| Problem::new(Code::NotFound, "no such agent"))
 }
 
-/// Whether a WebSocket may be opened at this path.
+/// Whether a WebSocket can be opened at this path with a token, a ticket or a session. That of Socket.IO is at
+/// [`SOCKET_IO`]: its clients may also send the token in their first packet.
 pub(crate) fn is_socket_path(path: &str) -> bool {
     matches!(path, "/ws" | "/api/chat")
 }

@@ -290,10 +290,15 @@ async fn a_refusal_says_which_setting_lets_a_page_come() {
     assert!(said.contains("server.allowed_origins"), "{said}");
     let said = detail(HOST, "x-a", "", "/agents").await;
     assert!(said.contains("configure it to keep the prefix"), "{said}");
-    let said = detail(HOST, "x-a", "", "/tokenrail/api/agents").await;
-    assert!(said.contains("set server.public_url"), "{said}");
-    let said = detail(HOST, "x-a", "", "/api/nowhere").await;
-    assert_eq!(said, "no such path");
+    for behind in
+        ["api/agents", "ws", "mcp", "ag-ui/threads/x", "openai/v1/models", "v1/agents", "socket.io/"]
+    {
+        let said = detail(HOST, "x-a", "", &format!("/tokenrail/{behind}")).await;
+        assert!(said.contains("set server.public_url"), "{behind}: {said}");
+    }
+    for nowhere in ["/api/nowhere", "/api/nowhere/ws", "/nowhere"] {
+        assert_eq!(detail(HOST, "x-a", "", nowhere).await, "no such path", "{nowhere}");
+    }
     // Invalid names are not repeated in the response.
     for strange in ["<script>", "a b", "\u{e9}"] {
         assert!(!detail(strange, "x-a", "", "/api/agents").await.contains(strange));

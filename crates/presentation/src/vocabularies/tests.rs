@@ -1,4 +1,5 @@
-//! A small vocabulary. It proves that a vocabulary is a folder, here `telegraph/`, and a line in [`FOREIGN`].
+//! A small vocabulary. It proves that a vocabulary is a folder, here `telegraph/`, a `mod` line, and an entry in
+//! [`FOREIGN`].
 //!
 //! [`FOREIGN`]: super::FOREIGN
 

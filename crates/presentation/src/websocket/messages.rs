@@ -1,5 +1,5 @@
-//! Reads the messages of a WebSocket client, as whole messages. `/ws` and `/api/chat` share this code, with different
-//! size limits.
+//! Reads the messages of a WebSocket client, as whole messages. All WebSockets share this code, with different size
+//! limits.
 //!
 //! A message that is too large is rejected as soon as a frame header announces its size, before any of that frame's
 //! payload is kept. actix's parser would first collect the whole frame, whatever its length, so it receives whole

@@ -4,23 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use reqwest::Url;
-
-/// The first parts of the server's own paths. Below such a path, no request could be told from another.
-const OWN_PATHS: [&str; 13] = [
-    "ag-ui",
-    "api",
-    "healthz",
-    "mcp",
-    "metrics",
-    "openai",
-    "openapi.json",
-    "problems",
-    "readyz",
-    "socket.io",
-    "test",
-    "v1",
-    "ws",
-];
+use tokenrail_presentation::OWN_PATHS;
 
 /// A URL such as `https://example.com/agents`, without a slash at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +62,7 @@ impl FromStr for PublicUrl {
             ));
         }
         let first = path.split('/').nth(1).unwrap_or_default();
+        // Below such a path, no request could be told from another.
         if OWN_PATHS.contains(&first) {
             return Err(format!(
                 "the path must not begin with {first:?}, which is a path of the server itself"

@@ -1,4 +1,5 @@
-//! The transports of the native vocabularies: frames become bytes. A fold calls [`Frames::frame`], which is here.
+//! The transports of the native vocabulary: frames become bytes. A fold calls [`Frames::frame`]. That of
+//! [`Joined`](super::joined::Joined) is in `joined.rs`, the others are here.
 //!
 //! | frames | transport |
 //! | --- | --- |

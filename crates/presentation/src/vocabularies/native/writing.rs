@@ -73,9 +73,9 @@ fn items(fold: &mut EventFold, events: &[Event]) -> Rendering {
 /// frame; for `agent`, the fold itself knows that.
 ///
 /// The next step is [`written`], which calls `render` only for the first follower that wants this form. For `agent`,
-/// [`Detail::feed_noting_ends`] follows: it calls `event` of the fold in `agent.rs`, or `deltas`
-/// for a packed run, which write to `FrameWriter` (`transport.rs`). For the others, `joined.rs` calls `event` of the
-/// fold.
+/// [`Detail::feed_noting_ends`] follows: it calls `event` of the fold in `dialects/agent.rs`, or
+/// `deltas` for a packed run, which write to `FrameWriter` (`transport.rs`). For the others, `joined.rs` calls `event`
+/// of the fold.
 pub(super) fn page_of_frames(fold: &mut DialectFold, packed: bool, page: &Page) -> Bytes {
     written(fold, form(fold, packed), page, |fold, events| render(fold, packed, events))
 }
