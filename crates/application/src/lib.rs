@@ -47,7 +47,7 @@
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
 //! crate they are `pump`, `recorder`, `core` (the save), `announce`, `tails`, `follow`. "The path of a token to another
 //! node" is there too: `announce`, `core/homes`, then at the other node `use_cases/nodes/listening` and `gatherer`.
-//! `use_cases/cancel.rs` lists the steps of a cancel, and `use_cases/answer.rs` those of a permission answer.
+//! `launch.rs`, `cancel.rs` and `answer.rs` in `use_cases` list the steps of a launch, a cancel and an answer.
 //!
 //! From there the presentation crate takes over: [`AgentService::follow`] hands a follower to it. A WebSocket polls the
 //! followers of all its subscriptions (`ws/subscriptions.rs`). An event stream has one (`sse.rs`), and so has a reader

@@ -4,6 +4,8 @@
 //!
 //! 1. `rest/permissions.rs` of the presentation crate reads the answer (`dto/permission.rs`), and calls this file. It
 //!    sends the answer to the pump of the running turn (`TaskHandle::answers` in `task_handle.rs`), and waits.
+//!    If another node runs the agent, `nodes/letters.rs` (`answer_elsewhere`) puts the answer into the inbox of that
+//!    node, and waits for the reply. That node calls this file (`reply_to`).
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
 //! 4. `converse/exchange.rs` reads it (`read_messages`; `converse/inbox.rs`), and `converse/pending_requests.rs`

@@ -2,20 +2,25 @@
 //!
 //! The steps, in order. The files of steps 4 to 7, and `process/idle_processes.rs`, are in the runner crate:
 //!
-//! 1. `rest/agents.rs` of the presentation crate (`cancel`) calls this file (`do_cancel`). If the agent has a task, it
-//!    takes the task's queue lock, so that each turn is either waiting or running. It saves with each turn why it is
-//!    stopped, unless a reason is saved already ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). Then
-//!    it wakes the agent's task and signals the running turn (`save_and_signal_stop`; `TaskHandle::cancel` in
-//!    `task_handle.rs`). The client gets 202 after this step and step 9.
+//! 1. `rest/agents.rs` of the presentation crate (`cancel`) calls this file (`do_cancel`; for one turn
+//!    `do_cancel_turn`). If the agent has a task, it takes the task's queue lock, so that each turn is either waiting
+//!    or running. It saves with each turn why it is stopped, unless a reason is saved already
+//!    ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). Then it wakes the agent's task and signals the
+//!    running turn (`save_and_signal_stop`; `TaskHandle::cancel` in `task_handle.rs`). The client gets 202 after this
+//!    step and, if all turns are cancelled, step 9.
+//!    If another node runs the agent, `tasks.rs` (`ensure_task`) sends that node a hint. `nodes/errands.rs`
+//!    (`carry_out`) finds the saved stop there, with or without the hint, and signals the turn or starts the task. Step
+//!    9 is a letter then (`dismiss_elsewhere` in `nodes/letters.rs`).
 //! 2. A queued turn keeps its place in the queue. When it reaches the head of the queue, `agent_task.rs` finds the
 //!    stop, and saves the turn's message and the result `cancelled` without starting the agent (`end_unstarted`).
 //! 3. A running turn: the loop in `pump.rs` (`carry`) sees that the turn's token is cancelled, and `pump/stop.rs` asks
-//!    the run to stop (`stop_as_told`, `ask_to_stop`). It asks again if that fails. Four kinds of turns have no pump,
+//!    the run to stop (`stop_as_told`, `ask_to_stop`). It asks again if that fails. Five kinds of turns have no pump,
 //!    or no process:
 //!    * a turn that is saved, but whose agent has not started: `agent_task.rs` does not start it (`start_run`, `end`);
 //!    * a copy: `agent_task/replay.rs` (`wait_for`) stops playing;
 //!    * an agent whose type is no longer configured: `agent_task/unknown_type.rs` ends its run;
-//!    * a proxied agent: `proxy.rs` of the runner crate closes the connection.
+//!    * a proxied agent: `proxy.rs` of the runner crate closes the connection;
+//!    * a recorded agent: `replay.rs` of the runner crate plays no more lines.
 //! 4. `process/run.rs` writes the command into the FIFO `control` (`cancel`; `process/run/tell.rs`).
 //! 5. `supervisor/supervise.rs` receives it (`wait`), and signals the agent (`stop_politely`): SIGINT if configured,
 //!    then SIGTERM. If the agent speaks a protocol, its `converse` process gets the signals: `converse/exchange.rs`

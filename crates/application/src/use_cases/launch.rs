@@ -1,4 +1,24 @@
 //! Launches a new agent with its first turn.
+//!
+//! The steps, in order. The files of steps 5 and 6 are in the runner crate:
+//!
+//! 1. `rest/agents.rs` of the presentation crate (`launch`) reads the request (`rest/prompt.rs`), and calls this file.
+//! 2. `launch_new` chooses the node (`nodes/placement.rs`), admits the agent (`children.rs`; `admission.rs` of this
+//!    crate), makes its folder if it runs here, and saves it with its first turn, which is queued. The client gets 201
+//!    after the next step.
+//! 3. `announce.rs` (`tell_created`) tells clients of it. `tasks.rs` (`ensure_task`) spawns its task. If it runs at
+//!    another node, that node gets a hint, and `nodes/errands.rs` (`carry_out`) spawns the task there. If any node may
+//!    run it, one with a free place takes it (`nodes/launches.rs`, `claim_launches`).
+//! 4. `agent_task.rs` waits for a place (`place`), saves the start of the turn (`run_new_turn`), and calls the runner
+//!    (`start_run`).
+//! 5. For a process: `process/runner.rs` (`start`) writes the run folder (`prepare`), and starts a supervisor
+//!    (`process/start_supervisor.rs`). A later turn may use the process of the turn before it
+//!    (`process/idle_processes.rs`).
+//! 6. The supervisor (`supervisor/command.rs`, `supervise.rs`) starts the exec stage (`exec.rs`), which becomes the
+//!    agent program. If the agent speaks a protocol, it becomes the `converse` process instead (`converse.rs`), which
+//!    starts the program (`converse/program.rs`, `exec.rs`).
+//!
+//! "The path of one token" in `docs/explanation/architecture.md` continues from here.
 
 use tokenrail_domain::{Agent, AgentId, ImageFile, JsonText, SessionId, Timestamp, Turn};
 use tokenrail_ports::{Created, Idempotency, KeyLife, NewTurn, StoreError};
