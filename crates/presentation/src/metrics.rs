@@ -214,7 +214,7 @@ impl NodeMetrics {
             ),
             ("poll_found", "Journals found to have grown although no hint had arrived", &self.poll_found),
             ("errands", "Work started here by commands from other servers", &self.errands),
-            ("letters", "Permission answers from other servers that were replied to", &self.letters),
+            ("letters", "Letters from other servers that were carried out", &self.letters),
             ("fenced_writes", "Writes refused because another server had taken over", &self.fenced_writes),
             ("gathers", "Reads of events of other servers' agents", &self.gathers),
             ("database_failovers", "Failovers of the database to another server", &self.failovers),

@@ -9,7 +9,7 @@
 //! | `gatherer` | reads the events of agents of other nodes that are followed here: one read for all |
 //! | `news`, `elsewhere` | what clients that watch all agents must learn of the agents of other nodes |
 //! | `errands` | carries out what other nodes have saved for this one |
-//! | `letters` | permission answers for agents of other nodes |
+//! | `letters` | permission answers for agents of other nodes, and orders to end their idle processes |
 //! | `placement`, `launches` | which node takes a launch; takes those that wait for a node |
 //! | `watching` | which agents are followed here that must be cancelled when nobody follows them |
 //!

@@ -1,5 +1,5 @@
 //! Carries out what other nodes have saved for this one: turns that wait, stops, purges, files of agents that are gone,
-//! and permission answers.
+//! letters (`letters.rs`), and launches that wait for a node (`launches.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;

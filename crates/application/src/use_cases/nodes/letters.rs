@@ -1,5 +1,6 @@
-//! Permission answers for agents of other nodes. The node that a client asks puts the answer into the inbox of the
-//! node that runs the agent, and waits for the reply.
+//! What only the node of an agent can do: it passes permission answers to the agent, and ends the agent's idle process.
+//! The node that a client asks puts a letter into the inbox of that node. If the letter is an answer, it waits for the
+//! reply.
 
 use std::time::Duration;
 
