@@ -5,7 +5,7 @@
 //! | file | methods |
 //! | --- | --- |
 //! | this one | the loop: `run`, `run_next`; a new turn: `place`, `run_new_turn`, `start_run` |
-//! | [`ends`] | turns without a run: `end_unstarted`, `end`, `end_run` |
+//! | [`ends`] | turns without a run: `end_unstarted`, `end`, `end_if_left_behind`, `stopped`; `end_run` |
 //! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
 //! | [`unknown_type`] | the same, of an agent type that is no longer configured |
 //! | [`replay`] | `play`: a copy of another journal instead of an agent program |
@@ -13,9 +13,9 @@
 //! | [`order`] | `order`, `add_images`: what a runner is asked to do |
 //! | [`past_turns`] | `past_turns`: the history that some runners send with a turn |
 //! | [`unfollowed`] | `watch_followers`: cancels the agent after its last follower has left |
-//! | [`lost_node`] | `end_for_lost_node`: ends the turns of an agent of a lost node |
+//! | [`lost_node`] | `end_for_lost_node`: ends the turns of an agent of a lost node; after a failover of the database: `until_others_have_told`, `fill_up` |
 //! | [`panicked`] | `clean_up`: ends the turn after a panic |
-//! | [`refused`] | `log_refused`: says why the task ends, although the agent has open turns |
+//! | [`refused`] | `give_up`: ends the task although the agent has open turns, and says why |
 
 mod ends;
 mod folder;

@@ -5,11 +5,11 @@
 //! | --- | --- |
 //! | a new agent | `launch`, `create`, `converse`, `replay`, `import` |
 //! | an agent that exists | `send`, `answer`, `cancel`, `edit`, `delete` |
-//! | reading | `read`, `turns`, `message_status`, `open_requests`, `follow`, `types`, `changes` |
+//! | reading | `read`, `turns`, `message_status`, `open_requests`, `follow`, `images`, `types`, `changes` |
 //! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
 //! | several nodes on one store | `nodes` |
 //!
-//! `keys` is shared: it makes sure that a repeated command is done once.
+//! Others share `keys` and `children`: a repeated command is done once, and agents that agents launch are bounded.
 
 mod answer;
 mod cancel;

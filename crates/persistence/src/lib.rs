@@ -1,12 +1,15 @@
 //! The stores behind the ports.
 //!
-//! | folder | what is in it |
+//! | module | what is in it |
 //! | --- | --- |
-//! | `format/` | the storage format: how events become bytes and rows. Pure; every store uses it |
-//! | `selects.rs` | the columns of agents and turns that all databases read |
-//! | `sqlite/` | the store on SQLite |
-//! | `postgres/` | the store on PostgreSQL |
-//! | `mover/` | moves the data from SQLite to PostgreSQL |
+//! | `format` | the storage format: how events become bytes and rows. Pure; every store uses it |
+//! | `selects` | the columns of agents and turns that all databases read |
+//! | `sqlite` | the store on SQLite |
+//! | `postgres` | the store on PostgreSQL |
+//! | `mover` | moves the data from SQLite to PostgreSQL |
+//! | `only_node` | the one node of a store that cannot be shared, and the bus without other nodes |
+//! | `passed_over` | turns that cannot be packed, so that they do not keep the others from being packed |
+//! | `planted` | the places at which the stores are broken on purpose, to prove that tests find it |
 //!
 //! With `migrations/`, this is the only SQL of Tokenrail.
 //!

@@ -8,6 +8,7 @@
 //! | [`target`] | the database: whether it may be filled, and the transaction that fills it |
 //! | [`copying`] | from one to the other |
 //! | [`reading`], [`comparing`] | reads everything again from both, and compares |
+//! | [`counts`], [`error`] | how much was moved; why a move failed |
 //!
 //! A move that dies at any moment can be run again:
 //!

@@ -9,7 +9,9 @@
 //! | `api` | the state that all handlers share |
 //! | `query`, `by_id` | what handlers read: query, cursors, headers and bodies; a request about one agent |
 //! | `error`, `refusals`, `openapi` | every problem that a client can receive; which route has which; the document |
+//! | `foreign_refusals` | problems in the format of another vocabulary, which the guard writes |
 //! | `large_body`, `conversation_limits` | bodies that may be larger than `limits.request_bytes`; the limits of whole conversations |
+//! | `prompt_images` | the limits of the images of a prompt |
 //! | `metrics` | what `/metrics` returns |
 //!
 //! **Connections, and the checks before every route**

@@ -7,7 +7,7 @@
 //!
 //! * [`order`]: the standard input of the process
 //! * [`body`]: the request in the format of each API
-//! * [`ask`]: what the process does
+//! * [`ask`], [`retry_after`]: what the process does; the time after which an API wants to be asked again
 //! * [`report`]: what it prints
 
 mod ask;

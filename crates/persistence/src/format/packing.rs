@@ -10,6 +10,13 @@
 //! | 3, quick | the uncompressed length, then one zstd frame of the payload of codec 1: written with every append where the network and the log cost more than the processor |
 //!
 //! The first sequence number and the turn are columns of the row and not part of the payload.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`streams`] | the streams of a batch: written and read |
+//! | [`body`] | the bodies of events, in the streams |
+//! | [`fields`], [`bytes_io`] | numbers, texts and flags in the streams; numbers and slices in bytes |
+//! | [`uuid_text`] | UUIDs in raw lines, as 16 bytes |
 
 mod body;
 mod bytes_io;

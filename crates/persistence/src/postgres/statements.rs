@@ -20,6 +20,7 @@
 //! | [`errands`], [`touched`], [`inbox`] | what nodes leave for each other, and what has changed |
 //! | [`rounds`] | looks at more than one call returns |
 //! | [`credentials`] | tickets and login codes |
+//! | [`shared_token`] | the access token on which all live nodes agree |
 //! | [`launches`] | agents that wait for a node to take them |
 //! | [`catch_up`] | whether all nodes have repeated what a failover may have lost |
 //! | [`seen`] | how far journals were shown whose ends a failover has lost |

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | this one | `open`; the methods of the port [`IAgentRun`]: `next`, `cancel`, `answer`, `give_back`, `leave` |
 //! | [`spool`] | reading: `look`; a full disk: `empty_spool`; the end: `remove` |
+//! | [`spool_part`] | which part of the spool belongs to this run |
 //! | [`tell`] | the FIFOs of the run folder: `ask_to_stop` (supervisor), `tell` (`converse` process) |
 //! | `further_run.rs` | a further turn in the same process: `ask`, `when_asked` |
 //! | `idle_processes.rs` | an idle process: `dismiss`, `stop_and_remove` |
