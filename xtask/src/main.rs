@@ -9,10 +9,11 @@
 //! * [`fuzz`]: fuzzing with coverage
 //! * [`planted`]: the proof that the simulation finds bugs
 //! * [`tools`]: the browser and other third-party programs that tests use
-//! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`]
+//! * [`claude`], [`clients`]: the real programs that the tests talk to, fetched by [`npm`] and [`python`]
+//! * [`system`]: programs that are found on `PATH`, or installed from the system's packages
 //! * [`bench`]: the benchmarks, and [`peers`], third-party servers that are measured for comparison
 //! * [`package`]: the packages for users
-//! * [`web`]: the page, built into the repository
+//! * [`web`], [`page`]: the page, built into the repository; its screenshots and its speed in a browser
 //! * [`workspace`], [`process`]: the files of the project, and the programs that are run on them
 #![expect(clippy::print_stdout, reason = "a command line program speaks on standard output")]
 #![expect(clippy::print_stderr, reason = "and complains on standard error")]
@@ -49,7 +50,7 @@ cargo xtask COMMAND
                       --only: only the tests whose path contains NAME
   lint                run formatting, clippy, layers, tidy and supply
   layers              check which crate may use which (see docs/explanation/architecture.md)
-  tidy                check names, lengths, migrations, links and problem codes
+  tidy                check names, lengths, lists of modules, migrations, links and problem codes
   supply              check the sources and the licences of all dependencies
   ci                  run lint and test in parallel, as continuous integration does
   crash [--kills N]   kill a server under load N times (default 150) and check what its readers received

@@ -1,10 +1,12 @@
-//! What no compiler checks: lengths, names, numbers, links, where SQL may be, and what product code must never do.
+//! What no compiler checks: lengths, names, numbers, links, lists of modules, where SQL may be, and what product code
+//! must never do.
 
 mod comments;
 mod functions;
 mod hazards;
 mod limits;
 mod links;
+mod module_lists;
 #[cfg(test)]
 mod tests;
 mod type_names;
@@ -58,6 +60,7 @@ fn faults(sources: &[Source], root: &Path, home: Option<&str>) -> Vec<String> {
         comments::check(source, &mut faults);
         if is_code(source) {
             hazards::check(source, &mut faults);
+            module_lists::check(source, &mut faults);
         }
     }
     check_migrations(sources, &mut faults);

@@ -40,6 +40,23 @@ fn a_line_of_a_comment_has_120_bytes_at_most() {
 }
 
 #[test]
+fn a_list_of_modules_has_all_of_them() {
+    let file = |list: &str| {
+        format!(
+            "{list}\n//! See `d`.\n\nmod a;\npub(crate) mod b;\n#[cfg(test)]\nmod c;\npub mod d;\nfn mod_e();\n"
+        )
+    };
+    let path = "crates/runner/src/a.rs";
+    let fault = "crates/runner/src/a.rs: the list of modules lacks `b`";
+    check(&[(path, &file("//! | [`a`] | one |\n//! | [`x`], `b/` | two |\n//! | `d` | three |"))], &[]);
+    check(&[(path, &file("//! | [`a`] | one |\n//! | `d` | two, not b |"))], &[fault]);
+    check(&[(path, &file("//! * [`a`]: one\n//! * [`d::f`]: two"))], &[fault]);
+    check(&[(path, &file("//! | `a` | one |\n//! | two | `d` |"))], &[]);
+    check(&[(path, &file("//! Only `a` and `d`."))], &[]);
+    check(&[("tests/e2e/a.rs", &file("//! * [`a`]: one\n//! * [`d`]: two"))], &[]);
+}
+
+#[test]
 fn ports_and_only_ports_are_called_i() {
     let port = "crates/ports/src/clock.rs";
     check(&[(port, "pub trait IClock: Send {\n")], &[]);
