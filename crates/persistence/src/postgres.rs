@@ -1,10 +1,10 @@
-//! PostgreSQL behind the ports: with `migrations/postgres/`, the only SQL of this store.
+//! PostgreSQL behind the ports. With `selects.rs` and `migrations/postgres/`, this is all SQL of this store.
 //!
 //! It is built like the store on SQLite, module by module.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`store`] | [`PostgresStore`]: opened once, shared by clones; one line for each method of a port |
+//! | [`store`] | [`PostgresStore`]: opened once, shared by clones; the methods of the ports |
 //! | [`config`], [`error`] | where the database is and what bounds its use; what errors of the server mean |
 //! | [`database`] | the server: which one it is, its address and TLS, connections, schema |
 //! | [`command`] | what changes the database, except what agents say |

@@ -1,8 +1,8 @@
-//! SQLite behind the ports: with `migrations/`, the only SQL of Tokenrail.
+//! SQLite behind the ports. With `selects.rs` and `migrations/`, this is all SQL of this store.
 //!
 //! | module | what it does |
 //! | --- | --- |
-//! | [`store`] | [`SqliteStore`]: opened once, shared by clones; one line for each method of a port |
+//! | [`store`] | [`SqliteStore`]: opened once, shared by clones; the methods of the ports |
 //! | [`config`], [`error`] | where the store is and what bounds it; why it cannot be opened |
 //! | [`database`] | the files: data folder and its lock, connections, schema, reserved disk space |
 //! | [`command`] | what the writer is asked to do |

@@ -51,9 +51,13 @@ pub struct PostgresStore {
 struct Inner {
     connector: Arc<Connector>,
     healer: Arc<Healer>,
+    /// For the commands of clients, and for most reads.
     pool: Arc<Pool>,
+    /// For looks at what other nodes have saved. No client keeps it busy.
     lookout: Arc<Pool>,
+    /// For beats, what follows from them, and the leave.
     beats: Arc<Pool>,
+    /// For the list of nodes, which clients ask for too.
     nodes: Arc<Pool>,
     writers: Writers,
     known: Arc<KnownAgents>,
@@ -180,7 +184,7 @@ impl PostgresStore {
         .await
     }
 
-    /// Reads on a connection of one of the pools: what is new on that of `lookout`, which no client keeps busy.
+    /// Reads on a connection of one of the pools.
     async fn read_on<T, F>(
         &self,
         pool: &Arc<Pool>,

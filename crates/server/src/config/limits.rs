@@ -7,25 +7,25 @@
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
 //! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs`, `agent_task.rs` |
-//! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `use_cases/send.rs`, `import.rs`, `children.rs` |
+//! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `use_cases/send.rs`, `use_cases/import.rs`, `use_cases/children.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s`; `message_bytes`, `spool_bytes` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs`; `pump.rs` |
 //! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/keys.rs` |
 //! | `shutdown_timeout_s` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes`; `model_history_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs`; `agent_task/past_turns.rs` |
-//! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `turns.rs`, `open_requests.rs` |
+//! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `use_cases/turns.rs`, `use_cases/open_requests.rs` |
 //! | `line_bytes`, `output_lines`; `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `framer.rs`, `process/run.rs`; `process/run/tell.rs`, `supervisor/` |
 //! | `agent_…`, `stderr_bytes`, `exit_patience_s`; `open_questions`, `unread_bytes`, `file_bytes`; `resting_agents`; `spawn_timeout_s` | `ProcessLimits` | `supervisor/`; `converse/`; `process/idle_processes.rs`; `process/runner.rs` |
 //! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
 //! | `run_gather_us`, `run_poll_ms` | `WatchLimits` | `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
-//! | `flood_…`; `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/`, `writer.rs`, `store.rs` |
+//! | `flood_…`; `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/`, `sqlite/writer.rs`, `sqlite/store.rs` |
 //! | `postgres_…` | `PostgresLimits`, under names without `postgres_` | `postgres/` |
 //! | `postgres_start_wait_ms` | `NodeLimits` | `use_cases/recover.rs` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
 //! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `large_body.rs` |
-//! | `header_bytes`, `headers`; `import_…`; `…image…` | `PresentationConfig` | `guard/head.rs`; `import.rs`; `requests/images.rs` |
-//! | `subscriptions_per_connection`, `stream_turn_bytes`; `unauthenticated_clients…`; `handshake_timeout_s` | `PresentationConfig` | `ws/connection.rs`, `waits.rs`; `lobby.rs`; `socket_io/` |
+//! | `header_bytes`, `headers`; `import_…`; `…image…` | `PresentationConfig` | `guard/head.rs`; `vocabularies/native/import.rs`; `vocabularies/native/dto/requests/images.rs` |
+//! | `subscriptions_per_connection`, `stream_turn_bytes`; `unauthenticated_clients…`; `handshake_timeout_s` | `PresentationConfig` | `vocabularies/native/ws/connection.rs`, `waits.rs`; `lobby.rs`; `vocabularies/native/socket_io/` |
 //! | `send_buffer_bytes`, `send_timeout_s` | `SocketLimits` | `socket.rs` |
 //! | `worker_threads`, `blocking_threads`, `time_slice_us` | none | `cli.rs` |
 //!

@@ -1,4 +1,4 @@
-//! What the store does for its node: one line each.
+//! What the store does for its node, and how the node joins, beats and adopts agents.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What the store does for the ports: one line each.
+//! What the store does for the ports: most methods run one command or one read.
 
 use std::sync::Arc;
 
