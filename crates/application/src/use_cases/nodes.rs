@@ -7,7 +7,7 @@
 //! | `takeover` | ends what ran on a lost node |
 //! | `listening` | hears hints of other nodes, and looks at the store by itself |
 //! | `gatherer` | reads the events of agents of other nodes that are followed here: one read for all |
-//! | `news`, `elsewhere` | what clients that watch all agents must learn of the agents of other nodes |
+//! | `news`, `requests_elsewhere` | what clients that watch all agents must learn of the agents of other nodes |
 //! | `errands` | carries out what other nodes have saved for this one |
 //! | `letters` | permission answers for agents of other nodes, and orders to end their idle processes |
 //! | `placement`, `launches` | which node takes a launch; takes those that wait for a node |
@@ -16,7 +16,6 @@
 //! On a store that cannot be shared, only `listening` does something: it checks that every commit was announced.
 
 mod beats;
-mod elsewhere;
 mod errands;
 mod gatherer;
 mod launches;
@@ -24,6 +23,7 @@ mod letters;
 mod listening;
 mod news;
 mod placement;
+mod requests_elsewhere;
 mod silence;
 mod takeover;
 mod watching;
