@@ -1,5 +1,5 @@
 //! The state behind the service that all use cases and tasks share. More methods of [`Core`] are in `announce.rs`
-//! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent; hints to other nodes), `catch_up.rs`
+//! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent; hints to other nodes), `after_failover.rs`
 //! (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`), `launches.rs` (`has_free_place`) and
 //! `requests_elsewhere.rs`.
 

@@ -7,8 +7,8 @@ use tokenrail_ports::{IAgentRepository, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::after_failover::AfterFailover;
 use crate::batch::Batch;
-use crate::catch_up::CatchUp;
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::stretches::StoredEvents;
@@ -25,7 +25,7 @@ pub struct Follower {
     stored: StoredEvents,
     agents: Arc<dyn IAgentRepository>,
     is_shared: bool,
-    catch_up: CatchUp,
+    after_failover: AfterFailover,
     closing: CancellationToken,
     draining: CancellationToken,
 }
@@ -72,7 +72,7 @@ impl Follower {
             tail,
             agents: Arc::clone(&core.outside.agents),
             is_shared: core.outside.nodes.is_shared(),
-            catch_up: CatchUp::of(core),
+            after_failover: AfterFailover::of(core),
             closing: core.closing.clone(),
             draining: core.draining.clone(),
         }
@@ -111,7 +111,7 @@ impl Follower {
             if self.cursor < bell.head {
                 let page = match self.page().await {
                     // What this reader waits for is there again as soon as its node has repeated it.
-                    Err(StoreError::UnknownAgent(_)) if self.catch_up.is_awaited() => {
+                    Err(StoreError::UnknownAgent(_)) if self.after_failover.may_be_behind() => {
                         self.pause().await;
                         continue;
                     }
@@ -161,7 +161,7 @@ impl Follower {
         tokio::select! {
             biased;
             () = self.closing.cancelled() => {}
-            () = tokio::time::sleep(self.catch_up.pause) => {}
+            () = tokio::time::sleep(self.after_failover.pause) => {}
         }
     }
 

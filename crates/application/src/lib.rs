@@ -42,7 +42,7 @@
 //! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
 //! | `compactor` | packs the batches of ended turns |
 //! | `node_state` | what is known of the other nodes of the store, on which `use_cases/nodes` acts |
-//! | `catch_up` | whether a shared store may lack, after a failover, what was seen before it |
+//! | `after_failover` | whether a shared store may lack, after a failover, what was seen before it |
 //! | `planted` | the places where the simulation plants bugs |
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
@@ -61,10 +61,10 @@
 //! same seed always takes the same course (`tests/simulation`).
 
 mod admission;
+mod after_failover;
 mod agent_task;
 mod announce;
 mod batch;
-mod catch_up;
 mod compactor;
 mod core;
 mod error;

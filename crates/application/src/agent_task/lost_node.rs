@@ -3,7 +3,7 @@
 use tokenrail_domain::{Turn, TurnState};
 
 use super::AgentTask;
-use crate::catch_up::CatchUp;
+use crate::after_failover::AfterFailover;
 use crate::core::SaveError;
 use crate::planted::{Bug, is_planted};
 use crate::recorder::Recorder;
@@ -38,10 +38,10 @@ impl AgentTask {
     /// After a failover, a server that has just started waits until the other nodes have said how far they had shown
     /// journals whose ends are lost: its previous process may have saved them, and this one does not know it.
     pub(super) async fn until_others_have_told(&self) -> Result<(), SaveError> {
-        while CatchUp::of(&self.core).is_news_to_this_server()
+        while AfterFailover::of(&self.core).is_news_to_this_server()
             && self.patiently(|| self.core.outside.nodes.is_catching_up()).await?
         {
-            let pause = tokio::time::sleep(CatchUp::of(&self.core).pause);
+            let pause = tokio::time::sleep(AfterFailover::of(&self.core).pause);
             self.core.closing.run_until_cancelled(pause).await.ok_or(SaveError::Closing)?;
         }
         Ok(())

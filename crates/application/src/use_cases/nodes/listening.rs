@@ -19,7 +19,7 @@ use tokenrail_ports::{Heard, Ring, Standing, StoreError};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::catch_up::CatchUp;
+use crate::after_failover::AfterFailover;
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::service::AgentService;
@@ -117,13 +117,13 @@ impl AgentService {
     async fn look_at_followed(&self) -> Result<(), StoreError> {
         let followed = planted::instead(Bug::BellIsTruth, self.core.tails.followed(), Vec::new);
         // Before the read, so that it shows what is there after the failover.
-        let is_awaited = CatchUp::of(&self.core).is_awaited();
+        let may_be_behind = AfterFailover::of(&self.core).may_be_behind();
         let mut standings = BTreeMap::new();
         if !followed.is_empty() {
             let found = self.core.outside.agents.standings(followed.clone()).await?;
             standings.extend(found.into_iter().map(|standing| (standing.agent, standing)));
         }
-        if is_awaited {
+        if may_be_behind {
             self.core.note_seen(&followed, &standings).await?;
         }
         for agent in followed {
@@ -173,14 +173,16 @@ impl Core {
             Some(standing) => {
                 tail.raise(standing.head);
                 // After a failover, the start of a turn may not be there yet.
-                if standing.open || !CatchUp::of(self).is_awaited() {
+                if standing.open || !AfterFailover::of(self).may_be_behind() {
                     tail.set_active(standing.open);
                 }
                 if standing.deleted && !standing.open {
                     tail.set_gone();
                 }
             }
-            None if self.outside.nodes.is_shared() && !CatchUp::of(self).is_awaited() => tail.set_gone(),
+            None if self.outside.nodes.is_shared() && !AfterFailover::of(self).may_be_behind() => {
+                tail.set_gone();
+            }
             None => {}
         }
     }

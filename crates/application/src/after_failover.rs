@@ -12,9 +12,9 @@ use crate::error::Refusal;
 /// What a failover loses is not older than this.
 const LOST_AT_MOST: Duration = Duration::from_mins(1);
 
-/// Tells whether the store may still be behind.
+/// What this node knows of the last failover.
 #[derive(Clone)]
-pub(crate) struct CatchUp {
+pub(crate) struct AfterFailover {
     since_join: Option<Duration>,
     nodes: Arc<dyn INodes>,
     patience: Duration,
@@ -22,7 +22,7 @@ pub(crate) struct CatchUp {
     pub(crate) pause: Duration,
 }
 
-impl CatchUp {
+impl AfterFailover {
     pub(crate) fn of(core: &Core) -> Self {
         let limits = core.limits.nodes;
         let nodes = Arc::clone(&core.outside.nodes);
@@ -30,7 +30,8 @@ impl CatchUp {
         Self { since_join, nodes, patience: limits.catch_up, pause: limits.poll_without_bell }
     }
 
-    pub(crate) fn is_awaited(&self) -> bool {
+    /// Whether the store may still be behind.
+    pub(crate) fn may_be_behind(&self) -> bool {
         self.nodes.failovers().since.is_some_and(|since| since < self.patience)
     }
 
@@ -46,6 +47,6 @@ impl CatchUp {
 impl Core {
     /// Refuses something that is not in the store. As long as the store may be behind, the client may try again.
     pub(crate) fn missing(&self, refusal: Refusal) -> Refusal {
-        if CatchUp::of(self).is_awaited() { StoreError::Busy.into() } else { refusal }
+        if AfterFailover::of(self).may_be_behind() { StoreError::Busy.into() } else { refusal }
     }
 }
