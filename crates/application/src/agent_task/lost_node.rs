@@ -3,10 +3,8 @@
 use tokenrail_domain::{Turn, TurnState};
 
 use super::AgentTask;
-use crate::after_failover::AfterFailover;
 use crate::core::SaveError;
 use crate::planted::{Bug, is_planted};
-use crate::recorder::Recorder;
 use crate::stats::Counters;
 use crate::verdict::Verdict;
 
@@ -35,18 +33,6 @@ impl AgentTask {
         Ok(())
     }
 
-    /// After a failover, a server that has just started waits until the other nodes have said how far they had shown
-    /// journals whose ends are lost: its previous process may have saved them, and this one does not know it.
-    pub(super) async fn until_others_have_told(&self) -> Result<(), SaveError> {
-        while AfterFailover::of(&self.core).is_news_to_this_server()
-            && self.patiently(|| self.core.outside.nodes.is_catching_up()).await?
-        {
-            let pause = tokio::time::sleep(AfterFailover::of(&self.core).pause);
-            self.core.closing.run_until_cancelled(pause).await.ok_or(SaveError::Closing)?;
-        }
-        Ok(())
-    }
-
     async fn let_go(&self) -> Result<bool, SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(false) };
         if !self.core.needs_no_home(&agent)
@@ -55,20 +41,6 @@ impl AgentTask {
             return Ok(false);
         }
         self.patiently(|| self.core.outside.nodes.let_go(self.agent)).await
-    }
-
-    /// Records that events are lost that were shown: a failover of the database has lost them, and their node cannot
-    /// repeat them. Nothing else may have their numbers.
-    pub(super) async fn fill_up(&self, recorder: &mut Recorder) -> Result<(), SaveError> {
-        let seen = self.patiently(|| self.core.outside.nodes.seen(self.agent)).await?;
-        let (first, now) = (recorder.next_sequence(), self.core.now());
-        while recorder.next_sequence() <= seen {
-            recorder.notice("events_lost", "{}", now);
-        }
-        if first <= seen {
-            tracing::error!(agent = %self.agent, %first, last = %seen, "a failover of the database has lost events");
-        }
-        Ok(())
     }
 
     async fn end_on_behalf(&self, turn: Turn) -> Result<(), SaveError> {

@@ -1,0 +1,34 @@
+//! What a failover of a shared database may have lost of an agent's journal. Each turn passes here.
+
+use super::AgentTask;
+use crate::after_failover::AfterFailover;
+use crate::core::SaveError;
+use crate::recorder::Recorder;
+
+impl AgentTask {
+    /// After a failover, a server that has just started waits until the other nodes have said how far they had shown
+    /// journals whose ends are lost: its previous process may have saved them, and this one does not know it.
+    pub(super) async fn until_others_have_told(&self) -> Result<(), SaveError> {
+        while AfterFailover::of(&self.core).is_news_to_this_server()
+            && self.patiently(|| self.core.outside.nodes.is_catching_up()).await?
+        {
+            let pause = tokio::time::sleep(AfterFailover::of(&self.core).pause);
+            self.core.closing.run_until_cancelled(pause).await.ok_or(SaveError::Closing)?;
+        }
+        Ok(())
+    }
+
+    /// Records that events are lost that were shown: a failover of the database has lost them, and their node cannot
+    /// repeat them. Nothing else may have their numbers.
+    pub(super) async fn fill_up(&self, recorder: &mut Recorder) -> Result<(), SaveError> {
+        let seen = self.patiently(|| self.core.outside.nodes.seen(self.agent)).await?;
+        let (first, now) = (recorder.next_sequence(), self.core.now());
+        while recorder.next_sequence() <= seen {
+            recorder.notice("events_lost", "{}", now);
+        }
+        if first <= seen {
+            tracing::error!(agent = %self.agent, %first, last = %seen, "a failover of the database has lost events");
+        }
+        Ok(())
+    }
+}
