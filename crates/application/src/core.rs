@@ -1,7 +1,6 @@
 //! The state behind the service that all use cases and tasks share. More methods of [`Core`] are in `announce.rs`
 //! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent; hints to other nodes), `after_failover.rs`
-//! (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`), `launches.rs` (`has_free_place`) and
-//! `requests_elsewhere.rs`.
+//! (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`) and `requests_elsewhere.rs`.
 
 mod homes;
 
@@ -186,6 +185,23 @@ impl Core {
         }
         tail.set_active(false);
         self.retired.notify_one();
+    }
+
+    /// How many more agents can begin at once.
+    pub(crate) fn free_places(&self) -> usize {
+        // An agent counts as waiting until its task takes a place, even if one is free.
+        self.places.available_permits().saturating_sub(self.waiting.len())
+    }
+
+    pub(crate) fn has_free_place(&self) -> bool {
+        0 < self.free_places()
+    }
+
+    /// A place is free again, so a launch that waits can be taken.
+    pub(crate) fn note_free_place(&self) {
+        if self.outside.nodes.is_shared() {
+            self.errand.notify_one();
+        }
     }
 
     /// Counts a launch: of all nodes, if the store is shared.

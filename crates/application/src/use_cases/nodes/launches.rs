@@ -2,31 +2,11 @@
 
 use tokenrail_ports::StoreError;
 
-use crate::core::Core;
 use crate::service::AgentService;
 use crate::stats::Counters;
 
 /// Agents that are taken in one go, to end their turns. Those to run are limited by the free places.
 const STOPPED: usize = 256;
-
-impl Core {
-    /// How many more agents can begin at once.
-    fn free_places(&self) -> usize {
-        // An agent counts as waiting until its task takes a place, even if one is free.
-        self.places.available_permits().saturating_sub(self.waiting.len())
-    }
-
-    pub(super) fn has_free_place(&self) -> bool {
-        0 < self.free_places()
-    }
-
-    /// A place is free again, so a launch that waits can be taken.
-    pub(crate) fn note_free_place(&self) {
-        if self.outside.nodes.is_shared() {
-            self.errand.notify_one();
-        }
-    }
-}
 
 impl AgentService {
     /// Takes as many of the oldest launches as there are free places, and all that are only to be ended.
