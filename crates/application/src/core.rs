@@ -53,7 +53,7 @@ pub(crate) struct Core {
     /// Notified when a node is lost.
     pub(crate) orphans: Notify,
     /// Notified when other nodes may have saved something for this one.
-    pub(crate) errand: Notify,
+    pub(crate) work_left_here: Notify,
     pub(crate) counters: Counters,
     /// Cancelled when the server shuts down: streams end and pumps stop. Agents that still run keep running.
     pub(crate) closing: CancellationToken,
@@ -101,7 +101,7 @@ impl Core {
             leftovers: Underway::default(),
             removals: Underway::default(),
             orphans: Notify::new(),
-            errand: Notify::new(),
+            work_left_here: Notify::new(),
             key_times: OnceCell::new(),
             counters: Counters::default(),
             closing: CancellationToken::new(),
@@ -200,7 +200,7 @@ impl Core {
     /// A place is free again, so a launch that waits can be taken.
     pub(crate) fn note_free_place(&self) {
         if self.outside.nodes.is_shared() {
-            self.errand.notify_one();
+            self.work_left_here.notify_one();
         }
     }
 

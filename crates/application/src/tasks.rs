@@ -31,7 +31,7 @@ impl AgentService {
                 self.core.ring(Ring::Errand(home));
                 if agent.is_unclaimed() {
                     // This node may take it too.
-                    self.core.errand.notify_one();
+                    self.core.work_left_here.notify_one();
                 }
                 false
             }

@@ -89,7 +89,7 @@ impl Core {
     /// Any node may take an agent that has no home, this one too.
     pub(crate) fn offer_to_all_nodes(&self) {
         self.ring(Ring::Errand(NodeId::ANY));
-        self.errand.notify_one();
+        self.work_left_here.notify_one();
     }
 
     /// Whether this node may start a run.

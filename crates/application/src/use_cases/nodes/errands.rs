@@ -22,7 +22,7 @@ pub(crate) async fn run_errands(service: AgentService) {
         tokio::select! {
             biased;
             () = core.closing.cancelled() => return,
-            () = core.errand.notified() => {}
+            () = core.work_left_here.notified() => {}
         }
         // A node that may have been declared lost begins nothing.
         if core.until_in_touch().await.is_none() {

@@ -88,8 +88,10 @@ impl AgentService {
             match ring {
                 Ring::Head { agent, head } => core.wanted.want(agent, head),
                 Ring::Created(_) | Ring::Changed(_) | Ring::Deleted(_) => core.news.note(ring),
-                Ring::Errand(NodeId::ANY) => core.errand.notify_one(),
-                Ring::Errand(node) | Ring::Letter(node) if Some(node) == me => core.errand.notify_one(),
+                Ring::Errand(NodeId::ANY) => core.work_left_here.notify_one(),
+                Ring::Errand(node) | Ring::Letter(node) if Some(node) == me => {
+                    core.work_left_here.notify_one();
+                }
                 Ring::Errand(_) | Ring::Letter(_) => {}
             }
         }
@@ -98,7 +100,7 @@ impl AgentService {
     /// Hints may have been lost.
     pub(super) fn hear_missed(&self) {
         self.core.news.missed();
-        self.core.errand.notify_one();
+        self.core.work_left_here.notify_one();
     }
 
     async fn poll(&self) {
@@ -107,7 +109,7 @@ impl AgentService {
             tracing::warn!(error, "cannot read the latest sequence numbers from the database");
         }
         if self.core.outside.nodes.is_shared() {
-            self.core.errand.notify_one();
+            self.core.work_left_here.notify_one();
             if planted::correctly(Bug::MissedIgnored) {
                 self.core.news.look();
             }
