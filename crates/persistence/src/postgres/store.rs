@@ -166,7 +166,7 @@ impl PostgresStore {
         self.read_on(&self.inner.pool, read).await
     }
 
-    /// Reads what an agent has. See [`Healer::refuse_awaited`].
+    /// Reads what an agent has. See [`Healer::refuse_incomplete`].
     async fn read_of<T, F>(
         &self,
         agent: AgentId,
@@ -178,7 +178,7 @@ impl PostgresStore {
     {
         let healer = Arc::clone(&self.inner.healer);
         self.read_with(move |db| async move {
-            healer.refuse_awaited(agent)?;
+            healer.refuse_incomplete(agent)?;
             read(db).await
         })
         .await

@@ -68,9 +68,11 @@ impl Awaited {
 }
 
 impl Healer {
+    /// Refuses an agent of which something is missing that another node may still repeat.
+    ///
     /// # Errors
-    /// [`StoreError::Busy`] if something of this agent is missing that another node may still repeat.
-    pub(crate) fn refuse_awaited(&self, agent: AgentId) -> Result<(), StoreError> {
+    /// [`StoreError::Busy`] then.
+    pub(crate) fn refuse_incomplete(&self, agent: AgentId) -> Result<(), StoreError> {
         if self.awaited.contains(agent) { Err(StoreError::Busy) } else { Ok(()) }
     }
 

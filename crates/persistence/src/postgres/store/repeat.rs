@@ -82,7 +82,7 @@ impl Repeat {
             link.barrier().await?;
             // After a failover, something that the command builds on may still be missing.
             if let Some(agent) = command.agent() {
-                self.healer.refuse_awaited(agent)?;
+                self.healer.refuse_incomplete(agent)?;
             }
             command.run_again(link, newest).await
         });

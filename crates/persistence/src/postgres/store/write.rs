@@ -37,7 +37,7 @@ impl PostgresStore {
                 let lease = pool.lease().await?;
                 let link = lease.link();
                 if let Some(agent) = agent {
-                    healer.refuse_awaited(agent)?;
+                    healer.refuse_incomplete(agent)?;
                 }
                 match link.attempt(wait, command.run(link)).await {
                     Attempt::NotSaved(failure) if failure.is_worth_another_try() && tries < COMMAND_TRIES => {

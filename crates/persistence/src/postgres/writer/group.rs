@@ -183,7 +183,7 @@ impl GroupWriter {
         let mut unknown = None;
         for _ in 0..TRIES {
             let link = self.link().await.map_err(|error| unreachable(&error, unknown.is_some()))?;
-            if let Err(busy) = self.healer.refuse_awaited(prepared.agent()) {
+            if let Err(busy) = self.healer.refuse_incomplete(prepared.agent()) {
                 return Err(if unknown.is_some() {
                     StoreError::OutcomeUnknown(Box::new(busy))
                 } else {
