@@ -99,8 +99,8 @@ pub async fn postgres_doctor(
     let arrivals = Arc::clone(&heard);
     let ear: Ear = Arc::new(move |_| arrivals.notify_one());
     let links = HintLinks {
-        sender: connector.connect(Purpose::Bell, &[]).await.map_err(no_link)?,
-        listener: connector.connect_to_hear(Purpose::Bell, ear).await.map_err(no_link)?,
+        sender: connector.connect(Purpose::WithoutStandby, &[]).await.map_err(no_link)?,
+        listener: connector.connect_to_hear(Purpose::WithoutStandby, ear).await.map_err(no_link)?,
         heard,
     };
     let wait = Duration::from_millis(connector.limits.bell_check_wait_ms);

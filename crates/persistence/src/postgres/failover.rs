@@ -119,7 +119,7 @@ impl Healer {
         self.count_dropped(&link).await.map_err(ConnectFailure::NotHealed)?;
         match purpose {
             Purpose::Writer | Purpose::Pool => self.heal(&link).await?,
-            Purpose::Bell => self.rejoin(&link).await.map_err(ConnectFailure::NotHealed)?,
+            Purpose::WithoutStandby => self.rejoin(&link).await.map_err(ConnectFailure::NotHealed)?,
         }
         Ok(link)
     }

@@ -113,8 +113,8 @@ impl PostgresStore {
             pool: pool(Purpose::Pool, limits.pool_connections),
             lookout: pool(Purpose::Pool, limits.lookout_connections),
             // A beat must not wait for a standby, not even to connect.
-            beats: pool(Purpose::Bell, limits.beat_connections),
-            nodes: pool(Purpose::Bell, limits.node_connections),
+            beats: pool(Purpose::WithoutStandby, limits.beat_connections),
+            nodes: pool(Purpose::WithoutStandby, limits.node_connections),
             healer,
             writers,
             known,

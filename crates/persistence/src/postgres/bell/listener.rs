@@ -37,7 +37,7 @@ pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
 async fn listen(connector: &Connector, board: &Arc<Board>) -> Result<Link, ConnectFailure> {
     let hears = Arc::clone(board);
     let ear: Ear = Arc::new(move |notification| hears.take(notification.payload()));
-    let link = connector.connect_to_hear(Purpose::Bell, ear).await?;
+    let link = connector.connect_to_hear(Purpose::WithoutStandby, ear).await?;
     let wait = Duration::from_millis(connector.limits.connect_timeout_ms);
     let listens = timeout(wait, link.batch(&format!("LISTEN {CHANNEL}"))).await;
     listens.map_err(|_| ConnectFailure::TimedOut(wait))??;

@@ -65,7 +65,7 @@ impl Sender {
                 return link.clone();
             }
             self.renewals.mark_unchanged();
-            match self.connector.connect(Purpose::Bell, &[SEND]).await {
+            match self.connector.connect(Purpose::WithoutStandby, &[SEND]).await {
                 Ok(link) => self.link = Some(link),
                 Err(failure) => {
                     tell("cannot open the connection that sends hints to other nodes", &failure);

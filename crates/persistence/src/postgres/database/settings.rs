@@ -9,8 +9,8 @@ pub(crate) enum Purpose {
     Writer,
     /// Everything else: reads and commands.
     Pool,
-    /// To send or to hear hints between nodes, and to say that a node is alive. It waits for no standby.
-    Bell,
+    /// What waits for no standby: hints between nodes, the beats of this node, and the list of nodes.
+    WithoutStandby,
 }
 
 /// A warning with a commit must arrive, because it says that the wait for the standby was cancelled.
@@ -34,7 +34,7 @@ pub(crate) fn settings(purpose: Purpose, durability: Durability, limits: &Postgr
     // `on` waits for the disk, and for the standby if there is a synchronous one. A hint must wait for neither: the
     // server writes a few bytes to the log for each NOTIFY.
     let commit = match (purpose, durability) {
-        (Purpose::Bell, _) => "off",
+        (Purpose::WithoutStandby, _) => "off",
         (Purpose::Writer | Purpose::Pool, Durability::Auto | Durability::Replicated) => "on",
         (Purpose::Writer | Purpose::Pool, Durability::Primary) => "local",
     };
@@ -46,7 +46,7 @@ pub(crate) fn settings(purpose: Purpose, durability: Durability, limits: &Postgr
             format!("SET statement_timeout = {read_timeout_ms}; SET lock_timeout = {lock_timeout_ms}")
         }
         // A listener does nothing most of the time, and a lock of NOTIFY is waited for as a part of the statement.
-        Purpose::Bell => format!(
+        Purpose::WithoutStandby => format!(
             "SET statement_timeout = {}; SET lock_timeout = 0; SET idle_session_timeout = 0",
             limits.answer_timeout_ms
         ),

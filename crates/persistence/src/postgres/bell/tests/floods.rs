@@ -30,7 +30,7 @@ async fn a_hundred_thousand_heads_go_in_a_few_payloads_within_the_bound() {
     let ear: Ear =
         Arc::new(move |notification| collects.lock().unwrap().push(notification.payload().to_owned()));
     let connector = connector(config(&database, patient()));
-    let link = connector.connect_to_hear(Purpose::Bell, ear).await.unwrap();
+    let link = connector.connect_to_hear(Purpose::WithoutStandby, ear).await.unwrap();
     link.batch(&format!("LISTEN {CHANNEL}")).await.unwrap();
     for up_to in 1..=100 {
         for n in 0..1000 {

@@ -28,7 +28,7 @@ struct SetUp<'a> {
 impl SetUp<'_> {
     /// Whether its first write may wait for a standby.
     fn waits_for_standby(&self) -> bool {
-        self.purpose != Purpose::Bell
+        self.purpose != Purpose::WithoutStandby
     }
 }
 
