@@ -12,7 +12,7 @@ use crate::batch::Batch;
 use crate::core::Core;
 use crate::planted::{self, Bug};
 use crate::stretches::StoredEvents;
-use crate::tails::{Bell, Tail};
+use crate::tails::{Tail, TailState};
 
 /// A reader of one journal. It holds a cursor, and has no queue of its own.
 pub struct Follower {
@@ -21,7 +21,7 @@ pub struct Follower {
     /// Whether the stream stays open after the agent's last turn.
     keep: bool,
     tail: Arc<Tail>,
-    bell: watch::Receiver<Bell>,
+    tail_state: watch::Receiver<TailState>,
     stored: StoredEvents,
     agents: Arc<dyn IAgentRepository>,
     is_shared: bool,
@@ -67,7 +67,7 @@ impl Follower {
             agent,
             cursor,
             keep,
-            bell: tail.subscribe(),
+            tail_state: tail.subscribe(),
             stored: StoredEvents::new(core, agent, Arc::clone(&tail)),
             tail,
             agents: Arc::clone(&core.outside.agents),
@@ -90,12 +90,12 @@ impl Follower {
 
     /// The newest event that is known to be committed.
     pub fn head(&self) -> Sequence {
-        self.bell.borrow().head
+        self.tail_state.borrow().head
     }
 
     /// Whether more may come: a turn runs or waits, or its end is being saved.
     pub fn expects_more(&self) -> bool {
-        self.bell.borrow().active
+        self.tail_state.borrow().active
     }
 
     /// Waits for the events after the cursor, and moves the cursor behind them. May be dropped at any await. Each
@@ -105,38 +105,38 @@ impl Follower {
     /// [`StoreError`] if history cannot be read. The cursor stays, so the caller can retry.
     pub async fn next(&mut self) -> Result<Next, StoreError> {
         loop {
-            // The bell is read before the events, so that a later commit wakes this loop again.
-            let bell = *self.bell.borrow_and_update();
-            self.cursor = planted::skipping(Bug::DropOnLag, self.cursor, bell.head);
-            if self.cursor < bell.head {
+            // The state is read before the events, so that a later commit wakes this loop again.
+            let state = *self.tail_state.borrow_and_update();
+            self.cursor = planted::skipping(Bug::DropOnLag, self.cursor, state.head);
+            if self.cursor < state.head {
                 let page = match self.page().await {
                     // What this reader waits for is there again as soon as its node has repeated it.
                     Err(StoreError::UnknownAgent(_)) if self.after_failover.may_be_behind() => {
                         self.pause().await;
                         continue;
                     }
-                    // The agent was purged while it was followed. The bell may report that a little later.
+                    // The agent was purged while it was followed. The state may show that a little later.
                     Err(StoreError::UnknownAgent(_)) => return Ok(Next::End(StreamEnd::AgentDeleted)),
                     page => page?,
                 };
                 return Ok(Next::Page(page));
             }
-            if bell.gone {
+            if state.gone {
                 return Ok(Next::End(StreamEnd::AgentDeleted));
             }
-            if !bell.active && !self.keep {
+            if !state.active && !self.keep {
                 let end = self.end().await;
-                if self.bell.has_changed().unwrap_or(false) {
+                if self.tail_state.has_changed().unwrap_or(false) {
                     continue;
                 }
                 return Ok(Next::End(end));
             }
-            // The bell also tells this. A wait for `closing` would take a lock that all followers share, for each page.
-            if bell.closing {
+            // The state also shows this. A wait for `closing` takes a lock that all followers share, for each page.
+            if state.closing {
                 return Ok(Next::End(StreamEnd::ShuttingDown));
             }
-            planted::losing_wake_up(Bug::LostWakeUp, &mut self.bell).await;
-            if self.bell.changed().await.is_err() {
+            planted::losing_wake_up(Bug::LostWakeUp, &mut self.tail_state).await;
+            if self.tail_state.changed().await.is_err() {
                 return Ok(Next::End(StreamEnd::AgentEnded));
             }
         }
@@ -165,8 +165,8 @@ impl Follower {
         }
     }
 
-    /// On a shared store, the bell is only what this node has heard. If a turn is open or more is saved, the bell says
-    /// so afterwards, and the reader goes on.
+    /// On a shared store, the state is only what this node has heard. If a turn is open or more is saved, the state
+    /// shows that afterwards, and the reader goes on.
     async fn look(&self) {
         let standings = self.agents.standings(vec![self.agent]).await.unwrap_or_default();
         if let Some(standing) = standings.first() {

@@ -14,7 +14,7 @@ use crate::follower_pace::FollowerPace;
 
 /// What a reader must know to decide whether to read, to wait or to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Bell {
+pub(crate) struct TailState {
     /// The newest event that is committed, as far as this process has seen.
     pub(crate) head: Sequence,
     /// More may come: a turn runs or waits.
@@ -28,8 +28,8 @@ pub(crate) struct Bell {
 /// The tail of one journal.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    bell: watch::Sender<Bell>,
-    ring: Mutex<Ring>,
+    state: watch::Sender<TailState>,
+    newest: Mutex<NewestBatches>,
     pub(crate) fetched: Fetched,
     pub(crate) fetches: Arc<Fetches>,
     followers: AtomicUsize,
@@ -40,22 +40,22 @@ pub(crate) struct Tail {
     left: Notify,
     /// Whether such a task watches this tail.
     is_watched: AtomicBool,
-    /// Notified when no turn runs or waits any more. Separate from the bell, because the bell wakes its waiters in
-    /// any order.
+    /// Notified when no turn runs or waits any more. Separate from `state`, which wakes its waiters
+    /// in any order.
     idle: Notify,
     budget: Arc<Budget>,
 }
 
-/// The newest events in memory.
+/// The newest events, in memory.
 #[derive(Debug, Default)]
-struct Ring {
+struct NewestBatches {
     batches: VecDeque<Arc<Batch>>,
     /// The bytes of all batches. They are not added up again for each new batch, because a tail may hold thousands of
     /// them.
     bytes: usize,
 }
 
-impl Ring {
+impl NewestBatches {
     fn push(&mut self, batch: Batch) {
         self.bytes += batch.bytes();
         self.batches.push_back(Arc::new(batch));
@@ -88,77 +88,76 @@ struct Budget {
 }
 
 impl Tail {
-    /// Announces committed events. They are put into the ring before the head is raised, so that each woken reader
-    /// finds them.
+    /// Announces committed events. They are in memory before the head is raised, so that each woken reader finds them.
     pub(crate) fn announce(&self, events: &Arc<[Event]>) {
         let Some(head) = events.last().map(|event| event.sequence) else { return };
         self.pace.announce(head);
-        self.keep(&mut self.ring(), events);
+        self.keep(&mut self.newest(), events);
         self.raise(head);
     }
 
     /// Like [`Tail::announce`], for events that were read from the store. This node's own task may have announced some
-    /// of them meanwhile, so they do not always continue what is in the ring.
+    /// of them meanwhile, so they do not always continue what is in memory.
     pub(crate) fn announce_gathered(&self, events: &Arc<[Event]>) {
         let (Some(first), Some(last)) = (events.first(), events.last()) else { return };
         let (first, head) = (first.sequence, last.sequence);
         self.pace.announce(head);
         {
-            let mut ring = self.ring();
-            let newest = ring.batches.back().map(|batch| batch.last());
-            // Readers fetch from the store what is not in the ring.
-            if newest.is_none_or(|newest| newest < first) {
-                self.keep(&mut ring, events);
+            let mut newest = self.newest();
+            let kept = newest.batches.back().map(|batch| batch.last());
+            // Readers fetch from the store what is not in memory.
+            if kept.is_none_or(|kept| kept < first) {
+                self.keep(&mut newest, events);
             }
         }
         self.raise(head);
     }
 
-    fn keep(&self, ring: &mut Ring, events: &Arc<[Event]>) {
+    fn keep(&self, newest: &mut NewestBatches, events: &Arc<[Event]>) {
         for batch in Batch::split(events) {
             self.budget.used.fetch_add(batch.bytes(), Ordering::Relaxed);
-            ring.push(batch);
+            newest.push(batch);
         }
-        while self.budget.per_tail < ring.bytes
+        while self.budget.per_tail < newest.bytes
             || self.budget.of_all < self.budget.used.load(Ordering::Relaxed)
         {
-            let Some(dropped) = ring.drop_oldest() else { break };
+            let Some(dropped) = newest.drop_oldest() else { break };
             self.budget.used.fetch_sub(dropped, Ordering::Relaxed);
         }
     }
 
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    fn newest(&self) -> MutexGuard<'_, NewestBatches> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`. Those of
     /// the presentation crate are polled on the thread of a web worker, which its waker wakes (`WakeUp` in
     /// `socket/streams.rs` there).
     pub(crate) fn raise(&self, head: Sequence) {
-        self.bell.send_if_modified(|bell| {
-            let newer = bell.head < head;
-            bell.head = bell.head.max(head);
+        self.state.send_if_modified(|state| {
+            let newer = state.head < head;
+            state.head = state.head.max(head);
             newer
         });
     }
 
     pub(crate) fn set_active(&self, active: bool) {
-        self.bell.send_if_modified(|bell| std::mem::replace(&mut bell.active, active) != active);
+        self.state.send_if_modified(|state| std::mem::replace(&mut state.active, active) != active);
         if !active {
             self.idle.notify_waiters();
         }
     }
 
     pub(crate) fn set_gone(&self) {
-        self.bell.send_modify(|bell| {
-            bell.gone = true;
-            bell.active = false;
+        self.state.send_modify(|state| {
+            state.gone = true;
+            state.active = false;
         });
         self.idle.notify_waiters();
     }
 
     fn set_closing(&self) {
-        self.bell.send_modify(|bell| bell.closing = true);
+        self.state.send_modify(|state| state.closing = true);
     }
 
     /// Waits until no turn runs or waits. Waiters continue in the order in which they came, so that a simulation with
@@ -166,24 +165,24 @@ impl Tail {
     pub(crate) async fn until_idle(&self) {
         loop {
             let idle = self.idle.notified();
-            if !self.bell().active {
+            if !self.state().active {
                 return;
             }
             idle.await;
         }
     }
 
-    pub(crate) fn bell(&self) -> Bell {
-        *self.bell.borrow()
+    pub(crate) fn state(&self) -> TailState {
+        *self.state.borrow()
     }
 
-    pub(crate) fn subscribe(&self) -> watch::Receiver<Bell> {
-        self.bell.subscribe()
+    pub(crate) fn subscribe(&self) -> watch::Receiver<TailState> {
+        self.state.subscribe()
     }
 
     /// The batch in memory that holds `sequence`.
     pub(crate) fn batch_with(&self, sequence: Sequence) -> Option<Arc<Batch>> {
-        self.ring().batch_with(sequence)
+        self.newest().batch_with(sequence)
     }
 
     /// The batch that holds `sequence`, if it need not be fetched.
@@ -233,9 +232,9 @@ impl Tail {
 
     /// Drops the events in memory. Readers then read the store.
     pub(crate) fn forget(&self) {
-        let mut ring = self.ring();
+        let mut newest = self.newest();
         self.fetched.clear();
-        let held = std::mem::take(&mut *ring);
+        let held = std::mem::take(&mut *newest);
         self.budget.used.fetch_sub(held.bytes, Ordering::Relaxed);
     }
 }
@@ -275,8 +274,8 @@ impl Tails {
         }
         known.tails.retain(|_, tail| tail.strong_count() > 0);
         let tail = Arc::new(Tail {
-            bell: watch::Sender::new(Bell { closing: known.closing, ..Bell::default() }),
-            ring: Mutex::default(),
+            state: watch::Sender::new(TailState { closing: known.closing, ..TailState::default() }),
+            newest: Mutex::default(),
             fetched: Fetched::new(self.budget.per_tail),
             fetches: Arc::default(),
             followers: AtomicUsize::new(0),

@@ -40,9 +40,9 @@ impl Wanted {
         let mut wanted = self.wanted();
         wanted.retain(|agent, head| {
             let tail = tails.get(*agent).filter(|tail| 0 < tail.followers());
-            tail.is_some_and(|tail| tail.bell().head < *head)
+            tail.is_some_and(|tail| tail.state().head < *head)
         });
-        let head_here = |agent: &AgentId| tails.get(*agent).map(|tail| tail.bell().head);
+        let head_here = |agent: &AgentId| tails.get(*agent).map(|tail| tail.state().head);
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let agents = in_turn(&wanted, last).take(AGENTS_MAX);
         agents.filter_map(|agent| Some((agent, head_here(&agent)?))).collect()

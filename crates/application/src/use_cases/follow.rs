@@ -29,7 +29,7 @@ impl AgentService {
         if !self.core.is_here(&agent) {
             tail.set_active(agent.status.is_active() || 0 < agent.queued);
         }
-        let head = tail.bell().head;
+        let head = tail.state().head;
         let cursor = not_ahead(since.unwrap_or(head), head).map_err(|ahead| self.core.missing(ahead))?;
         let follower = Follower::new(&self.core, id, cursor, keep, Arc::clone(&tail));
         self.note_watched(&agent, &tail);

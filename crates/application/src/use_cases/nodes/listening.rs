@@ -147,7 +147,7 @@ impl Core {
         standings: &BTreeMap<AgentId, Standing>,
     ) -> Result<(), StoreError> {
         let shown = followed.iter().filter_map(|agent| {
-            let (head, standing) = (self.tails.get(*agent)?.bell().head, standings.get(agent)?);
+            let (head, standing) = (self.tails.get(*agent)?.state().head, standings.get(agent)?);
             (standing.head < head).then_some((*agent, head))
         });
         self.outside.nodes.note_seen(shown.collect()).await
@@ -156,7 +156,7 @@ impl Core {
     /// Counts a journal that is ahead of all hints. The hint may still be under way, so a few are normal.
     fn count_found(&self, agent: AgentId, standing: Option<&Standing>) {
         let Some((standing, tail)) = standing.zip(self.tails.get(agent)) else { return };
-        let is_told = standing.head <= tail.bell().head || self.wanted.is_wanted(agent, standing.head);
+        let is_told = standing.head <= tail.state().head || self.wanted.is_wanted(agent, standing.head);
         if self.outside.nodes.is_shared() && !is_told {
             Counters::add(&self.counters.poll_found, 1);
         }
