@@ -70,11 +70,11 @@ impl From<&TurnOrder> for StartSettings {
 /// A run whose process may stay idle until the next turn of its agent.
 pub(super) struct ReusableRun {
     run: ProcessRun,
-    home: Home,
+    idle_place: IdlePlace,
 }
 
 /// Where a process is kept until the next turn of its agent.
-pub(super) struct Home {
+pub(super) struct IdlePlace {
     /// False if the process may have been started with another configuration, or was cancelled: it ends with its turn.
     pub(super) keeps: bool,
     pub(super) idle: IdleProcesses,
@@ -84,15 +84,15 @@ pub(super) struct Home {
 }
 
 impl ReusableRun {
-    pub(super) fn new(run: ProcessRun, home: Home) -> Self {
-        Self { run: run.that_may_become_idle(), home }
+    pub(super) fn new(run: ProcessRun, idle_place: IdlePlace) -> Self {
+        Self { run: run.that_may_become_idle(), idle_place }
     }
 
     /// Leaves a turn that has ended. An idle process is kept for the next turn; otherwise the run folder is removed.
     async fn keep_or_remove(&mut self) -> io::Result<()> {
-        let Self { run, home } = self;
+        let Self { run, idle_place } = self;
         let Some(idle_at) = run.idle_at() else { return run.remove().await };
-        let next = match run.reopen(home.watcher.clone()).await {
+        let next = match run.reopen(idle_place.watcher.clone()).await {
             Ok(next) => next.beginning_at(run.begins() + idle_at, 0),
             Err(error) => {
                 // Nothing can watch the process, so it is not kept.
@@ -100,8 +100,8 @@ impl ReusableRun {
                 return Err(error);
             }
         };
-        let is_worth_it = home.keeps && !next.keeps_spool() && !next.fills_disk();
-        home.idle.keep(home.agent, home.settings.clone(), next, is_worth_it);
+        let is_worth_it = idle_place.keeps && !next.keeps_spool() && !next.fills_disk();
+        idle_place.idle.keep(idle_place.agent, idle_place.settings.clone(), next, is_worth_it);
         Ok(())
     }
 }
@@ -114,7 +114,7 @@ impl IAgentRun for ReusableRun {
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
         // Even if the cancel fails, the process must not get another turn.
-        self.home.keeps = false;
+        self.idle_place.keeps = false;
         self.run.cancel().await
     }
 

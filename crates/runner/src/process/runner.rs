@@ -14,7 +14,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use super::idle_processes::{Home, IdleProcesses, ReusableRun};
+use super::idle_processes::{IdlePlace, IdleProcesses, ReusableRun};
 use super::run::ProcessRun;
 use super::start_supervisor::{Introduction, introduced, start_supervisor};
 use super::watch::{FolderWatch, RunWatcher};
@@ -92,19 +92,19 @@ impl ProcessRunner {
     }
 
     /// Where the process of this turn is kept while it is idle. `None` if it ends with its turn.
-    fn home(&self, order: &TurnOrder) -> Option<Home> {
+    fn idle_place(&self, order: &TurnOrder) -> Option<IdlePlace> {
         if rest_ms(&self.config) == 0 {
             return None;
         }
         let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
-        Some(Home { keeps: true, idle, watcher, agent: order.agent, settings: order.into() })
+        Some(IdlePlace { keeps: true, idle, watcher, agent: order.agent, settings: order.into() })
     }
 
-    /// The home of a process that was started before the server was restarted, perhaps with another configuration. It
+    /// The place of a process that was started before the server was restarted, perhaps with another configuration. It
     /// may become idle even if the configuration no longer allows that. Then it is ended.
-    fn home_of_adopted(&self, order: &TurnOrder) -> Home {
+    fn idle_place_of_adopted(&self, order: &TurnOrder) -> IdlePlace {
         let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
-        Home { keeps: false, idle, watcher, agent: order.agent, settings: order.into() }
+        IdlePlace { keeps: false, idle, watcher, agent: order.agent, settings: order.into() }
     }
 
     /// Adopts a turn that runs in the process of an earlier turn.
@@ -121,7 +121,7 @@ impl ProcessRunner {
         let run =
             self.open(folder, watch, supervisor)?.beginning_at(further.behind, 0).with_committed(committed);
         Ok(match run.when_asked(&further).await? {
-            Some(run) => Adoption::Run(reusable(run, Some(self.home_of_adopted(order)))),
+            Some(run) => Adoption::Run(reusable(run, Some(self.idle_place_of_adopted(order)))),
             None => Adoption::Gone,
         })
     }
@@ -133,7 +133,7 @@ impl IAgentRunner for ProcessRunner {
         if let Some(run) = self.idle.take(order).await
             && let Some(run) = run.ask(order.run, order.prompt.clone(), order.images.clone()).await?
         {
-            return Ok(reusable(run, self.home(order)));
+            return Ok(reusable(run, self.idle_place(order)));
         }
         let (folder, watch) = self.prepare(order).await?;
         let patience = Duration::from_millis(self.config.limits.spawn_timeout_ms);
@@ -141,7 +141,7 @@ impl IAgentRunner for ProcessRunner {
         match started.await {
             Ok(supervisor) => {
                 let run = self.open(folder, watch, supervisor)?;
-                Ok(reusable(run, self.home(order)))
+                Ok(reusable(run, self.idle_place(order)))
             }
             Err(error) => {
                 // A supervisor that is only slow ends by itself without its folder.
@@ -172,9 +172,9 @@ impl IAgentRunner for ProcessRunner {
         // may be another one since.
         let inbox = folder.inbox();
         let is_interactive = blocking(move || inbox.try_exists()).await?;
-        let home = is_interactive.then(|| self.home_of_adopted(order));
+        let idle_place = is_interactive.then(|| self.idle_place_of_adopted(order));
         let run = self.open(folder, watch, supervisor)?.with_committed(committed);
-        Ok(Adoption::Run(reusable(run, home)))
+        Ok(Adoption::Run(reusable(run, idle_place)))
     }
 
     async fn probe(&self) -> Probe {
@@ -229,10 +229,10 @@ impl ProcessRunner {
     }
 }
 
-/// A run whose process is kept in `home` after its turn, if there is one.
-fn reusable(run: ProcessRun, home: Option<Home>) -> Box<dyn IAgentRun> {
-    match home {
-        Some(home) => Box::new(ReusableRun::new(run, home)),
+/// A run whose process is kept in `idle_place` after its turn, if there is one.
+fn reusable(run: ProcessRun, idle_place: Option<IdlePlace>) -> Box<dyn IAgentRun> {
+    match idle_place {
+        Some(idle_place) => Box::new(ReusableRun::new(run, idle_place)),
         None => Box::new(run),
     }
 }
