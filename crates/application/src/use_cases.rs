@@ -9,7 +9,8 @@
 //! | start, shutdown, maintenance | `recover`, `shutdown`, `reparse` |
 //! | several nodes on one store | `nodes` |
 //!
-//! Others share `keys` and `children`: a repeated command is done once, and agents that agents launch are bounded.
+//! Others share `idempotency` and `children`: a repeated command is done once, and the agents that agents launch are
+//! bounded.
 
 mod answer;
 mod cancel;
@@ -20,9 +21,9 @@ mod create;
 mod delete;
 mod edit;
 mod follow;
+mod idempotency;
 mod images;
 mod import;
-mod keys;
 mod launch;
 mod message_status;
 mod nodes;
@@ -39,8 +40,8 @@ mod types;
 pub use answer::AnswerOutcome;
 pub use changes::AgentChanges;
 pub use converse::ConversationTurn;
+pub use idempotency::CommandKey;
 pub use import::{Import, ImportError, Imported};
-pub use keys::CommandKey;
 pub use launch::{Launch, LaunchOutcome};
 pub use message_status::MessageStatus;
 pub use reparse::{Finding, Reparsed};

@@ -5,7 +5,7 @@
 //! | `append` | the form of an append, when a store accepts it, and what it changes |
 //! | `hints` | which hints of a bus become one |
 //! | `history` | events that are imported or rewritten |
-//! | `keys` | the answer to a repeated command |
+//! | `idempotency` | the answer to a repeated command |
 //! | `page` | how many events one read returns |
 //!
 //! One rule needs the whole journal, so each store checks it itself: a message is completed once in its turn.
@@ -13,7 +13,7 @@
 mod append;
 mod hints;
 mod history;
-mod keys;
+mod idempotency;
 mod page;
 
 pub use append::{

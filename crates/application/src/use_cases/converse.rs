@@ -3,7 +3,7 @@
 use tokenrail_domain::{Agent, AgentId, TurnNumber};
 use tokenrail_ports::KeyLife;
 
-use super::keys::CommandKey;
+use super::idempotency::CommandKey;
 use super::launch::{Launch, LaunchOutcome};
 use super::send::{Prompt, SentMessage};
 use crate::error::Refusal;

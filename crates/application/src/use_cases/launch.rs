@@ -24,7 +24,7 @@ use tokenrail_domain::{Agent, AgentId, ImageFile, JsonText, SessionId, Timestamp
 use tokenrail_ports::{Created, Idempotency, KeyLife, NewTurn, StoreError};
 use tokio::time::Instant;
 
-use super::keys::CommandKey;
+use super::idempotency::CommandKey;
 use super::nodes::{LaunchNeeds, Placement};
 use crate::error::Refusal;
 use crate::service::AgentService;

@@ -4,7 +4,7 @@ use tokenrail_domain::{Agent, AgentId, ImageFile, Turn, TurnNumber};
 use tokenrail_ports::{Enqueued, Idempotency, KeyLife, NewTurn, Recalled, StoreError};
 use tokio::time::Instant;
 
-use super::keys::CommandKey;
+use super::idempotency::CommandKey;
 use crate::error::Refusal;
 use crate::service::AgentService;
 

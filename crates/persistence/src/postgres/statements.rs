@@ -12,7 +12,7 @@
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`prompt_images`] | the images of prompts |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
-//! | [`keys`] | idempotency keys |
+//! | [`idempotency`] | idempotency keys |
 //! | [`ownership`] | who may append: owners and epochs |
 //! | [`fence`] | whether a process is still its node |
 //! | [`outdated`] | which versions may use the database; removes what only older versions need |
@@ -46,10 +46,10 @@ pub(crate) mod enqueue;
 pub(crate) mod errands;
 pub(crate) mod fence;
 pub(crate) mod heads;
+pub(crate) mod idempotency;
 pub(crate) mod inbox;
 pub(crate) mod journal;
 pub(crate) mod kept_turn;
-pub(crate) mod keys;
 pub(crate) mod latest_result;
 pub(crate) mod launches;
 pub(crate) mod let_go;

@@ -10,7 +10,7 @@
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`prompt_images`] | the images of prompts |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
-//! | [`keys`] | idempotency keys |
+//! | [`idempotency`] | idempotency keys |
 //! | [`ownership`] | who may append: epochs |
 //! | [`list_page`] | one page of a list, in which long fields are cut |
 //! | [`archive`], [`compaction`] | imports and rewrites; packing the batches of ended turns tighter |
@@ -26,8 +26,8 @@ pub(crate) mod columns;
 pub(crate) mod commands;
 pub(crate) mod compaction;
 pub(crate) mod edit;
+pub(crate) mod idempotency;
 pub(crate) mod journal;
-pub(crate) mod keys;
 pub(crate) mod latest_result;
 pub(crate) mod list_page;
 pub(crate) mod message_row;

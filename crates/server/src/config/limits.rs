@@ -9,7 +9,7 @@
 //! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs`, `agent_task.rs` |
 //! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `use_cases/send.rs`, `use_cases/import.rs`, `use_cases/children.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s`; `message_bytes`, `spool_bytes` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs`; `pump.rs` |
-//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/keys.rs` |
+//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/idempotency.rs` |
 //! | `shutdown_timeout_s` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes`; `model_history_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs`; `agent_task/past_turns.rs` |

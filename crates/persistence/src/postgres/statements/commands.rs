@@ -17,7 +17,7 @@ use crate::postgres::statements::heads::{lock, touch};
 use crate::postgres::statements::new_turn::add_turn;
 use crate::postgres::statements::seen::note_repeated_turn;
 use crate::postgres::statements::stops::cancel;
-use crate::postgres::statements::{keys, prompt_images};
+use crate::postgres::statements::{idempotency, prompt_images};
 
 const ID_IS_TAKEN: &str = "
     SELECT EXISTS (SELECT FROM agents WHERE id = $1) OR EXISTS (SELECT FROM tombstones WHERE id = $1)";
@@ -66,7 +66,7 @@ enum CreateRun {
 impl CreateCommand {
     /// The id of the agent was made for this command: what has this id was saved by it.
     async fn create(&self, db: &Link, this: CreateRun) -> Result<Created, QueryFailure> {
-        if let Some(recalled) = keys::look_up(db, self.key.as_ref()).await? {
+        if let Some(recalled) = idempotency::look_up(db, self.key.as_ref()).await? {
             let is_own = this == CreateRun::Again && recalled.agent == self.agent.id;
             return Ok(if is_own { Created::New } else { recalled.created() });
         }
@@ -103,7 +103,7 @@ impl CreateCommand {
             note_repeated_turn(db, agent).await?;
         }
         prompt_images::add(db, agent, turn.number, self.turn.images()).await?;
-        keys::remember(db, self.key.as_ref(), agent, (turn.number, 1)).await?;
+        idempotency::remember(db, self.key.as_ref(), agent, (turn.number, 1)).await?;
         Ok(Created::New)
     }
 }

@@ -16,7 +16,7 @@ use crate::postgres::statements::heads::{lock, lock_known, touch, touch_agent};
 use crate::postgres::statements::kept_turn::{KeptTurn, is_there};
 use crate::postgres::statements::new_turn::add_turn;
 use crate::postgres::statements::seen::note_repeated_turn;
-use crate::postgres::statements::{keys, prompt_images};
+use crate::postgres::statements::{idempotency, prompt_images};
 
 const QUEUE: &str = "
     SELECT
@@ -61,7 +61,7 @@ impl ChangeCommand for EnqueueCommand {
 
     async fn run(&self, db: &Link) -> Result<Enqueued, QueryFailure> {
         let locked = lock(db, self.turn.turn().agent).await?;
-        if let Some(recalled) = keys::look_up(db, self.key.as_ref()).await? {
+        if let Some(recalled) = idempotency::look_up(db, self.key.as_ref()).await? {
             return Ok(recalled.enqueued());
         }
         if may_lack_turns(db, self.node, self.times).await? {
@@ -84,7 +84,7 @@ impl ChangeCommand for EnqueueCommand {
         touch(db, agent, turn.asked_at).await?;
         touch_agent(db, agent).await?;
         let unarchived = unarchive_if_archived(db, agent).await?;
-        keys::remember(db, self.key.as_ref(), agent, (number, queued)).await?;
+        idempotency::remember(db, self.key.as_ref(), agent, (number, queued)).await?;
         Ok(Enqueued::New { turn: number, queued, unarchived })
     }
 

@@ -13,7 +13,7 @@ use crate::postgres::statements::columns::{column, int};
 use crate::postgres::statements::heads::lock_known;
 use crate::postgres::statements::new_turn::add_turn;
 use crate::postgres::statements::seen::note_repeated_turn;
-use crate::postgres::statements::{keys, prompt_images};
+use crate::postgres::statements::{idempotency, prompt_images};
 
 /// Whether the turn with this number is this one. It has no id if an older program has queued it, or if its node has
 /// repeated its start after a failover.
@@ -44,7 +44,7 @@ impl KeptTurn {
     /// turn or with another id, and the client was told that one.
     async fn was_sent_again(&self, db: &Link) -> Result<bool, QueryFailure> {
         let Some((key, _)) = &self.key else { return Ok(false) };
-        let recalled = keys::recall(db, key).await?;
+        let recalled = idempotency::recall(db, key).await?;
         Ok(recalled.is_some_and(|found| found.same_body && found.agent == self.turn.turn().agent))
     }
 }
@@ -82,7 +82,7 @@ impl KeptChange for KeptTurn {
             prompt_images::add(db, agent, self.number, self.turn.images()).await?;
         }
         if let Some((key, queued)) = &self.key {
-            match keys::remember(db, Some(key), agent, (self.number, *queued)).await {
+            match idempotency::remember(db, Some(key), agent, (self.number, *queued)).await {
                 // It is there, or was used for something else by a command that did not find it.
                 Err(QueryFailure::Again) => {}
                 remembered => remembered?,

@@ -26,7 +26,7 @@ use crate::postgres::statements::ownership::{self, ClaimCommand, Ownership};
 use crate::postgres::statements::purge::{PurgeCommand, PurgeStepCommand};
 use crate::postgres::statements::stops::{CancelCommand, StopTurnCommand};
 use crate::postgres::statements::{
-    agents, journal, keys, messages, prompt_images, read_many, touched, turns,
+    agents, idempotency, journal, messages, prompt_images, read_many, touched, turns,
 };
 
 #[async_trait]
@@ -74,11 +74,11 @@ impl IAgentRepository for PostgresStore {
     }
 
     async fn newest_key(&self) -> StoreResult<Option<Timestamp>> {
-        self.read_with(|db| async move { keys::newest(&db).await }).await
+        self.read_with(|db| async move { idempotency::newest(&db).await }).await
     }
 
     async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>> {
-        self.read_with(move |db| async move { keys::recall(&db, &key).await }).await
+        self.read_with(move |db| async move { idempotency::recall(&db, &key).await }).await
     }
 
     async fn enqueue(

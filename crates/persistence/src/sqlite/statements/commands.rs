@@ -9,8 +9,8 @@ use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::statements::append::{UNARCHIVE, wait_again};
 use crate::sqlite::statements::columns::agent_id_of;
+use crate::sqlite::statements::idempotency;
 use crate::sqlite::statements::journal::agent_key;
-use crate::sqlite::statements::keys;
 use crate::sqlite::statements::prompt_images;
 use crate::sqlite::wipe;
 
@@ -80,7 +80,7 @@ impl WriteCommand for CreateCommand {
     }
 
     fn run(&self, db: &Connection) -> Result<Created, WriteFailure> {
-        if let Some(recalled) = keys::look_up(db, self.key.as_ref())? {
+        if let Some(recalled) = idempotency::look_up(db, self.key.as_ref())? {
             return Ok(recalled.created());
         }
         refuse_taken_id(db, self.agent.id)?;
@@ -93,7 +93,7 @@ impl WriteCommand for CreateCommand {
         let turn = self.turn.turn();
         add_turn(db, agent, turn, turn.number)?;
         prompt_images::add(db, agent, turn.number, self.turn.images())?;
-        keys::remember(db, self.key.as_ref(), agent, (turn.number, 1))?;
+        idempotency::remember(db, self.key.as_ref(), agent, (turn.number, 1))?;
         Ok(Created::New)
     }
 }
@@ -127,7 +127,7 @@ impl WriteCommand for EnqueueCommand {
     }
 
     fn run(&self, db: &Connection) -> Result<Enqueued, WriteFailure> {
-        if let Some(recalled) = keys::look_up(db, self.key.as_ref())? {
+        if let Some(recalled) = idempotency::look_up(db, self.key.as_ref())? {
             return Ok(recalled.enqueued());
         }
         let found: Option<(i64, u32, u32, u32)> = db
@@ -150,7 +150,7 @@ impl WriteCommand for EnqueueCommand {
         wait_again(db, agent)?;
         touch(db, agent, turn.asked_at)?;
         let unarchived = 0 < db.prepare_cached(UNARCHIVE)?.execute(named_params! { ":agent": agent })?;
-        keys::remember(db, self.key.as_ref(), agent, (number, queued))?;
+        idempotency::remember(db, self.key.as_ref(), agent, (number, queued))?;
         Ok(Enqueued::New { turn: number, queued, unarchived })
     }
 }

@@ -27,7 +27,7 @@ use crate::sqlite::statements::commands::{
 };
 use crate::sqlite::statements::edit::EditCommand;
 use crate::sqlite::statements::ownership::{self, JoinCommand};
-use crate::sqlite::statements::{agents, journal, keys, messages, prompt_images, turns};
+use crate::sqlite::statements::{agents, idempotency, journal, messages, prompt_images, turns};
 
 #[async_trait]
 impl IJournal for SqliteStore {
@@ -68,11 +68,12 @@ impl IAgentRepository for SqliteStore {
     }
 
     async fn newest_key(&self) -> StoreResult<Option<Timestamp>> {
-        self.read_with(|db| keys::newest(db).map_err(crate::sqlite::error::store_error)).await
+        self.read_with(|db| idempotency::newest(db).map_err(crate::sqlite::error::store_error)).await
     }
 
     async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>> {
-        self.read_with(move |db| keys::recall(db, &key).map_err(crate::sqlite::error::store_error)).await
+        self.read_with(move |db| idempotency::recall(db, &key).map_err(crate::sqlite::error::store_error))
+            .await
     }
 
     async fn enqueue(
