@@ -1,4 +1,17 @@
 //! What other nodes have changed and clients that watch all agents must learn.
+//!
+//! A change may be noticed in several ways, and is told once: [`News`] remembers what the clients of this node know.
+//! The teller is in `use_cases/nodes/news.rs`.
+//!
+//! | what happens | who tells it | what is remembered |
+//! | --- | --- | --- |
+//! | a task or a command changes an agent of this node | `announce.rs`, at once: [`News::tell_own`] | `own` |
+//! | the same, but nothing is known of the agent here | the teller, which reads it: [`News::tell_read`] | `own`, `shown` |
+//! | a hint says that an agent has changed | the teller, which reads it: [`News::tell_read`] | `shown` |
+//! | a look without a hint finds a change | the same, unless [`News::is_told_as_it_is`] | `shown` |
+//! | an agent is created | `announce.rs`, or the teller after a hint or a look: [`News::tell_created`] | `created` |
+//! | an agent is deleted | the same, if [`News::note_deleted`] says that clients do not know it | `deleted` |
+//! | hints were missed | the teller: clients load the list again ([`News::forget_told`]) | only `own` |
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
