@@ -94,8 +94,8 @@ async fn a_killed_agent_reads_the_rest_of_its_childs_answer(entry: Entry) {
     let launch = json!({ "agent_type": "codex-app-server", "prompt": "Count", "idempotency_key": "count" });
     claude_model.say(call("launch_agent", launch));
     let child = result(&seen(2).await)["agent_id"].as_str().unwrap().to_owned();
-    let metadata = &server.get(&format!("/api/agents/{child}")).await["metadata"];
-    assert_eq!(metadata["launchedBy"], json!(parent), "Claude says who it is");
+    let agent = server.get(&format!("/api/agents/{child}")).await;
+    assert_eq!(agent["launchedBy"], json!(parent), "Claude says who it is");
     tokio::time::timeout(SLOW, codex_model.request(1)).await.expect("Codex asks its model");
     gate.pass(BEFORE);
     let begun = words[..BEFORE].concat();

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::{AgentError, AgentId, JsonText, NodeId, Sequence, Timestamp, TurnNumber, TurnOutcome};
+use crate::{
+    AgentError, AgentId, JsonText, LaunchedBy, NodeId, Sequence, Timestamp, TurnNumber, TurnOutcome,
+};
 
 /// One conversation with one agent program.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,6 +56,8 @@ pub struct Agent {
     pub home: Option<NodeId>,
     /// Where the history was copied from, if the agent is a copy. A copy accepts no messages.
     pub copy: Option<Copied>,
+    /// The agent that has launched this one. `None` if no agent has.
+    pub launched_by: Option<LaunchedBy>,
 }
 
 impl Agent {
@@ -87,18 +91,17 @@ impl Agent {
             cancel_on_disconnect: false,
             home: None,
             copy: None,
+            launched_by: None,
         }
     }
-}
 
-impl Agent {
-    /// Whether this node runs the agent's turns.
     /// Whether the agent was launched, and no node has taken it yet. It has no folder then.
     #[must_use]
     pub fn is_unclaimed(&self) -> bool {
         self.home == Some(NodeId::ANY)
     }
 
+    /// Whether this node runs the agent's turns.
     pub fn is_at_home(&self, node: NodeId) -> bool {
         self.home.is_none_or(|home| home == node)
     }

@@ -32,7 +32,8 @@ macro_rules! select_agent {
              WHERE turns.agent = agents.key AND turns.state <> 'ended' AND turns.state = 'queued'
                 AND turns.stop IS NULL), ",
             $whole!("agents.chat"),
-            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed, agents.pinned, agents.archived",
+            ", agents.copy, agents.replay_of, agents.replay_until, agents.replay_speed, agents.pinned, agents.archived,
+            agents.launched_by, agents.launch_depth",
             $more,
             " FROM agents JOIN heads ON heads.agent = agents.key "
         )

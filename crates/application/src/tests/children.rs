@@ -64,9 +64,9 @@ async fn children_are_only_so_deep_and_know_their_parents() {
     let first = h.parent(None).await;
     let second = h.child(first).await.unwrap().agent;
     let third = h.child(second.id).await.unwrap().agent;
-    assert_eq!(LaunchedBy::of(&second), Some(LaunchedBy { agent: first, depth: 1 }));
+    assert_eq!(second.launched_by, Some(LaunchedBy { agent: first, depth: 1 }));
     let saved = h.service.get(third.id).await.unwrap();
-    assert_eq!(LaunchedBy::of(&saved), Some(LaunchedBy { agent: second.id, depth: 2 }));
+    assert_eq!(saved.launched_by, Some(LaunchedBy { agent: second.id, depth: 2 }));
     assert!(matches!(h.child(third.id).await, Err(Refusal::TooDeep { limit: 2 })));
 }
 
@@ -96,7 +96,7 @@ async fn a_child_works_inside_the_folder_of_its_parent_or_in_one_of_its_own() {
 async fn an_agent_of_another_server_is_no_parent_and_a_deleted_one_launches_nothing() {
     let h = hanging_agents();
     let launched = h.child(AgentId::new(Timestamp(5), [9; 10])).await.unwrap();
-    assert_eq!(LaunchedBy::of(&launched.agent), None);
+    assert_eq!(launched.agent.launched_by, None);
     let parent = h.parent(None).await;
     h.service.delete(parent, false).await.unwrap();
     assert!(matches!(h.child(parent).await, Err(Refusal::Deleted)));

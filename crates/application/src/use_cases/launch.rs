@@ -24,6 +24,7 @@ use tokenrail_domain::{Agent, AgentId, ImageFile, JsonText, SessionId, Timestamp
 use tokenrail_ports::{Created, Idempotency, KeyLife, NewTurn, StoreError};
 use tokio::time::Instant;
 
+use super::children::ChildPlace;
 use super::idempotency::CommandKey;
 use super::nodes::{LaunchNeeds, Placement};
 use crate::error::Refusal;
@@ -101,7 +102,7 @@ impl AgentService {
         let place = self.placement(LaunchNeeds { kind: &kind, node: launch.node.as_deref(), is_bound })?;
         self.check_images(&kind, &launch.images)?;
         // First, so that the refused launches of an agent take none of those that all clients have per minute.
-        let child = self.admit_child(&mut launch).await?;
+        let child = self.admit_child(&launch).await?;
         let waiting = self.admit_at(place).await?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
@@ -115,7 +116,8 @@ impl AgentService {
             child.check_folder(&self.core, &cwd)?;
         }
         let images = std::mem::take(&mut launch.images);
-        let agent = Agent { home: place.home(), ..new_agent(id, kind, launch, cwd, now) };
+        let launched_by = child.as_ref().map(ChildPlace::launched_by);
+        let agent = Agent { home: place.home(), launched_by, ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 
         let created = match self.save_new(agent.clone(), turn, key).await {

@@ -20,6 +20,8 @@ pub struct AgentFilter {
     /// Only pinned agents.
     pub pinned: bool,
     pub archived: ArchivedFilter,
+    /// Only agents that this one has launched.
+    pub launched_by: Option<AgentId>,
     pub limit: usize,
 }
 

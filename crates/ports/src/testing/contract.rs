@@ -94,6 +94,7 @@ macro_rules! store_contract {
         $crate::store_contract! { $fresh: lists
             lists_are_newest_first_and_page
             lists_filter
+            a_list_has_the_children_of_an_agent
             a_list_shows_the_beginning_of_long_fields
             the_error_and_usage_of_a_listed_agent_are_cut_too
             a_list_has_a_bound_in_bytes

@@ -72,6 +72,7 @@ pub fn launch(n: u8) -> (Agent, Turn) {
         cancel_on_disconnect: true,
         home: None,
         copy: None,
+        launched_by: None,
     };
     let turn = queued_turn(agent.id, TurnNumber::FIRST, "count to three");
     (agent, turn)

@@ -38,7 +38,7 @@ async fn a_child_has_the_limits_of_its_parent() {
     );
     assert_eq!(listed["agents"][1]["launched_by"], Value::Null);
     let agent = harness.get(&format!("/api/agents/{child}")).await.json();
-    assert_eq!(agent["metadata"], json!({"launchedBy": parent, "launchDepth": 1}));
+    assert_eq!((&agent["launchedBy"], &agent["launchDepth"]), (&json!(parent), &json!(1)));
 
     let more = as_agent(&harness, &format!("{parent}-1"), &hang).await;
     let said = error(&more);

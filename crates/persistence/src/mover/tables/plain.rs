@@ -74,6 +74,8 @@ pub(super) static AGENTS: PlainTable = PlainTable {
         column("replay_speed", Kind::Double),
         column("pinned", Kind::Boolean),
         column("archived", Kind::Boolean),
+        column("launched_by", Kind::Uuid),
+        column("launch_depth", Kind::Int),
     ],
     order: "key",
 };

@@ -1,6 +1,8 @@
 //! The table `agents`, read.
 
-use tokenrail_domain::{Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, NodeId, Replay};
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, Copied, ErrorClass, LaunchedBy, ListedAgent, NodeId, Replay,
+};
 use tokenrail_ports::{AgentFilter, ListBounds, ListPage, Standing, StoreError};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -34,7 +36,7 @@ const AGENT: &str = select_agent!(as_it_is, as_it_is, ", agents.home");
 const LISTED: &str = select_agent!(beginning, short, concat!(", agents.home", lengths_of_agent!()));
 
 /// The first column after those of the agent.
-const LENGTHS: usize = 33;
+const LENGTHS: usize = 35;
 
 const WITH_OPEN_TURNS: &str = "
     WHERE agents.key IN (SELECT agent FROM turns WHERE state <> 'ended')
@@ -106,8 +108,19 @@ pub(crate) async fn list(
     filter: &AgentFilter,
     bounds: ListBounds,
 ) -> Result<ListPage<ListedAgent>, QueryFailure> {
-    let AgentFilter { statuses, kind, name, before, after, oldest_first, deleted, pinned, archived, limit } =
-        filter;
+    let AgentFilter {
+        statuses,
+        kind,
+        name,
+        before,
+        after,
+        oldest_first,
+        deleted,
+        pinned,
+        archived,
+        launched_by,
+        limit,
+    } = filter;
     let words: Option<Vec<&str>> =
         (!statuses.is_empty()).then(|| statuses.iter().map(|status| status.as_str()).collect());
     // A literal, and not a parameter, so that PostgreSQL can use the index of the pinned agents.
@@ -122,11 +135,12 @@ pub(crate) async fn list(
           AND ($6::uuid IS NULL OR $6 < agents.id)
           AND ($7::text[] IS NULL OR agents.status = ANY ($7))
           AND ($8::boolean IS NULL OR agents.archived = $8)
+          AND ($9::uuid IS NULL OR agents.launched_by = $9)
           {pinned}
         ORDER BY agents.id {order}
-        LIMIT $9"
+        LIMIT $10"
     );
-    let values: [&(dyn ToSql + Sync); 8] = [
+    let values: [&(dyn ToSql + Sync); 9] = [
         deleted,
         &bytes_of(kind.as_deref()),
         &bytes_of(name.as_deref()),
@@ -134,6 +148,7 @@ pub(crate) async fn list(
         &after.map(AgentId::as_uuid),
         &words,
         &archived.wanted(),
+        &launched_by.map(AgentId::as_uuid),
         &one_more(*limit),
     ];
     listed(db, &which, &values, (*limit, bounds)).await
@@ -183,10 +198,11 @@ fn agent_of(row: &Row) -> Result<Agent, StoreError> {
         cancel_on_disconnect: column(row, 23)?,
         queued: column::<i64>(row, 24)? as u32,
         chat: maybe_text(row, 25)?,
-        home: column::<Option<i64>>(row, 32)?.map(|home| NodeId(home as u64)),
+        home: column::<Option<i64>>(row, 34)?.map(|home| NodeId(home as u64)),
         copy: copy_of(row)?,
         pinned: column(row, 30)?,
         archived: column(row, 31)?,
+        launched_by: launched_by_of(row)?,
     })
 }
 
@@ -199,6 +215,13 @@ fn copy_of(row: &Row) -> Result<Option<Copied>, StoreError> {
             until: sequence_of(row, 28)?,
             speed: column(row, 29)?,
         })),
+    })
+}
+
+fn launched_by_of(row: &Row) -> Result<Option<LaunchedBy>, StoreError> {
+    Ok(match column::<Option<i32>>(row, 33)? {
+        Some(depth) => Some(LaunchedBy { agent: agent_id_of(row, 32)?, depth: depth as u32 }),
+        None => None,
     })
 }
 

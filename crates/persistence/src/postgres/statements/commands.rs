@@ -30,9 +30,11 @@ const OF_CHAT: &str = "
 const ADD_AGENT: &str = "
     INSERT INTO agents
         (id, type, name, chat, status, prompt, model, cwd, session_id, created_at, metadata, options,
-         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed, pinned, archived, home)
+         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed, pinned, archived, home,
+         launched_by, launch_depth)
     VALUES
-        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+        ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+         $21, $22)
     RETURNING key";
 
 const ADD_HEAD: &str = "
@@ -311,6 +313,8 @@ pub(crate) async fn add_agent(
                 &agent.pinned,
                 &agent.archived,
                 &home,
+                &agent.launched_by.map(|by| by.agent.as_uuid()),
+                &agent.launched_by.map(|by| int(by.depth)),
             ],
         )
         .await;

@@ -1,7 +1,9 @@
 //! The table `agents`, read.
 
 use rusqlite::{Connection, OptionalExtension as _, Row, ToSql, params_from_iter};
-use tokenrail_domain::{Agent, AgentError, AgentId, Copied, ErrorClass, ListedAgent, Replay, Timestamp};
+use tokenrail_domain::{
+    Agent, AgentError, AgentId, Copied, ErrorClass, LaunchedBy, ListedAgent, Replay, Timestamp,
+};
 use tokenrail_ports::{AgentFilter, ListBounds, ListPage, Standing, StoreError};
 
 use crate::selects::{LONG_FIELDS, as_it_is, lengths_of_agent, select_agent};
@@ -30,7 +32,7 @@ const AGENT: &str = select_agent!(as_it_is, as_it_is, "");
 const LISTED: &str = select_agent!(beginning, short, lengths_of_agent!());
 
 /// The first column after those of the agent.
-const LENGTHS: usize = 32;
+const LENGTHS: usize = 34;
 
 const STANDING: &str = "
     SELECT heads.head, EXISTS (SELECT 1 FROM turns WHERE turns.agent = agents.key AND turns.state <> 'ended'),
@@ -79,8 +81,19 @@ pub(crate) fn list(
     filter: &AgentFilter,
     bounds: ListBounds,
 ) -> Result<ListPage<ListedAgent>, StoreError> {
-    let AgentFilter { statuses, kind, name, before, after, oldest_first, deleted, pinned, archived, limit } =
-        filter;
+    let AgentFilter {
+        statuses,
+        kind,
+        name,
+        before,
+        after,
+        oldest_first,
+        deleted,
+        pinned,
+        archived,
+        launched_by,
+        limit,
+    } = filter;
     let (before, after) = (before.map(|id| id.to_string()), after.map(|id| id.to_string()));
     // One row more than requested shows whether there are more.
     let rows = i64::try_from(*limit).unwrap_or(i64::MAX).saturating_add(1);
@@ -92,6 +105,15 @@ pub(crate) fn list(
     } else {
         let places: Vec<String> = (8..8 + words.len()).map(|place| format!("?{place}")).collect();
         format!("AND agents.status IN ({})", places.join(", "))
+    };
+    // Without a parent there is no condition, so that SQLite can use the index of the children with one.
+    let launched_by = launched_by.map(|id| id.to_string());
+    let parent = match &launched_by {
+        Some(id) => {
+            values.push(id);
+            format!("AND agents.launched_by = ?{}", values.len() + 1)
+        }
+        None => String::new(),
     };
     // A literal, and not a parameter, so that SQLite can use the index of the pinned agents.
     let pinned = if *pinned { "AND agents.pinned = 1" } else { "" };
@@ -108,7 +130,7 @@ pub(crate) fn list(
           AND (?4 IS NULL OR agents.name = ?4)
           AND (?5 IS NULL OR agents.id < ?5)
           AND (?6 IS NULL OR ?6 < agents.id)
-          {pinned} {archived} {status}
+          {pinned} {archived} {status} {parent}
         ORDER BY agents.id {order}
         LIMIT ?7"
     );
@@ -174,6 +196,7 @@ fn agent_of(row: &Row<'_>) -> rusqlite::Result<Agent> {
         copy: copy_of(row)?,
         pinned: row.get(30)?,
         archived: row.get(31)?,
+        launched_by: launched_by_of(row)?,
     })
 }
 
@@ -186,6 +209,13 @@ fn copy_of(row: &Row<'_>) -> rusqlite::Result<Option<Copied>> {
             until: sequence_of(row, 28)?,
             speed: row.get(29)?,
         })),
+    })
+}
+
+fn launched_by_of(row: &Row<'_>) -> rusqlite::Result<Option<LaunchedBy>> {
+    Ok(match maybe(row, 33)? {
+        Some(depth) => Some(LaunchedBy { agent: agent_id_of(row, 32)?, depth }),
+        None => None,
     })
 }
 

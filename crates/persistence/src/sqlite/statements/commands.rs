@@ -23,10 +23,12 @@ const OF_CHAT: &str = "SELECT id FROM agents WHERE chat = :chat AND deleted_at I
 const ADD_AGENT: &str = "
     INSERT INTO agents
         (id, type, name, chat, status, prompt, model, cwd, session_id, created_at, metadata, options,
-         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed, pinned, archived)
+         cancel_on_disconnect, copy, replay_of, replay_until, replay_speed, pinned, archived, launched_by,
+         launch_depth)
     VALUES
         (:id, :type, :name, :chat, :status, :prompt, :model, :cwd, :session, :created_at, :metadata, :options,
-         :cancel_on_disconnect, :copy, :replay_of, :replay_until, :replay_speed, :pinned, :archived)";
+         :cancel_on_disconnect, :copy, :replay_of, :replay_until, :replay_speed, :pinned, :archived, :launched_by,
+         :launch_depth)";
 
 const ADD_HEAD: &str = "
     INSERT INTO heads (agent, head, turn, running, spool_offset, updated_at)
@@ -283,6 +285,8 @@ pub(crate) fn add_agent(db: &Connection, agent: &Agent) -> rusqlite::Result<i64>
         ":replay_speed": replay.map(|replay| replay.speed),
         ":pinned": agent.pinned,
         ":archived": agent.archived,
+        ":launched_by": agent.launched_by.map(|by| by.agent.to_string()),
+        ":launch_depth": agent.launched_by.map(|by| by.depth),
     })?;
     let key = db.last_insert_rowid();
     db.prepare_cached(ADD_HEAD)?.execute(named_params! {

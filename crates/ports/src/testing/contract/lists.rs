@@ -1,8 +1,8 @@
 //! Lists of agents and of turns.
 
 use tokenrail_domain::{
-    Agent, AgentError, AgentStatus, CommitId, ErrorClass, EventBody, ListedAgent, LongField, Timestamp, Turn,
-    TurnNumber, TurnOutcome, Usage,
+    Agent, AgentError, AgentStatus, CommitId, ErrorClass, EventBody, LaunchedBy, ListedAgent, LongField,
+    Timestamp, Turn, TurnNumber, TurnOutcome, Usage,
 };
 
 use super::{agent_now, launched, running, saved};
@@ -61,6 +61,26 @@ pub async fn lists_filter<S: IJournal + IAgentRepository>(store: &S) {
     let (first, fourth) = (Some(launch(1).0.id), Some(other.id));
     let between = AgentFilter { after: first, before: fourth, oldest_first: true, ..AgentFilter::default() };
     assert_eq!(names(between).await, [2, 3]);
+}
+
+pub async fn a_list_has_the_children_of_an_agent<S: IJournal + IAgentRepository>(store: &S) {
+    let parent = launched(store, 1).await.0.id;
+    launched(store, 2).await;
+    for (n, by) in
+        [(3, LaunchedBy { agent: parent, depth: 1 }), (4, LaunchedBy { agent: launch(3).0.id, depth: 2 })]
+    {
+        let (agent, turn) = launch(n);
+        let child = Agent { launched_by: Some(by), ..agent };
+        store.create(child.clone(), turn.into(), None).await.unwrap();
+        assert_eq!(agent_now(store, child.id).await.launched_by, Some(by));
+        let statuses = vec![AgentStatus::Initializing, AgentStatus::Running];
+        let children =
+            AgentFilter { launched_by: Some(by.agent), limit: 9, statuses, ..AgentFilter::default() };
+        let found = store.list(children.clone(), WHOLE_LIST).await.unwrap();
+        assert_eq!(found.items.iter().map(|listed| listed.agent.id).collect::<Vec<_>>(), [child.id]);
+        let ended = AgentFilter { statuses: vec![AgentStatus::Completed], ..children };
+        assert!(store.list(ended, WHOLE_LIST).await.unwrap().items.is_empty());
+    }
 }
 
 /// An agent whose fields are all long, and whose texts have characters of several bytes.

@@ -316,6 +316,7 @@ pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
         deleted,
         pinned,
         archived,
+        launched_by,
         limit: _,
     } = filter;
     agent.deleted_at.is_some() == *deleted
@@ -326,6 +327,7 @@ pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
         && name.as_ref().is_none_or(|name| Some(name) == agent.name.as_ref())
         && before.is_none_or(|before| agent.id < before)
         && after.is_none_or(|after| after < agent.id)
+        && launched_by.is_none_or(|parent| agent.launched_by.is_some_and(|by| by.agent == parent))
 }
 
 /// As many events as fit, but at least one, and whether there are more.

@@ -212,6 +212,10 @@ export type Agent = {
   readOnly?: boolean;
   /** The agent whose history it replays. */
   replayOf?: Id;
+  /** The agent that has launched it, if an agent has. */
+  launchedBy?: Id;
+  /** How deep that launch was: 1 if no agent has launched the parent. */
+  launchDepth?: number;
   /**
    * In a list: the fields that are longer than `limits.list_field_bytes`. `name`, `prompt`, `model`, `cwd` and the
    * `message` of `error` are cut; other fields are left out. `GET /api/agents/{id}` returns all of them.

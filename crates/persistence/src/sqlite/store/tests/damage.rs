@@ -67,13 +67,13 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 10 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 11 }), "{error}");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 10 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 11 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 9 })), "{found:?}");
-    assert!(found.unwrap_err().to_string().ends_with("(9 migrations to apply)"));
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 10 })), "{found:?}");
+    assert!(found.unwrap_err().to_string().ends_with("(10 migrations to apply)"));
     assert!(OpenError::OlderSchema { missing: 1 }.to_string().ends_with("(1 migration to apply)"));
 }
 
@@ -236,6 +236,9 @@ async fn rows_of_the_first_version_are_read_and_added_to() {
         ALTER TABLE journal DROP COLUMN checksum;
         ALTER TABLE agent_messages DROP COLUMN checksum;
         DROP INDEX agents_pinned;
+        DROP INDEX agents_launched_by;
+        ALTER TABLE agents DROP COLUMN launch_depth;
+        ALTER TABLE agents DROP COLUMN launched_by;
         ALTER TABLE agents DROP COLUMN pinned;
         ALTER TABLE agents DROP COLUMN archived;
         ALTER TABLE agents DROP COLUMN copy;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokenrail_application::{AnswerOutcome, TypeInfo};
-use tokenrail_domain::{Agent, AgentId, AgentStatus, LaunchedBy, Sequence, TurnNumber, cut};
+use tokenrail_domain::{Agent, AgentId, AgentStatus, Sequence, TurnNumber, cut};
 
 use super::entry::{AskedDto, EntryDto};
 use super::resources::ready;
@@ -102,7 +102,6 @@ pub(crate) struct AgentState {
 
 impl From<Agent> for AgentState {
     fn from(agent: Agent) -> Self {
-        let launched_by = LaunchedBy::of(&agent).map(|by| by.agent.into());
         let mut prompt = agent.prompt;
         cut(&mut prompt, PROMPT_BYTES);
         Self {
@@ -113,7 +112,7 @@ impl From<Agent> for AgentState {
             prompt,
             model: agent.model,
             cwd: agent.cwd,
-            launched_by,
+            launched_by: agent.launched_by.map(|by| by.agent.into()),
             turn: agent.turn.0,
             queued: agent.queued,
             last_seq: agent.head.0,

@@ -107,6 +107,14 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uuid", required = false)]
     replay_of: Option<IdText>,
+    /// The agent that has launched it, if an agent has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = String, format = "uuid", required = false)]
+    launched_by: Option<IdText>,
+    /// How deep that launch was: 1 if no agent has launched the parent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    launch_depth: Option<u32>,
     /// In a list: the fields that are longer than `limits.list_field_bytes`. `name`, `prompt`, `model`, `cwd` and the
     /// `message` of `error` are cut; other fields are left out. `GET /api/agents/{id}` returns all of them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -172,6 +180,7 @@ impl<'a> AgentDto<'a> {
             cancel_on_disconnect,
             home: _,
             copy,
+            launched_by,
         } = agent;
         Self {
             id: (*id).into(),
@@ -208,6 +217,8 @@ impl<'a> AgentDto<'a> {
                 Some(Copied::Replay(replay)) => Some(replay.of.into()),
                 Some(Copied::File) | None => None,
             },
+            launched_by: launched_by.map(|by| by.agent.into()),
+            launch_depth: launched_by.map(|by| by.depth),
             truncated: Vec::new(),
         }
     }
