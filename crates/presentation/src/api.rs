@@ -104,7 +104,7 @@ impl Api {
             polled: PolledSessions::default(),
             chats: Arc::new(Semaphore::new(config.chats_bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS))),
             imports: Arc::new(Semaphore::new(config.imports.min(Semaphore::MAX_PERMITS))),
-            metrics: Metrics::new(),
+            metrics: Metrics::default(),
             life: hex(&random()[..4]),
             requests: AtomicU64::new(0),
             service,
