@@ -38,7 +38,6 @@
 //! | `block_stream` | event streams that answer a request |
 //! | `said_words` | what was sent of an incomplete message |
 //! | `permission_notices` | permission requests, as the notices in a journal contain them |
-//! | `lineage` | the parent of each message |
 //! | `hex` | bytes as hexadecimal text |
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
@@ -63,7 +62,6 @@ mod hex;
 mod json;
 mod large_body;
 mod limiter;
-mod lineage;
 mod listen;
 mod lobby;
 mod metrics;

@@ -12,7 +12,7 @@
 //! | [`joined`], [`mod@packed`] | consecutive text in one frame; consecutive deltas in one frame |
 //! | [`writing`] | the bytes of a page, written once for all followers that want the same form |
 //! | [`teller`] | the frames of one subscription |
-//! | [`turn_record`] | a turn as one document |
+//! | [`turn_record`], [`lineage`] | a turn as one document; the parent of each of its messages |
 //! | [`export`], [`mod@import`] | an agent as one file |
 //! | [`dto`] | the JSON names |
 
@@ -24,6 +24,7 @@ mod export;
 mod frame;
 mod import;
 mod joined;
+mod lineage;
 mod packed;
 pub(crate) mod rest;
 pub(crate) mod socket_io;

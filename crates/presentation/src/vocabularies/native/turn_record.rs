@@ -7,10 +7,10 @@ use serde::Serialize;
 use tokenrail_application::{AgentService, Refusal};
 use tokenrail_domain::{Agent, AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 
+use super::lineage::Lineage;
 use crate::api::Api;
 use crate::events;
 use crate::json::{ItemList, JsonList, ListFold};
-use crate::lineage::Lineage;
 use crate::vocabularies::FOREIGN;
 use crate::vocabularies::native::dto::message::AgentMessageDto;
 use crate::vocabularies::native::dto::turn::{RawLineDto, TurnRecordDto};
