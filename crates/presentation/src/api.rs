@@ -15,9 +15,9 @@ use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 use crate::hex::hex;
 use crate::limiter::PeerBuckets;
-use crate::lobby::Lobby;
 use crate::metrics::Metrics;
-use crate::peer::{PeerStream, PeerStreams};
+pub(crate) use crate::peer::StreamPlace;
+use crate::peer::{NoPlace, Places};
 use crate::polling::PolledSessions;
 use crate::sessions::{LoginCodes, Sessions};
 use crate::shared_credentials::SharedCredentials;
@@ -42,9 +42,10 @@ struct Shared {
     /// If several servers share the store.
     credentials: Option<SharedCredentials>,
     failed_logins: PeerBuckets,
-    peer_streams: PeerStreams,
-    streams: Arc<Semaphore>,
-    lobby: Lobby,
+    streams: Places,
+    /// For clients that have not shown a token yet. Socket.IO clients open their connection first, and send the token
+    /// in their first packet. They are counted apart, so that they cannot take the places of clients with a token.
+    lobby: Places,
     polled: PolledSessions,
     /// Room for large chat requests, in KiB.
     chats: Arc<Semaphore>,
@@ -70,12 +71,6 @@ impl LargeRequestPermit {
     }
 }
 
-/// A place for one stream. Dropping it frees the place.
-pub(crate) struct StreamPlace {
-    _permit: OwnedSemaphorePermit,
-    _of_peer: PeerStream,
-}
-
 impl Api {
     pub fn new(service: AgentService, config: PresentationConfig, random: RandomSource) -> Self {
         // Without a token, the guard checks no tickets and no sessions, so any key will do.
@@ -98,9 +93,8 @@ impl Api {
             login_codes: LoginCodes::new(config.login_codes, config.login_code_age),
             credentials: shared,
             failed_logins: PeerBuckets::new(config.failed_logins_per_minute, config.peers),
-            peer_streams: PeerStreams::new(config.streams_per_peer),
-            streams: Arc::new(Semaphore::new(config.connections.min(Semaphore::MAX_PERMITS))),
-            lobby: Lobby::new(config.unauthenticated_clients, config.unauthenticated_clients_per_peer),
+            streams: Places::new(config.connections, config.streams_per_peer),
+            lobby: Places::new(config.unauthenticated_clients, config.unauthenticated_clients_per_peer),
             polled: PolledSessions::default(),
             chats: Arc::new(Semaphore::new(config.chats_bytes.div_ceil(KIB).min(Semaphore::MAX_PERMITS))),
             imports: Arc::new(Semaphore::new(config.imports.min(Semaphore::MAX_PERMITS))),
@@ -151,10 +145,6 @@ impl Api {
         }
     }
 
-    pub(crate) fn lobby(&self) -> &Lobby {
-        &self.0.lobby
-    }
-
     pub(crate) fn polled_sessions(&self) -> &PolledSessions {
         &self.0.polled
     }
@@ -189,18 +179,26 @@ impl Api {
     /// # Errors
     /// [`Problem`] if no place is free.
     pub(crate) fn open_stream(&self, peer: IpAddr) -> Result<StreamPlace, Problem> {
-        let full = |detail| Problem::new(Code::CapacityExhausted, detail);
-        let permit = Arc::clone(&self.0.streams).try_acquire_owned();
-        let permit = permit
-            .map_err(|_| full("too many open event streams and WebSockets; raise limits.connections"))?;
-        let of_peer = self.0.peer_streams.open(peer);
-        let of_peer = of_peer.ok_or_else(|| {
-            full(
-                "this client address has too many open event streams and WebSockets; raise \
-                 limits.streams_per_peer",
-            )
-        })?;
-        Ok(StreamPlace { _permit: permit, _of_peer: of_peer })
+        self.0.streams.take(peer).map_err(|full| {
+            let detail = match full {
+                NoPlace::AtAll => "too many open event streams and WebSockets; raise limits.connections",
+                NoPlace::ForPeer => {
+                    "this client address has too many open event streams and WebSockets; raise \
+                     limits.streams_per_peer"
+                }
+            };
+            Problem::new(Code::CapacityExhausted, detail)
+        })
+    }
+
+    /// Takes a place for a client that has not shown a token yet.
+    ///
+    /// # Errors
+    /// [`Problem`] if no place is free.
+    pub(crate) fn enter_lobby(&self, peer: IpAddr) -> Result<StreamPlace, Problem> {
+        let detail = "too many connected clients have not sent a token yet; try again later, or send the token \
+                      in the header Authorization";
+        self.0.lobby.take(peer).map_err(|_| Problem::new(Code::CapacityExhausted, detail))
     }
 
     /// Takes room for `bytes` of a large request.
@@ -253,8 +251,7 @@ impl Api {
 
     /// The number of open streams.
     pub(crate) fn open_streams(&self) -> usize {
-        let all = self.0.config.connections.min(Semaphore::MAX_PERMITS);
-        all - self.0.streams.available_permits().min(all)
+        self.0.streams.count_taken()
     }
 }
 

@@ -20,7 +20,7 @@
 //! | --- | --- |
 //! | `listen`, `socket`, `forwarded` | serves a TCP listener; accepted connections; those that the TLS part passes on |
 //! | `guard` | runs before and after every route |
-//! | `tickets`, `sessions`, `peer`, `limiter`, `lobby` | what the guard remembers and counts |
+//! | `tickets`, `sessions`, `peer`, `limiter` | what the guard remembers and counts |
 //! | `polling` | sessions of clients that poll, which outlive a request |
 //! | `shared_credentials` | tickets and login codes, if several servers share one store |
 //! | `derived_key` | keys that are derived from the token |
@@ -63,7 +63,6 @@ mod json;
 mod large_body;
 mod limiter;
 mod listen;
-mod lobby;
 mod metrics;
 mod openapi;
 mod peer;

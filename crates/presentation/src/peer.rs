@@ -1,8 +1,8 @@
-//! The peer that a request comes from, and the number of streams that each peer has open.
+//! The peer that a request comes from, and the places that each peer takes.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The peer to which limits apply. An IPv6 /64 counts as one peer, because providers assign all of it to one customer.
 pub(crate) fn peer(address: Option<SocketAddr>) -> IpAddr {
@@ -15,46 +15,76 @@ pub(crate) fn peer(address: Option<SocketAddr>) -> IpAddr {
     }
 }
 
-/// The number of streams that each peer has open. All clients on this machine, such as a reverse proxy, share the
-/// loopback address, so it has no limit of its own.
+/// Places for streams, or for other connections of clients: so many in all, and so many for each peer. All clients on
+/// this machine, such as a reverse proxy, share the loopback address, so it has no limit of its own.
 #[derive(Clone)]
-pub(crate) struct PeerStreams {
+pub(crate) struct Places {
     max: usize,
-    open: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    max_of_peer: usize,
+    taken: Arc<Mutex<Taken>>,
 }
 
-/// Counts as one open stream of a peer until it is dropped.
-pub(crate) struct PeerStream {
+#[derive(Default)]
+struct Taken {
+    all: usize,
+    by_peer: HashMap<IpAddr, usize>,
+}
+
+/// A place of a peer. Dropping it frees the place.
+pub(crate) struct StreamPlace {
     peer: IpAddr,
-    all: PeerStreams,
+    places: Places,
 }
 
-impl PeerStreams {
-    pub(crate) fn new(max: usize) -> Self {
-        Self { max, open: Arc::default() }
+/// Why there is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// All places are taken.
+    AtAll,
+    /// The peer has as many as it may have.
+    ForPeer,
+}
+
+impl Places {
+    pub(crate) fn new(max: usize, max_of_peer: usize) -> Self {
+        Self { max, max_of_peer, taken: Arc::default() }
     }
 
-    /// Counts a stream. `None` if the peer already has the maximum.
-    pub(crate) fn open(&self, peer: IpAddr) -> Option<PeerStream> {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = open.entry(peer).or_default();
-        if self.max <= *count && !peer.is_loopback() {
-            if *count == 0 {
-                open.remove(&peer);
-            }
-            return None;
+    /// Takes a place.
+    ///
+    /// # Errors
+    /// [`NoPlace`] if no place is free.
+    pub(crate) fn take(&self, peer: IpAddr) -> Result<StreamPlace, NoPlace> {
+        let mut taken = self.taken();
+        let of_peer = taken.by_peer.get(&peer).copied().unwrap_or_default();
+        if self.max <= taken.all {
+            return Err(NoPlace::AtAll);
         }
-        *count += 1;
-        Some(PeerStream { peer, all: self.clone() })
+        if self.max_of_peer <= of_peer && !peer.is_loopback() {
+            return Err(NoPlace::ForPeer);
+        }
+        taken.all += 1;
+        taken.by_peer.insert(peer, of_peer + 1);
+        Ok(StreamPlace { peer, places: self.clone() })
+    }
+
+    /// The number of places that are taken.
+    pub(crate) fn count_taken(&self) -> usize {
+        self.taken().all
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for PeerStream {
+impl Drop for StreamPlace {
     fn drop(&mut self) {
-        let mut open = self.all.open.lock().unwrap_or_else(PoisonError::into_inner);
-        match open.get_mut(&self.peer) {
+        let mut taken = self.places.taken();
+        taken.all -= 1;
+        match taken.by_peer.get_mut(&self.peer) {
             Some(count) if 1 < *count => *count -= 1,
-            _ => drop(open.remove(&self.peer)),
+            _ => drop(taken.by_peer.remove(&self.peer)),
         }
     }
 }
@@ -73,19 +103,43 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_counted_until_they_end() {
-        let streams = PeerStreams::new(2);
+    fn places_are_taken_until_they_are_dropped() {
+        let places = Places::new(usize::MAX, 2);
         let (one, two) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
-        let (first, second) = (streams.open(one).unwrap(), streams.open(one).unwrap());
-        assert!(streams.open(one).is_none());
-        let other = streams.open(two);
-        assert!(other.is_some(), "another peer is not concerned");
+        let (first, second) = (places.take(one).unwrap(), places.take(one).unwrap());
+        assert_eq!(places.take(one).err(), Some(NoPlace::ForPeer));
+        let other = places.take(two).unwrap();
+        assert_eq!(places.count_taken(), 3, "another peer is not concerned");
         drop(first);
-        let third = streams.open(one).unwrap();
+        let third = places.take(one).unwrap();
         drop((second, third, other));
-        assert!(streams.open.lock().unwrap().is_empty(), "who has gone is forgotten");
+        assert_eq!(places.count_taken(), 0);
+        assert!(places.taken().by_peer.is_empty(), "who has gone is forgotten");
         let here = IpAddr::from([127, 0, 0, 1]);
-        let many: Vec<_> = (0..10).map(|_| streams.open(here)).collect();
-        assert!(many.iter().all(Option::is_some), "this machine has no limit of its own");
+        let many: Vec<_> = (0..10).map(|_| places.take(here)).collect();
+        assert!(many.iter().all(Result::is_ok), "this machine has no limit of its own");
+    }
+
+    #[test]
+    fn neither_one_peer_nor_all_of_them_take_more_than_their_places() {
+        const PLACES: usize = 256;
+        const PLACES_OF_PEER: usize = 16;
+        let places = Places::new(PLACES, PLACES_OF_PEER);
+        let peer = |number: u8| IpAddr::from([192, 0, 2, number]);
+        let mut taken = Vec::new();
+        for number in 0..=u8::MAX {
+            while let Ok(place) = places.take(peer(number)) {
+                taken.push(place);
+            }
+            let of_this = (taken.len() - PLACES_OF_PEER * usize::from(number)).min(PLACES_OF_PEER);
+            assert_eq!(of_this, PLACES_OF_PEER, "{number}");
+            if taken.len() == PLACES {
+                break;
+            }
+        }
+        let here = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(places.take(here).err(), Some(NoPlace::AtAll), "not even this machine");
+        taken.pop();
+        assert!(places.take(peer(255)).is_ok());
     }
 }

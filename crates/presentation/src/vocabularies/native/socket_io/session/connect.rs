@@ -11,7 +11,6 @@ use crate::error::{Code, Problem};
 use crate::guard::has_token;
 use crate::hex::hex;
 use crate::json::fields::Fields;
-use crate::lobby::LobbyPlace;
 use crate::vocabularies::native::dto::client::unknown_agent;
 use crate::vocabularies::native::dto::socket_io::ConnectedDto;
 use crate::vocabularies::native::socket_io::packet::{CONNECTED, ROOT};
@@ -26,7 +25,7 @@ const TOKEN_MISSING: &str = "send the token: io(url, { auth: { token } }), or th
 pub(crate) enum Place {
     /// Until the client has shown its token.
     Lobby {
-        _place: LobbyPlace,
+        _place: StreamPlace,
     },
     Stream {
         _place: StreamPlace,
@@ -52,7 +51,7 @@ impl Place {
         Ok(if known {
             Self::Stream { _place: api.open_stream(peer)? }
         } else {
-            Self::Lobby { _place: api.lobby().enter(peer)? }
+            Self::Lobby { _place: api.enter_lobby(peer)? }
         })
     }
 }
