@@ -21,8 +21,7 @@ pub(crate) struct Fields {
 impl Fields {
     /// Splits a JSON object into its fields. Fields that are not taken out are ignored.
     pub(crate) fn read(body: &[u8], depth: usize) -> Result<Self, Problem> {
-        let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
-        let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("not valid UTF-8")) };
+        let text = text_of(body)?;
         if depth < nesting(text) {
             return Err(malformed(&format!("the body is nested more than {depth} levels deep")));
         }
@@ -30,7 +29,9 @@ impl Fields {
         if !value.get().starts_with('{') {
             return Err(not_an_object());
         }
-        let Unique(fields) = serde_json::from_str(text).map_err(|_| match stumble(text) {
+        let all = Picker { wanted: None, large: None };
+        let picked = serde_json::Deserializer::from_str(text).deserialize_map(all);
+        let (fields, _) = picked.map_err(|_| match stumble(text) {
             Some(Stumble::HalfPair) => malformed("a field name contains an unpaired surrogate"),
             _ => malformed("the body contains a field twice"),
         })?;
@@ -44,10 +45,9 @@ impl Fields {
         wanted: &[&str],
         large: &str,
     ) -> Result<(Self, Option<&'a RawValue>), Problem> {
-        let malformed = |detail: &str| Problem::new(Code::MalformedJson, detail);
-        let Ok(text) = std::str::from_utf8(body) else { return Err(malformed("not valid UTF-8")) };
+        let text = text_of(body)?;
         let mut json = serde_json::Deserializer::from_str(text);
-        let picked = json.deserialize_map(Picker { wanted, large });
+        let picked = json.deserialize_map(Picker { wanted: Some(wanted), large: Some(large) });
         match picked.and_then(|picked| json.end().map(|()| picked)) {
             Ok((fields, large)) => Ok((Self { fields, errors: Vec::new() }, large)),
             Err(error) if !error.is_data() => Err(malformed("not valid JSON")),
@@ -109,7 +109,7 @@ impl Fields {
         name: &str,
         expected: &'static str,
     ) -> Option<T> {
-        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.take_null(name);
         self.take(name, expected)
     }
 
@@ -176,7 +176,7 @@ impl Fields {
 
     /// An optional object. `null` counts as absent.
     pub(crate) fn optional_object(&mut self, name: &str) -> Option<JsonText> {
-        self.fields.retain(|known, value| known != name || value.get() != "null");
+        self.take_null(name);
         self.object(name)
     }
 
@@ -229,15 +229,26 @@ impl Fields {
     }
 }
 
+fn text_of(body: &[u8]) -> Result<&str, Problem> {
+    std::str::from_utf8(body).map_err(|_| malformed("not valid UTF-8"))
+}
+
+fn malformed(detail: &str) -> Problem {
+    Problem::new(Code::MalformedJson, detail)
+}
+
 fn not_an_object() -> Problem {
     let error = FieldProblem { pointer: Some(String::new()), ..FieldProblem::body("", "must be an object") };
     Problem::fields(vec![error])
 }
 
-/// Picks some fields of an object, and rejects duplicates of them. Skipping the other fields takes no stack.
+/// Reads an object, and rejects duplicates of the fields that it keeps, because it is impossible to know which of two is
+/// meant.
 struct Picker<'n> {
-    wanted: &'n [&'n str],
-    large: &'n str,
+    /// The fields to keep: all of them if it is `None`. Skipping the others takes no stack.
+    wanted: Option<&'n [&'n str]>,
+    /// The field to keep without a copy.
+    large: Option<&'n str>,
 }
 
 impl<'de> Visitor<'de> for Picker<'_> {
@@ -250,9 +261,9 @@ impl<'de> Visitor<'de> for Picker<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let (mut fields, mut large) = (BTreeMap::new(), None);
         while let Some(name) = map.next_key::<String>()? {
-            let twice = if name == self.large {
+            let twice = if self.large == Some(name.as_str()) {
                 large.replace(map.next_value()?).is_some()
-            } else if self.wanted.contains(&&*name) {
+            } else if self.wanted.is_none_or(|wanted| wanted.contains(&&*name)) {
                 fields.insert(name, map.next_value()?).is_some()
             } else {
                 map.next_value::<IgnoredAny>()?;
@@ -263,35 +274,6 @@ impl<'de> Visitor<'de> for Picker<'_> {
             }
         }
         Ok((fields, large))
-    }
-}
-
-/// The fields of an object without duplicates. It is impossible to know which of two duplicates is meant.
-struct Unique(BTreeMap<String, Box<RawValue>>);
-
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-
-        impl<'de> Visitor<'de> for Reader {
-            type Value = Unique;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Unique, A::Error> {
-                let mut fields = BTreeMap::new();
-                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                    if fields.insert(name, value).is_some() {
-                        return Err(A::Error::custom("duplicate field"));
-                    }
-                }
-                Ok(Unique(fields))
-            }
-        }
-
-        deserializer.deserialize_map(Reader)
     }
 }
 
