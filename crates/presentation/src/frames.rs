@@ -1,7 +1,7 @@
 //! WebSocket frames that the server sends: unfragmented and unmasked. Their bytes are the same for every client, so a
 //! frame is written once and shared.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use serde::Serialize;
 
 /// Maximum number of bytes that a connection produces at once. If actix still writes the connection, it copies them
@@ -60,13 +60,6 @@ impl FrameWriter {
         self.finish(begin);
     }
 
-    fn message(&mut self, kind: u8, payload: &[u8]) {
-        let begin = self.0.len();
-        self.0.extend_from_slice(&[kind, 0, 0, 0]);
-        self.0.extend_from_slice(payload);
-        self.finish(begin);
-    }
-
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
@@ -113,8 +106,8 @@ pub(crate) fn binary(payload: &[u8]) -> Bytes {
 }
 
 fn message(kind: u8, payload: &[u8]) -> Bytes {
-    let mut out = FrameWriter::default();
-    out.message(kind, payload);
+    let mut out = FrameWriter([&[kind, 0, 0, 0], payload].concat());
+    out.finish(0);
     out.into_bytes()
 }
 
@@ -160,17 +153,13 @@ pub(crate) fn close(code: u16, reason: &str) -> Bytes {
 }
 
 fn control(kind: u8, payload: &[u8]) -> Bytes {
-    let payload = &payload[..payload.len().min(CONTROL_MAX)];
-    let mut out = BytesMut::with_capacity(2 + payload.len());
-    out.put_u8(kind);
-    out.put_u8(payload.len() as u8);
-    out.put_slice(payload);
-    out.freeze()
+    message(kind, &payload[..payload.len().min(CONTROL_MAX)])
 }
 
 #[cfg(test)]
 mod tests {
     use actix_http::ws::{OpCode, Parser};
+    use bytes::BytesMut;
 
     use super::*;
 
