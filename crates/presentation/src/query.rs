@@ -69,7 +69,7 @@ impl Query {
     fn count(&self, name: &'static str, max: usize) -> Result<Option<usize>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
         let wrong = || Problem::parameter(name, "must be a whole number, at least 1");
-        if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        if !is_whole(text) {
             return Err(wrong());
         }
         // A number that does not fit means the maximum.
@@ -88,18 +88,21 @@ impl Query {
 
 /// Reads a cursor: a whole number, 0 or greater.
 pub(crate) fn cursor(text: &str) -> Result<u64, Problem> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
-        Ok(cursor) if digits => Ok(cursor),
+        Ok(cursor) if is_whole(text) => Ok(cursor),
         _ => Err(Problem::new(Code::CursorMalformed, "the cursor must be a whole number, 0 or greater")),
     }
 }
 
 /// Reads the number of a turn.
 pub(crate) fn turn_number(text: &str) -> Option<TurnNumber> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     // A number that does not fit becomes the largest number, and no turn has that either.
-    digits.then(|| TurnNumber(text.parse().unwrap_or(u32::MAX)))
+    is_whole(text).then(|| TurnNumber(text.parse().unwrap_or(u32::MAX)))
+}
+
+/// Whether a text has only digits: no sign, and no spaces.
+fn is_whole(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Reads the position of an image.
@@ -195,7 +198,7 @@ pub(crate) async fn body(
     config: &PresentationConfig,
 ) -> Result<web::Bytes, Problem> {
     json_only(request)?;
-    read(request, payload, config).await
+    read_within(request, payload, config.request_bytes, config.body_timeout).await
 }
 
 /// Rejects a body whose `Content-Type` is not JSON.
@@ -248,14 +251,6 @@ pub(crate) async fn optional_body_within(
 /// The `Content-Length` of a request, if it is valid.
 pub(crate) fn content_length(request: &HttpRequest) -> Option<usize> {
     request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
-}
-
-async fn read(
-    request: &HttpRequest,
-    payload: web::Payload,
-    config: &PresentationConfig,
-) -> Result<web::Bytes, Problem> {
-    read_within(request, payload, config.request_bytes, config.body_timeout).await
 }
 
 /// Reads a body of at most `limit` bytes, which must arrive within `time`.
