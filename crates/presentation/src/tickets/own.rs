@@ -14,7 +14,7 @@ use crate::query::{is_events_path, is_ticket_path};
 /// How long the opening of a stream may wait until its ticket is saved in the file.
 const SAVING: Duration = Duration::from_secs(1);
 
-/// See [`Tickets`](super::Tickets).
+/// See [`Tickets`](super::Tickets), which also describes the methods.
 pub(crate) struct OwnTickets {
     state: Mutex<State>,
     seal: Seal,
@@ -57,7 +57,6 @@ impl OwnTickets {
         Self { state: Mutex::default(), seal, openings: Arc::new(openings), max, age, resume }
     }
 
-    /// Issues a ticket that cannot be guessed. `None` if too many tickets are unused.
     pub(super) fn issue(
         &self,
         random: [u8; 32],
@@ -81,11 +80,6 @@ impl OwnTickets {
         Some(name)
     }
 
-    /// Uses a ticket up. If the ticket can resume a stream after a restart, returns the opening, which must be
-    /// [saved](Self::save) before the stream opens.
-    ///
-    /// # Errors
-    /// [`Denied`] if the ticket does not open that path for that page, or has expired.
     pub(super) fn redeem(&self, shown: Shown<'_>) -> Result<Option<Opening>, Denied> {
         let Shown { ticket: name, path, origin, now } = shown;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,8 +110,7 @@ impl OwnTickets {
         Ok(opening)
     }
 
-    /// Saves in the file that a ticket opens a stream. If that fails or takes too long, the ticket cannot resume the
-    /// stream after a restart, and the client must request a new one then.
+    /// Saves it in the file, but does not wait for a slow disk.
     pub(super) async fn save(&self, opening: Opening) {
         let openings = Arc::clone(&self.openings);
         let saving = tokio::task::spawn_blocking(move || openings.save(opening));
@@ -135,10 +128,6 @@ impl OwnTickets {
         }
     }
 
-    /// Lets a client resume its event stream. Returns when the ticket expires.
-    ///
-    /// # Errors
-    /// [`Denied`] if the ticket is not for that stream and that page, or has expired.
     pub(super) fn resume(&self, shown: Shown<'_>) -> Result<Timestamp, Denied> {
         let Shown { ticket, path, origin, now } = shown;
         if !is_events_path(path) {
