@@ -2,11 +2,13 @@
 
 use tokenrail_domain::{
     Agent, AgentError, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOrdinal,
-    MessageOutcome, Part, ToolCall, ToolResult, TurnNumber, TurnOutcome, TurnResult, Usage,
+    MessageOutcome, Part, TurnNumber, TurnOutcome, TurnResult, Usage,
 };
 use tokenrail_ports::testing::samples::{self, Scribe, notice, text_delta};
 use tokenrail_ports::testing::{MemoryStore, samples::queued_turn};
 use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _};
+
+use super::stories;
 
 /// What an agent prints, and how its turn ends; `None` if the turn is still running.
 type Story = fn(&mut Scribe) -> (Vec<EventBody>, Option<TurnResult>);
@@ -23,7 +25,7 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
         let mut said =
             vec![reasoning(0, "hm"), text_delta(0, "I look. "), input(0, 2, "c1", "{\"command\":\"ls\"}")];
         said.extend([heard(scribe, &said, 0), call("c1", None), stopped("tool_use")]);
-        said.extend([given("c1", r#""a.txt""#, false, None), text_delta(1, "One file.")]);
+        said.extend([stories::result("c1", r#""a.txt""#, false, None), text_delta(1, "One file.")]);
         said.push(heard(scribe, &said, 1));
         said.push(stopped("end_turn"));
         (said, Some(result(TurnOutcome::Completed)))
@@ -31,8 +33,8 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
     ("parallel tools", |scribe| {
         let mut said = vec![input(0, 0, "c1", "{}"), input(0, 1, "c2", "{}")];
         said.extend([heard(scribe, &said, 0), call("c1", None), call("c2", None)]);
-        said.extend([given("c2", r#"[{"type":"text","text":"2"}]"#, false, None)]);
-        said.extend([given("c1", r#""no such file""#, true, None), text_delta(1, "Done.")]);
+        said.extend([stories::result("c2", r#"[{"type":"text","text":"2"}]"#, false, None)]);
+        said.extend([stories::result("c1", r#""no such file""#, true, None), text_delta(1, "Done.")]);
         said.push(heard(scribe, &said, 1));
         (said, Some(result(TurnOutcome::Completed)))
     }),
@@ -40,8 +42,8 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
         let mut said = vec![text_delta(0, "I ask. "), input(0, 1, "c1", "{}")];
         said.extend([heard(scribe, &said, 0), call("c1", None)]);
         said.push(whole(1, "its own words", MessageOutcome::Complete, Some("c1")));
-        said.extend([call("c2", Some("c1")), given("c2", r#""7""#, false, Some("c1"))]);
-        said.extend([given("c1", r#""seven""#, false, None), text_delta(2, "Seven.")]);
+        said.extend([call("c2", Some("c1")), stories::result("c2", r#""7""#, false, Some("c1"))]);
+        said.extend([stories::result("c1", r#""seven""#, false, None), text_delta(2, "Seven.")]);
         said.push(heard(scribe, &said, 2));
         (said, Some(result(TurnOutcome::Completed)))
     }),
@@ -90,7 +92,7 @@ pub(crate) const STORIES: [(&str, Story); 12] = [
             whole(0, "I look. ", MessageOutcome::Complete, None),
             tool_message(1, "c1"),
             call("c1", None),
-            given("c1", r#""a.txt""#, false, None),
+            stories::result("c1", r#""a.txt""#, false, None),
             whole(2, "One file.", MessageOutcome::Complete, None),
         ];
         (said, Some(result(TurnOutcome::Completed)))
@@ -120,10 +122,10 @@ pub(crate) const LONG: (&str, Story) = ("a long turn with everything", |scribe| 
         said.extend([input(first, 2, &list, "{\"command\":"), more_input(first, 2, &list, "\"ls\"}")]);
         said.extend([input(first, 3, &ask, "{}"), call(&list, None), call(&ask, None)]);
         said.push(heard(scribe, &said, first));
-        said.extend([stopped("tool_use"), given(&list, r#""a 🦀.txt""#, false, None)]);
+        said.extend([stopped("tool_use"), stories::result(&list, r#""a 🦀.txt""#, false, None)]);
         said.push(whole(inner, "its own words", MessageOutcome::Complete, Some(&ask)));
-        said.extend([call(&deep, Some(&ask)), given(&deep, r#""7""#, false, Some(&ask))]);
-        said.extend([given(&ask, r#""no such file 🕳️""#, true, None), text_delta(lost, "Hel")]);
+        said.extend([call(&deep, Some(&ask)), stories::result(&deep, r#""7""#, false, Some(&ask))]);
+        said.extend([stories::result(&ask, r#""no such file 🕳️""#, true, None), text_delta(lost, "Hel")]);
         said.extend([EventBody::Abandoned { message: MessageOrdinal(lost) }, notice("api_retry")]);
         said.extend([text_delta(last, "Hello 🦀"), text_delta(last, "!\n")]);
         said.push(heard(scribe, &said, last));
@@ -230,41 +232,16 @@ fn reasoning(message: u32, text: &str) -> EventBody {
 }
 
 fn input(message: u32, part: u32, call: &str, fragment: &str) -> EventBody {
-    fragment_of((message, part), call, Some("Bash"), fragment)
+    stories::input(message, part, call, Some("Bash"), fragment)
 }
 
 /// The fragments after the first do not name the tool.
 fn more_input(message: u32, part: u32, call: &str, fragment: &str) -> EventBody {
-    fragment_of((message, part), call, None, fragment)
-}
-
-fn fragment_of((message, part): (u32, u32), call: &str, tool: Option<&str>, fragment: &str) -> EventBody {
-    EventBody::ToolInputDelta {
-        message: MessageOrdinal(message),
-        part: Part(part),
-        call: call.into(),
-        tool: tool.map(str::to_owned),
-        fragment: fragment.into(),
-    }
+    stories::input(message, part, call, None, fragment)
 }
 
 fn call(call: &str, parent: Option<&str>) -> EventBody {
-    EventBody::ToolCall(Box::new(ToolCall {
-        call: call.into(),
-        tool: "Bash".into(),
-        input: samples::json(r#"{"command":"ls"}"#),
-        parent_call: parent.map(str::to_owned),
-    }))
-}
-
-fn given(call: &str, content: &str, is_error: bool, parent: Option<&str>) -> EventBody {
-    EventBody::ToolResult(Box::new(ToolResult {
-        call: call.into(),
-        content: samples::json(content),
-        is_error,
-        parent_call: parent.map(str::to_owned),
-        patch: None,
-    }))
+    stories::call(call, r#"{"command":"ls"}"#, parent)
 }
 
 fn stopped(reason: &str) -> EventBody {

@@ -53,7 +53,7 @@ fn text_in(message: u32, part: u32, text: &str) -> EventBody {
     EventBody::TextDelta { message: MessageOrdinal(message), part: Part(part), text: text.into() }
 }
 
-fn input(message: u32, part: u32, call: &str, tool: Option<&str>, fragment: &str) -> EventBody {
+pub(crate) fn input(message: u32, part: u32, call: &str, tool: Option<&str>, fragment: &str) -> EventBody {
     EventBody::ToolInputDelta {
         message: MessageOrdinal(message),
         part: Part(part),
@@ -63,7 +63,7 @@ fn input(message: u32, part: u32, call: &str, tool: Option<&str>, fragment: &str
     }
 }
 
-fn call(call: &str, input: &str, parent: Option<&str>) -> EventBody {
+pub(crate) fn call(call: &str, input: &str, parent: Option<&str>) -> EventBody {
     let parent_call = parent.map(str::to_owned);
     EventBody::ToolCall(Box::new(ToolCall {
         call: call.into(),
@@ -73,7 +73,7 @@ fn call(call: &str, input: &str, parent: Option<&str>) -> EventBody {
     }))
 }
 
-fn result(call: &str, content: &str, is_error: bool, parent: Option<&str>) -> EventBody {
+pub(crate) fn result(call: &str, content: &str, is_error: bool, parent: Option<&str>) -> EventBody {
     let parent_call = parent.map(str::to_owned);
     EventBody::ToolResult(Box::new(ToolResult {
         call: call.into(),
@@ -110,6 +110,21 @@ fn error() -> AgentError {
         ..samples::error()
     }
 }
+
+/// The turns for which most vocabularies show their frames.
+pub(crate) const CASES: [&str; 11] = [
+    "plain_text",
+    "thinking_and_tools",
+    "parallel_tools",
+    "sub_agent",
+    "retry",
+    "error",
+    "cancel",
+    "interrupted",
+    "no_partial_messages",
+    "redacted_and_cut_short",
+    "questions",
+];
 
 /// The turn with that name.
 pub(crate) fn story(case: &str) -> Story {

@@ -5,7 +5,7 @@ use tokenrail_domain::{EventBody, Sequence};
 use super::{Guest, RunStreamFold, Voices};
 use crate::blocks::BlockWriter;
 use crate::fold::Fold as _;
-use crate::tests::stories::{Story, story};
+use crate::tests::stories::{CASES, Story, story};
 use crate::vocabularies::kelpie;
 
 const GUEST: Guest = Guest { name: "kelpie", blocks: kelpie::blocks };
@@ -13,20 +13,6 @@ const GUEST: Guest = Guest { name: "kelpie", blocks: kelpie::blocks };
 fn voices(name: &str) -> Voices {
     Voices::named(name, GUEST).unwrap()
 }
-
-const CASES: [&str; 11] = [
-    "plain_text",
-    "thinking_and_tools",
-    "parallel_tools",
-    "sub_agent",
-    "retry",
-    "error",
-    "cancel",
-    "interrupted",
-    "no_partial_messages",
-    "redacted_and_cut_short",
-    "questions",
-];
 
 fn stream(story: &Story, format: &str, tokens: bool, after: u64) -> String {
     let turn = story.events[0].turn;
