@@ -3,12 +3,14 @@
 //! A closed stream stays closed, so an agent that has ended does not close its stream: it accepts messages. The stream
 //! of a deleted agent is closed, and that of a copy, as soon as no turn runs or waits.
 
+use actix_web::HttpRequest;
 use tokenrail_application::{Follower, Refusal};
 use tokenrail_domain::{Agent, AgentId};
 
 use super::response::ReachedEnd;
-use crate::api::Api;
+use crate::api::{Api, StreamPlace};
 use crate::error::Problem;
+use crate::peer::peer;
 use crate::vocabularies::durable_streams::offset::ReadFrom;
 
 /// Whether the journal, as it was when the agent was read, is complete for good.
@@ -23,20 +25,28 @@ fn accepts_no_messages(agent: &Agent) -> bool {
 /// A follower of a stream that may close.
 pub(super) struct Followed {
     pub(super) follower: Follower,
-    agent: AgentId,
+    pub(super) agent: AgentId,
+    _place: StreamPlace,
     /// If the agent accepts messages, only its deletion closes the stream, and the follower is told of that.
     closes_by_itself: bool,
 }
 
 impl Followed {
-    pub(super) async fn begin(api: &Api, id: AgentId, from: ReadFrom) -> Result<Self, Problem> {
-        let (agent, follower) = api.service().follow(id, from.since(), true).await?;
-        if !accepts_no_messages(&agent) {
-            return Ok(Self { follower, agent: id, closes_by_itself: false });
+    /// Follows an agent from an offset on. A client that gets no place does not follow the agent.
+    pub(super) async fn begin(
+        api: &Api,
+        request: &HttpRequest,
+        agent: AgentId,
+        from: ReadFrom,
+    ) -> Result<Self, Problem> {
+        let place = api.open_stream(peer(request.peer_addr()))?;
+        let (known, follower) = api.service().follow(agent, from.since(), true).await?;
+        if !accepts_no_messages(&known) {
+            return Ok(Self { follower, agent, _place: place, closes_by_itself: false });
         }
         // There are no later turns to wait for, and no follower is told of an earlier deletion.
-        let (_, follower) = api.service().follow(id, Some(follower.cursor()), false).await?;
-        Ok(Self { follower, agent: id, closes_by_itself: true })
+        let (_, follower) = api.service().follow(agent, Some(follower.cursor()), false).await?;
+        Ok(Self { follower, agent, _place: place, closes_by_itself: true })
     }
 
     /// What follows after the follower was told that the agent is deleted. Its last turn may still be ending, and a

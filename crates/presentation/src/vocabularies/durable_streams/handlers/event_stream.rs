@@ -2,21 +2,19 @@
 
 use std::collections::VecDeque;
 
-use actix_web::{HttpRequest, HttpResponse};
+use actix_web::HttpResponse;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
 use tokenrail_application::{Next, Page, StreamEnd};
-use tokenrail_domain::AgentId;
 use tokio::time::Interval;
 
 use super::closure::Followed;
 use super::response::ReachedEnd;
-use crate::api::{Api, StreamPlace};
+use crate::api::Api;
 use crate::block_stream::{BEAT, event_stream};
 use crate::blocks::BlockWriter;
 use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
-use crate::peer::peer;
 use crate::vocabularies::durable_streams::StreamMessages;
 use crate::vocabularies::durable_streams::dto::ControlDto;
 use crate::vocabularies::durable_streams::offset::Offset;
@@ -27,28 +25,22 @@ use crate::waits::{every, in_turns};
 const DATA: Bytes = Bytes::from_static(b"event: data\ndata: [");
 const DATA_END: Bytes = Bytes::from_static(b"]\n\n");
 
-/// Follows an agent from an offset on.
+/// Streams all events, as soon as they are there.
 pub(super) async fn open(
     api: &Api,
-    id: AgentId,
+    followed: Followed,
     query: &ReadQuery,
-    request: &HttpRequest,
     messages: StreamMessages,
 ) -> Result<HttpResponse, Problem> {
-    // A client that gets no place does not follow the agent.
-    let place = api.open_stream(peer(request.peer_addr()))?;
-    let followed = Followed::begin(api, id, query.from).await?;
     let cursor = cursor_after(query.cursor.as_deref(), api.service().now(), api.random()[0]);
     let mut stream = MessageStream {
         api: api.clone(),
-        agent: id,
         followed,
         messages,
         cursor,
         beat: every(api.config().heartbeat),
         rest: VecDeque::new(),
         is_over: false,
-        _place: place,
     };
     if stream.followed.follower.head() <= stream.followed.follower.cursor() {
         // A client that has everything is told so at once.
@@ -60,7 +52,6 @@ pub(super) async fn open(
 
 struct MessageStream {
     api: Api,
-    agent: AgentId,
     followed: Followed,
     messages: StreamMessages,
     /// It never goes back.
@@ -69,7 +60,6 @@ struct MessageStream {
     /// What the client has not taken of the last page.
     rest: VecDeque<Bytes>,
     is_over: bool,
-    _place: StreamPlace,
 }
 
 /// The blocks for the client. They are written as the client reads them, so nothing is queued.
@@ -122,7 +112,7 @@ impl MessageStream {
                 }
                 Ok(Next::End(StreamEnd::ShuttingDown)) => self.is_over = true,
                 Err(error) => {
-                    let (agent, error) = (self.agent, &error as &dyn std::error::Error);
+                    let (agent, error) = (self.followed.agent, &error as &dyn std::error::Error);
                     tracing::error!(%agent, error, "a stream of messages broke");
                     self.is_over = true;
                 }
@@ -132,7 +122,7 @@ impl MessageStream {
     }
 
     async fn page(&mut self, page: &Page) {
-        let messages = (self.messages.of_page)(self.agent, page);
+        let messages = (self.messages.of_page)(self.followed.agent, page);
         self.rest.extend([DATA, messages, DATA_END]);
         let end = self.end().await;
         self.control(end);

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use actix_web::http::Method;
 use tokenrail_domain::AgentId;
 
-use super::closure::is_closed;
+use super::closure::{Followed, is_closed};
 use super::{catch_up, event_stream, long_poll};
 use crate::api::Api;
 use crate::blocks::EventBlock;
@@ -43,10 +43,13 @@ pub(crate) async fn read(
         // Metadata is the same in all modes. Nobody follows the agent for it.
         return metadata(&api, id).await;
     }
-    match query.live {
-        None => catch_up::page(&api, id, query.from, &request, messages).await,
-        Some(Live::LongPoll) => long_poll::wait(&api, id, &query, &request, messages).await,
-        Some(Live::Sse) => event_stream::open(&api, id, &query, &request, messages).await,
+    let Some(live) = query.live else {
+        return catch_up::page(&api, id, query.from, &request, messages).await;
+    };
+    let followed = Followed::begin(&api, &request, id, query.from).await?;
+    match live {
+        Live::LongPoll => long_poll::wait(&api, followed, &query, messages).await,
+        Live::Sse => event_stream::open(&api, followed, &query, messages).await,
     }
 }
 
