@@ -37,14 +37,11 @@ pub(crate) const BODY: [Code; 5] = [
 
 /// Adds problems to the responses of each operation: those of its kind of route, and its own. `own` returns the latter
 /// for a method and path.
-pub(crate) fn add_problems(
-    document: &mut utoipa::openapi::OpenApi,
-    own: fn(method: &str, path: &str) -> &'static [Code],
-) {
+pub(crate) fn add_problems(document: &mut utoipa::openapi::OpenApi, own: impl Fn(&str, &str) -> Vec<Code>) {
     for (method, path, operation) in operations(document) {
         unbind_numbers(operation);
         let mut codes = problems(path, method);
-        codes.extend_from_slice(own(method, path));
+        codes.extend(own(method, path));
         add(operation, &codes);
     }
 }

@@ -5,7 +5,7 @@ use utoipa::OpenApi;
 use super::dto::{CapabilitiesDto, RunInputBody};
 use super::handlers::{runs, threads};
 use crate::error::Code;
-use crate::refusals::add_problems;
+use crate::refusals::{STORE, add_problems};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -15,7 +15,7 @@ use crate::refusals::add_problems;
 )]
 struct AgUiDocument;
 
-/// The problems of a run.
+/// The problems of a run, besides those of the store.
 const RUN: &[Code] = &[
     Code::NotFound,
     Code::RunnerUnknown,
@@ -26,12 +26,6 @@ const RUN: &[Code] = &[
     Code::CursorMalformed,
     Code::CursorAhead,
     Code::ImagesNotAccepted,
-    Code::StoreFailed,
-    Code::StoreBusy,
-    Code::StorageFull,
-    Code::OutcomeUnknown,
-    Code::ShuttingDown,
-    Code::CapacityExhausted,
 ];
 
 /// The problems of the stream of a thread, and of its cancellation.
@@ -52,10 +46,10 @@ pub(in crate::vocabularies) fn document() -> utoipa::openapi::OpenApi {
     document
 }
 
-fn own(method: &str, path: &str) -> &'static [Code] {
+fn own(method: &str, path: &str) -> Vec<Code> {
     match (method, path) {
-        ("post", "/ag-ui" | "/ag-ui/{type}") => RUN,
-        (_, "/ag-ui/threads/{id}" | "/ag-ui/threads/{id}/cancel") => THREAD,
-        _ => &[],
+        ("post", "/ag-ui" | "/ag-ui/{type}") => [RUN, &STORE].concat(),
+        (_, "/ag-ui/threads/{id}" | "/ag-ui/threads/{id}/cancel") => THREAD.to_vec(),
+        _ => Vec::new(),
     }
 }

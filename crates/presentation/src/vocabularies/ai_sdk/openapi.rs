@@ -24,7 +24,7 @@ struct AiSdkDocument;
 /// Returns the part of the document about these routes.
 pub(in crate::vocabularies) fn document() -> utoipa::openapi::OpenApi {
     let mut document = AiSdkDocument::openapi();
-    add_problems(&mut document, own);
+    add_problems(&mut document, |method, path| own(method, path).to_vec());
     document
 }
 

@@ -11,12 +11,11 @@ use crate::refusals::{STORE, add_problems};
 struct DurableStreamsDocument;
 
 /// The problems of a read that only some routes have.
-const OWN: [Code; 8] =
-    [Code::CursorMalformed, Code::CursorAhead, STORE[0], STORE[1], STORE[2], STORE[3], STORE[4], STORE[5]];
+const OWN: [Code; 2] = [Code::CursorMalformed, Code::CursorAhead];
 
 /// Returns the part of the document about this route.
 pub(in crate::vocabularies) fn document() -> utoipa::openapi::OpenApi {
     let mut document = DurableStreamsDocument::openapi();
-    add_problems(&mut document, |_, _| &OWN);
+    add_problems(&mut document, |_, _| [&OWN[..], &STORE].concat());
     document
 }

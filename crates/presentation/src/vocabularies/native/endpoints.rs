@@ -65,7 +65,7 @@ macro_rules! endpoints {
 /// The part of the OpenAPI document about these endpoints.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = Described::openapi();
-    add_problems(&mut document, own);
+    add_problems(&mut document, |method, path| own(method, path).to_vec());
     document
 }
 

@@ -9,6 +9,6 @@ struct TelegraphDocument;
 
 pub(in crate::vocabularies) fn document() -> utoipa::openapi::OpenApi {
     let mut document = TelegraphDocument::openapi();
-    add_problems(&mut document, |_, _| &[]);
+    add_problems(&mut document, |_, _| Vec::new());
     document
 }
