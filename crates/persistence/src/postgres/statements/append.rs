@@ -141,19 +141,7 @@ pub(crate) async fn save_alone(
 ) -> Result<(), ChangeFailure> {
     let first = &prepared.append;
     let place = heads::lock_place(db, first.agent, turn_of(first));
-    db.change_after(wait, place, async |place| {
-        let mut place = Some(place);
-        for (append, part) in prepared.append.parts().zip(&prepared.parts) {
-            let journal = match place.take() {
-                Some(journal) => journal,
-                // The part before has changed it.
-                None => heads::place(db, append.agent, turn_of(append)).await?,
-            };
-            save_part(db, journal, append, part.as_ref(), fetch).await?;
-        }
-        Ok(())
-    })
-    .await
+    db.change_after(wait, place, async |place| save_parts(db, place, prepared, fetch).await).await
 }
 
 /// Saves an append that was acknowledged before a failover, unless it is there. The failover may have lost the
@@ -172,14 +160,7 @@ pub(crate) async fn save_again(
             ownership::raise(db, place.agent, prepared.node, first.epoch).await?;
             place.state.epoch = first.epoch;
         }
-        let mut place = Some(place);
-        for (append, part) in prepared.append.parts().zip(&prepared.parts) {
-            let journal = match place.take() {
-                Some(journal) => journal,
-                None => heads::place(db, append.agent, turn_of(append)).await?,
-            };
-            save_part(db, journal, append, part.as_ref(), fetch).await?;
-        }
+        save_parts(db, place, prepared, fetch).await?;
         Ok(if is_there { Redone::There } else { Redone::Again })
     })
     .await
@@ -188,6 +169,25 @@ pub(crate) async fn save_again(
 /// The turn of its events.
 fn turn_of(append: &Append) -> TurnNumber {
     append.events.first().map_or(TurnNumber(0), |first| first.turn)
+}
+
+/// Saves an append and those that are chained to it. `place` is where the first one goes.
+async fn save_parts(
+    db: &Link,
+    place: Journal,
+    prepared: &PreparedAppend,
+    fetch: FetchLimit,
+) -> Result<(), QueryFailure> {
+    let mut place = Some(place);
+    for (append, part) in prepared.append.parts().zip(&prepared.parts) {
+        let journal = match place.take() {
+            Some(journal) => journal,
+            // The part before has changed it.
+            None => heads::place(db, append.agent, turn_of(append)).await?,
+        };
+        save_part(db, journal, append, part.as_ref(), fetch).await?;
+    }
+    Ok(())
 }
 
 async fn save_part(
