@@ -69,7 +69,9 @@ pub(crate) trait ChangeCommand: Send + Sync + 'static {
 #[async_trait]
 pub(crate) trait KeptChange: Send + Sync {
     /// About how much memory it holds.
-    fn bytes(&self) -> usize;
+    fn bytes(&self) -> usize {
+        size_of_val(self)
+    }
 
     /// The only agent that it is about. Changes of one agent are repeated in their order.
     fn agent(&self) -> Option<AgentId> {

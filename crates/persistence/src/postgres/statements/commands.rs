@@ -251,10 +251,6 @@ impl KeptChange for DeleteCommand {
         Some(self.agent)
     }
 
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         if !self.run(db).await? {
             return Err(StoreError::UnknownAgent(self.agent).into());

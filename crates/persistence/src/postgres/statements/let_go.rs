@@ -150,10 +150,6 @@ impl KeptChange for KeptLetGo {
         Some(self.agent)
     }
 
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         let agent = lock_known(db, self.agent).await?;
         let epoch = self.epoch.0 as i64;

@@ -122,10 +122,6 @@ impl KeptChange for KeptOwnership {
         Some(self.agent)
     }
 
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         let agent = lock_known(db, self.agent).await?;
         raise(db, agent, self.node, self.epoch).await

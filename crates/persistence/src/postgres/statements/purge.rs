@@ -78,10 +78,6 @@ impl KeptChange for PurgeCommand {
         Some(self.agent)
     }
 
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-
     async fn redo(&self, db: &Link) -> Result<Redone, QueryFailure> {
         Ok(if self.run(db).await? { Redone::Again } else { Redone::There })
     }

@@ -120,10 +120,6 @@ impl KeptChange for FinishImportCommand {
 
 #[async_trait]
 impl KeptChange for DiscardImportCommand {
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-
     fn agent(&self) -> Option<AgentId> {
         Some(self.0)
     }
