@@ -10,6 +10,7 @@
 //! | [`rows`] | a row of `agent_messages`: one event that is not a delta, readable by people and tools |
 //! | [`message_page`] | a page of messages: rows, and the deltas of open messages |
 //! | [`images`] | images of prompts, and their list in the row of a turn |
+//! | [`latest_result`] | what the latest result of an agent leaves in its row |
 //! | [`letters`] | what nodes ask of each other, and the replies |
 //! | [`checksum`] | the checksum that rows carry |
 //! | [`iso`] | times as text |
@@ -20,6 +21,7 @@ pub(crate) mod blocks;
 pub(crate) mod checksum;
 pub(crate) mod images;
 pub(crate) mod iso;
+pub(crate) mod latest_result;
 pub(crate) mod letters;
 pub(crate) mod message_page;
 pub(crate) mod packing;

@@ -11,6 +11,7 @@ use tokenrail_ports::{NewTurn, StoreError};
 
 use crate::format::batch::BatchRange;
 use crate::format::images;
+use crate::format::latest_result::LatestResult;
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
 use crate::postgres::command::{ChangeCommand, KeptChange};
@@ -20,7 +21,7 @@ use crate::postgres::statements::columns::{bytes_of, int, sequence_of};
 use crate::postgres::statements::commands::{add_agent, is_taken, refuse_taken_id};
 use crate::postgres::statements::heads::lock;
 use crate::postgres::statements::journal::{FetchLimit, add_batch, events_between};
-use crate::postgres::statements::latest_result::LatestResult;
+use crate::postgres::statements::latest_result::save_result;
 use crate::postgres::statements::message_row::add_messages;
 use crate::postgres::statements::purge::remove;
 use crate::postgres::statements::{prompt_images, turn_ends};
@@ -217,7 +218,7 @@ impl ChangeCommand for FinishImportCommand {
         }
         let latest = LatestResult { usage: usage.as_ref(), cost_usd: *cost_usd, error: error.as_ref() };
         let (ended_at, session) = (ended_at.map(|at| at.0), bytes_of(session.as_deref()));
-        latest.save(db, SHOW, &[&agent, &status.as_str(), &ended_at, &session]).await?;
+        save_result(db, SHOW, &latest, &[&agent, &status.as_str(), &ended_at, &session]).await?;
         db.run(SHOW_HEAD, &[&agent, &int(turn.0), &updated_at.0]).await?;
         db.run(TO_COMPACT, &[&agent]).await?;
         turn_ends::note(db, agent, None).await

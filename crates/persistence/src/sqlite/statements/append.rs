@@ -12,7 +12,7 @@ use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::statements::columns::{epoch_of, status_of, turn_of};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
-use crate::sqlite::statements::latest_result::LatestResult;
+use crate::sqlite::statements::latest_result::save_result;
 use crate::sqlite::statements::message_row::add_message;
 use crate::sqlite::statements::turn_ends;
 
@@ -274,7 +274,7 @@ fn end(
     })?;
     let agent_ends =
         named_params! { ":agent": agent, ":status": after.status.as_str(), ":ended_at": last.at.0 };
-    LatestResult::from(result).save(db, AGENT_ENDS, agent_ends)?;
+    save_result(db, AGENT_ENDS, &result.into(), agent_ends)?;
     turn_ends::note(db, agent, Some(first.turn.0))?;
     wait_again(db, agent)
 }

@@ -10,12 +10,13 @@ use tokenrail_ports::rules::{are_consecutive, may_finish_import};
 use tokenrail_ports::{NewTurn, StoreError};
 
 use crate::format::images;
+use crate::format::latest_result::LatestResult;
 use crate::format::packing::{self, Codec};
 use crate::format::rows::{MessageRow, rows_of};
 use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::statements::commands::{add_agent, refuse_taken_id};
 use crate::sqlite::statements::journal::{BatchWriter, events_between};
-use crate::sqlite::statements::latest_result::LatestResult;
+use crate::sqlite::statements::latest_result::save_result;
 use crate::sqlite::statements::message_row::add_message;
 use crate::sqlite::statements::{prompt_images, turn_ends};
 
@@ -194,7 +195,7 @@ impl WriteCommand for FinishImportCommand {
             ":ended_at": ended_at.map(|at| at.0),
             ":session": session,
         };
-        latest.save(db, SHOW, show)?;
+        save_result(db, SHOW, &latest, show)?;
         let shown = named_params! { ":agent": agent, ":turn": turn.0, ":updated_at": updated_at.0 };
         db.prepare_cached(SHOW_HEAD)?.execute(shown)?;
         db.prepare_cached(TO_COMPACT)?.execute(named_params! { ":agent": agent })?;

@@ -8,7 +8,7 @@ use crate::format::images;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::int;
-use crate::postgres::statements::latest_result::LatestResult;
+use crate::postgres::statements::latest_result::save_result;
 
 const MOVE_HEAD: &str = "
     UPDATE heads
@@ -136,7 +136,7 @@ pub(super) async fn agent_ends(
     (after, last): (JournalState, &Event),
 ) -> Result<(), QueryFailure> {
     let status = after.status.as_str();
-    LatestResult::from(result).save(db, AGENT_ENDS, &[&agent, &status, &last.at.0]).await
+    save_result(db, AGENT_ENDS, &result.into(), &[&agent, &status, &last.at.0]).await
 }
 
 /// Puts an archived agent back into the lists. Returns whether it was archived.

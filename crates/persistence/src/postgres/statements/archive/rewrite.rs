@@ -15,7 +15,7 @@ use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{int, maybe_sequence};
 use crate::postgres::statements::heads::lock_known;
 use crate::postgres::statements::journal::{FetchLimit, add_batch, events_between};
-use crate::postgres::statements::latest_result::LatestResult;
+use crate::postgres::statements::latest_result::save_result;
 use crate::postgres::statements::message_row::add_messages;
 use crate::postgres::statements::turn_ends;
 
@@ -85,7 +85,7 @@ impl RewriteCommand {
         turn_ends::note(db, agent, Some(int(first.turn.0))).await?;
         match &last.body {
             EventBody::TurnResult(result) => {
-                LatestResult::from(&**result).save(db, FOLLOW_RESULT, &[&agent, &last_number]).await
+                save_result(db, FOLLOW_RESULT, &(&**result).into(), &[&agent, &last_number]).await
             }
             _ => Ok(()),
         }

@@ -13,7 +13,7 @@ use crate::sqlite::command::{WriteCommand, WriteFailure};
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::sequence_of;
 use crate::sqlite::statements::journal::{BatchWriter, agent_key, events_between};
-use crate::sqlite::statements::latest_result::LatestResult;
+use crate::sqlite::statements::latest_result::save_result;
 use crate::sqlite::statements::message_row::add_message;
 use crate::sqlite::statements::turn_ends;
 
@@ -136,5 +136,5 @@ fn span(
 
 fn follow(db: &Connection, agent: i64, last: Sequence, result: &TurnResult) -> rusqlite::Result<()> {
     let follow = named_params! { ":agent": agent, ":last": last.0 as i64 };
-    LatestResult::from(result).save(db, FOLLOW_RESULT, follow)
+    save_result(db, FOLLOW_RESULT, &result.into(), follow)
 }
