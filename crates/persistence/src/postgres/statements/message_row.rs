@@ -4,6 +4,7 @@ use bytes::Bytes;
 use tokenrail_domain::{AgentId, Event};
 use tokenrail_ports::StoreError;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use crate::format::iso;
@@ -29,17 +30,17 @@ pub(crate) const COLUMNS: &str =
 /// Rows of several agents, column by column, as statements take them.
 #[derive(Default)]
 pub(crate) struct MessageColumns<'a> {
-    pub(crate) agents: Vec<i64>,
-    pub(crate) sequences: Vec<i64>,
-    pub(crate) ids: Vec<Uuid>,
-    pub(crate) first_sequences: Vec<Option<i64>>,
-    pub(crate) types: Vec<&'a str>,
-    pub(crate) roles: Vec<Option<&'a str>>,
-    pub(crate) contents: Vec<&'a [u8]>,
-    pub(crate) raws: Vec<Option<&'a [u8]>>,
-    pub(crate) metadata: Vec<&'a [u8]>,
-    pub(crate) created_at: Vec<i64>,
-    pub(crate) checksums: Vec<i64>,
+    agents: Vec<i64>,
+    sequences: Vec<i64>,
+    ids: Vec<Uuid>,
+    first_sequences: Vec<Option<i64>>,
+    types: Vec<&'a str>,
+    roles: Vec<Option<&'a str>>,
+    contents: Vec<&'a [u8]>,
+    raws: Vec<Option<&'a [u8]>>,
+    metadata: Vec<&'a [u8]>,
+    created_at: Vec<i64>,
+    checksums: Vec<i64>,
 }
 
 impl<'a> MessageColumns<'a> {
@@ -74,6 +75,23 @@ impl<'a> MessageColumns<'a> {
         }
         Ok(())
     }
+
+    /// The columns in the order of [`ADD_MESSAGES`].
+    pub(crate) fn parameters(&self) -> [&(dyn ToSql + Sync); 11] {
+        [
+            &self.agents,
+            &self.sequences,
+            &self.ids,
+            &self.first_sequences,
+            &self.types,
+            &self.roles,
+            &self.contents,
+            &self.raws,
+            &self.metadata,
+            &self.created_at,
+            &self.checksums,
+        ]
+    }
 }
 
 /// Adds rows of one agent.
@@ -83,36 +101,7 @@ pub(crate) async fn add_messages(db: &Link, agent: i64, rows: &[MessageRow]) -> 
     }
     let mut columns = MessageColumns::default();
     columns.add(agent, rows)?;
-    let MessageColumns {
-        agents,
-        sequences,
-        ids,
-        first_sequences,
-        types,
-        roles,
-        contents,
-        raws,
-        metadata,
-        created_at,
-        checksums,
-    } = &columns;
-    db.run(
-        ADD_MESSAGES,
-        &[
-            agents,
-            sequences,
-            ids,
-            first_sequences,
-            types,
-            roles,
-            contents,
-            raws,
-            metadata,
-            created_at,
-            checksums,
-        ],
-    )
-    .await?;
+    db.run(ADD_MESSAGES, &columns.parameters()).await?;
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 use tokenrail_ports::Append;
 use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
 
 use super::{PreparedAppend, PreparedPart};
 use crate::format::batch::BatchRange;
@@ -90,34 +91,19 @@ pub(crate) async fn move_heads(
             rows.add(*agent, &part.rows)?;
         }
     }
-    let moved = db
-        .rows(
-            MOVE_HEADS,
-            &[
-                &batches.agents,
-                &batches.epochs,
-                &batches.first,
-                &batches.last,
-                &batches.turns,
-                &batches.open_from,
-                &batches.spool_offsets,
-                &batches.at,
-                &batches.codecs,
-                &batches.checksums,
-                &batches.payloads,
-                &rows.agents,
-                &rows.sequences,
-                &rows.ids,
-                &rows.first_sequences,
-                &rows.types,
-                &rows.roles,
-                &rows.contents,
-                &rows.raws,
-                &rows.metadata,
-                &rows.created_at,
-                &rows.checksums,
-            ],
-        )
-        .await?;
+    let of_batches: [&(dyn ToSql + Sync); 11] = [
+        &batches.agents,
+        &batches.epochs,
+        &batches.first,
+        &batches.last,
+        &batches.turns,
+        &batches.open_from,
+        &batches.spool_offsets,
+        &batches.at,
+        &batches.codecs,
+        &batches.checksums,
+        &batches.payloads,
+    ];
+    let moved = db.rows(MOVE_HEADS, &[of_batches, rows.parameters()].concat()).await?;
     Ok(moved.iter().map(|row| row.try_get(0)).collect::<Result<_, Error>>()?)
 }
