@@ -30,14 +30,30 @@ async fn patient() -> (PostgresStore, PostgresStore, Database) {
     (open(1).await, open(2).await, database)
 }
 
-/// The takeover has the node's lock and waits for the agent's. Then the node joins.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_joins_during_a_takeover_does_not_keep_what_is_taken() {
+/// Two nodes of which the first is lost, an agent that it has left behind, and a connection that keeps everybody from
+/// the agents until it commits.
+struct Lost {
+    one: PostgresStore,
+    other: PostgresStore,
+    database: Database,
+    agent: Agent,
+    scribe: Scribe,
+    blocker: Link,
+}
+
+async fn lost_and_blocked() -> Lost {
     let (one, other, database) = patient().await;
-    let (agent, former) = running(&one, 1).await;
+    let (agent, scribe) = running(&one, 1).await;
     lose(&other, NodeId(1)).await;
     let blocker = other.inner.connector.connect_only().await.unwrap();
     blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
+    Lost { one, other, database, agent, scribe, blocker }
+}
+
+/// The takeover has the node's lock and waits for the agent's. Then the node joins.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_joins_during_a_takeover_does_not_keep_what_is_taken() {
+    let Lost { one, other, database, agent, scribe: former, blocker } = lost_and_blocked().await;
     let mut work = JoinSet::new();
     let taker = other.clone();
     work.spawn(async move { taker.take_over(agent.id).await.map(|epoch| epoch.is_some()) });
@@ -58,11 +74,7 @@ async fn a_node_that_joins_during_a_takeover_does_not_keep_what_is_taken() {
 /// The join has the node's lock and waits for the agent's. Then somebody takes the agent over.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_takeover_during_a_join_takes_nothing() {
-    let (one, other, database) = patient().await;
-    let (agent, former) = running(&one, 1).await;
-    lose(&other, NodeId(1)).await;
-    let blocker = other.inner.connector.connect_only().await.unwrap();
-    blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
+    let Lost { one, other, database, agent, scribe: former, blocker } = lost_and_blocked().await;
     let mut work = JoinSet::new();
     let joining = one.clone();
     work.spawn(async move { joining.join().await.map(|_| None) });
@@ -80,11 +92,7 @@ async fn a_takeover_during_a_join_takes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_takeover_whose_connection_ends_in_the_middle_changes_nothing() {
-    let (one, other, database) = patient().await;
-    let (agent, mut scribe) = running(&one, 1).await;
-    lose(&other, NodeId(1)).await;
-    let blocker = other.inner.connector.connect_only().await.unwrap();
-    blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
+    let Lost { one, other, database, agent, mut scribe, blocker } = lost_and_blocked().await;
     let (mut work, taker) = (JoinSet::new(), other.clone());
     work.spawn(async move { taker.take_over(agent.id).await });
     until("the takeover waits", || database.sql(LOCKED) == "1");
