@@ -26,6 +26,8 @@ mod postgres;
 mod same_as_memory;
 mod selects;
 mod sqlite;
+#[cfg(test)]
+mod unpackable_turn;
 
 #[cfg(feature = "testing")]
 #[doc(hidden)]

@@ -6,6 +6,7 @@ use tokenrail_domain::TurnOutcome;
 use tokenrail_ports::testing::samples::notice;
 
 use super::*;
+use crate::unpackable_turn;
 
 /// The `n`th agent, with a turn that has ended.
 async fn ended(store: &PostgresStore, n: u8) -> Agent {
@@ -22,21 +23,9 @@ async fn a_turn_that_cannot_be_packed_does_not_hold_up_the_others() {
     ended(&store, 2).await;
     ended(&store, 3).await;
     database.sql(r"UPDATE journal SET payload = '\x00' WHERE agent = 1 AND first_seq = 2");
-    let loose = || database.sql("SELECT count(DISTINCT agent) FROM journal WHERE codec <> 2");
-    let refused = async || {
-        loop {
-            match store.compact_next().await {
-                Ok(more) => assert!(more, "one is left"),
-                Err(error) => break assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}"),
-            }
-        }
-    };
-    refused().await;
-    refused().await;
-    assert_eq!(loose(), "1");
-    store.purge(agent.id, agent.created_at).await.unwrap();
-    while store.compact_next().await.unwrap() {}
-    assert_eq!(loose(), "0");
+    let loose = "SELECT count(DISTINCT agent) FROM journal WHERE codec <> 2";
+    let loose = || database.sql(loose).parse().unwrap();
+    unpackable_turn::it_does_not_hold_up_the_others(&store, &agent, loose).await;
 }
 
 /// One statement may change many agents within the same microsecond.

@@ -8,6 +8,7 @@ use tokenrail_ports::testing::samples::{notice, page_of};
 use super::*;
 use crate::passed_over::TurnPlace;
 use crate::sqlite::statements::compaction::{self, CompactCommand};
+use crate::unpackable_turn;
 
 const DELTAS: usize = 20_000;
 
@@ -198,18 +199,5 @@ async fn a_turn_that_cannot_be_packed_does_not_hold_up_the_others() {
     let db = Connection::open(folder.path().join("tokenrail.db")).unwrap();
     db.execute("UPDATE journal SET payload = x'00' WHERE agent = 1 AND first_seq = 3", []).unwrap();
     let loose = || count(&folder, "SELECT count(DISTINCT agent) FROM journal WHERE codec = 1");
-    let refused = async || {
-        loop {
-            match store.compact_next().await {
-                Ok(more) => assert!(more, "one is left"),
-                Err(error) => break assert!(matches!(error, StoreError::Corrupt(_)), "{error:?}"),
-            }
-        }
-    };
-    refused().await;
-    refused().await;
-    assert_eq!(loose(), 1);
-    store.purge(agent.id, agent.created_at).await.unwrap();
-    while store.compact_next().await.unwrap() {}
-    assert_eq!(loose(), 0);
+    unpackable_turn::it_does_not_hold_up_the_others(&store, &agent, loose).await;
 }
