@@ -8,14 +8,12 @@ use async_trait::async_trait;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use super::hesitation::Hesitation;
 use crate::rules::PendingHints;
 use crate::{Heard, IBus, Ring};
 
 /// Hints that wait at a node. More become [`Heard::Missed`].
 const HINTS_MAX: usize = 1024;
-
-/// The maximum number of times that one hesitation yields.
-const HESITATIONS_MAX: u64 = 4;
 
 /// [`IBus`] in memory: the bus as one node sees it. [`MemoryBus::another`] makes the bus of a further node. A node
 /// leaves when its bus is dropped.
@@ -37,8 +35,8 @@ struct State {
     /// What happens to the next rings, one each.
     planned: VecDeque<RingFault>,
     faults: BusFaults,
-    /// The state of the xorshift generator behind the hesitations and faults; never 0.
-    chance: u64,
+    /// Also decides which hints go wrong.
+    hesitation: Hesitation,
 }
 
 /// A node that listens.
@@ -75,9 +73,9 @@ pub struct BusFaults {
 impl MemoryBus {
     /// A bus whose hesitations and faults follow from `seed`, as its first node.
     pub fn new(seed: u64) -> Self {
-        let chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let hesitation = Hesitation::new(seed);
         let (nodes, planned) = (BTreeMap::new(), VecDeque::new());
-        let state = State { nodes, last_number: 0, planned, faults: BusFaults::default(), chance };
+        let state = State { nodes, last_number: 0, planned, faults: BusFaults::default(), hesitation };
         Self::join(Arc::new(Mutex::new(state)))
     }
 
@@ -128,10 +126,8 @@ impl MemoryBus {
     }
 
     async fn hesitate(&self) {
-        let times = lock(&self.state).below(HESITATIONS_MAX + 1);
-        for _ in 0..times {
-            tokio::task::yield_now().await;
-        }
+        let pause = lock(&self.state).hesitation.pause();
+        pause.await;
     }
 
     /// What this node hears now, or else when it hears something that is late.
@@ -153,22 +149,14 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl State {
-    fn below(&mut self, end: u64) -> u64 {
-        self.chance ^= self.chance << 13;
-        self.chance ^= self.chance >> 7;
-        self.chance ^= self.chance << 17;
-        // The low bits of a xorshift generator are weak.
-        (self.chance >> 24) % end.max(1)
-    }
-
     /// What happens to a hint at one node.
     fn fault(&mut self) -> Option<RingFault> {
         let BusFaults { lost, doubled, late, late_max } = self.faults;
-        match self.below(1000) {
+        match self.hesitation.below(1000) {
             rolled if rolled < lost => Some(RingFault::Lost),
             rolled if rolled < lost + doubled => Some(RingFault::Doubled),
             rolled if rolled < lost + doubled + late => {
-                let micros = self.below(late_max.as_micros() as u64 + 1);
+                let micros = self.hesitation.below(late_max.as_micros() as u64 + 1);
                 Some(RingFault::Late(Duration::from_micros(micros)))
             }
             _ => None,

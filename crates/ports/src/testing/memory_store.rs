@@ -26,19 +26,17 @@ use self::cluster::Cluster;
 use self::credentials::Credentials;
 pub use self::faults::AppendFault;
 use self::shelf::Shelf;
+use super::hesitation::Hesitation;
 use crate::rules;
 use crate::{
     Append, Created, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage,
     NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnStep,
 };
 
-/// The maximum number of times that one hesitation yields.
-const HESITATIONS_MAX: u64 = 4;
-
 /// [`IJournal`] and [`IAgentRepository`](crate::IAgentRepository) in memory.
 ///
-/// It hesitates: before and after each change it yields to the scheduler. How often it yields follows from the seed. A
-/// fake that never yields hides races. It can be shared by several nodes: see [`MemoryStore::shared`].
+/// It hesitates: before and after each change it yields to the scheduler. How often it yields follows from the seed.
+/// It can be shared by several nodes: see [`MemoryStore::shared`].
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     node: NodeId,
@@ -68,8 +66,7 @@ struct State {
     images_damaged: bool,
     /// How many more appends succeed. `None` for no limit.
     appends_left: Option<u32>,
-    /// The state of the xorshift generator behind the hesitations; never 0.
-    chance: u64,
+    hesitation: Hesitation,
 }
 
 struct UsedKey {
@@ -83,7 +80,6 @@ struct UsedKey {
 impl MemoryStore {
     /// An empty store whose hesitations follow from `seed`.
     pub fn new(seed: u64) -> Self {
-        let chance = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         Self {
             node: NodeId::ONLY,
             incarnation: Mutex::new(0),
@@ -103,7 +99,7 @@ impl MemoryStore {
                 leaving_refused: 0,
                 images_damaged: false,
                 appends_left: None,
-                chance,
+                hesitation: Hesitation::new(seed),
             })),
         }
     }
@@ -139,22 +135,12 @@ impl MemoryStore {
     }
 
     async fn hesitate(&self) {
-        let times = self.lock().roll() % (HESITATIONS_MAX + 1);
-        for _ in 0..times {
-            tokio::task::yield_now().await;
-        }
+        let pause = self.lock().hesitation.pause();
+        pause.await;
     }
 }
 
 impl State {
-    fn roll(&mut self) -> u64 {
-        self.chance ^= self.chance << 13;
-        self.chance ^= self.chance >> 7;
-        self.chance ^= self.chance << 17;
-        // The low bits of a xorshift generator are weak.
-        self.chance >> 24
-    }
-
     fn shelf(&self, agent: AgentId) -> StoreResult<&Shelf> {
         self.shelves.get(&agent).ok_or(StoreError::UnknownAgent(agent))
     }

@@ -1,6 +1,7 @@
 //! Working fakes, and the contracts that fakes and real adapters pass.
 
 pub mod contract;
+mod hesitation;
 mod memory_bus;
 mod memory_store;
 mod pretend_repository;
