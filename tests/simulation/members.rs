@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, NodeId};
 use tokenrail_ports::{
-    Epoch, Errands, IInbox, INodes, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse, StoreError,
-    StoreResult,
+    Epoch, Errands, IInbox, INodes, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse,
+    StoreError, StoreResult,
 };
 
 use crate::planted_outside;
@@ -48,14 +48,9 @@ impl INodes for SimStore {
         SimStore::read(self, "waiting launches", self.0.disk.waiting_launches()).await
     }
 
-    async fn claim_launches(
-        &self,
-        types: Vec<String>,
-        room: usize,
-        stopped: usize,
-    ) -> StoreResult<Vec<AgentId>> {
+    async fn claim_launches(&self, claim: LaunchClaim) -> StoreResult<Vec<AgentId>> {
         let claim = async {
-            let claimed = self.0.disk.claim_launches(types, room, stopped).await?;
+            let claimed = self.0.disk.claim_launches(claim).await?;
             if let Some(place) = &self.0.node {
                 for agent in &claimed {
                     self.0.reach("a launch was claimed");

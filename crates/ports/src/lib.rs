@@ -57,7 +57,7 @@ pub use figures::{BusFigures, StoreAge, StoreFigures};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
 pub use inbox::{IInbox, LETTER_LIFE_MS, Letter, LetterContent, LetterId, LetterReply};
 pub use new_turn::NewTurn;
-pub use nodes::{Errands, Failovers, INodes, LaunchCount, Node, NodeState, OpenErrand, Pulse};
+pub use nodes::{Errands, Failovers, INodes, LaunchClaim, LaunchCount, Node, NodeState, OpenErrand, Pulse};
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use repository::{
     ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,

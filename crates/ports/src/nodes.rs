@@ -76,15 +76,9 @@ pub trait INodes: Send + Sync {
     /// How many launches of all nodes wait for their place: their first turn is queued.
     async fn waiting_launches(&self) -> StoreResult<u64>;
 
-    /// Makes this node the home and the owner of agents whose home is [`NodeId::ANY`]: the oldest that are of one of
-    /// these types, at most `room`, and all that have only turns to be stopped, at most `stopped`. Of several nodes,
-    /// one gets each agent.
-    async fn claim_launches(
-        &self,
-        types: Vec<String>,
-        room: usize,
-        stopped: usize,
-    ) -> StoreResult<Vec<AgentId>>;
+    /// Makes this node the home and the owner of agents whose home is [`NodeId::ANY`]. Of several nodes, one gets each
+    /// agent.
+    async fn claim_launches(&self, claim: LaunchClaim) -> StoreResult<Vec<AgentId>>;
 
     /// Saves the folder that this node has made for an agent that had none.
     async fn set_folder(&self, agent: AgentId, cwd: String) -> StoreResult<()>;
@@ -237,6 +231,17 @@ pub struct Errands {
     /// Agents that another node has purged, and agents that were let go ([`INodes::let_go`]), whose home was this node.
     /// Their files are still here.
     pub leftovers: Vec<AgentId>,
+}
+
+/// The agents that a node takes in one go.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LaunchClaim {
+    /// The agent types that the node runs.
+    pub types: Vec<String>,
+    /// Maximum number of agents of these types. The oldest are taken.
+    pub to_run: usize,
+    /// Maximum number of agents that have only turns to be stopped, of any type.
+    pub to_stop: usize,
 }
 
 /// The outcome of [`INodes::count_launch`].

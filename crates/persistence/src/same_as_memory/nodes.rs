@@ -9,7 +9,7 @@ use tokenrail_domain::{Agent, AgentId, NodeId, Timestamp, TurnNumber, TurnOutcom
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::contract::nodes::{ISharedStore, Servers};
 use tokenrail_ports::testing::samples::{Scribe, launch, queued_turn};
-use tokenrail_ports::{Epoch, INodes, StoreResult};
+use tokenrail_ports::{Epoch, INodes, LaunchClaim, StoreResult};
 use tokio::runtime::Runtime;
 
 use super::told;
@@ -140,7 +140,10 @@ async fn done<S: ISharedStore>(
             let agent = Agent { home: Some(NodeId::ANY), ..agent };
             told(store.create(agent, turn.into(), None).await)
         }
-        NodeStep::ClaimLaunches(room) => told(store.claim_launches(vec![launch(0).0.kind], room, 1).await),
+        NodeStep::ClaimLaunches(to_run) => {
+            let claim = LaunchClaim { types: vec![launch(0).0.kind], to_run, to_stop: 1 };
+            told(store.claim_launches(claim).await)
+        }
         NodeStep::Idle(n) => told(store.create_idle(launch(n).0).await),
         NodeStep::Enqueue(n) => {
             told(store.enqueue(queued_turn(id(n), TurnNumber(0), "p").into(), 2, None).await)

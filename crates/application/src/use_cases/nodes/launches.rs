@@ -1,6 +1,6 @@
 //! Takes launches that wait for a node.
 
-use tokenrail_ports::StoreError;
+use tokenrail_ports::{LaunchClaim, StoreError};
 
 use crate::service::AgentService;
 use crate::stats::Counters;
@@ -15,8 +15,8 @@ impl AgentService {
             return Ok(());
         }
         let types = self.core.outside.types.all().map(|(name, _)| name.clone()).collect();
-        let claimed = self.core.outside.nodes.claim_launches(types, self.core.free_places(), STOPPED).await?;
-        for agent in claimed {
+        let claim = LaunchClaim { types, to_run: self.core.free_places(), to_stop: STOPPED };
+        for agent in self.core.outside.nodes.claim_launches(claim).await? {
             Counters::add(&self.core.counters.errands, 1);
             // If this fails, the errands have it: it is at home here, and its turn waits.
             if let Some(agent) = self.core.outside.agents.get(agent).await? {

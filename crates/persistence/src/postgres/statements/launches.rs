@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::AgentId;
-use tokenrail_ports::LaunchCount;
+use tokenrail_ports::{LaunchClaim, LaunchCount};
 use tokio_postgres::Row;
 
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
@@ -95,9 +95,7 @@ pub(crate) async fn any(db: &Link) -> Result<bool, QueryFailure> {
 /// Makes a node the home of agents that have none yet.
 pub(crate) struct ClaimLaunchesCommand {
     pub(crate) node: JoinedNode,
-    pub(crate) types: Vec<String>,
-    pub(crate) room: usize,
-    pub(crate) stopped: usize,
+    pub(crate) claim: LaunchClaim,
     pub(crate) times: CatchUpTimes,
 }
 
@@ -110,11 +108,12 @@ impl ChangeCommand for ClaimLaunchesCommand {
         if !is_still(db, self.node).await? || is_awaited(db, self.times).await? {
             return Ok(Vec::new());
         }
-        let limit = |limit: usize| i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut rows = db.rows(TO_STOP, &[&limit(self.stopped)]).await?;
-        if 0 < self.room {
-            let types: Vec<&[u8]> = self.types.iter().map(String::as_bytes).collect();
-            rows.extend(db.rows(TO_RUN, &[&types, &limit(self.room)]).await?);
+        let LaunchClaim { types, to_run, to_stop } = &self.claim;
+        let limit = |limit: &usize| i64::try_from(*limit).unwrap_or(i64::MAX);
+        let mut rows = db.rows(TO_STOP, &[&limit(to_stop)]).await?;
+        if 0 < *to_run {
+            let types: Vec<&[u8]> = types.iter().map(String::as_bytes).collect();
+            rows.extend(db.rows(TO_RUN, &[&types, &limit(to_run)]).await?);
         }
         let keys = |rows: &[Row]| rows.iter().map(|row| column::<i64>(row, 0)).collect::<Result<Vec<_>, _>>();
         let found = keys(&rows)?;

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use tokenrail_domain::{AgentId, NodeId, Sequence};
 use tokenrail_ports::{
     Credential, CredentialDigest, CredentialKind, CredentialRoom, Epoch, Errands, Failovers, ICredentials,
-    IInbox, INodes, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse, StoreFigures, StoreResult,
-    ValidCredential,
+    IInbox, INodes, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse, StoreFigures,
+    StoreResult, ValidCredential,
 };
 use tokio::time::sleep;
 
@@ -175,18 +175,13 @@ impl INodes for PostgresStore {
         self.read_with(|db| async move { launches::waiting(&db).await }).await
     }
 
-    async fn claim_launches(
-        &self,
-        types: Vec<String>,
-        room: usize,
-        stopped: usize,
-    ) -> StoreResult<Vec<AgentId>> {
+    async fn claim_launches(&self, claim: LaunchClaim) -> StoreResult<Vec<AgentId>> {
         let node = self.inner.membership.require()?;
         // Mostly there is none, and a write waits for the disk.
         if !self.read_on(&self.inner.lookout, |db| async move { launches::any(&db).await }).await? {
             return Ok(Vec::new());
         }
-        self.write(ClaimLaunchesCommand { node, types, room, stopped, times: self.times() }).await
+        self.write(ClaimLaunchesCommand { node, claim, times: self.times() }).await
     }
 
     async fn set_folder(&self, agent: AgentId, cwd: String) -> StoreResult<()> {

@@ -9,9 +9,9 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Edited, Enqueued, Epoch, Errands, IAgentRepository, IArchive, IInbox,
-    IJournal, INodes, Idempotency, LaunchCount, Letter, LetterId, LetterReply, ListBounds, ListPage,
-    MessagePage, NewTurn, Node, PageLimit, Pulse, Recalled, Standing, StoreError, StoreResult, TouchMark,
-    Touched, TurnFilter, TurnLimit, TurnRange,
+    IJournal, INodes, Idempotency, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, ListBounds,
+    ListPage, MessagePage, NewTurn, Node, PageLimit, Pulse, Recalled, Standing, StoreError, StoreResult,
+    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::SqliteStore;
@@ -223,12 +223,7 @@ impl INodes for SqliteStore {
         Ok(0)
     }
 
-    async fn claim_launches(
-        &self,
-        _types: Vec<String>,
-        _room: usize,
-        _stopped: usize,
-    ) -> StoreResult<Vec<AgentId>> {
+    async fn claim_launches(&self, _claim: LaunchClaim) -> StoreResult<Vec<AgentId>> {
         Ok(Vec::new())
     }
 

@@ -5,7 +5,7 @@ use tokenrail_domain::{AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
 use super::nodes::{ISharedStore, Servers, ended, lose};
 use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{Scribe, launch, notice, queued_turn};
-use crate::{Epoch, StoreError};
+use crate::{Epoch, LaunchClaim, StoreError};
 
 async fn home<S: ISharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
     store.get(agent).await.unwrap().unwrap().home
@@ -17,7 +17,8 @@ async fn tell<S: ISharedStore>(store: &S, agent: AgentId) {
 
 /// The agents of the samples that this node takes.
 async fn claimed<S: ISharedStore>(store: &S) -> Vec<AgentId> {
-    store.claim_launches(vec![launch(1).0.kind], 9, 9).await.unwrap()
+    let claim = LaunchClaim { types: vec![launch(1).0.kind], to_run: 9, to_stop: 9 };
+    store.claim_launches(claim).await.unwrap()
 }
 
 /// Runs the turn that waits, as this node.

@@ -7,7 +7,7 @@ use tokenrail_domain::{Agent, AgentId, NodeId, Timestamp, Turn, TurnNumber};
 use super::nodes::{ISharedStore, Servers, lose};
 use super::saved;
 use crate::testing::samples::{Scribe, launch, queued_turn};
-use crate::{Created, Epoch, LaunchCount};
+use crate::{Created, Epoch, LaunchClaim, LaunchCount};
 
 /// Launches the `n`th sample agent for another node.
 async fn launched_for<S: ISharedStore>(store: &S, n: u8, home: NodeId, kind: &str) -> (Agent, Turn) {
@@ -18,7 +18,8 @@ async fn launched_for<S: ISharedStore>(store: &S, n: u8, home: NodeId, kind: &st
 }
 
 async fn claimed<S: ISharedStore>(store: &S, types: &[&str], room: usize) -> Vec<AgentId> {
-    store.claim_launches(types.iter().map(|&kind| kind.to_owned()).collect(), room, 9).await.unwrap()
+    let types = types.iter().map(|&kind| kind.to_owned()).collect();
+    store.claim_launches(LaunchClaim { types, to_run: room, to_stop: 9 }).await.unwrap()
 }
 
 async fn home_of<S: ISharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
@@ -74,7 +75,7 @@ pub async fn a_launch_that_is_only_to_be_ended_is_taken_by_any_node<S: ISharedSt
     let (cancelled, turn) = launched_for(one, 1, NodeId::ANY, "a").await;
     let (waits, _) = launched_for(one, 2, NodeId::ANY, "a").await;
     one.cancel(cancelled.id, Timestamp(10)).await.unwrap();
-    assert_eq!(other.claim_launches(Vec::new(), 0, 0).await.unwrap(), []);
+    assert_eq!(other.claim_launches(LaunchClaim::default()).await.unwrap(), []);
     assert_eq!(claimed(other, &[], 0).await, [cancelled.id]);
     assert_eq!(home_of(one, cancelled.id).await, Some(second));
     let epoch = other.claim(cancelled.id).await.unwrap().unwrap();

@@ -4,24 +4,20 @@ use tokenrail_domain::{AgentId, AgentStatus, Copied, NodeId};
 
 use super::State;
 use super::shelf::Shelf;
-use crate::StoreError;
+use crate::{LaunchClaim, StoreError};
 
 impl State {
-    pub(super) fn claim_launches(
-        &mut self,
-        node: NodeId,
-        types: &[String],
-        (room, stopped): (usize, usize),
-    ) -> Vec<AgentId> {
+    pub(super) fn claim_launches(&mut self, node: NodeId, claim: &LaunchClaim) -> Vec<AgentId> {
+        let LaunchClaim { types, to_run: room, to_stop: stopped } = claim;
         let unclaimed = || self.shelves.values().filter(|shelf| shelf.agent.is_unclaimed());
         let has_open = |shelf: &&Shelf, is_stopped: bool| {
             let open = shelf.open_turns();
             !open.is_empty() && open.iter().all(|turn| turn.stop.is_some()) == is_stopped
         };
-        let to_stop = unclaimed().filter(|shelf| has_open(shelf, true)).take(stopped);
+        let to_stop = unclaimed().filter(|shelf| has_open(shelf, true)).take(*stopped);
         let to_run = unclaimed().filter(|shelf| types.contains(&shelf.agent.kind) && has_open(shelf, false));
         let mut claimed: Vec<AgentId> =
-            to_stop.chain(to_run.take(room)).map(|shelf| shelf.agent.id).collect();
+            to_stop.chain(to_run.take(*room)).map(|shelf| shelf.agent.id).collect();
         claimed.sort();
         for agent in &claimed {
             self.touch(*agent);

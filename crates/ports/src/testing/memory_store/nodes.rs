@@ -12,7 +12,8 @@ use super::{MemoryStore, State};
 use crate::planted::{Bug, is_planted};
 use crate::rules::SharedLimit;
 use crate::{
-    Epoch, Errands, INodes, LaunchCount, NewTurn, Node, NodeState, PageLimit, Pulse, StoreError, StoreResult,
+    Epoch, Errands, INodes, LaunchClaim, LaunchCount, NewTurn, Node, NodeState, PageLimit, Pulse, StoreError,
+    StoreResult,
 };
 
 impl State {
@@ -163,18 +164,13 @@ impl INodes for MemoryStore {
             .await)
     }
 
-    async fn claim_launches(
-        &self,
-        types: Vec<String>,
-        room: usize,
-        stopped: usize,
-    ) -> StoreResult<Vec<AgentId>> {
+    async fn claim_launches(&self, claim: LaunchClaim) -> StoreResult<Vec<AgentId>> {
         let incarnation = self.incarnation();
-        let claim = |state: &mut State| match state.own(self.node, incarnation) {
-            Ok(_) => state.claim_launches(self.node, &types, (room, stopped)),
+        let claimed = |state: &mut State| match state.own(self.node, incarnation) {
+            Ok(_) => state.claim_launches(self.node, &claim),
             Err(_) => Vec::new(),
         };
-        self.answered(Ok(self.act(claim).await))
+        self.answered(Ok(self.act(claimed).await))
     }
 
     async fn set_folder(&self, agent: AgentId, cwd: String) -> StoreResult<()> {

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{NodeId, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::samples::{notice, queued_turn};
-use tokenrail_ports::{Created, Enqueued, IAgentRepository as _, NewTurn};
+use tokenrail_ports::{Created, Enqueued, IAgentRepository as _, LaunchClaim, NewTurn};
 use tokenrail_test_postgres::Replication;
 
 use super::failovers::Pair;
@@ -33,6 +33,11 @@ async fn without_a_home(store: &PostgresStore, n: u8) -> (Agent, tokenrail_domai
     (agent, turn)
 }
 
+/// Many agents of this type.
+fn claim_of(kind: &str) -> LaunchClaim {
+    LaunchClaim { types: vec![kind.to_owned()], to_run: 9, to_stop: 9 }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_builds_on_another_node_is_repeated_after_it() {
     let pair = Pair::new(Replication::Asynchronous);
@@ -42,7 +47,7 @@ async fn what_builds_on_another_node_is_repeated_after_it() {
     let (claimed, turn) = without_a_home(&one, 2).await;
     let (idle, _) = launch(3);
     one.create_idle(idle.clone()).await.unwrap();
-    assert_eq!(other.claim_launches(vec![claimed.kind.clone()], 9, 9).await.unwrap(), [claimed.id]);
+    assert_eq!(other.claim_launches(claim_of(&claimed.kind)).await.unwrap(), [claimed.id]);
     let epoch = other.claim(claimed.id).await.unwrap().unwrap();
     let mut scribe = Scribe::new(&claimed).at_epoch(epoch);
     other.append(scribe.start(&turn)).await.unwrap();
@@ -85,7 +90,7 @@ async fn what_builds_on_another_node_is_repeated_after_it() {
         node.note_seen(Vec::new()).await.unwrap();
     }
     assert!(!one.is_catching_up().await.unwrap());
-    assert!(one.claim_launches(vec![claimed.kind], 9, 9).await.unwrap().is_empty(), "it runs already");
+    assert!(one.claim_launches(claim_of(&claimed.kind)).await.unwrap().is_empty(), "it runs already");
     other.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
 }
 
@@ -99,7 +104,7 @@ async fn what_nobody_repeats_is_given_up() {
     let other = joined(config).await;
     pair.standby.fall_behind(&pair.primary);
     let (agent, turn) = without_a_home(&one, 1).await;
-    assert_eq!(other.claim_launches(vec![agent.kind.clone()], 9, 9).await.unwrap(), [agent.id]);
+    assert_eq!(other.claim_launches(claim_of(&agent.kind)).await.unwrap(), [agent.id]);
     let epoch = other.claim(agent.id).await.unwrap().unwrap();
     let mut scribe = Scribe::new(&agent).at_epoch(epoch);
     other.append(scribe.start(&turn)).await.unwrap();
@@ -143,7 +148,7 @@ async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they
     for node in [&fast, &new] {
         node.note_seen(Vec::new()).await.unwrap();
         assert!(node.is_catching_up().await.unwrap());
-        assert!(node.claim_launches(types(), 9, 9).await.unwrap().is_empty());
+        assert!(node.claim_launches(claim_of(&waits.kind)).await.unwrap().is_empty());
         let early = node.let_all_go(types(), 9).await;
         assert!(matches!(early, Err(StoreError::Busy)), "{early:?}");
         assert!(!node.declare_lost(NodeId(1), pulse().await[0]).await.unwrap());
@@ -155,7 +160,7 @@ async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they
     assert!(new.is_catching_up().await.unwrap(), "it has not said what it had shown");
     slow.note_seen(Vec::new()).await.unwrap();
     assert!(!new.is_catching_up().await.unwrap());
-    assert_eq!(new.claim_launches(types(), 9, 9).await.unwrap(), [waits.id]);
+    assert_eq!(new.claim_launches(claim_of(&waits.kind)).await.unwrap(), [waits.id]);
     assert_eq!(fast.let_all_go(types(), 9).await.unwrap(), 1);
     assert!(new.take_over(orphan.id).await.unwrap().is_some());
     assert_eq!(fast.errands(9).await.unwrap().to_purge, [purged.id]);
