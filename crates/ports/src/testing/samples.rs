@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tokenrail_domain::{
-    Agent, AgentError, AgentId, AgentStatus, Assembler, CompleteMessage, ContentBlock, ErrorClass, Event,
-    EventBody, ImageFile, ImageType, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PromptImage,
-    Sequence, Timestamp, ToolCall, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
+    Agent, AgentError, AgentId, Assembler, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody,
+    ImageFile, ImageType, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PromptImage, Sequence,
+    Timestamp, ToolCall, Turn, TurnNumber, TurnOutcome, TurnResult, TurnState, Usage,
 };
 
 use crate::{Append, Epoch, ListBounds, PageLimit, TurnOrder, TurnStep};
@@ -46,33 +46,14 @@ pub fn turn_order(prompt: &str) -> TurnOrder {
 pub fn launch(n: u8) -> (Agent, Turn) {
     let at = Timestamp(LAUNCHED_AT.0 + i64::from(n));
     let agent = Agent {
-        id: AgentId::new(at, [n; 10]),
-        kind: "demo".into(),
         name: Some("Ada".into()),
-        chat: None,
-        status: AgentStatus::Initializing,
         prompt: "count to three".into(),
         model: Some("opus".into()),
         cwd: "/home/ada/project".into(),
-        session: None,
-        turn: TurnNumber::FIRST,
-        queued: 1,
-        head: Sequence::START,
-        created_at: at,
-        updated_at: at,
-        ended_at: None,
-        deleted_at: None,
-        pinned: false,
-        archived: false,
-        error: None,
-        usage: None,
-        cost_usd: None,
         metadata: Some(json(r#"{"ticket":7}"#)),
         options: Some(json(r#"{"effort":"high"}"#)),
         cancel_on_disconnect: true,
-        home: None,
-        copy: None,
-        launched_by: None,
+        ..Agent::new(AgentId::new(at, [n; 10]), "demo".into(), at)
     };
     let turn = queued_turn(agent.id, TurnNumber::FIRST, "count to three");
     (agent, turn)
