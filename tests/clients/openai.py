@@ -93,14 +93,20 @@ def cancel():
     assert (seen[-1].type, seen[-1].response.status) == ("response.incomplete", "cancelled")
 
 
-def resume():
+def left_early(create):
+    """The first events of a stream whose reader leaves, and the gate at which the agent then waits."""
     gate = os.path.join(folder, "gate")
     first = []
-    with fake({"deltas": 30, "gate": gate, "gate_after": 15}, stream=True) as stream:
+    with create({"deltas": 30, "gate": gate, "gate_after": 15}, stream=True) as stream:
         for event in stream:
             first.append(event)
             if len(first) == 11:
                 break
+    return first, gate
+
+
+def resume():
+    first, gate = left_early(fake)
     response = first[0].response.id
     assert client.responses.retrieve(response).status == "in_progress", "nobody listens, and it runs on"
     open(gate, "w").close()
@@ -119,18 +125,24 @@ def resume():
             assert dumped(resumed(live[0].response.id, number)) == dumped(live[number + 1 :]), (model, number)
 
 
-def restart():
+def cut_by_a_restart(create, said):
+    """The first half of a stream that ends because the server dies. Returns when the server runs again."""
     gate = os.path.join(folder, "restarted")
     seen = []
     try:
-        for event in fake({"deltas": 20, "gate": gate, "gate_after": 10}, stream=True):
+        for event in create({"deltas": 20, "gate": gate, "gate_after": 10}, stream=True):
             seen.append(event)
-            if text(seen) == numbers(10):
+            if said(seen) == numbers(10):
                 open(os.path.join(folder, "reached"), "w").close()
     except Exception:
-        assert text(seen) == numbers(10)
+        assert said(seen) == numbers(10)
     while not os.path.exists(gate):
         time.sleep(0.005)
+    return seen
+
+
+def restart():
+    seen = cut_by_a_restart(fake, text)
     response = seen[0].response.id
     rest = resumed(response, seen[-1].sequence_number)
     assert text(seen + rest) == numbers(20)
@@ -192,13 +204,7 @@ def cut(identity, after=None):
 
 
 def cut_completions():
-    gate = os.path.join(folder, "gate")
-    first = []
-    with completion({"deltas": 30, "gate": gate, "gate_after": 15}, stream=True) as stream:
-        for chunk in stream:
-            first.append(chunk)
-            if len(first) == 11:
-                break
+    first, gate = left_early(completion)
     identity = first[0].id
     open(gate, "w").close()
     whole = cut(identity)
@@ -215,17 +221,7 @@ def cut_completions():
 
 
 def restart_completions():
-    gate = os.path.join(folder, "restarted")
-    seen = []
-    try:
-        for chunk in completion({"deltas": 20, "gate": gate, "gate_after": 10}, stream=True):
-            seen.append(chunk)
-            if content(seen) == numbers(10):
-                open(os.path.join(folder, "reached"), "w").close()
-    except Exception:
-        assert content(seen) == numbers(10)
-    while not os.path.exists(gate):
-        time.sleep(0.005)
+    seen = cut_by_a_restart(completion, content)
     rest = cut(seen[0].id, len(seen) - 1)
     assert content(seen + rest) == numbers(20)
     assert dumped(seen + rest) == dumped(cut(seen[0].id))
