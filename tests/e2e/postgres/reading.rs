@@ -1,12 +1,12 @@
 //! Every kind of client at a server that is not the home of its agent: it reads the same bytes as at the home, while
 //! the agent works and afterwards.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use reqwest::header::{ACCEPT, ETAG};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
-use tokenrail_test_postgres::database;
+use tokenrail_test_postgres::{Database, database};
 use tokio::time::timeout;
 
 use super::WAYS;
@@ -60,22 +60,27 @@ const PAGES: [&str; 17] = [
 struct Story {
     id: String,
     chat: String,
+    gate: PathBuf,
 }
 
 impl Story {
-    async fn begin(home: &TestServer, other: &TestServer, gate: &Path) -> Self {
+    /// Starts two nodes. The first one is the home of the agent.
+    async fn begin() -> (Database, TestServer, TestServer, Self) {
+        let database = database();
+        let (home, other) = pair(&database);
+        let gate = home.folder.path().join("gate");
         let chat = "read-anywhere".to_owned();
         let say = async |id: &str, script: Value| {
             let parts = json!([{ "type": "text", "text": script.to_string() }]);
             let body = json!({ "id": chat, "messages": [{ "id": id, "role": "user", "parts": parts }] });
-            send(home, Method::POST, "/api/chat", &body).await
+            send(&home, Method::POST, "/api/chat", &body).await
         };
         say("m1", json!({ "mode": "tool", "deltas": 3 })).await.text().await.unwrap();
         drop(say("m2", json!({ "deltas": DELTAS, "gate": gate, "gate_after": DELTAS / 2 })).await);
         let agents = home.get("/api/agents").await;
         let id = agents[0]["agentId"].as_str().unwrap().to_owned();
         other.wait_until(&id, |agent| agent["turn"] == 2).await;
-        Self { id, chat }
+        (database, home, other, Self { id, chat, gate })
     }
 
     fn path(&self, path: &str) -> String {
@@ -189,10 +194,7 @@ async fn followed(server: &TestServer, story: &Story) -> Vec<Vec<String>> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_vocabulary_reads_the_same_bytes_at_any_node() {
-    let database = database();
-    let (mut home, other) = pair(&database);
-    let gate = home.folder.path().join("gate");
-    let story = Story::begin(&home, &other, &gate).await;
+    let (_database, mut home, other, story) = Story::begin().await;
     let mut streams = Vec::new();
     for way in STREAMS {
         streams.push((
@@ -206,7 +208,7 @@ async fn every_vocabulary_reads_the_same_bytes_at_any_node() {
         let (native, chat) = (Frames::native(server, &story).await, Frames::of_chat(server, &story).await);
         sockets.push((native.until_begun().await, chat.until_begun().await));
     }
-    std::fs::write(gate, "").unwrap();
+    std::fs::write(&story.gate, "").unwrap();
     let mut texts = Vec::new();
     for (way, at_home, at_other) in streams {
         let (at_home, at_other) = (at_home.until_its_end().await, at_other.until_its_end().await);
@@ -255,10 +257,7 @@ async fn all_is_the_same_afterwards(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_stream_of_a_turn_ends_with_it_if_its_node_is_lost() {
-    let database = database();
-    let (mut home, other) = pair(&database);
-    let gate = home.folder.path().join("gate");
-    let story = Story::begin(&home, &other, &gate).await;
+    let (_database, mut home, other, story) = Story::begin().await;
     let mut streams = Vec::new();
     for way in STREAMS {
         streams.push(Reading::begin(&other, way, &story).await);
@@ -278,7 +277,7 @@ async fn every_stream_of_a_turn_ends_with_it_if_its_node_is_lost() {
         *text = text.replace("\"nodeState\":\"lost\",", "");
     }
     home.start_again();
-    std::fs::write(gate, "").unwrap();
+    std::fs::write(&story.gate, "").unwrap();
     super::nodes::until_its_processes_end(&story.id).await;
     assert_eq!(story.pages(&home).await, pages, "what comes after the end does not count");
 }
