@@ -72,6 +72,15 @@ impl Driver {
         assert!(status.success(), "{}", self.said());
     }
 
+    /// The same, but kills the server in the middle of the story and starts it again. The driver makes the file
+    /// `reached` there, and waits for the file `restarted`.
+    pub(crate) async fn finish_over_a_restart(self, server: &mut TestServer) {
+        made(&server.folder.path().join("reached")).await;
+        server.kill_and_start_again();
+        std::fs::write(server.folder.path().join("restarted"), "").expect("a file");
+        self.finish().await;
+    }
+
     fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::harness::{TestServer, fake_config};
-use crate::real_clients::{Driver, made};
+use crate::real_clients::Driver;
 
 /// The recordings of real agents, and their formats.
 const RECORDINGS: [(&str, &str); 14] = [
@@ -52,7 +52,7 @@ fn client(server: &TestServer, story: &str) -> Driver {
 }
 
 mod javascript {
-    use super::{client, made, start};
+    use super::{client, start};
     use crate::real_clients::example;
 
     #[tokio::test]
@@ -90,10 +90,7 @@ mod javascript {
     async fn a_run_outlives_a_server_that_is_killed() {
         let mut server = start();
         let driver = client(&server, "restart");
-        made(&server.folder.path().join("reached")).await;
-        server.kill_and_start_again();
-        std::fs::write(server.folder.path().join("restarted"), "").unwrap();
-        driver.finish().await;
+        driver.finish_over_a_restart(&mut server).await;
     }
 }
 

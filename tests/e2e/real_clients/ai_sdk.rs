@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::harness::{TestServer, fake_config};
-use crate::real_clients::{Driver, made};
+use crate::real_clients::Driver;
 
 /// A server whose chats use the scripted agent.
 fn start() -> TestServer {
@@ -31,10 +31,7 @@ fn major(client: &str) -> &str {
 async fn play_over_a_restart(client: &str, story: &str) {
     let mut server = start();
     let driver = Driver::start(client, "ai_sdk.mjs", &server, &[story]);
-    made(&server.folder.path().join("reached")).await;
-    server.kill_and_start_again();
-    std::fs::write(server.folder.path().join("restarted"), "").unwrap();
-    driver.finish().await;
+    driver.finish_over_a_restart(&mut server).await;
 }
 
 /// The outputs of real agents, each as an agent type that replays it.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::harness::{TestServer, fake_config};
-use crate::real_clients::{Driver, made};
+use crate::real_clients::Driver;
 
 /// A server whose agents are scripted, or replay the output of a real agent.
 fn start() -> TestServer {
@@ -41,10 +41,7 @@ async fn play_question(start_driver: Start) {
 async fn play_over_a_restart(start_driver: Start) {
     let mut server = start();
     let driver = start_driver(&server, "restart");
-    made(&server.folder.path().join("reached")).await;
-    server.kill_and_start_again();
-    std::fs::write(server.folder.path().join("restarted"), "").unwrap();
-    driver.finish().await;
+    driver.finish_over_a_restart(&mut server).await;
 }
 
 macro_rules! with_each_client {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::harness::{TestServer, fake_config};
-use crate::real_clients::{Driver, example, made};
+use crate::real_clients::{Driver, example};
 
 /// The page whose examples run here.
 const PAGE: &str = "openai.md";
@@ -49,10 +49,7 @@ async fn play(start_driver: Start, story: &str) {
 async fn play_over_a_restart(start_driver: Start, story: &str) {
     let mut server = start();
     let driver = start_driver(&server, story);
-    made(&server.folder.path().join("reached")).await;
-    server.kill_and_start_again();
-    std::fs::write(server.folder.path().join("restarted"), "").unwrap();
-    driver.finish().await;
+    driver.finish_over_a_restart(&mut server).await;
 }
 
 macro_rules! with_each_client {
