@@ -3,17 +3,8 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { sizeOfData } from "../src/conversation/image-size.ts";
 import { Told } from "./events.ts";
+import { png } from "./png.ts";
 import { showRows } from "./show.tsx";
-
-/** The beginning of a PNG image of this size. */
-function png(width: number, height: number): string {
-  const bytes = new Uint8Array(60);
-  bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  const view = new DataView(bytes.buffer);
-  view.setUint32(16, width);
-  view.setUint32(20, height);
-  return btoa(String.fromCharCode(...bytes));
-}
 
 const block = (data: string) => ({ type: "image", source: { type: "base64", media_type: "image/png", data } });
 

@@ -149,44 +149,40 @@ test("while the connection is lost, the clock and the rate stand still", async (
   expect(screen.getByTestId("pulse").textContent).toContain("0 tokens/s");
 });
 
+const pulse = (phase: Phase, more: Told) => (
+  <LinkProvider value={phase}>
+    <Pulse items={applyEvents(emptyTranscript, more.events).items} />
+  </LinkProvider>
+);
+
 test("what is caught up after the return does not count as speed", async () => {
-  const view = (phase: Phase, more: Told) => (
-    <LinkProvider value={phase}>
-      <Pulse items={applyEvents(emptyTranscript, more.events).items} />
-    </LinkProvider>
-  );
   const told = new Told().prompt("go").text("m", "Reading the notes");
-  const { rerender } = render(view("live", told));
+  const { rerender } = render(pulse("live", told));
   const rate = () => screen.getByTestId("pulse").textContent;
   told.text("m", "x".repeat(4_000));
-  rerender(view("catching-up", told));
+  rerender(pulse("catching-up", told));
   await after(1_600);
   expect(rate()).toBe("0 tokens/s");
-  rerender(view("live", told));
+  rerender(pulse("live", told));
   await after(1_600);
   expect(rate()).toBe("0 tokens/s");
   told.text("m", "x".repeat(400));
-  rerender(view("live", told));
+  rerender(pulse("live", told));
   await after(500);
   await after(1_000);
   expect(rate()).toBe("100 tokens/s");
 });
 
 test("what is caught up does not count as speed, even if the page is live again before the next look", async () => {
-  const view = (phase: Phase, more: Told) => (
-    <LinkProvider value={phase}>
-      <Pulse items={applyEvents(emptyTranscript, more.events).items} />
-    </LinkProvider>
-  );
   const told = new Told().prompt("go").text("m", "Reading the notes");
-  const { rerender } = render(view("live", told));
+  const { rerender } = render(pulse("live", told));
   await after(2_000);
-  rerender(view("away", told));
+  rerender(pulse("away", told));
   await after(5_000);
-  rerender(view("catching-up", told));
+  rerender(pulse("catching-up", told));
   await after(100);
   told.text("m", "x".repeat(4_000));
-  rerender(view("live", told));
+  rerender(pulse("live", told));
   await after(1_000);
   await after(1_000);
   expect(screen.getByTestId("pulse").textContent).toBe("0 tokens/s");

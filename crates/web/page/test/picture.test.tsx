@@ -8,16 +8,7 @@ import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { textOf } from "../src/conversation/text.ts";
 import { Told } from "./events.ts";
-
-/** The beginning of a PNG image of this size. */
-function png(width: number, height: number): string {
-  const bytes = new Uint8Array(60);
-  bytes.set([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
-  const view = new DataView(bytes.buffer);
-  view.setUint32(16, width);
-  view.setUint32(20, height);
-  return btoa(String.fromCharCode(...bytes));
-}
+import { png } from "./png.ts";
 
 const rowsAfter = (content: unknown) =>
   rowsOf(applyEvents(emptyTranscript, new Told().call("c", "mcp__x", {}).gave("c", content).events).items);
