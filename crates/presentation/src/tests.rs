@@ -31,6 +31,8 @@ mod lists;
 mod mcp;
 mod mcp_children;
 mod mcp_parts;
+mod mcp_prompts;
+mod mcp_test_tools;
 mod needs;
 mod nodes;
 mod openai;

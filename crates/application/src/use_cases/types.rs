@@ -23,6 +23,11 @@ pub struct TypeInfo {
 }
 
 impl AgentService {
+    /// The names of the configured agent types. Starts no program, so it may be called for each key that somebody types.
+    pub fn type_names(&self) -> impl Iterator<Item = &str> {
+        self.core.outside.types.listed.keys().map(String::as_str)
+    }
+
     /// The configured agent types, and whether they could be started now.
     pub async fn types(&self) -> Vec<TypeInfo> {
         let types: &BTreeMap<String, AgentType> = &self.core.outside.types.listed;

@@ -2,6 +2,7 @@
 
 mod calls;
 mod parent;
+mod prompts;
 mod reading;
 mod resources;
 mod stream;
@@ -11,7 +12,7 @@ mod wait;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::dto::{Call, Done, Empty, Failed, Incoming, Method, RequestId, TEMPLATES, ToolList};
+use super::dto::{Call, Done, Empty, Failed, Incoming, Method, PromptList, RequestId, TEMPLATES, ToolList};
 use super::dto::{check_version, initialized, ready};
 use super::refusal::sentence;
 use crate::api::Api;
@@ -53,12 +54,16 @@ async fn answer(api: &Api, request: &HttpRequest, call: Call) -> HttpResponse {
     match method {
         Method::Initialize => respond(&id, initialized(&params)),
         Method::Ping => respond(&id, Ok(Empty {})),
-        Method::ListTools if api.config().test_routes => respond(&id, Ok(test_tools::list())),
+        Method::ListTools if api.config().test_routes => respond(&id, Ok(test_tools::tools())),
         Method::ListTools => respond(&id, Ok(ToolList::new())),
         Method::CallTool => tools::call(api, request, id, &params).await,
         Method::ListResources => respond(&id, resources::list(api, &params).await),
         Method::ListTemplates => respond(&id, Ok(ready(TEMPLATES))),
         Method::ReadResource => respond(&id, resources::read(api, &params).await),
+        Method::ListPrompts if api.config().test_routes => respond(&id, Ok(test_tools::prompts())),
+        Method::ListPrompts => respond(&id, Ok(PromptList::new())),
+        Method::GetPrompt => respond(&id, prompts::get(api, &params).await),
+        Method::Complete => respond(&id, prompts::complete(api, &params).await),
     }
 }
 

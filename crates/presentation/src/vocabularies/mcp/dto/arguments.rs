@@ -99,12 +99,12 @@ fn arguments(params: &Params) -> Result<Fields, Problem> {
 }
 
 /// The agent. `None` if the id is malformed: no agent has it.
-fn agent(fields: &mut Fields) -> Option<AgentId> {
+pub(super) fn agent(fields: &mut Fields) -> Option<AgentId> {
     fields.required_text("agent_id", |_| None).parse().ok()
 }
 
 /// The agent, if all other arguments are good too.
-fn checked(fields: Fields, agent: Option<AgentId>) -> Result<AgentId, Problem> {
+pub(super) fn checked(fields: Fields, agent: Option<AgentId>) -> Result<AgentId, Problem> {
     fields.finish()?;
     agent.ok_or_else(|| Problem::new(Code::NotFound, "no such agent"))
 }
@@ -121,7 +121,7 @@ fn key(fields: &mut Fields) -> Option<String> {
     })
 }
 
-fn not_blank(text: &str) -> Option<&'static str> {
+pub(super) fn not_blank(text: &str) -> Option<&'static str> {
     text.trim().is_empty().then_some("must not be blank")
 }
 

@@ -5,12 +5,16 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{Agent, AgentId, cut};
 
 use super::arguments::page_cursor;
+use super::content::ResourceContents;
 use super::rpc::Params;
 use crate::error::{Code, Problem};
 use crate::json::{IdText, IsoTime};
 
 /// The only template, as `resources/templates/list` returns it.
 pub(crate) const TEMPLATES: &str = r#"{"resourceTemplates":[{"uriTemplate":"tokenrail://agents/{agent_id}/transcript","name":"transcript","title":"Transcript of an agent","description":"What an agent has said and done, from its first prompt on","mimeType":"text/plain"}]}"#;
+
+/// The URI of the template.
+pub(super) const URI_TEMPLATE: &str = "tokenrail://agents/{agent_id}/transcript";
 
 const URI_BEFORE: &str = "tokenrail://agents/";
 const URI_AFTER: &str = "/transcript";
@@ -70,26 +74,21 @@ impl From<Agent> for ResourceDto {
     }
 }
 
+/// The result of `resources/read`.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReadResource {
-    contents: [ResourceText; 1],
+    contents: [ResourceContents; 1],
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ResourceText {
-    uri: String,
-    mime_type: &'static str,
-    text: String,
-}
-
-impl ReadResource {
-    pub(crate) fn transcript(agent: AgentId, text: String) -> Self {
-        Self::new(uri(agent), TEXT, text)
+impl From<ResourceContents> for ReadResource {
+    fn from(contents: ResourceContents) -> Self {
+        Self { contents: [contents] }
     }
+}
 
-    pub(crate) fn new(uri: String, mime_type: &'static str, text: String) -> Self {
-        Self { contents: [ResourceText { uri, mime_type, text }] }
+impl ResourceContents {
+    pub(crate) fn transcript(agent: AgentId, text: String) -> Self {
+        Self::text(uri(agent), TEXT, text)
     }
 }
 

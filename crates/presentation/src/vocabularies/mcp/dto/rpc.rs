@@ -127,6 +127,9 @@ pub(crate) enum Method {
     ListResources,
     ListTemplates,
     ReadResource,
+    ListPrompts,
+    GetPrompt,
+    Complete,
 }
 
 impl Method {
@@ -139,6 +142,9 @@ impl Method {
             "resources/list" => Self::ListResources,
             "resources/templates/list" => Self::ListTemplates,
             "resources/read" => Self::ReadResource,
+            "prompts/list" => Self::ListPrompts,
+            "prompts/get" => Self::GetPrompt,
+            "completion/complete" => Self::Complete,
             _ => return None,
         })
     }
@@ -219,42 +225,6 @@ impl<'a> Failed<'a> {
     }
 }
 
-/// The result of a tool.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct ToolResult {
-    content: [TextBlock; 1],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<Box<RawValue>>,
-    is_error: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct TextBlock {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    text: String,
-}
-
-impl ToolResult {
-    /// A structured result. Its text is the same JSON, for clients that show only text to their model.
-    pub(crate) fn of<T: Serialize>(result: &T) -> Self {
-        // Not expected to fail: all results can be serialized.
-        let json = serde_json::to_string(result).unwrap_or_else(|_| "{}".to_owned());
-        let structured_content = RawValue::from_string(json.clone()).ok();
-        Self { structured_content, ..Self::of_text(json) }
-    }
-
-    pub(crate) fn of_text(text: String) -> Self {
-        Self { content: [TextBlock { kind: "text", text }], structured_content: None, is_error: false }
-    }
-
-    /// An error that the client's model can read and mend.
-    pub(crate) fn failed(text: String) -> Self {
-        Self { is_error: true, ..Self::of_text(text) }
-    }
-}
-
 /// A notification about the progress of a request.
 #[derive(Debug, Serialize)]
 pub(crate) struct ProgressDto<'a> {
@@ -292,6 +262,8 @@ pub(crate) struct Initialized {
 struct Capabilities {
     tools: Empty,
     resources: Empty,
+    prompts: Empty,
+    completions: Empty,
 }
 
 #[derive(Debug, Serialize)]
@@ -308,7 +280,12 @@ pub(crate) fn initialized(params: &Params) -> Result<Initialized, Problem> {
     fields.finish()?;
     Ok(Initialized {
         protocol_version: version(&wanted).unwrap_or(VERSIONS[0]),
-        capabilities: Capabilities { tools: Empty {}, resources: Empty {} },
+        capabilities: Capabilities {
+            tools: Empty {},
+            resources: Empty {},
+            prompts: Empty {},
+            completions: Empty {},
+        },
         server_info: ServerInfo { name: "tokenrail", title: "Tokenrail", version: env!("CARGO_PKG_VERSION") },
         instructions: INSTRUCTIONS,
     })

@@ -3,13 +3,14 @@
 use std::fmt::Write as _;
 
 use tokenrail_application::{AgentFilter, ArchivedFilter, ListPage};
-use tokenrail_domain::Sequence;
+use tokenrail_domain::{AgentId, Sequence};
 
 use super::{reading, test_tools};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::vocabularies::mcp::dto::{
-    EntryDto, Params, ReadResource, ReadWish, ResourceList, SaidDto, agent_at, resource_uri, resources_after,
+    EntryDto, Params, ReadResource, ReadWish, ResourceContents, ResourceList, SaidDto, agent_at,
+    resource_uri, resources_after,
 };
 
 /// The number of agents in one page.
@@ -35,9 +36,13 @@ pub(super) async fn read(api: &Api, params: &Params) -> Result<ReadResource, Pro
     if api.config().test_routes
         && let Some(resource) = test_tools::resource(&uri)
     {
-        return Ok(resource);
+        return Ok(resource.into());
     }
-    let agent = api.service().get(agent_at(&uri)?).await?;
+    Ok(transcript_of(api, agent_at(&uri)?).await?.into())
+}
+
+pub(super) async fn transcript_of(api: &Api, agent: AgentId) -> Result<ResourceContents, Problem> {
+    let agent = api.service().get(agent).await?;
     let wish = ReadWish { agent: agent.id, since: Sequence::START, bytes: TRANSCRIPT_BYTES };
     let page = reading::page(api, wish, agent.head).await?;
     let up_to = page.up_to();
@@ -46,7 +51,7 @@ pub(super) async fn read(api: &Api, params: &Params) -> Result<ReadResource, Pro
         // Writing to a string cannot fail.
         let _ = writeln!(text, "[There is more: call read_agent with since {}]", up_to.0);
     }
-    Ok(ReadResource::transcript(agent.id, text))
+    Ok(ResourceContents::transcript(agent.id, text))
 }
 
 /// The entries as a person would read them.
