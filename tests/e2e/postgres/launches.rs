@@ -22,7 +22,7 @@ fn limited(database: &Database, name: &str, limits: &str) -> TestServer {
 }
 
 /// Waits until a server knows the other one and its agent types.
-async fn until_it_knows(server: &TestServer, node: &str) -> String {
+pub(super) async fn until_it_knows(server: &TestServer, node: &str) -> String {
     let started = Instant::now();
     loop {
         let (status, answer) = launched(server, &json!({ "node": node })).await;

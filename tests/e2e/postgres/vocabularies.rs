@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokenrail_test_postgres::{Database, database};
 
 use super::config;
+use super::launches::until_it_knows;
 use super::nodes::node_with;
 use crate::chat_socket::{next_text, say};
 use crate::follower::{Place, connect_to};
@@ -38,14 +39,20 @@ pub(super) async fn send(server: &TestServer, method: Method, path: &str, body: 
     answer
 }
 
-/// Calls a tool of the Model Context Protocol. Returns its result.
-pub(super) async fn call(server: &TestServer, tool: &str, arguments: &Value) -> Value {
-    let params = json!({ "name": tool, "arguments": arguments });
-    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+/// Sends a request of the Model Context Protocol. Returns its result.
+async fn ask(server: &TestServer, method: &str, params: &Value) -> Value {
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let request = server.request(Method::POST, "/mcp").header(ACCEPT, "application/json, text/event-stream");
     let answer: Value = request.json(&body).send().await.unwrap().json().await.unwrap();
-    assert_eq!(answer["result"]["isError"], false, "{tool}: {answer}");
-    answer["result"]["structuredContent"].clone()
+    assert!(answer["result"].is_object(), "{method} {params}: {answer}");
+    answer["result"].clone()
+}
+
+/// Calls a tool of the Model Context Protocol. Returns its result.
+pub(super) async fn call(server: &TestServer, tool: &str, arguments: &Value) -> Value {
+    let result = ask(server, "tools/call", &json!({ "name": tool, "arguments": arguments })).await;
+    assert_eq!(result["isError"], false, "{tool}: {result}");
+    result["structuredContent"].clone()
 }
 
 /// The path with the agent's id in the forms that the vocabularies have for it.
@@ -276,4 +283,50 @@ async fn every_vocabulary_answers_a_permission_request_at_any_node() {
         assert_eq!(text_of(&events), "It was allowed.", "{way}");
         assert_eq!(other.events(&id).await, events, "{way}");
     }
+}
+
+/// The node that is asked has no free place, so the agent runs on the other one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_mcp_launches_on_another_node_is_read_at_both() {
+    let database = database();
+    let node = |name| node_with(format!("{}[limits]\nrunning_agents = 1\n", config(&database)), name);
+    let (asked, other) = (node("asked"), node("other"));
+    let warm = until_it_knows(&asked, "other").await;
+    asked.wait_for_status(&warm, "completed").await;
+    let full = hanging(&asked, &other).await;
+    let script = json!({ "deltas": 3 }).to_string();
+    let launch = json!({ "agent_type": "fake", "prompt": script, "idempotency_key": "k" });
+    let launched = call(&asked, "launch_agent", &launch).await;
+    let id = launched["agent_id"].as_str().unwrap();
+    let waited = call(&asked, "wait_for_agent", &json!({ "agent_id": id })).await;
+    assert_eq!((&waited["reason"], &waited["agent"]["status"]), (&json!("ended"), &json!("completed")));
+    assert_eq!(asked.get(&format!("/api/agents/{id}")).await["node"], "other");
+    let again = call(&other, "launch_agent", &launch).await;
+    assert_eq!((&again["agent_id"], &again["launched_before"]), (&json!(id), &json!(true)));
+
+    call(&other, "cancel_agent", &json!({ "agent_id": full })).await;
+    let uri = format!("tokenrail://agents/{id}/transcript");
+    let template = json!({ "type": "ref/resource", "uri": "tokenrail://agents/{agent_id}/transcript" });
+    let typed = json!({ "ref": template, "argument": { "name": "agent_id", "value": id } });
+    let mut seen = Vec::new();
+    for server in [&asked, &other] {
+        server.wait_for_status(&full, "cancelled").await;
+        let mut answers = vec![call(server, "list_agents", &json!({})).await];
+        for since in 0..=waited["next_since"].as_u64().unwrap() {
+            answers.push(call(server, "read_agent", &json!({ "agent_id": id, "since": since })).await);
+        }
+        for (method, params) in [
+            ("resources/list", json!({})),
+            ("resources/read", json!({ "uri": uri })),
+            ("prompts/get", json!({ "name": "catch_up", "arguments": { "agent_id": id } })),
+            ("completion/complete", typed.clone()),
+        ] {
+            answers.push(ask(server, method, &params).await);
+        }
+        seen.push(answers);
+    }
+    assert_eq!(seen[0], seen[1]);
+    assert_eq!(seen[0].pop().unwrap()["completion"]["values"], json!([id]));
+    let transcript = ask(&asked, "resources/read", &json!({ "uri": uri })).await;
+    assert!(transcript["contents"][0]["text"].as_str().unwrap().contains("Agent: 0 1 2"), "{transcript}");
 }
