@@ -18,9 +18,9 @@ use crate::harness::{TestServer, fake_config, numbers, text_of};
 const LONG: Duration = Duration::from_mins(5);
 const DELTAS: u64 = 100_000;
 /// This many clients of each kind read nothing: WebSockets, Socket.IO clients, event streams, Durable Streams,
-/// responses, chat completions, threads of AG-UI, downloads of a page.
+/// responses, chat completions, threads of AG-UI, downloads of a page, tools and transcripts of MCP.
 const STALLED: usize = 10;
-const KINDS: usize = 8;
+const KINDS: usize = 9;
 /// The clients that do read.
 const READERS: [Way; 5] = [Way::WebSocket, Way::Sse, Way::Rest, Way::SocketIo, Way::Sse];
 /// The memory that a stalled client may take: the stretch of history at which it has stopped (4096 events, as written
@@ -33,6 +33,10 @@ const LONG_TURN_DELTA_BYTES: usize = 300;
 const LATE: u64 = 40_000;
 /// The receive buffer of a client that reads nothing: as small as the kernel allows.
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
+/// An MCP client sends this many requests, one after the other, and reads no response. Each has 200 kB or more, so that
+/// together they do not fit into the buffers of a connection.
+const MCP_REQUESTS: usize = 120;
+const MCP_BYTES: usize = 200_000;
 
 /// The server disconnects no client in this test, however slow the machine is. So it holds the stalled clients' data to
 /// the end, and the other readers must still get everything.
@@ -189,6 +193,7 @@ impl Stalled {
             ] {
                 stalled.streams.push(ask(place, &path, "text/event-stream").await);
             }
+            stalled.streams.push(ask_tools(place, id, old).await);
             let path = format!("/api/agents/{old}/events?raw=true");
             stalled.downloads.push(ask(place, &path, "application/json").await);
         }
@@ -197,12 +202,46 @@ impl Stalled {
 }
 
 async fn ask(place: &Place, path: &str, accept: &str) -> TcpStream {
+    let mut stream = narrow(place).await;
+    let head = head(place, "GET", path, accept);
+    stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
+    stream
+}
+
+/// A connection that takes as little as possible.
+async fn narrow(place: &Place) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES).unwrap();
-    let mut stream = socket.connect(place.authority.parse().unwrap()).await.unwrap();
-    let (authority, token) = (&place.authority, &place.token);
-    let head = format!("GET {path} HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {token}\r\n");
-    stream.write_all(format!("{head}accept: {accept}\r\n\r\n").as_bytes()).await.unwrap();
+    socket.connect(place.authority.parse().unwrap()).await.unwrap()
+}
+
+fn head(place: &Place, method: &str, path: &str, accept: &str) -> String {
+    let Place { authority, token, .. } = place;
+    format!(
+        "{method} {path} HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {token}\r\naccept: {accept}\r\n"
+    )
+}
+
+/// An MCP client that follows `id` with notifications of its progress, and then asks for all of `old` again and again.
+async fn ask_tools(place: &Place, id: &str, old: &str) -> TcpStream {
+    let tool = |name: &str, agent: &str| {
+        let arguments = json!({ "agent_id": agent, "max_bytes": MCP_BYTES });
+        let params = json!({ "name": name, "arguments": arguments, "_meta": { "progressToken": 1 } });
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+    };
+    let uri = format!("tokenrail://agents/{old}/transcript");
+    let transcript =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": { "uri": uri } });
+    let large = [tool("wait_for_agent", old), tool("read_agent", old), transcript];
+    let head = head(place, "POST", "/mcp", "application/json, text/event-stream");
+    let mut stream = narrow(place).await;
+    for body in [tool("wait_for_agent", id)].iter().chain(large.iter().cycle().take(MCP_REQUESTS)) {
+        let body = body.to_string();
+        let length = body.len();
+        let request =
+            format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+    }
     stream
 }
 
