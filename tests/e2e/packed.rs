@@ -80,8 +80,10 @@ async fn socket_io(server: &TestServer, id: &str, since: u64) -> Vec<Value> {
         match name.as_str() {
             "agent:deltas" => items.push(value),
             "agent:message" => items.push(value["message"].take()),
-            "agent:complete" => return items,
             _ => {}
+        }
+        if items.last().is_some_and(|item| item["metadata"]["eventType"] == "result") {
+            return items;
         }
     }
 }

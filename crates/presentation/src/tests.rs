@@ -43,6 +43,7 @@ mod sessions;
 mod shared_credentials;
 mod socket;
 mod socket_io;
+mod socket_io_cuts;
 mod socket_io_polling;
 pub(crate) mod stories;
 mod turn_events;

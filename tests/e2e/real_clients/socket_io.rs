@@ -1,12 +1,14 @@
 //! Socket.IO's clients in JavaScript and Python, each over WebSocket, long polling, and the change between them.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{TestServer, numbers};
+use crate::harness::{PATIENCE, TestServer, numbers};
 use crate::real_clients::{Driver, clients, made, node};
 
 type Start = fn(&TestServer, &str) -> Driver;
@@ -46,17 +48,74 @@ fn example(language: &str) -> String {
     block.split_once("```").expect("its end").0.to_owned()
 }
 
-/// Runs an example of the page as it stands there. It must print the text of an agent.
-async fn play_example(mut program: Command, folder: &str, language: &str) {
+/// An example of the page as it stands there, while it runs.
+struct Example {
+    driver: Driver,
+    printed: PathBuf,
+}
+
+impl Example {
+    fn start(mut program: Command, folder: &str, language: &str, server: &TestServer, id: &str) -> Self {
+        let [script, printed, log] =
+            ["example", "printed", "log"].map(|name| server.folder.path().join(name));
+        std::fs::write(&script, example(language)).unwrap();
+        program.args([&format!("http://{}", server.authority()), server.token(), id]);
+        program.current_dir(clients().join(folder)).stdin(File::open(&script).unwrap());
+        program.stdout(File::create(&printed).unwrap()).stderr(File::create(&log).unwrap());
+        let process = program.spawn().unwrap();
+        Self { driver: Driver { process, log }, printed }
+    }
+
+    fn printed(&self) -> String {
+        std::fs::read_to_string(&self.printed).unwrap()
+    }
+
+    /// Waits for its end. Returns what it has printed.
+    async fn finish(self) -> String {
+        self.driver.finish().await;
+        std::fs::read_to_string(self.printed).unwrap()
+    }
+}
+
+/// An example must print the text of an agent.
+async fn play_example(program: Command, folder: &str, language: &str) {
     let server = start();
     let id = server.launch(&json!({ "deltas": 50, "pace_us": 1000 })).await;
-    let script = server.folder.path().join("example");
-    std::fs::write(&script, example(language)).unwrap();
-    program.args([&format!("http://{}", server.authority()), server.token(), &id]);
-    program.current_dir(clients().join(folder)).stdin(File::open(&script).unwrap());
-    let output = tokio::task::spawn_blocking(move || program.output().unwrap()).await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), numbers(50));
+    let example = Example::start(program, folder, language, &server, &id);
+    assert_eq!(example.finish().await, numbers(50));
+}
+
+/// The server of an example is killed before the agent has begun, and again in the middle of its text.
+async fn play_example_over_restarts(program: Command, folder: &str, language: &str) {
+    let limits = "[limits]\nrunning_agents = 1\n";
+    let mut server = TestServer::start_with(&(crate::harness::fake_config() + limits));
+    let [first, second] = ["first", "second"].map(|name| server.folder.path().join(name));
+    server.launch(&json!({ "deltas": 1, "gate": first })).await;
+    let id = server.launch(&json!({ "deltas": 50, "gate": second, "gate_after": 20 })).await;
+    let example = Example::start(program, folder, language, &server, &id);
+    until(async || follows(&server).await).await;
+    assert_eq!(server.get(&format!("/api/agents/{id}")).await["head"], 0, "it waits for the other agent");
+    server.kill_and_start_again();
+    std::fs::write(first, "").unwrap();
+    until(async || example.printed() == numbers(20)).await;
+    server.kill_and_start_again();
+    std::fs::write(second, "").unwrap();
+    assert_eq!(example.finish().await, numbers(50));
+}
+
+/// Whether a client follows agents.
+async fn follows(server: &TestServer) -> bool {
+    let metrics = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+    !metrics.lines().any(|line| line == "tokenrail_open_streams 0")
+}
+
+/// Waits until something holds.
+async fn until(holds: impl AsyncFn() -> bool) {
+    let started = Instant::now();
+    while !holds().await {
+        assert!(started.elapsed() < PATIENCE, "it never came to that");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 macro_rules! with_each_client {
@@ -92,14 +151,29 @@ with_each_client! {
     python |server, story| Driver::start_python("socket-io-py", "socket_io.py", server, &[story]);
 }
 
+fn in_node() -> Command {
+    let mut node = Command::new(node(&clients()));
+    node.args(["--input-type=module", "-"]);
+    node
+}
+
+fn in_python() -> Command {
+    let mut python = Command::new(clients().join("socket-io-py/bin/python"));
+    python.args(["-u", "-"]);
+    python
+}
+
 mod javascript_in_words {
-    use super::{Command, Driver, clients, node, play, play_example};
+    use super::{Driver, in_node, play, play_example, play_example_over_restarts};
 
     #[tokio::test]
     async fn the_example_of_the_page_runs() {
-        let mut node = Command::new(node(&clients()));
-        node.args(["--input-type=module", "-"]);
-        play_example(node, "socket-io", "js").await;
+        play_example(in_node(), "socket-io", "js").await;
+    }
+
+    #[tokio::test]
+    async fn the_example_of_the_page_outlives_its_server() {
+        play_example_over_restarts(in_node(), "socket-io", "js").await;
     }
 
     /// Code that was written for another server of the same events.
@@ -110,12 +184,15 @@ mod javascript_in_words {
 }
 
 mod python_in_words {
-    use super::{Command, clients, play_example};
+    use super::{in_python, play_example, play_example_over_restarts};
 
     #[tokio::test]
     async fn the_example_of_the_page_runs() {
-        let mut python = Command::new(clients().join("socket-io-py/bin/python"));
-        python.args(["-u", "-"]);
-        play_example(python, "socket-io-py", "python").await;
+        play_example(in_python(), "socket-io-py", "python").await;
+    }
+
+    #[tokio::test]
+    async fn the_example_of_the_page_outlives_its_server() {
+        play_example_over_restarts(in_python(), "socket-io-py", "python").await;
     }
 }

@@ -6,14 +6,13 @@ use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
 use super::client::{Client, serve};
-use super::dialects::{all_stories, small_batches};
 use super::harness::{Answer, HOST, Harness, TOKEN};
 use crate::PresentationConfig;
 
 const PATH: &str = "/socket.io/?EIO=4&transport=polling";
 
 /// A client that polls.
-struct Poller<'a> {
+pub(super) struct Poller<'a> {
     harness: &'a Harness,
     sid: String,
 }
@@ -42,7 +41,7 @@ impl<'a> Poller<'a> {
     }
 
     /// Also returns the packets that come with the answer.
-    async fn connect_with(harness: &'a Harness, auth: Value) -> (Self, Vec<String>) {
+    pub(super) async fn connect_with(harness: &'a Harness, auth: Value) -> (Self, Vec<String>) {
         let poller = Self::open(harness).await;
         poller.send(&format!("40{auth}")).await;
         let mut packets = poller.poll().await;
@@ -55,12 +54,12 @@ impl<'a> Poller<'a> {
         format!("{PATH}&sid={}", self.sid)
     }
 
-    async fn send(&self, body: &str) {
+    pub(super) async fn send(&self, body: &str) {
         let answer = ask(self.harness, Method::POST, &self.uri(), body).await;
         assert_eq!((answer.status.as_u16(), answer.text.as_str()), (200, "ok"));
     }
 
-    async fn poll(&self) -> Vec<String> {
+    pub(super) async fn poll(&self) -> Vec<String> {
         let answer = ask(self.harness, Method::GET, &self.uri(), "").await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.text.split('\x1e').map(str::to_owned).collect()
@@ -72,6 +71,11 @@ impl<'a> Poller<'a> {
         assert_eq!(answer.status, 400, "{answer:?}");
         answer.json()
     }
+}
+
+/// Whether a packet is the last one of a turn.
+fn is_end(packet: &str) -> bool {
+    packet.contains("\"eventType\":\"result\"")
 }
 
 fn unknown() -> Value {
@@ -87,7 +91,7 @@ async fn a_client_that_polls_gets_everything_in_portions() {
     poller.send(&format!("420[\"subscribe\",{{\"agentId\":\"{id}\"}}]\x1e3")).await;
     assert!(poller.poll().await[0].starts_with("430[{\"ok\":true"));
     let mut events = Vec::new();
-    while events.last().is_none_or(|event: &String| !event.contains("agent:complete")) {
+    while events.last().is_none_or(|event: &String| !is_end(event)) {
         let packets = poller.poll().await;
         assert!(packets.len() <= 16, "some clients accept no more");
         events.extend(packets);
@@ -198,7 +202,7 @@ async fn a_websocket_takes_over_in_the_middle_and_nothing_is_lost_or_twice() {
     other.send(OpCode::Text, b"2probe").await;
     assert!(matches!(other.unread().await, Some((OpCode::Close, _))), "one socket is enough");
     client.send(OpCode::Text, b"5").await;
-    while packets.last().is_none_or(|packet| !packet.contains("agent:complete")) {
+    while packets.last().is_none_or(|packet| !is_end(packet)) {
         packets.push(text(&mut client).await);
     }
     let numbers: Vec<u64> = packets
@@ -243,42 +247,5 @@ async fn text(client: &mut Client) -> String {
     match client.unread().await {
         Some((OpCode::Text, text)) => String::from_utf8(text.to_vec()).unwrap(),
         other => panic!("{other:?}"),
-    }
-}
-
-/// The packets with events that belong to numbers, as they came, up to the message of this number.
-async fn told(harness: &Harness, auth: Value, head: usize) -> Vec<String> {
-    let (poller, mut packets) = Poller::connect_with(harness, auth).await;
-    let mut told = Vec::new();
-    loop {
-        for packet in std::mem::take(&mut packets) {
-            let Some(event) = packet.strip_prefix("42") else { continue };
-            let sequence = serde_json::from_str::<Value>(event).unwrap()[1]["sequence"].as_u64();
-            if let Some(sequence) = sequence {
-                told.push(packet);
-                if sequence == head as u64 {
-                    poller.send("1").await;
-                    return told;
-                }
-            }
-        }
-        packets = poller.poll().await;
-    }
-}
-
-#[actix_web::test]
-async fn a_cut_after_any_event_of_any_story_and_a_resume_by_polling_give_exactly_the_rest() {
-    let harness = small_batches();
-    let (id, head) = all_stories(&harness).await;
-    let since = |number: usize| json!({"token": TOKEN, "since": {id.to_string(): number}});
-    // The last turn still runs, so the last event has one packet.
-    let whole = told(&harness, since(0), head).await;
-    let messages = whole.iter().filter(|packet| packet.starts_with("42[\"agent:message\""));
-    assert_eq!(messages.count(), head);
-    for number in 1..head {
-        let rest = told(&harness, since(number), head).await;
-        assert_eq!(rest, whole[whole.len() - rest.len()..], "after {number}");
-        let first: Value = serde_json::from_str(&rest[0][2..]).unwrap();
-        assert_eq!(first[1]["sequence"], number as u64 + 1);
     }
 }

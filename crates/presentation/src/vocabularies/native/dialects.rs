@@ -38,6 +38,11 @@ impl DialectFold {
         }
     }
 
+    /// The dialect `agent` for Socket.IO's clients.
+    pub(crate) fn for_socket_io(agent: AgentId, detail: Detail) -> Self {
+        Self::Agent(AgentFold::number_last(agent, detail))
+    }
+
     /// Whether a follower that starts in the middle of a message gets the text before that point.
     pub(crate) fn tells_what_was_said(&self) -> bool {
         matches!(self, Self::Message(_))

@@ -10,6 +10,7 @@
 
 use bytes::Bytes;
 
+use super::dialects::agent::WHAT_FOLLOWS;
 use super::events::{EventFrame, Events};
 use super::frame::{Native, NativeFrame, Payload, Piece};
 use crate::blocks::BlockWriter;
@@ -66,6 +67,12 @@ impl Packets {
     pub(crate) fn into_bytes(self) -> Bytes {
         self.0.into_bytes()
     }
+}
+
+/// Whether a packet with the number of its event comes after this one.
+pub(crate) fn comes_before_its_number(packet: &[u8]) -> bool {
+    let name = packet.strip_prefix(EVENT).and_then(|list| list.strip_prefix(b"[\""));
+    name.is_some_and(|name| WHAT_FOLLOWS.iter().any(|follows| name.starts_with(follows.as_bytes())))
 }
 
 impl Frames<Native> for Packets {

@@ -5,7 +5,7 @@ use super::declarations::Declarations;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tokenrail_domain::{AgentId, TurnNumber, TurnResult};
+use tokenrail_domain::{AgentId, Event, TurnNumber, TurnResult};
 
 use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::agent::AgentDto;
@@ -26,6 +26,23 @@ pub(crate) struct Envelope<P> {
     pub(crate) session_id: Option<IdText>,
 }
 
+/// The number of the event that a frame follows from.
+#[derive(Debug, Clone, Copy, Serialize)]
+#[serde(transparent)]
+pub(crate) struct EventNumber(Option<u64>);
+
+impl EventNumber {
+    pub(crate) const NONE: Self = Self(None);
+
+    pub(crate) fn of(event: &Event) -> Self {
+        Self(Some(event.sequence.0))
+    }
+
+    fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+}
+
 /// `agent:message`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -43,7 +60,9 @@ pub(crate) struct StreamMessage<'a> {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct StreamStatus {
     pub(crate) agent_id: IdText,
-    pub(crate) sequence: u64,
+    #[serde(skip_serializing_if = "EventNumber::is_none")]
+    #[cfg_attr(test, ts(type = "number"))]
+    pub(crate) sequence: EventNumber,
     #[cfg_attr(test, ts(type = "AgentStatus"))]
     pub(crate) status: &'static str,
     pub(crate) timestamp: IsoTime,
@@ -55,7 +74,9 @@ pub(crate) struct StreamStatus {
 #[cfg_attr(test, derive(ts_rs::TS), ts(optional_fields))]
 pub(crate) struct StreamError<'a> {
     pub(crate) agent_id: IdText,
-    pub(crate) sequence: u64,
+    #[serde(skip_serializing_if = "EventNumber::is_none")]
+    #[cfg_attr(test, ts(type = "number"))]
+    pub(crate) sequence: EventNumber,
     /// The error message.
     pub(crate) error: &'a str,
     #[cfg_attr(test, ts(type = "ErrorClass"))]
@@ -75,7 +96,9 @@ pub(crate) struct StreamError<'a> {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub(crate) struct StreamComplete<'a> {
     pub(crate) agent_id: IdText,
-    pub(crate) sequence: u64,
+    #[serde(skip_serializing_if = "EventNumber::is_none")]
+    #[cfg_attr(test, ts(type = "number"))]
+    pub(crate) sequence: EventNumber,
     pub(crate) result: ResultDto<'a>,
     pub(crate) timestamp: IsoTime,
 }

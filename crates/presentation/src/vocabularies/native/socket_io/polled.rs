@@ -14,6 +14,7 @@ use super::engine::{NOOP, PACKETS_MAX};
 use super::session::{Given, Session};
 use crate::frames;
 use crate::polling::{Asked, Listed, Output};
+use crate::vocabularies::native::transport::comes_before_its_number;
 use crate::waits::deadline;
 
 /// The request that waits for output.
@@ -115,8 +116,7 @@ impl Desk {
                 return;
             }
             Some(Waiting::Poll(reply)) if is_ready => {
-                let length = frames::length_of(&self.rest, PACKETS_MAX);
-                (reply, Output { frames: self.rest.slice(..length), close: None })
+                (reply, Output { frames: self.rest.slice(..portion(&self.rest)), close: None })
             }
             Some(Waiting::Page(reply)) if is_ready => {
                 (reply, Output { frames: self.rest.clone(), close: None })
@@ -132,6 +132,14 @@ impl Desk {
         }
         self.idle_due = Instant::now() + self.idle;
     }
+}
+
+/// How many bytes a response to a poll takes: as many packets as clients accept, and no event in part. A client gets a
+/// response whole or not at all, so a client that resumes gets no packet twice.
+fn portion(rest: &[u8]) -> usize {
+    let packets = frames::payloads(rest).take(PACKETS_MAX).enumerate();
+    let ends = packets.filter(|(_, packet)| !comes_before_its_number(packet));
+    frames::length_of(rest, ends.last().map_or(PACKETS_MAX, |(at, _)| at + 1))
 }
 
 /// Waits until the client of the waiting request has gone.
@@ -172,6 +180,20 @@ mod tests {
         assert_eq!((packets(&first).len(), first.close), (PACKETS_MAX, None));
         assert_eq!(packets(&rest), ["416", "417", "418"]);
         assert_eq!((rest.close, desk.over), (Some((1000, "")), true), "the end comes after everything");
+    }
+
+    #[tokio::test]
+    async fn a_poll_takes_no_event_in_part() {
+        let mut desk = Desk::new(Duration::from_secs(1));
+        let mut rest = frames_of(PACKETS_MAX - 1).to_vec();
+        for packet in ["agent:status", "agent:complete", "agent:message"] {
+            rest.extend_from_slice(&frames::text(format!("42[\"{packet}\",{{}}]").as_bytes()));
+        }
+        desk.rest = rest.into();
+        let first = ask(&mut desk, Asked::Poll).unwrap();
+        assert_eq!(packets(&first).len(), PACKETS_MAX - 1);
+        let rest = ask(&mut desk, Asked::Poll).unwrap();
+        assert_eq!(packets(&rest).len(), 3);
     }
 
     #[tokio::test]

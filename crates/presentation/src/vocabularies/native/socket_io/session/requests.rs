@@ -72,7 +72,7 @@ impl Session {
         }
         let (agent, follower) = self.api.service().follow(agent, Some(since), true).await?;
         let (head, cursor) = (follower.head(), follower.cursor());
-        let fold = DialectFold::new(Dialect::Agent, agent.id, Detail::of(raw, packed));
+        let fold = DialectFold::for_socket_io(agent.id, Detail::of(raw, packed));
         self.subscriptions.insert(follower, Teller::new(fold, cursor, false, Telling::SocketIo));
         Ok(Subscribed { agent_id: agent.id.into(), head: head.0, status: agent.status.as_str() })
     }
