@@ -160,55 +160,6 @@ const stories = {
       socket.close();
     }
   },
-
-  // The client of the seed, unchanged but for the names that its tests import.
-  async seed() {
-    const expect = (value) => ({
-      toHaveProperty: (name, ...expected) => {
-        assert.ok(name in value, name);
-        if (expected.length) assert.equal(value[name], expected[0]);
-      },
-      toHaveLength: (length) => assert.equal(value.length, length),
-    });
-    const failures = [];
-    process.on("uncaughtException", (error) => failures.push(error));
-    const seed = async ({ io, api }) => {
-      // 1. Frontend connects
-      const socket = io('http://localhost:3000');
-
-      // 2. Backend starts agent
-      const agent = await api.post('/agents', {type: 'claude-code', prompt: 'test'});
-
-      // 3. Frontend subscribes
-      socket.emit('subscribe', {agentId: agent.id});
-
-      // 4. Messages stream in real-time
-      let messageCount = 0;
-      socket.on('agent:message', (payload) => {
-        messageCount++;
-
-        // Verify message structure
-        expect(payload.message).toHaveProperty('id');
-        expect(payload.message).toHaveProperty('sequenceNumber', messageCount);
-      });
-
-      // The seed's test has no word for the end, and this driver must wait for it.
-      await once(socket, "agent:complete");
-
-      // 5. Verify database has messages
-      const messages = await api.get(`/agents/${agent.id}/messages`);
-      expect(messages).toHaveLength(messageCount);
-      return socket;
-    };
-    for (const transports of TRANSPORTS) {
-      const connect = () => open(transports ? { transports } : {});
-      // Its agent type and its prompt are those of the test server.
-      const post = (path, body) => api.post(path, { ...body, type: "fake", prompt: JSON.stringify({ deltas: 0 }) });
-      const socket = await seed({ io: connect, api: { ...api, post } });
-      socket.close();
-    }
-    assert.deepEqual(failures, []);
-  },
 };
 
 await stories[story]();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{PATIENCE, TestServer, numbers};
+use crate::harness::{PATIENCE, TestServer, fake_agent, numbers, write_script};
 use crate::real_clients::{Driver, clients, made, node};
 
 type Start = fn(&TestServer, &str) -> Driver;
@@ -25,7 +25,7 @@ fn start() -> TestServer {
     TestServer::start_with(&(crate::harness::fake_config() + limits))
 }
 
-async fn play(start_driver: Start, story: &str) {
+async fn play(start_driver: Start) {
     let server = start();
     start_driver(&server, story).finish().await;
 }
@@ -33,11 +33,37 @@ async fn play(start_driver: Start, story: &str) {
 async fn play_over_restarts(start_driver: Start) {
     let mut server = start();
     let driver = start_driver(&server, "restart");
+    restart(&mut server).await;
+    driver.finish().await;
+}
+
+/// Kills the server and starts it again, whenever the driver wants it.
+async fn restart(server: &mut TestServer) {
     for at in 0..RESTARTS {
         made(&server.folder.path().join(format!("reached-{at}"))).await;
         server.kill_and_start_again();
     }
-    driver.finish().await;
+}
+
+/// A server for a client that was written for another server of the same events: what its agents say is in the file
+/// `script`, because their prompts are the client's.
+fn with_foreign_agents() -> TestServer {
+    let mut server = TestServer::prepare("");
+    let agent = server.folder.path().join("agent");
+    let script = server.folder.path().join("script");
+    let run = format!("#!/bin/sh\nexec '{}' \"$@\" < '{}'\n", fake_agent().display(), script.display());
+    write_script(&agent, &run);
+    server.config = format!(
+        "[agents.claude-code]\nformat = \"claude\"\nprogram = \"{}\"\npass_env = [\"PATH\"]\n",
+        agent.display()
+    );
+    server.start_again();
+    server
+}
+
+fn start_foreign(server: &TestServer, story: &str) -> Driver {
+    let code = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/seed-client");
+    Driver::start("socket-io", "socket_io_seed.mjs", server, &[&code.to_string_lossy(), story])
 }
 
 /// The first block of a language on the page.
@@ -164,7 +190,9 @@ fn in_python() -> Command {
 }
 
 mod javascript_in_words {
-    use super::{Driver, in_node, play, play_example, play_example_over_restarts};
+    use super::{
+        in_node, play_example, play_example_over_restarts, restart, start_foreign, with_foreign_agents,
+    };
 
     #[tokio::test]
     async fn the_example_of_the_page_runs() {
@@ -176,10 +204,18 @@ mod javascript_in_words {
         play_example_over_restarts(in_node(), "socket-io", "js").await;
     }
 
-    /// Code that was written for another server of the same events.
     #[tokio::test]
-    async fn foreign_code_runs_unchanged() {
-        play(|server, story| Driver::start("socket-io", "socket_io.mjs", server, &[story]), "seed").await;
+    async fn the_test_of_a_foreign_client_runs_unchanged() {
+        let server = with_foreign_agents();
+        start_foreign(&server, "test").finish().await;
+    }
+
+    #[tokio::test]
+    async fn the_hook_of_a_foreign_client_shows_each_message_once() {
+        let mut server = with_foreign_agents();
+        let driver = start_foreign(&server, "hook");
+        restart(&mut server).await;
+        driver.finish().await;
     }
 }
 
