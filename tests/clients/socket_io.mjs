@@ -134,6 +134,34 @@ const stories = {
     }
   },
 
+  // The server is killed while a tool runs, and started again. The tool ends, and the client has its call and its result.
+  async tool() {
+    for (const [at, transports] of TRANSPORTS.entries()) {
+      const gate = file(`gate-${at}`);
+      const id = await launch({ mode: "tool", deltas: 20, gate });
+      const since = { [id]: 0 };
+      const socket = open({
+        ...(transports ? { transports } : {}),
+        auth: (give) => give({ token, since: { ...since } }),
+        reconnectionDelay: 20,
+        reconnectionDelayMax: 50,
+      });
+      const seen = follow(socket, id);
+      socket.on("agent:message", () => (since[id] = seen.applied));
+      const kinds = () => seen.messages.map((message) => message.metadata.eventType);
+      while (!kinds().includes("tool_use")) await sleep(5);
+      const again = once(socket, "subscribed");
+      writeFileSync(file(`reached-${at}`), "");
+      await again;
+      assert.ok(!kinds().includes("tool_result"), "the tool still runs");
+      writeFileSync(gate, "");
+      while (!kinds().includes("result")) await sleep(5);
+      assert.ok(kinds().includes("tool_result"));
+      assert.deepEqual(seen.messages, await events(id));
+      socket.close();
+    }
+  },
+
   // The server is killed in mid-stream and started again. The client reconnects by itself and misses nothing.
   async restart() {
     for (const [at, transports] of TRANSPORTS.entries()) {

@@ -14,6 +14,7 @@ pub(crate) mod nodes;
 mod operator;
 mod reading;
 mod refusals;
+mod socket_io;
 pub(crate) mod storm;
 mod takeovers;
 mod upgrades;

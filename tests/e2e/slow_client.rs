@@ -5,10 +5,11 @@ use std::time::Duration;
 use futures_util::SinkExt as _;
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
+use tokio::task::JoinSet;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::follower::{Follower, Place, Socket, Way, connect, connect_to};
@@ -18,9 +19,12 @@ use crate::harness::{TestServer, fake_config, numbers, text_of};
 const LONG: Duration = Duration::from_mins(5);
 const DELTAS: u64 = 100_000;
 /// This many clients of each kind read nothing: WebSockets, Socket.IO clients, event streams, Durable Streams,
-/// responses, chat completions, threads of AG-UI, downloads of a page, tools and transcripts of MCP.
+/// responses, chat completions, threads of AG-UI, downloads of a page, tools and transcripts of MCP. And so many
+/// Socket.IO clients poll far too seldom.
 const STALLED: usize = 10;
 const KINDS: usize = 9;
+/// How long these wait between two polls.
+const SELDOM: Duration = Duration::from_secs(5);
 /// The clients that do read.
 const READERS: [Way; 5] = [Way::WebSocket, Way::Sse, Way::Rest, Way::SocketIo, Way::Sse];
 /// The memory that a stalled client may take: the stretch of history at which it has stopped (4096 events, as written
@@ -47,9 +51,10 @@ async fn clients_that_stop_reading_disturb_nobody() {
     // Stream the same output twice, so that the normal cost of a flood is paid before the stalled clients connect.
     let (old, _) = stream(&server, &place, None).await;
     let before = resident_bytes(server.pid());
-    let (_, stalled) = stream(&server, &place, Some(&old)).await;
+    let (_, mut stalled) = stream(&server, &place, Some(&old)).await;
     let grown = resident_bytes(server.pid()).saturating_sub(before);
-    let most = (KINDS * STALLED) as u64 * STALLED_BYTES;
+    let most = ((KINDS + 1) * STALLED) as u64 * STALLED_BYTES;
+    assert!(stalled.pollers.try_join_next().is_none(), "they have sessions as long as they poll");
     assert!(grown < most, "{grown} bytes more, and {most} are allowed");
     assert!(KINDS * STALLED <= connections(&place), "they still wait for what they do not take");
     drop(stalled);
@@ -110,6 +115,7 @@ async fn clients_that_stop_reading_are_cut_and_miss_nothing_when_they_resume() {
     let id = server.launch(&json!({ "deltas": DELTAS, "gate": gate, "gate_after": 10 })).await;
     server.wait_within(LONG, &id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
     let mut stalled = Stalled::open(&place, &id, &old).await;
+    stalled.pollers.shutdown().await;
     std::fs::write(&gate, "").unwrap();
 
     let started = tokio::time::Instant::now();
@@ -170,6 +176,7 @@ struct Stalled {
     followers: Vec<(Socket, Socket)>,
     streams: Vec<TcpStream>,
     downloads: Vec<TcpStream>,
+    pollers: JoinSet<()>,
 }
 
 impl Stalled {
@@ -196,8 +203,31 @@ impl Stalled {
             stalled.streams.push(ask_tools(place, id, old).await);
             let path = format!("/api/agents/{old}/events?raw=true");
             stalled.downloads.push(ask(place, &path, "application/json").await);
+            let poller = poller(place, id).await;
+            stalled.pollers.spawn(poll_seldom(place.clone(), poller));
         }
         stalled
+    }
+}
+
+/// A Socket.IO client that has asked for everything. Returns the path of its polls.
+async fn poller(place: &Place, id: &str) -> String {
+    let path = "/socket.io/?EIO=4&transport=polling";
+    let open = place.http.get(format!("http://{}{path}", place.authority)).bearer_auth(&place.token);
+    let open = open.send().await.unwrap().text().await.unwrap();
+    let open: Value = serde_json::from_str(open.strip_prefix('0').unwrap()).unwrap();
+    let path = format!("http://{}{path}&sid={}", place.authority, open["sid"].as_str().unwrap());
+    let connect = format!("40{}", json!({ "since": { id: 0 } }));
+    let connect = place.http.post(&path).bearer_auth(&place.token).body(connect);
+    assert_eq!(connect.send().await.unwrap().status(), 200);
+    path
+}
+
+async fn poll_seldom(place: Place, path: String) {
+    loop {
+        let poll = place.http.get(&path).bearer_auth(&place.token).send().await.unwrap();
+        assert_eq!(poll.status(), 200, "{}", poll.text().await.unwrap());
+        tokio::time::sleep(SELDOM).await;
     }
 }
 

@@ -25,14 +25,14 @@ fn start() -> TestServer {
     TestServer::start_with(&(crate::harness::fake_config() + limits))
 }
 
-async fn play(start_driver: Start) {
+async fn play(start_driver: Start, story: &str) {
     let server = start();
     start_driver(&server, story).finish().await;
 }
 
-async fn play_over_restarts(start_driver: Start) {
+async fn play_over_restarts(start_driver: Start, story: &str) {
     let mut server = start();
-    let driver = start_driver(&server, "restart");
+    let driver = start_driver(&server, story);
     restart(&mut server).await;
     driver.finish().await;
 }
@@ -166,7 +166,7 @@ macro_rules! with_each_client {
 
             #[tokio::test]
             async fn a_client_misses_nothing_if_its_server_is_killed() {
-                super::play_over_restarts($start).await;
+                super::play_over_restarts($start, "restart").await;
             }
         })*
     };
@@ -191,7 +191,8 @@ fn in_python() -> Command {
 
 mod javascript_in_words {
     use super::{
-        in_node, play_example, play_example_over_restarts, restart, start_foreign, with_foreign_agents,
+        Driver, in_node, play_example, play_example_over_restarts, play_over_restarts, restart,
+        start_foreign, with_foreign_agents,
     };
 
     #[tokio::test]
@@ -202,6 +203,15 @@ mod javascript_in_words {
     #[tokio::test]
     async fn the_example_of_the_page_outlives_its_server() {
         play_example_over_restarts(in_node(), "socket-io", "js").await;
+    }
+
+    #[tokio::test]
+    async fn a_client_misses_nothing_if_its_server_is_killed_while_a_tool_runs() {
+        play_over_restarts(
+            |server, story| Driver::start("socket-io", "socket_io.mjs", server, &[story]),
+            "tool",
+        )
+        .await;
     }
 
     #[tokio::test]

@@ -1,5 +1,7 @@
 //! Socket.IO by long polling: sessions over many requests, and the change to a WebSocket.
 
+use std::time::Duration;
+
 use actix_http::ws::OpCode;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
@@ -170,6 +172,23 @@ async fn a_client_that_breaks_the_protocol_loses_its_session() {
     let large = "x".repeat((64 << 10) + 1);
     let poller = Poller::connect(&harness).await;
     assert_eq!(ask(&harness, Method::POST, &poller.uri(), &large).await.status, 413);
+}
+
+#[actix_web::test]
+async fn a_client_that_stops_polling_is_let_go_although_more_is_there_for_it() {
+    let harness = Harness::with(|config, _| {
+        config.ping = Duration::from_millis(500);
+        config.pong_timeout = Duration::from_millis(500);
+    });
+    let words: Vec<String> = (0..200).map(|word| word.to_string()).collect();
+    let id = harness.launch_to_end(&format!("say {}", words.join(" "))).await;
+    let poller = Poller::connect(&harness).await;
+    poller.send(&format!("42[\"subscribe\",{{\"agentId\":\"{id}\"}}]")).await;
+    assert!(!poller.poll().await.iter().any(|packet| is_end(packet)), "there is more");
+    while harness.api.open_streams() == 1 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(poller.error().await, unknown());
 }
 
 #[actix_web::test]
