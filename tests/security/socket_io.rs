@@ -79,7 +79,8 @@ async fn s34_only_the_token_lets_a_client_in() {
     }
     for header in ["Bearer wrong", "Basic x"] {
         let header = format!("Authorization: {header}\r\n");
-        assert_eq!(get(&server, POLLING, &header).await.code(), "unauthenticated");
+        let answer = get(&server, POLLING, &header).await;
+        assert_eq!((answer.status, answer.body.contains("\"code\":4")), (401, true), "{}", answer.body);
     }
     let mut last = String::new();
     for _ in 0..20 {

@@ -57,7 +57,8 @@ pub fn routes(config: &mut web::ServiceConfig, api: Api) {
     config
         .service(resource("/openapi.json", "GET, HEAD", [get_or_head().to(openapi::document)]))
         .default_service(web::to(nothing));
-    let formats = FOREIGN.iter().filter_map(|vocabulary| vocabulary.refusals).collect();
+    let foreign = FOREIGN.iter().filter_map(|vocabulary| vocabulary.refusals);
+    let formats = foreign.chain([socket_io::REFUSALS]).collect();
     config.app_data(web::Data::new(RefusalFormats(formats)));
     for vocabulary in FOREIGN {
         config.configure(vocabulary.routes);

@@ -11,6 +11,8 @@ use super::client::{Client, serve};
 use super::harness::{Answer, HOST, Harness, TOKEN};
 use crate::PresentationConfig;
 
+/// The right token.
+const TOKEN_HEADER: &str = "Bearer 0123456789abcdef";
 const PATH: &str = "/socket.io/?EIO=4&transport=polling";
 
 /// A client that polls.
@@ -138,14 +140,35 @@ async fn errors_have_the_shape_of_engine_io() {
         assert!(error["message"].as_str().unwrap().starts_with(message), "{method} {uri}: {error}");
     }
     let answer = ask(&harness, Method::PUT, PATH, "").await;
-    assert_eq!((answer.problem().as_str(), answer.header("allow")), ("method_not_allowed", "GET, POST"));
-    let request = TestRequest::get().uri(PATH).insert_header(("host", HOST));
-    let wrong = harness.call_raw(request.insert_header(("authorization", "Bearer wrong"))).await;
-    assert_eq!(wrong.problem(), "unauthenticated", "a wrong token is never as good as none");
+    assert_eq!((answer.status.as_u16(), answer.header("allow")), (405, "GET, POST"));
+    assert_eq!(answer.json()["code"], 3);
     let full = Harness::with(|config: &mut PresentationConfig, _| config.connections = 0);
     let answer = full.call(TestRequest::get().uri(PATH)).await;
     assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (503, &json!(3)));
     assert!(!answer.header("retry-after").is_empty());
+}
+
+#[actix_web::test]
+async fn what_the_guard_refuses_has_the_shape_of_engine_io_too() {
+    let harness = Harness::with(|config, _| config.failed_logins_per_minute = 1);
+    let cases = [
+        (PATH, "origin", "http://evil.example", 403, 4, "Forbidden: "),
+        (PATH, "host", "evil.example", 421, 4, "Forbidden: "),
+        (PATH, "content-encoding", "gzip", 415, 3, "Bad request: "),
+        ("/socket.io/socket.io.js", "authorization", TOKEN_HEADER, 404, 3, "Bad request: "),
+        // A wrong token is never as good as none.
+        (PATH, "authorization", "Bearer wrong", 401, 4, "Forbidden: "),
+        (PATH, "authorization", "Bearer wrong", 429, 3, "Bad request: "),
+    ];
+    for (path, name, value, status, code, begin) in cases {
+        let request = TestRequest::get().uri(path).insert_header(("host", HOST));
+        let answer = harness.call_raw(request.insert_header((name, value))).await;
+        let what = (answer.status.as_u16(), answer.header("content-type"));
+        assert_eq!(what, (status, "application/json"), "{name}");
+        let error = answer.json();
+        assert_eq!((&error["code"], error.as_object().unwrap().len()), (&json!(code), 2), "{error}");
+        assert!(error["message"].as_str().unwrap().starts_with(begin), "{error}");
+    }
 }
 
 #[actix_web::test]

@@ -7,6 +7,7 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | [`engine`] | Engine.IO packets, and the errors of a request |
+//! | [`refusal`] | the format of errors, also of requests that reach no handler |
 //! | [`packet`] | Socket.IO packets |
 //! | [`session`] | one client, whatever its transport: its packets, and the events for it |
 //! | [`incoming`] | where the packets of a client come from |
@@ -22,19 +23,19 @@ mod handlers;
 mod incoming;
 mod packet;
 mod polled;
+mod refusal;
 mod session;
 mod socket;
 
 use actix_web::web::{self, ServiceConfig};
 use utoipa::OpenApi;
-use utoipa::openapi::RefOr;
 
 use super::dto::socket_io::EngineProblem;
 use crate::query::SOCKET_IO;
-use crate::refusals::{EVERYWHERE, add};
+use crate::refusals::{EVERYWHERE, add, add_foreign};
 use crate::resource::resource;
 
-const BAD_REQUEST: &str = "400";
+pub(crate) use refusal::REFUSALS;
 
 pub(crate) fn routes(config: &mut ServiceConfig) {
     let routes = [web::get().to(handlers::get), web::post().to(handlers::post)];
@@ -49,16 +50,14 @@ pub(crate) fn routes(config: &mut ServiceConfig) {
 )]
 struct Described;
 
-/// The document of these routes. What the guard refuses is a problem, and everything else an error of Engine.IO.
+/// The document of these routes.
 pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = Described::openapi();
     for item in document.paths.paths.values_mut() {
         for operation in [&mut item.get, &mut item.post].into_iter().flatten() {
-            let own = operation.responses.responses.remove(BAD_REQUEST);
             add(operation, &EVERYWHERE);
-            let all = operation.responses.responses.get_mut(BAD_REQUEST);
-            if let (Some(RefOr::T(own)), Some(RefOr::T(all))) = (own, all) {
-                all.content.extend(own.content);
+            for code in EVERYWHERE {
+                add_foreign(operation, code, "EngineProblem");
             }
         }
     }

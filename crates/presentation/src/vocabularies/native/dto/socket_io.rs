@@ -21,8 +21,8 @@ pub(crate) struct OpenDto<'a> {
 /// Why a request was refused
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(crate) struct EngineProblem {
-    /// 0: transport unknown; 1: session ID unknown; 2: bad handshake method; 3: bad request; 5: unsupported protocol
-    /// version
+    /// 0: transport unknown; 1: session ID unknown; 2: bad handshake method; 3: bad request; 4: forbidden;
+    /// 5: unsupported protocol version
     pub(crate) code: u8,
     pub(crate) message: String,
 }

@@ -1,7 +1,6 @@
 //! Engine.IO, protocol 4: the packets inside a body or a WebSocket message, and the errors of a request.
 
 use actix_web::HttpResponse;
-use actix_web::http::header;
 use bytes::Bytes;
 
 use crate::error::Problem;
@@ -114,14 +113,8 @@ impl Refused {
             Self::HandshakeMethod => (2, "Bad handshake method".to_owned()),
             Self::BadRequest(detail) => (3, format!("Bad request: {detail}")),
             Self::Version => (5, "Unsupported protocol version".to_owned()),
-            Self::Problem(problem) => {
-                let mut response = HttpResponse::build(problem.code.status());
-                if let Some(seconds) = problem.retry_after_s {
-                    response.insert_header((header::RETRY_AFTER, seconds));
-                }
-                let message = format!("Bad request: {}", problem.sentence());
-                return response.json(EngineProblem { code: 3, message });
-            }
+            // The guard writes the error.
+            Self::Problem(problem) => return HttpResponse::from_error(problem),
         };
         HttpResponse::BadRequest().json(EngineProblem { code, message })
     }
