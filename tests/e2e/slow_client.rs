@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::SinkExt as _;
 use futures_util::future::join_all;
+use reqwest::Method;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -60,7 +61,8 @@ async fn clients_that_stop_reading_disturb_nobody() {
     drop(stalled);
 }
 
-/// To find what these clients do not have yet, the server goes through what they have. It must not keep it.
+/// To find what these clients do not have yet, the server goes through what they have. It must not keep it. The last
+/// event of a response repeats all of it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_resume_late_and_stop_reading_hold_only_a_page() {
     let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 3600\n"));
@@ -72,13 +74,16 @@ async fn clients_that_resume_late_and_stop_reading_hold_only_a_page() {
     assert!(LATE + LATE / 4 < agent["head"].as_u64().unwrap(), "{agent}");
     let chat = format!("{}?stream=true&starting_after={LATE}", completion(&id));
     let thread = format!("/ag-ui/threads/{id}?after={LATE}.1");
-    for path in [chat, thread] {
+    let whole = response(&id);
+    let events = count_events(&server, &format!("{whole}?stream=true")).await;
+    let [late, last] = [LATE, events - 2].map(|after| format!("{whole}?stream=true&starting_after={after}"));
+    for path in [chat, thread, late, last, whole] {
         // The first client pays what such a stream costs once.
-        drop(late(&place, &path).await);
+        drop(begun(&place, &path).await);
         let before = resident_bytes(server.pid());
         let mut stalled = Vec::new();
         for _ in 0..STALLED {
-            stalled.push(late(&place, &path).await);
+            stalled.push(begun(&place, &path).await);
         }
         let grown = resident_bytes(server.pid()).saturating_sub(before);
         let most = STALLED as u64 * STALLED_BYTES;
@@ -87,17 +92,35 @@ async fn clients_that_resume_late_and_stop_reading_hold_only_a_page() {
 }
 
 /// A client that has received the first bytes of what it does not have yet, and reads nothing.
-async fn late(place: &Place, path: &str) -> TcpStream {
+async fn begun(place: &Place, path: &str) -> TcpStream {
     let stream = ask(place, path, "text/event-stream").await;
     let (started, mut received) = (tokio::time::Instant::now(), [0; 2048]);
     loop {
         let length = stream.peek(&mut received).await.unwrap();
-        if received[..length].windows(6).any(|bytes| bytes == b"data: ") {
+        if received[..length].windows(6).any(|bytes| bytes == b"data: " || bytes == b"{\"id\":") {
             return stream;
         }
         assert!(started.elapsed() < LONG, "{}", String::from_utf8_lossy(&received[..length]));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// How many events a stream has, from its beginning to its end.
+async fn count_events(server: &TestServer, path: &str) -> u64 {
+    let begin = b"\n\nevent: ";
+    let mut stream = server.request(Method::GET, path).send().await.unwrap();
+    let (mut count, mut received) = (1, Vec::new());
+    while let Some(chunk) = stream.chunk().await.unwrap() {
+        received.extend_from_slice(&chunk);
+        count += received.windows(begin.len()).filter(|bytes| *bytes == begin).count() as u64;
+        received.drain(..received.len().saturating_sub(begin.len() - 1));
+    }
+    count
+}
+
+/// The path of the response that is the first turn of an agent.
+fn response(id: &str) -> String {
+    format!("/openai/v1/responses/resp_{}00000001", id.replace('-', ""))
 }
 
 /// The path of the chat completion that is the first turn of an agent.
@@ -194,7 +217,7 @@ impl Stalled {
             for path in [
                 format!("/api/agents/{id}/events?since=0"),
                 format!("/v1/stream/agents/{id}/events?offset=-1&live=sse"),
-                format!("/openai/v1/responses/resp_{}00000001?stream=true", id.replace('-', "")),
+                format!("{}?stream=true", response(id)),
                 format!("{}?stream=true", completion(id)),
                 format!("/ag-ui/threads/{id}"),
             ] {

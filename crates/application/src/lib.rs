@@ -30,6 +30,7 @@
 //! | `tails` | the wake-up signal of each journal, and its newest events |
 //! | `follower_pace` | how fast the followers take batches, so that the pump can wait for them |
 //! | `follow` | [`Follower`]: a cursor, and the one delivery loop |
+//! | `reread` | [`Rereader`]: events that a reader has received, once more |
 //! | `stretches`, `fetched`, `fetches` | events that are no longer in memory: how they are read, kept, and fetched only once |
 //! | `batch`, `renderings` | events as readers receive them, and their bytes, made once for all readers |
 //!
@@ -83,6 +84,7 @@ mod pump;
 mod recorder;
 mod renderings;
 mod requests_of_run;
+mod reread;
 mod service;
 mod stats;
 mod stretches;
@@ -111,6 +113,7 @@ pub use node_state::{Fence, NodeView};
 pub use open_requests::{Needs, OpenRequest, RequestPlace};
 pub use outside::{AgentType, AgentTypes, MakeParser, Outside};
 pub use renderings::{Rendering, RenderingKey};
+pub use reread::Rereader;
 pub use service::{AgentService, Readiness};
 pub use stats::{NodeStats, Stats};
 pub use token_bucket::TokenBucket;

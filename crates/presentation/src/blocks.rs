@@ -42,6 +42,16 @@ impl BlockWriter {
 
     /// Appends a block.
     pub(crate) fn block<T: Serialize>(&mut self, id: Option<u64>, name: Option<&str>, value: &T) {
+        self.block_by(id, name, |out| serde_json::to_writer(out, value));
+    }
+
+    /// Appends a block whose JSON `write` appends.
+    pub(crate) fn block_by(
+        &mut self,
+        id: Option<u64>,
+        name: Option<&str>,
+        write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>,
+    ) {
         let begin = self.0.len();
         let out = &mut self.0;
         if let Some(id) = id {
@@ -56,7 +66,7 @@ impl BlockWriter {
         }
         out.extend_from_slice(b"data: ");
         let data = out.len();
-        if let Err(error) = serde_json::to_writer(&mut *out, value) {
+        if let Err(error) = write(out) {
             // Not expected: all types that are written here can be serialized.
             tracing::error!(
                 error = &error as &dyn std::error::Error,

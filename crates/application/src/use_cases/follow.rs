@@ -7,6 +7,7 @@ use tokenrail_domain::{Agent, AgentId, Sequence, Turn};
 use crate::error::Refusal;
 use crate::follow::Follower;
 use crate::planted::{self, Bug};
+use crate::reread::Rereader;
 use crate::service::AgentService;
 
 impl AgentService {
@@ -52,6 +53,11 @@ impl AgentService {
             }
         }
         Ok(follower)
+    }
+
+    /// Reads events of an agent once more, for a reader that has received them. It is no follower of the agent.
+    pub fn reread(&self, id: AgentId) -> Rereader {
+        Rereader::new(&self.core, id)
     }
 
     /// The cursor before the turn in which `cursor` lies, for readers that need the whole turn. `cursor` itself if it

@@ -5,11 +5,14 @@ mod chunks;
 mod dto;
 mod fold;
 mod handlers;
+mod journal_text;
 mod openapi;
+mod pieces;
 mod refusal;
 mod response_id;
 mod rest;
 mod routes;
+mod said_items;
 mod writer;
 
 pub(super) use openapi::document;

@@ -4,23 +4,21 @@
 //! Chat Completions has one text for everything that the agent says, and clients execute its tool calls. So messages
 //! are joined, and a tool call is a line of the reasoning.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
+use std::collections::BTreeSet;
 
 use super::dto::{
-    BETWEEN, ChunkChoice, ChunkDelta, ChunkDto, CompletionUsage, FailedChunk, OutputItem, ResponseDto,
-    StreamEvent, call_line,
+    BETWEEN, ChunkChoice, ChunkDelta, ChunkDto, CompletionUsage, FailedChunk, Gap, GapText, OutputItem,
+    ResponseDto, StreamEvent,
 };
-use super::fold::OpenAi;
+use super::fold::{OpenAi, ResponseFrame};
+use super::pieces::{About, Pieces};
 use super::response_id::ResponseId;
 use super::writer::Writer;
-use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 
 /// Writes chunks. Each has a number, from 0, which is the `id` of its block.
 pub(crate) struct Chunks {
-    out: BlockWriter,
+    out: Pieces,
     /// The first chunk that the client does not have.
     from: u64,
     next: u64,
@@ -31,15 +29,15 @@ pub(crate) struct Chunks {
     /// The items that the newest text and the newest reasoning belong to.
     newest_said: Option<usize>,
     newest_done: Option<usize>,
-    /// The names of tool calls that are not shown yet.
-    calls: BTreeMap<usize, String>,
+    /// The tool calls that are not shown yet.
+    calls: BTreeSet<usize>,
 }
 
 impl Chunks {
     /// The chunks of this turn with the number `from` and greater.
     pub(crate) fn new(id: ResponseId, from: u64, include_usage: bool) -> Self {
         Self {
-            out: BlockWriter::default(),
+            out: Pieces::default(),
             from,
             next: 0,
             id: id.completion(),
@@ -48,56 +46,55 @@ impl Chunks {
             include_usage,
             newest_said: None,
             newest_done: None,
-            calls: BTreeMap::new(),
+            calls: BTreeSet::new(),
         }
     }
 
-    fn chunk(&mut self, choices: &[ChunkChoice<'_>], usage: Option<CompletionUsage>) {
+    fn chunk(&mut self, choices: &[ChunkChoice<'_>], usage: Option<CompletionUsage>, about: About<'_>) {
         let number = self.next;
         self.next += 1;
         if self.from <= number {
             let (id, model) = (&self.id, &self.model);
             let object = "chat.completion.chunk";
             let chunk = ChunkDto { id, object, created: self.created, model, choices, usage };
-            self.out.block(Some(number), None, &chunk);
+            self.out.block(Some(number), None, &chunk, about);
         }
     }
 
-    fn delta(&mut self, delta: ChunkDelta<'_>) {
-        self.chunk(&[ChunkChoice { delta, ..ChunkChoice::default() }], None);
+    fn delta(&mut self, delta: ChunkDelta<'_>, about: About<'_>) {
+        self.chunk(&[ChunkChoice { delta, ..ChunkChoice::default() }], None, about);
     }
 
     fn say(&mut self, item: Option<usize>, text: &str) {
         if self.newest_said.is_some() && self.newest_said != item {
-            self.delta(ChunkDelta { content: Some(BETWEEN), ..ChunkDelta::default() });
+            self.delta(ChunkDelta { content: Some(BETWEEN), ..ChunkDelta::default() }, About::Nothing);
         }
         self.newest_said = item;
-        self.delta(ChunkDelta { content: Some(text), ..ChunkDelta::default() });
+        self.delta(ChunkDelta { content: Some(text), ..ChunkDelta::default() }, About::Nothing);
     }
 
     /// Shows what the agent thinks or does.
-    fn tell(&mut self, item: Option<usize>, text: &str) {
+    fn tell(&mut self, item: Option<usize>, text: GapText<'_>, about: About<'_>) {
+        let shown = |text| ChunkDelta { reasoning_content: Some(text), ..ChunkDelta::default() };
         if self.newest_done.is_some() && self.newest_done != item {
-            self.delta(ChunkDelta { reasoning_content: Some(BETWEEN), ..ChunkDelta::default() });
+            self.delta(shown(GapText::Given(BETWEEN)), About::Nothing);
         }
         self.newest_done = item;
-        self.delta(ChunkDelta { reasoning_content: Some(text), ..ChunkDelta::default() });
+        self.delta(shown(text), about);
     }
 
-    fn show_call(&mut self, item: Option<usize>, arguments: &str) {
-        if let Some(name) = item.and_then(|item| self.calls.remove(&item)) {
-            self.tell(item, &call_line(&name, arguments));
+    fn show_call(&mut self, item: Option<usize>, about: About<'_>) {
+        if item.is_some_and(|item| self.calls.remove(&item)) {
+            self.tell(item, GapText::Gap(Gap::Line), about);
         }
     }
 
-    fn item(&mut self, event: &StreamEvent<'_>) {
-        let Some(OutputItem::McpCall { name, arguments, .. }) = event.item else { return };
+    fn item(&mut self, event: &StreamEvent<'_>, about: About<'_>) {
+        let Some(OutputItem::McpCall { .. }) = event.item else { return };
         match event.kind {
-            "response.output_item.added" => {
-                self.calls.extend(event.output_index.map(|at| (at, name.clone())));
-            }
+            "response.output_item.added" => self.calls.extend(event.output_index),
             // Only a call whose arguments did not end is not shown yet.
-            _ => self.show_call(event.output_index, arguments),
+            _ => self.show_call(event.output_index, about),
         }
     }
 
@@ -105,9 +102,11 @@ impl Chunks {
         match response.finish() {
             Ok(reason) => {
                 let finish_reason = Some(reason);
-                self.chunk(&[ChunkChoice { finish_reason, ..ChunkChoice::default() }], None);
+                let choice = ChunkChoice { finish_reason, ..ChunkChoice::default() };
+                self.chunk(&[choice], None, About::Nothing);
                 if self.include_usage {
-                    self.chunk(&[], response.usage.as_ref().map(CompletionUsage::from));
+                    let usage = response.usage.as_ref().map(CompletionUsage::from);
+                    self.chunk(&[], usage, About::Nothing);
                 } else {
                     // A client that has it may resume without asking for it.
                     self.next += 1;
@@ -115,7 +114,7 @@ impl Chunks {
             }
             Err(error) => {
                 if self.from <= self.next {
-                    self.out.block(Some(self.next), None, &FailedChunk { error });
+                    self.out.block(Some(self.next), None, &FailedChunk { error }, About::Nothing);
                 }
                 self.next += 1;
             }
@@ -125,32 +124,36 @@ impl Chunks {
 }
 
 impl Frames<OpenAi> for Chunks {
-    fn frame(&mut self, event: StreamEvent<'_>) {
+    fn frame(&mut self, ResponseFrame { event, about }: ResponseFrame<'_>) {
         let item = event.output_index;
         match (event.kind, event.response, event.delta) {
             ("response.created", Some(response), _) => {
                 (self.created, self.model) = (response.created_at, response.model.clone());
                 let delta =
                     ChunkDelta { role: Some("assistant"), content: Some(""), ..ChunkDelta::default() };
-                self.delta(delta);
+                self.delta(delta, About::Nothing);
             }
             ("response.completed" | "response.incomplete" | "response.failed", Some(response), _) => {
                 self.end(response);
             }
             ("response.output_text.delta", _, Some(text)) => self.say(item, text),
-            ("response.reasoning_summary_text.delta", _, Some(text)) => self.tell(item, text),
-            ("response.mcp_call_arguments.done", ..) => {
-                self.show_call(item, event.arguments.unwrap_or_default());
+            ("response.reasoning_summary_text.delta", _, Some(text)) => {
+                self.tell(item, GapText::Given(text), about);
             }
-            ("response.output_item.added" | "response.output_item.done", ..) => self.item(&event),
+            ("response.mcp_call_arguments.done", ..) => self.show_call(item, about),
+            ("response.output_item.added" | "response.output_item.done", ..) => self.item(&event, about),
             _ => {}
         }
     }
 }
 
 impl Writer for Chunks {
-    fn take(&mut self) -> Bytes {
-        self.out.take()
+    fn pieces(&mut self) -> &mut Pieces {
+        &mut self.out
+    }
+
+    fn is_taken(&self) -> bool {
+        self.out.is_empty()
     }
 
     fn is_ahead(&self) -> bool {

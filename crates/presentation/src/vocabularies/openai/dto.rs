@@ -4,6 +4,7 @@ mod completions;
 mod content;
 mod create_completion;
 mod create_response;
+mod gaps;
 mod input;
 mod items;
 mod messages;
@@ -12,11 +13,12 @@ mod responses;
 
 pub(crate) use completions::{
     BETWEEN, ChunkChoice, ChunkDelta, ChunkDto, CompletionDeleted, CompletionDto, CompletionUsage,
-    FailedChunk, call_line,
+    FailedChunk,
 };
 pub(crate) use create_completion::{CreateCompletion, CreateCompletionBody, create_completion};
 pub(crate) use create_response::{CreateResponse, CreateResponseBody, create_response};
-pub(crate) use items::{InputItem, ItemStatus, McpError, OutputItem, Page};
+pub(crate) use gaps::{Gap, GapText, divided, write_with_gaps};
+pub(crate) use items::{InputItem, ItemStatus, McpError, OutputItem, OutputText, Page, SummaryText};
 pub(crate) use requests::ModelChoice;
 pub(crate) use responses::{
     Deleted, Incomplete, ModelDto, OpenAiError, OpenAiProblem, PartDto, ResponseDto, ResponseFailure,

@@ -4,11 +4,15 @@
 //! A part of a message is an item with one content part: text is a message, and reasoning is a summary. A tool call is
 //! an item too, with its result. Text and calls of sub-agents are left out: OpenAI has no place for them, so clients
 //! would take them for the agent's own.
+//!
+//! The fold holds no text. It knows where the journal has the texts that later events repeat; these events have gaps,
+//! which are filled while they are sent ([`Pieces`](super::pieces::Pieces)).
 
 mod ending;
 mod output;
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use tokenrail_domain::{
     Agent, CompleteMessage, ContentBlock, Event, EventBody, JsonText, MessageOrdinal, Part, ToolCall,
@@ -19,6 +23,9 @@ use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{TokenUsage, plain_text};
 use crate::said_words::{SaidWords, WordKind};
 use crate::vocabularies::openai::dto::{ItemStatus, ResponseDto, StreamEvent, UsageDto};
+use crate::vocabularies::openai::journal_text::TextPart;
+use crate::vocabularies::openai::pieces::About;
+use crate::vocabularies::openai::said_items::SaidItems;
 use output::Output;
 
 /// The vocabulary of the streams of the Responses API.
@@ -26,7 +33,13 @@ use output::Output;
 pub(crate) enum OpenAi {}
 
 impl Vocabulary for OpenAi {
-    type Frame<'f> = StreamEvent<'f>;
+    type Frame<'f> = ResponseFrame<'f>;
+}
+
+/// An event of a stream, and what its gaps are about.
+pub(crate) struct ResponseFrame<'f> {
+    pub(crate) event: StreamEvent<'f>,
+    pub(crate) about: About<'f>,
 }
 
 /// The fold of one turn.
@@ -74,35 +87,36 @@ impl ResponsesFold {
         }
     }
 
-    /// The same fold without memory of finished items, for a stream that does not end with the whole response. It keeps
-    /// only the arguments of a call, until the call has ended.
-    pub(crate) fn without_items(mut self) -> Self {
-        self.output.keep_no_items();
-        self
-    }
-
     /// Sends the first event, which does not wait for the turn to start.
     pub(crate) fn open(&mut self, out: &mut impl Frames<OpenAi>) {
         self.output.lifecycle("response.created", &self.response, out);
     }
 
-    /// The id of the response.
-    pub(crate) fn id(&self) -> &str {
-        &self.response.id
+    /// The response as it is now, with a gap for its items.
+    pub(crate) fn response(&self) -> &ResponseDto {
+        &self.response
     }
 
-    /// The response as it is now.
-    pub(crate) fn into_response(mut self) -> ResponseDto {
-        if self.response.output.is_empty() {
-            self.response.output = self.output.take();
-        }
-        self.response
+    /// The items as they are now.
+    pub(crate) fn items(&self) -> &Rc<SaidItems> {
+        self.output.items()
+    }
+
+    /// Sends a delta.
+    fn said(
+        &mut self,
+        (message, part): (MessageOrdinal, Part),
+        kind: WordKind,
+        text: &str,
+        out: &mut impl Frames<OpenAi>,
+    ) {
+        self.say((message, part), (kind, TextPart::Words { message, part, kind }), text, out);
     }
 
     fn say(
         &mut self,
         (message, part): (MessageOrdinal, Part),
-        kind: WordKind,
+        (kind, what): (WordKind, TextPart),
         text: &str,
         out: &mut impl Frames<OpenAi>,
     ) {
@@ -121,7 +135,7 @@ impl ResponsesFold {
             position
         };
         words.say(part, kind, text.len());
-        self.output.more_words(position, kind, text, out);
+        self.output.more_words(position, (kind, what), text, out);
     }
 
     /// Ends the text or reasoning that is open in a message.
@@ -147,41 +161,43 @@ impl ResponsesFold {
                 }
                 known.position
             }
-            _ => self.begin_call(call, tool.unwrap_or_default(), Some(message), out),
+            _ => self.begin_call((call, tool.unwrap_or_default()), Some(message), None, out),
         };
-        self.output.more_arguments(position, fragment, out);
+        self.output.more_arguments(position, TextPart::Fragment, fragment, out);
     }
 
     fn begin_call(
         &mut self,
-        call: &str,
-        tool: &str,
+        (call, tool): (&str, &str),
         message: Option<MessageOrdinal>,
+        block: Option<Part>,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
-        let position = self.output.begin_call(tool, message, out);
+        let position = self.output.begin_call(tool, message, block, out);
         self.calls.insert(call.to_owned(), Call { position, message, state: CallState::Streaming });
         position
     }
 
-    /// Completes the arguments of a call, and begins the call if its arguments were not streamed.
+    /// Completes the arguments of a call, and begins the call if its arguments were not streamed. `place`: the block of
+    /// a complete message that has the call.
     fn made(
         &mut self,
         (call, tool): (&str, &str),
         input: &JsonText,
-        message: Option<MessageOrdinal>,
+        place: Option<(MessageOrdinal, Part)>,
         out: &mut impl Frames<OpenAi>,
     ) {
+        let block = place.map(|(_, block)| block);
         let position = match self.calls.get(call) {
             Some(known) if known.state != CallState::Streaming => return,
             Some(known) => known.position,
             None => {
-                let position = self.begin_call(call, tool, message, out);
-                self.output.more_arguments(position, input.as_str(), out);
+                let position = self.begin_call((call, tool), place.map(|(message, _)| message), block, out);
+                self.output.more_arguments(position, TextPart::Input(block), input.as_str(), out);
                 position
             }
         };
-        self.output.end_arguments(position, Some(input.as_str()), out);
+        self.output.end_arguments(position, Some(TextPart::Input(block)), out);
         self.set_state(call, CallState::Made);
     }
 
@@ -200,7 +216,7 @@ impl ResponsesFold {
             self.output.end_arguments(position, None, out);
         }
         self.set_state(&result.call, CallState::Ended);
-        self.output.end_call(position, plain_text(&result.content), result.is_error, out);
+        self.output.end_call(position, plain_text(&result.content).len(), result.is_error, out);
     }
 
     /// Completes a message: sends what was not sent as deltas.
@@ -220,7 +236,7 @@ impl ResponsesFold {
                 ContentBlock::ToolUse { call, tool, input } => {
                     // A call that was cut short has no result, so it ends with the turn.
                     if !input.as_str().starts_with('"') {
-                        self.made((call, tool), input, Some(message), out);
+                        self.made((call, tool), input, Some((message, index)), out);
                     }
                 }
                 ContentBlock::Other(_) => {}
@@ -241,7 +257,7 @@ impl ResponsesFold {
         if words.was_said(kind, text.len()) || text.is_empty() {
             return;
         }
-        self.say((message, index), kind, text, out);
+        self.say((message, index), (kind, TextPart::Block(index)), text, out);
         self.end_words(message, status, out);
         self.open.remove(&message);
     }
@@ -278,7 +294,6 @@ impl ResponsesFold {
         }
         let kind = ending::end(&mut self.response, event, result, self.stop_reason.as_deref());
         self.response.usage = Some(UsageDto::of(result, self.usage));
-        self.response.output = self.output.take();
         self.output.lifecycle(kind, &self.response, out);
     }
 }
@@ -287,16 +302,17 @@ impl Fold for ResponsesFold {
     type Vocabulary = OpenAi;
 
     fn event<T: Frames<OpenAi>>(&mut self, event: &Event, out: &mut T) {
+        self.output.apply(event.sequence);
         if !std::mem::replace(&mut self.has_begun, true) {
             self.response.status = "in_progress";
             self.output.lifecycle("response.in_progress", &self.response, out);
         }
         match &event.body {
             EventBody::TextDelta { message, part, text } => {
-                self.say((*message, *part), WordKind::Text, text, out);
+                self.said((*message, *part), WordKind::Text, text, out);
             }
             EventBody::ReasoningDelta { message, part, text } => {
-                self.say((*message, *part), WordKind::Reasoning, text, out);
+                self.said((*message, *part), WordKind::Reasoning, text, out);
             }
             EventBody::ToolInputDelta { message, part: _, call, tool, fragment } => {
                 self.input(*message, (call, tool.as_deref()), fragment, out);

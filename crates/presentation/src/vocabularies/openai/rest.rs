@@ -1,16 +1,13 @@
 //! Writes the events of a stream that a client does not have yet.
 
-use bytes::Bytes;
-
-use super::dto::StreamEvent;
-use super::fold::OpenAi;
+use super::fold::{OpenAi, ResponseFrame};
+use super::pieces::Pieces;
 use super::writer::Writer;
-use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 
 /// The events with the number `from` and greater, as blocks.
 pub(crate) struct Rest {
-    out: BlockWriter,
+    out: Pieces,
     from: u64,
     /// The number of the next event.
     next: u64,
@@ -18,13 +15,17 @@ pub(crate) struct Rest {
 
 impl Rest {
     pub(crate) fn new(from: u64) -> Self {
-        Self { out: BlockWriter::default(), from, next: 0 }
+        Self { out: Pieces::default(), from, next: 0 }
     }
 }
 
 impl Writer for Rest {
-    fn take(&mut self) -> Bytes {
-        self.out.take()
+    fn pieces(&mut self) -> &mut Pieces {
+        &mut self.out
+    }
+
+    fn is_taken(&self) -> bool {
+        self.out.is_empty()
     }
 
     fn is_ahead(&self) -> bool {
@@ -33,10 +34,10 @@ impl Writer for Rest {
 }
 
 impl Frames<OpenAi> for Rest {
-    fn frame(&mut self, event: StreamEvent<'_>) {
+    fn frame(&mut self, ResponseFrame { event, about }: ResponseFrame<'_>) {
         self.next = event.sequence_number + 1;
         if self.from <= event.sequence_number {
-            self.out.named(event.kind, None, &event);
+            self.out.block(None, Some(event.kind), &event, about);
         }
     }
 }

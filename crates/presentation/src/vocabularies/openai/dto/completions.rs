@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::items::OutputItem;
+use super::gaps::{Gap, GapText};
 use super::responses::{ResponseDto, UsageDto};
 
 /// Separates the texts of messages that become one text.
@@ -35,9 +35,9 @@ struct ChoiceDto {
 #[derive(Debug, Serialize)]
 struct AnswerDto {
     role: &'static str,
-    content: Option<String>,
+    content: Option<Gap>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_content: Option<String>,
+    reasoning_content: Option<Gap>,
     /// Why there is no answer. Libraries for agents would ask again if it were absent too.
     refusal: Option<String>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct ChunkDelta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) reasoning_content: Option<&'a str>,
+    pub(crate) reasoning_content: Option<GapText<'a>>,
 }
 
 /// The last part of the stream of a turn that has no answer.
@@ -124,10 +124,11 @@ impl From<&UsageDto> for CompletionUsage {
 }
 
 impl CompletionDto {
-    /// The completion with this id, from a response that has ended.
-    pub(crate) fn new(id: String, response: &ResponseDto) -> Self {
+    /// The completion with this id, from a response that has ended. `has_done`: whether its agent has thought or done
+    /// anything.
+    pub(crate) fn new(id: String, response: &ResponseDto, has_done: bool) -> Self {
         let (message, finish_reason, error) = match response.finish() {
-            Ok(reason) => (AnswerDto::of(&response.output), reason, None),
+            Ok(reason) => (AnswerDto::new(has_done), reason, None),
             Err(failure) => (AnswerDto::refusal(failure.message.clone()), "stop", Some(failure)),
         };
         let choices = [ChoiceDto { index: 0, message, finish_reason, logprobs: () }];
@@ -168,36 +169,15 @@ impl CompletionFailure {
     }
 }
 
-impl CompletionDto {
-    /// What the agent has said.
-    pub(crate) fn content(&self) -> Option<&str> {
-        self.choices[0].message.content.as_deref()
-    }
-}
-
 impl AnswerDto {
-    fn of(items: &[OutputItem]) -> Self {
-        let (mut said, mut done) = (Vec::new(), Vec::new());
-        for item in items {
-            match item {
-                OutputItem::Message { .. } => said.push(item.text().to_owned()),
-                OutputItem::Reasoning { .. } => done.push(item.text().to_owned()),
-                OutputItem::McpCall { name, arguments, .. } => done.push(call_line(name, arguments)),
-            }
-        }
-        let reasoning_content = (!done.is_empty()).then(|| done.join(BETWEEN));
-        let content = Some(said.join(BETWEEN));
-        Self { role: "assistant", content, reasoning_content, refusal: None }
+    fn new(has_done: bool) -> Self {
+        let reasoning_content = has_done.then_some(Gap::Done);
+        Self { role: "assistant", content: Some(Gap::Said), reasoning_content, refusal: None }
     }
 
     fn refusal(why: String) -> Self {
         Self { role: "assistant", content: None, reasoning_content: None, refusal: Some(why) }
     }
-}
-
-/// How a tool call is shown to clients that would execute a call of OpenAI's own format.
-pub(crate) fn call_line(name: &str, arguments: &str) -> String {
-    format!("{name} {arguments}")
 }
 
 /// A chat completion was deleted, with its conversation.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tokenrail_domain::Turn;
 
+use super::gaps::{Gap, GapText};
 use crate::vocabularies::openai::response_id::ResponseId;
 
 /// The state of an item.
@@ -17,9 +18,9 @@ pub(crate) enum ItemStatus {
 }
 
 /// One item of a response.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum OutputItem {
+pub(crate) enum OutputItem<'a> {
     Message {
         id: String,
         role: &'static str,
@@ -36,102 +37,64 @@ pub(crate) enum OutputItem {
     McpCall {
         id: String,
         status: ItemStatus,
-        server_label: String,
-        name: String,
-        arguments: String,
-        output: Option<String>,
+        server_label: &'a str,
+        name: GapText<'a>,
+        arguments: GapText<'a>,
+        output: Option<Gap>,
         error: Option<McpError>,
         approval_request_id: (),
     },
 }
 
-impl OutputItem {
-    pub(crate) fn id(&self) -> &str {
-        match self {
-            Self::Message { id, .. } | Self::Reasoning { id, .. } | Self::McpCall { id, .. } => id,
-        }
-    }
-
-    pub(crate) fn set_status(&mut self, to: ItemStatus) {
-        match self {
-            Self::Message { status, .. } | Self::Reasoning { status, .. } | Self::McpCall { status, .. } => {
-                *status = to;
-            }
-        }
-    }
-
-    /// Its text, thought or arguments so far.
-    pub(crate) fn text(&self) -> &str {
-        match self {
-            Self::Message { content, .. } => content.first().map_or("", |part| &part.text),
-            Self::Reasoning { summary, .. } => summary.first().map_or("", |part| &part.text),
-            Self::McpCall { arguments, .. } => arguments,
-        }
-    }
-
-    pub(crate) fn add(&mut self, more: &str) {
-        match self {
-            Self::Message { content, .. } => match content.first_mut() {
-                Some(part) => part.text.push_str(more),
-                None => content.push(OutputText::new(more)),
-            },
-            Self::Reasoning { summary, .. } => match summary.first_mut() {
-                Some(part) => part.text.push_str(more),
-                None => summary.push(SummaryText::new(more)),
-            },
-            Self::McpCall { arguments, .. } => arguments.push_str(more),
-        }
-    }
-}
-
 /// The text of a message.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct OutputText {
     #[serde(rename = "type")]
     kind: &'static str,
-    pub(crate) text: String,
+    text: Gap,
     annotations: [(); 0],
     logprobs: [(); 0],
 }
 
 impl OutputText {
-    pub(crate) fn new(text: &str) -> Self {
-        Self { kind: "output_text", text: text.to_owned(), annotations: [], logprobs: [] }
+    pub(crate) fn new() -> Self {
+        Self { kind: "output_text", text: Gap::Text, annotations: [], logprobs: [] }
     }
 }
 
 /// A thought. Clients show a summary, but not all of them show the text of a thought.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct SummaryText {
     #[serde(rename = "type")]
     kind: &'static str,
-    pub(crate) text: String,
+    text: Gap,
 }
 
 impl SummaryText {
-    pub(crate) fn new(text: &str) -> Self {
-        Self { kind: "summary_text", text: text.to_owned() }
+    pub(crate) fn new() -> Self {
+        Self { kind: "summary_text", text: Gap::Text }
     }
 }
 
 /// Why a tool call has failed.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(crate) struct McpError {
     #[serde(rename = "type")]
     kind: &'static str,
     content: [ToolText; 1],
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 struct ToolText {
     #[serde(rename = "type")]
     kind: &'static str,
-    text: String,
+    text: Gap,
 }
 
 impl McpError {
-    pub(crate) fn new(text: String) -> Self {
-        Self { kind: "mcp_tool_execution_error", content: [ToolText { kind: "text", text }] }
+    pub(crate) fn new() -> Self {
+        let text = ToolText { kind: "text", text: Gap::Result };
+        Self { kind: "mcp_tool_execution_error", content: [text] }
     }
 }
 

@@ -4,6 +4,7 @@ use serde::Serialize;
 use tokenrail_domain::{Agent, JsonText, Turn, TurnResult};
 use utoipa::ToSchema;
 
+use super::gaps::{Gap, GapText};
 use super::items::OutputItem;
 use crate::json::{Json, TokenUsage};
 use crate::vocabularies::openai::response_id::ResponseId;
@@ -24,7 +25,7 @@ pub(crate) struct ResponseDto {
     max_output_tokens: (),
     metadata: Metadata,
     pub(crate) model: String,
-    pub(crate) output: Vec<OutputItem>,
+    output: Gap,
     parallel_tool_calls: bool,
     previous_response_id: Option<String>,
     reasoning: Effort,
@@ -59,7 +60,7 @@ impl ResponseDto {
             max_output_tokens: (),
             metadata: Metadata(agent.metadata.clone()),
             model,
-            output: Vec::new(),
+            output: Gap::Items,
             parallel_tool_calls: true,
             previous_response_id: id.previous().map(|previous| previous.to_string()),
             reasoning: Effort::default(),
@@ -181,21 +182,21 @@ pub(crate) struct StreamEvent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) output_index: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) item_id: Option<&'a str>,
+    pub(crate) item_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) content_index: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) summary_index: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) item: Option<&'a OutputItem>,
+    pub(crate) item: Option<OutputItem<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) part: Option<PartDto<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) delta: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) text: Option<&'a str>,
+    pub(crate) text: Option<GapText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) arguments: Option<&'a str>,
+    pub(crate) arguments: Option<GapText<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) logprobs: Option<[(); 0]>,
 }
@@ -207,23 +208,23 @@ pub(crate) enum PartDto<'a> {
     Text {
         #[serde(rename = "type")]
         kind: &'static str,
-        text: &'a str,
+        text: GapText<'a>,
         annotations: [(); 0],
         logprobs: [(); 0],
     },
     Summary {
         #[serde(rename = "type")]
         kind: &'static str,
-        text: &'a str,
+        text: GapText<'a>,
     },
 }
 
 impl<'a> PartDto<'a> {
-    pub(crate) fn text(text: &'a str) -> Self {
+    pub(crate) fn text(text: GapText<'a>) -> Self {
         Self::Text { kind: "output_text", text, annotations: [], logprobs: [] }
     }
 
-    pub(crate) fn summary(text: &'a str) -> Self {
+    pub(crate) fn summary(text: GapText<'a>) -> Self {
         Self::Summary { kind: "summary_text", text }
     }
 }

@@ -1,61 +1,51 @@
-//! The items of a response, and the events that build them at the client.
+//! The items of a response, and the events that build them at the client. An event that repeats a text has a gap for
+//! it.
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use tokenrail_domain::{Agent, MessageOrdinal, Turn};
+use tokenrail_domain::{Agent, MessageOrdinal, Part, Sequence, Turn};
 
-use super::OpenAi;
+use super::{OpenAi, ResponseFrame};
 use crate::fold::Frames;
 use crate::said_words::WordKind;
-use crate::vocabularies::openai::dto::{ItemStatus, McpError, OutputItem, PartDto, ResponseDto, StreamEvent};
-use crate::vocabularies::openai::response_id::{CALL, MESSAGE, REASONING, ResponseId};
+use crate::vocabularies::openai::dto::{Gap, GapText, ItemStatus, PartDto, ResponseDto, StreamEvent};
+use crate::vocabularies::openai::journal_text::{JournalText, TextPart};
+use crate::vocabularies::openai::pieces::About;
+use crate::vocabularies::openai::response_id::ResponseId;
+use crate::vocabularies::openai::said_items::{CallResult, ItemKind, SaidItem, SaidItems};
 
 /// The items so far. Every change is sent as events, whose numbers are counted here.
 pub(super) struct Output {
-    id: ResponseId,
-    /// The agent type, which stands for the server that calls the tools.
-    label: String,
-    /// The number of the next event.
+    items: Rc<SaidItems>,
+    /// The number of the next event of the stream.
     next: u64,
-    /// The number of items that have begun.
-    count: usize,
-    items: BTreeMap<usize, Held>,
-    /// Whether items are kept for the whole response. If not, each is forgotten at its end, and words at once.
-    keeps_items: bool,
-    /// How many bytes of the results of tools may still be kept.
+    /// The event of the journal that is applied.
+    at: Sequence,
+    /// How many bytes of the results of tools the whole response may still contain.
     result_bytes: usize,
 }
 
-/// An item, as it is kept.
-struct Held {
-    item: OutputItem,
-    message: Option<MessageOrdinal>,
-    is_discarded: bool,
-}
-
 /// Gives an event its number and sends it.
-fn send(next: &mut u64, event: StreamEvent<'_>, out: &mut impl Frames<OpenAi>) {
+fn send(next: &mut u64, event: StreamEvent<'_>, about: About<'_>, out: &mut impl Frames<OpenAi>) {
     let sequence_number = *next;
     *next += 1;
-    out.frame(StreamEvent { sequence_number, ..event });
+    out.frame(ResponseFrame { event: StreamEvent { sequence_number, ..event }, about });
 }
 
 impl Output {
     pub(super) fn new(agent: &Agent, turn: &Turn, result_bytes: usize) -> Self {
         let id = ResponseId { agent: turn.agent, turn: turn.number };
-        let (label, items) = (agent.kind.clone(), BTreeMap::new());
-        Self { id, label, next: 0, count: 0, items, keeps_items: true, result_bytes }
+        let items = Rc::new(SaidItems::new(id, agent.kind.clone()));
+        Self { items, next: 0, at: Sequence::START, result_bytes }
     }
 
-    /// Keeps nothing for the whole response.
-    pub(super) fn keep_no_items(&mut self) {
-        self.keeps_items = false;
+    pub(super) fn items(&self) -> &Rc<SaidItems> {
+        &self.items
     }
 
-    /// Takes the items of the whole response.
-    pub(super) fn take(&mut self) -> Vec<OutputItem> {
-        let items = std::mem::take(&mut self.items);
-        items.into_values().filter(|held| !held.is_discarded).map(|held| held.item).collect()
+    /// Sets the event of the journal that is applied.
+    pub(super) fn apply(&mut self, event: Sequence) {
+        self.at = event;
     }
 
     /// Sends an event about the whole response.
@@ -65,50 +55,51 @@ impl Output {
         response: &ResponseDto,
         out: &mut impl Frames<OpenAi>,
     ) {
-        send(&mut self.next, StreamEvent { kind, response: Some(response), ..StreamEvent::default() }, out);
+        let event = StreamEvent { kind, response: Some(response), ..StreamEvent::default() };
+        send(&mut self.next, event, About::Everything(&self.items), out);
     }
 
+    fn item(&mut self, position: usize) -> Option<&mut SaidItem> {
+        Rc::make_mut(&mut self.items).get_mut(position)
+    }
+
+    /// Begins an item in the event that is applied, or in this block of it. Returns its position.
     fn begin(
         &mut self,
-        item: OutputItem,
+        kind: ItemKind,
         message: Option<MessageOrdinal>,
+        block: Option<Part>,
+        tool: &str,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
-        let position = self.count;
-        self.count += 1;
-        self.items.insert(position, Held { item, message, is_discarded: false });
-        self.whole_item("response.output_item.added", position, out);
+        let position = self.items.len();
+        Rc::make_mut(&mut self.items).push(SaidItem::new(kind, message, (self.at, block)));
+        self.whole_item("response.output_item.added", position, GapText::Given(tool), out);
         position
     }
 
     /// Sends an event with the whole item.
-    fn whole_item(&mut self, kind: &'static str, position: usize, out: &mut impl Frames<OpenAi>) {
-        let Some(held) = self.items.get(&position) else { return };
-        let (output_index, item) = (Some(position), Some(&held.item));
-        send(&mut self.next, StreamEvent { kind, output_index, item, ..StreamEvent::default() }, out);
+    fn whole_item(
+        &mut self,
+        kind: &'static str,
+        position: usize,
+        tool: GapText<'_>,
+        out: &mut impl Frames<OpenAi>,
+    ) {
+        let Some(item) = self.items.get(position) else { return };
+        let dto = self.items.dto(position, item, tool);
+        let event =
+            StreamEvent { kind, output_index: Some(position), item: Some(dto), ..StreamEvent::default() };
+        send(&mut self.next, event, About::Item(item), out);
     }
 
-    /// Sends an event about an item. `fill` adds what the event says of the item.
-    fn of_item(
-        &mut self,
-        position: usize,
-        event: &StreamEvent<'_>,
-        out: &mut impl Frames<OpenAi>,
-        fill: impl for<'a> FnOnce(&'a OutputItem, &mut StreamEvent<'a>),
-    ) {
-        let Some(Held { item, .. }) = self.items.get(&position) else { return };
-        let StreamEvent { kind, content_index, summary_index, .. } = *event;
-        let (output_index, item_id) = (Some(position), Some(item.id()));
-        let mut event = StreamEvent {
-            kind,
-            output_index,
-            item_id,
-            content_index,
-            summary_index,
-            ..StreamEvent::default()
-        };
-        fill(item, &mut event);
-        send(&mut self.next, event, out);
+    /// Sends an event about an item, with the texts in it, or with gaps for them.
+    fn of_item(&mut self, position: usize, event: StreamEvent<'_>, out: &mut impl Frames<OpenAi>) {
+        let Some(item) = self.items.get(position) else { return };
+        let item_id = Some(self.items.id(position, item.kind));
+        let about = if event.delta.is_some() { About::Nothing } else { About::Item(item) };
+        let event = StreamEvent { output_index: Some(position), item_id, ..event };
+        send(&mut self.next, event, about, out);
     }
 
     /// Begins an item with text or reasoning. Returns its position.
@@ -118,44 +109,31 @@ impl Output {
         message: MessageOrdinal,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
-        let (at, status) = (self.count, ItemStatus::InProgress);
-        let item = match kind {
-            WordKind::Text => OutputItem::Message {
-                id: self.id.item(MESSAGE, at),
-                role: "assistant",
-                status,
-                content: Vec::new(),
-            },
-            WordKind::Reasoning => {
-                OutputItem::Reasoning { id: self.id.item(REASONING, at), status, summary: Vec::new() }
-            }
-        };
-        let position = self.begin(item, Some(message), out);
-        self.of_item(position, &kind.event(kind.part_added()), out, |_, event| {
-            event.part = Some(kind.part(""));
-        });
+        let position = self.begin(ItemKind::Words(kind), Some(message), None, "", out);
+        let part = Some(kind.part(GapText::Given("")));
+        self.of_item(position, StreamEvent { part, ..kind.event(kind.part_added()) }, out);
         position
     }
 
     pub(super) fn more_words(
         &mut self,
         position: usize,
-        kind: WordKind,
+        (kind, what): (WordKind, TextPart),
         text: &str,
         out: &mut impl Frames<OpenAi>,
     ) {
-        let Some(held) = self.items.get_mut(&position) else { return };
-        if self.keeps_items {
-            held.item.add(text);
+        self.extend(position, what);
+        let (delta, logprobs) = (Some(text), kind.logprobs());
+        self.of_item(position, StreamEvent { delta, logprobs, ..kind.event(kind.delta()) }, out);
+    }
+
+    /// The event that is applied has more of the text of an item.
+    fn extend(&mut self, position: usize, what: TextPart) {
+        let at = self.at;
+        if let Some(item) = self.item(position) {
+            let first = item.text.map_or(at, |text| text.first);
+            item.text = Some(JournalText { first, last: at, what });
         }
-        let event = StreamEvent {
-            output_index: Some(position),
-            item_id: Some(held.item.id()),
-            delta: Some(text),
-            logprobs: kind.logprobs(),
-            ..kind.event(kind.delta())
-        };
-        send(&mut self.next, event, out);
     }
 
     /// Ends an item with text or reasoning.
@@ -166,34 +144,19 @@ impl Output {
         status: ItemStatus,
         out: &mut impl Frames<OpenAi>,
     ) {
-        self.of_item(position, &kind.event(kind.text_done()), out, |item, event| {
-            (event.text, event.logprobs) = (Some(item.text()), kind.logprobs());
-        });
-        self.of_item(position, &kind.event(kind.part_done()), out, |item, event| {
-            event.part = Some(kind.part(item.text()));
-        });
+        let (text, logprobs) = (Some(GapText::Gap(Gap::Text)), kind.logprobs());
+        self.of_item(position, StreamEvent { text, logprobs, ..kind.event(kind.text_done()) }, out);
+        let part = Some(kind.part(GapText::Gap(Gap::Text)));
+        self.of_item(position, StreamEvent { part, ..kind.event(kind.part_done()) }, out);
         self.end_item(position, status, out);
     }
 
     /// Ends an item, whatever it is.
     pub(super) fn end_item(&mut self, position: usize, status: ItemStatus, out: &mut impl Frames<OpenAi>) {
-        if let Some(held) = self.items.get_mut(&position) {
-            held.item.set_status(status);
+        if let Some(item) = self.item(position) {
+            item.status = status;
         }
-        self.whole_item("response.output_item.done", position, out);
-        if !self.keeps_items {
-            self.items.remove(&position);
-        }
-    }
-
-    fn of_call(
-        &mut self,
-        position: usize,
-        kind: &'static str,
-        out: &mut impl Frames<OpenAi>,
-        fill: impl for<'a> FnOnce(&'a OutputItem, &mut StreamEvent<'a>),
-    ) {
-        self.of_item(position, &StreamEvent { kind, ..StreamEvent::default() }, out, fill);
+        self.whole_item("response.output_item.done", position, GapText::Gap(Gap::Name), out);
     }
 
     /// Begins a tool call. Returns its position.
@@ -201,98 +164,83 @@ impl Output {
         &mut self,
         tool: &str,
         message: Option<MessageOrdinal>,
+        block: Option<Part>,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
-        let item = OutputItem::McpCall {
-            id: self.id.item(CALL, self.count),
-            status: ItemStatus::InProgress,
-            server_label: self.label.clone(),
-            name: tool.to_owned(),
-            arguments: String::new(),
-            output: None,
-            error: None,
-            approval_request_id: (),
-        };
-        let position = self.begin(item, message, out);
-        self.of_call(position, "response.mcp_call.in_progress", out, |_, _| {});
+        let position = self.begin(ItemKind::Call, message, block, tool, out);
+        let kind = "response.mcp_call.in_progress";
+        self.of_item(position, StreamEvent { kind, ..StreamEvent::default() }, out);
         position
     }
 
-    pub(super) fn more_arguments(&mut self, position: usize, fragment: &str, out: &mut impl Frames<OpenAi>) {
-        if fragment.is_empty() {
+    pub(super) fn more_arguments(
+        &mut self,
+        position: usize,
+        what: TextPart,
+        text: &str,
+        out: &mut impl Frames<OpenAi>,
+    ) {
+        if text.is_empty() {
             return;
         }
-        let Some(held) = self.items.get_mut(&position) else { return };
-        held.item.add(fragment);
-        let kind = "response.mcp_call_arguments.delta";
-        let (output_index, item_id) = (Some(position), Some(held.item.id()));
-        let event =
-            StreamEvent { kind, output_index, item_id, delta: Some(fragment), ..StreamEvent::default() };
-        send(&mut self.next, event, out);
+        self.extend(position, what);
+        let (kind, delta) = ("response.mcp_call_arguments.delta", Some(text));
+        self.of_item(position, StreamEvent { kind, delta, ..StreamEvent::default() }, out);
     }
 
     /// Ends the arguments of a call. `whole` replaces what was streamed.
     pub(super) fn end_arguments(
         &mut self,
         position: usize,
-        whole: Option<&str>,
+        whole: Option<TextPart>,
         out: &mut impl Frames<OpenAi>,
     ) {
-        if let Some(Held { item: OutputItem::McpCall { arguments, .. }, .. }) = self.items.get_mut(&position)
-            && let Some(whole) = whole
-        {
-            whole.clone_into(arguments);
+        let at = self.at;
+        let Some(item) = self.item(position) else { return };
+        if let Some(whole) = whole {
+            item.text = Some(JournalText::in_event(at, whole));
         }
+        let arguments = Some(if item.text.is_some() { GapText::Gap(Gap::Text) } else { GapText::Given("") });
         let kind = "response.mcp_call_arguments.done";
-        self.of_call(position, kind, out, |item, event| event.arguments = Some(item.text()));
+        self.of_item(position, StreamEvent { kind, arguments, ..StreamEvent::default() }, out);
     }
 
-    /// Ends a tool call with its result.
+    /// Ends a tool call with the result in the event that is applied, which has this many bytes.
     pub(super) fn end_call(
         &mut self,
         position: usize,
-        result: String,
+        bytes: usize,
         is_error: bool,
         out: &mut impl Frames<OpenAi>,
     ) {
-        let bytes = result.len();
-        if let Some(Held { item: OutputItem::McpCall { output, error, .. }, .. }) =
-            self.items.get_mut(&position)
-        {
-            if is_error {
-                *error = Some(McpError::new(result));
-            } else {
-                *output = Some(result);
-            }
+        let event = self.at;
+        if let Some(item) = self.item(position) {
+            item.result = Some(CallResult { event, is_error });
         }
         let (kind, status) = if is_error {
             ("response.mcp_call.failed", ItemStatus::Failed)
         } else {
             ("response.mcp_call.completed", ItemStatus::Completed)
         };
-        self.of_call(position, kind, out, |_, _| {});
+        self.of_item(position, StreamEvent { kind, ..StreamEvent::default() }, out);
         self.end_item(position, status, out);
         self.keep(position, bytes);
     }
 
-    /// Keeps the result of a call for the whole response if there is room for it.
+    /// Leaves the result of a call out of the whole response if there is no room for it.
     fn keep(&mut self, position: usize, bytes: usize) {
         if bytes <= self.result_bytes {
             self.result_bytes -= bytes;
-            return;
-        }
-        if let Some(Held { item: OutputItem::McpCall { output, error, .. }, .. }) =
-            self.items.get_mut(&position)
-        {
-            (*output, *error) = (None, None);
+        } else if let Some(item) = self.item(position) {
+            item.result = None;
         }
     }
 
     /// Omits the words of a message, and these calls, from the whole response.
     pub(super) fn discard(&mut self, message: MessageOrdinal, calls: &[usize]) {
-        for (position, held) in &mut self.items {
-            let is_call = matches!(held.item, OutputItem::McpCall { .. });
-            held.is_discarded |= held.message == Some(message) && (!is_call || calls.contains(position));
+        for (position, item) in Rc::make_mut(&mut self.items).iter_mut() {
+            let is_call = item.kind == ItemKind::Call;
+            item.is_discarded |= item.message == Some(message) && (!is_call || calls.contains(&position));
         }
     }
 }
@@ -327,7 +275,7 @@ impl WordKind {
     }
 
     /// The only part of an item.
-    fn part(self, text: &str) -> PartDto<'_> {
+    fn part(self, text: GapText<'_>) -> PartDto<'_> {
         match self {
             Self::Text => PartDto::text(text),
             Self::Reasoning => PartDto::summary(text),

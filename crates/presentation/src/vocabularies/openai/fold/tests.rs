@@ -1,5 +1,7 @@
 //! Streams and responses for every kind of turn.
 
+mod any_turn;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -9,7 +11,8 @@ use super::ResponsesFold;
 use crate::fold::{Fold as _, Silence};
 use crate::tests::stories::{Story, story};
 use crate::vocabularies::openai::chunks::Chunks;
-use crate::vocabularies::openai::dto::CompletionDto;
+use crate::vocabularies::openai::dto::{CompletionDto, Gap};
+use crate::vocabularies::openai::pieces::Pieces;
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::rest::Rest;
 use crate::vocabularies::openai::writer::Writer as _;
@@ -42,7 +45,13 @@ fn stream(story: &Story, from: u64) -> String {
     for event in &story.events {
         fold.event(event, &mut out);
     }
-    String::from_utf8(out.take().to_vec()).unwrap()
+    out.pieces().filled(&story.events)
+}
+
+/// A response as a document, after all events of a turn.
+fn whole(fold: &ResponsesFold, story: &Story) -> Value {
+    let document = Pieces::document(fold.response(), fold.items()).filled(&story.events);
+    serde_json::from_str(&document).unwrap()
 }
 
 /// The events of a stream. Checks that the name of each block is the type of its event.
@@ -127,11 +136,7 @@ fn the_whole_response_is_what_its_stream_builds() {
         for event in &story.events {
             fold.event(event, &mut Silence);
         }
-        assert_eq!(
-            &serde_json::to_value(fold.into_response()).unwrap(),
-            last,
-            "{case}: without a stream too"
-        );
+        assert_eq!(&whole(&fold, &story), last, "{case}: without a stream too");
     }
 }
 
@@ -159,10 +164,12 @@ fn a_chat_completion_is_what_its_chunks_say() {
         for event in &story.events {
             fold.event(event, &mut out);
         }
-        let text = String::from_utf8(out.take().to_vec()).unwrap();
+        let text = out.pieces().filled(&story.events);
         let (said, shown, last) = completed(&text);
-        let whole = CompletionDto::new(id.completion(), &fold.into_response());
-        let whole = serde_json::to_value(whole).unwrap();
+        let has_done = fold.items().next_in(Gap::Done, 0).is_some();
+        let whole = CompletionDto::new(id.completion(), fold.response(), has_done);
+        let whole = Pieces::document(&whole, fold.items()).filled(&story.events);
+        let whole: Value = serde_json::from_str(&whole).unwrap();
         let choice = &whole["choices"][0];
         let message = &choice["message"];
         if let Some(error) = whole.get("error") {
@@ -179,12 +186,12 @@ fn a_chat_completion_is_what_its_chunks_say() {
         insta::assert_snapshot!(format!("{case}_chunks"), text);
         let blocks: Vec<&str> = text.split_inclusive("\n\n").collect();
         for from in 0..blocks.len() {
-            let (mut fold, mut out) = (new(0).without_items(), Chunks::new(id, from as u64, false));
+            let (mut fold, mut out) = (new(0), Chunks::new(id, from as u64, false));
             fold.open(&mut out);
             for event in &story.events {
                 fold.event(event, &mut out);
             }
-            let rest = String::from_utf8(out.take().to_vec()).unwrap();
+            let rest = out.pieces().filled(&story.events);
             assert_eq!(rest, blocks[from..].concat(), "{case} from {from}");
         }
     }
@@ -212,25 +219,8 @@ fn results_of_tools_beyond_the_limit_are_only_in_the_stream() {
     for event in &story.events {
         fold.event(event, &mut Silence);
     }
-    let response = serde_json::to_value(fold.into_response()).unwrap();
+    let response = whole(&fold, &story);
     let outputs: Vec<_> = response["output"].as_array().unwrap().iter().map(|item| &item["output"]).collect();
     assert_eq!(outputs, [&Value::Null, &json!("one\ntwo")]);
     assert_eq!(response["output"][0]["error"], Value::Null, "there was no room for the error");
-}
-
-#[test]
-fn a_stream_of_chunks_keeps_only_what_is_open() {
-    for case in CASES {
-        let story = story(case);
-        let mut fold = new(RESULT_BYTES).without_items();
-        let (_, until_end) = story.events.split_last().unwrap();
-        for event in until_end {
-            fold.event(event, &mut Silence);
-        }
-        let response = serde_json::to_value(fold.into_response()).unwrap();
-        for item in response["output"].as_array().unwrap() {
-            let is_open = item["type"] == "mcp_call" && item["status"] == "in_progress";
-            assert!(is_open, "{case}: {item}");
-        }
-    }
 }

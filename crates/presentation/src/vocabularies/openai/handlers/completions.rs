@@ -8,7 +8,7 @@ use tokenrail_domain::{Agent, TurnNumber, TurnState};
 use super::conversation::{check_type, first_prompt};
 use super::intake::{is_retry, receive};
 use super::responses::from;
-use super::shared::{FollowedResponse, Response, place};
+use super::shared::{Response, place};
 use super::stream::{open, resume};
 use super::whole;
 use crate::api::Api;
@@ -18,8 +18,10 @@ use crate::error::{Code, FieldProblem, Problem};
 use crate::query::Query;
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::dto::{
-    CompletionDeleted, CompletionDto, CreateCompletion, CreateCompletionBody, create_completion,
+    CompletionDeleted, CreateCompletion, CreateCompletionBody, Gap, create_completion,
 };
+use crate::vocabularies::openai::journal_text::push_escaped;
+use crate::vocabularies::openai::pieces::Pieces;
 use crate::vocabularies::openai::response_id::ResponseId;
 
 /// The header with the client's own id of a conversation.
@@ -50,14 +52,11 @@ pub(crate) async fn complete(
     let id = say(&api, request.headers(), chat, create, key).await?;
     let response = Response::read(&api, id).await?.ok_or_else(Problem::not_found)?;
     if stream {
-        let followed = response.without_items().follow(&api, place).await?;
+        let followed = response.follow(&api, place).await?;
         return Ok(open(&api, followed, Chunks::new(id, 0, include_usage)));
     }
-    Ok(whole(&api, id, response.without_results().follow(&api, place).await?))
-}
-
-fn whole(api: &Api, id: ResponseId, followed: FollowedResponse) -> HttpResponse {
-    whole::whole(api, followed, move |response| CompletionDto::new(id.completion(), &response))
+    let followed = response.follow(&api, place).await?;
+    Ok(whole::whole(&api, id, followed, whole::completion))
 }
 
 fn conversation_id(headers: &HeaderMap) -> Result<Option<String>, Problem> {
@@ -147,10 +146,29 @@ async fn said_before(
         return Ok(None);
     }
     let has_ended = matches!(newest.turn.state, TurnState::Ended(_));
-    let now = newest.without_results().now(api).await?;
-    let answer = CompletionDto::new(id.completion(), &now);
-    let is_received = has_ended && answer.content() == create.answer.as_deref() && create.answer.is_some();
+    let is_received = match create.answer.as_deref() {
+        Some(answer) if has_ended => has_said(api, &newest, answer).await?,
+        _ => false,
+    };
     Ok((!is_received).then_some(id))
+}
+
+/// Whether this is what the agent has said in a turn that has ended.
+async fn has_said(api: &Api, response: &Response, answer: &str) -> Result<bool, Problem> {
+    let fold = response.now(api).await?;
+    if fold.response().finish().is_err() {
+        return Ok(false);
+    }
+    let mut answer_json = Vec::new();
+    push_escaped(answer, &mut answer_json);
+    let mut rest = &answer_json[..];
+    let mut said = Pieces::of_gap(Gap::Said, fold.items());
+    let mut journal = api.service().reread(response.agent.id);
+    while let Some(piece) = said.next(&mut journal).await? {
+        let Some(following) = rest.strip_prefix(&piece[..]) else { return Ok(false) };
+        rest = following;
+    }
+    Ok(rest.is_empty())
 }
 
 /// Names the parameter that has the images.
@@ -180,10 +198,11 @@ pub(crate) async fn completion(ById { api, id, request }: ById) -> Result<HttpRe
     let id = response.id();
     let place = place(&api, &request)?;
     if stream {
-        let followed = response.without_items().follow(&api, place).await?;
+        let followed = response.follow(&api, place).await?;
         return resume(&api, followed, Chunks::new(id, from, include_usage)).await;
     }
-    Ok(whole(&api, id, response.without_results().follow(&api, place).await?))
+    let followed = response.follow(&api, place).await?;
+    Ok(whole::whole(&api, id, followed, whole::completion))
 }
 
 /// Delete a conversation of chat completions

@@ -9,7 +9,7 @@ use super::conversation::{check_instructions, check_type, first_prompt};
 use super::intake::{is_retry, receive};
 use super::shared::{Response, place};
 use super::stream::open;
-use super::whole::whole;
+use super::whole;
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::error::Problem;
@@ -33,9 +33,13 @@ pub(crate) async fn create(
     let (stream, background) = (create.stream, create.background);
     let place = if background && !stream { None } else { Some(place(&api, &request)?) };
     let response = begin(&api, request.headers(), create, key).await?;
-    let Some(place) = place else { return Ok(HttpResponse::Ok().json(response.now(&api).await?)) };
+    let Some(place) = place else { return whole::now(&api, &response).await };
+    let id = response.id();
     let followed = response.follow(&api, place).await?;
-    Ok(if stream { open(&api, followed, Rest::new(0)) } else { whole(&api, followed, |response| response) })
+    if stream {
+        return Ok(open(&api, followed, Rest::new(0)));
+    }
+    Ok(whole::whole(&api, id, followed, whole::response))
 }
 
 async fn begin(

@@ -4,6 +4,7 @@ use actix_web::{HttpResponse, web};
 
 use super::shared::{Response, place};
 use super::stream::resume;
+use super::whole;
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
@@ -26,7 +27,7 @@ pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResp
         let followed = response.follow(&api, place(&api, &request)?).await?;
         return resume(&api, followed, Rest::new(from)).await;
     }
-    Ok(HttpResponse::Ok().json(response.now(&api).await?))
+    whole::now(&api, &response).await
 }
 
 /// The number of the first event that the client does not have.
@@ -47,7 +48,7 @@ pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result
     api.service().cancel_turn(response.turn.agent, response.turn.number).await?;
     response.stopped(&api).await?;
     let response = Response::find(&api, &id).await?;
-    Ok(HttpResponse::Ok().json(response.now(&api).await?))
+    whole::now(&api, &response).await
 }
 
 /// Delete a conversation

@@ -12,7 +12,6 @@ use crate::events;
 use crate::fold::{Fold as _, Silence};
 use crate::peer::peer;
 use crate::turn_events::{TurnEvents, TurnNext};
-use crate::vocabularies::openai::dto::ResponseDto;
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::vocabularies::openai::response_id::ResponseId;
 
@@ -23,16 +22,6 @@ const STOP_WAIT: Duration = Duration::from_secs(5);
 pub(super) struct Response {
     pub(super) agent: Agent,
     pub(super) turn: Turn,
-    kept: Kept,
-}
-
-/// What a fold of the response keeps until the end.
-enum Kept {
-    Everything,
-    /// No results of tools, which a chat completion does not show.
-    NoResults,
-    /// Nothing that the agent says or does.
-    NoItems,
 }
 
 pub(super) fn missing() -> Problem {
@@ -61,38 +50,23 @@ impl Response {
             Err(refusal) => return none_if_missing(refusal.into()),
         };
         match api.service().get(id.agent).await {
-            Ok(agent) if agent.deleted_at.is_none() => Ok(Some(Self { agent, turn, kept: Kept::Everything })),
+            Ok(agent) if agent.deleted_at.is_none() => Ok(Some(Self { agent, turn })),
             Ok(_) => Ok(None),
             Err(refusal) => none_if_missing(refusal.into()),
         }
-    }
-
-    /// For a whole chat completion.
-    pub(super) fn without_results(self) -> Self {
-        Self { kept: Kept::NoResults, ..self }
-    }
-
-    /// For a stream of chunks, so that a client holds none of its turn on the server.
-    pub(super) fn without_items(self) -> Self {
-        Self { kept: Kept::NoItems, ..self }
     }
 
     pub(super) fn id(&self) -> ResponseId {
         ResponseId { agent: self.turn.agent, turn: self.turn.number }
     }
 
-    pub(super) fn fold(&self, api: &Api) -> ResponsesFold {
-        let fold = |result_bytes| ResponsesFold::new(&self.agent, &self.turn, result_bytes);
-        match self.kept {
-            Kept::Everything => fold(api.config().chat_bytes),
-            Kept::NoResults => fold(0),
-            Kept::NoItems => fold(0).without_items(),
-        }
+    fn fold(&self, api: &Api) -> ResponsesFold {
+        ResponsesFold::new(&self.agent, &self.turn, api.config().chat_bytes)
     }
 
     /// The response as it is now.
-    pub(super) async fn now(&self, api: &Api) -> Result<ResponseDto, Problem> {
-        let Self { agent, turn, .. } = self;
+    pub(super) async fn now(&self, api: &Api) -> Result<ResponsesFold, Problem> {
+        let Self { agent, turn } = self;
         let mut fold = self.fold(api);
         if let Some(first) = turn.first_sequence {
             let (mut cursor, last) = (first.before(), turn.last_sequence.unwrap_or(agent.head));
@@ -105,7 +79,7 @@ impl Response {
                 }
             }
         }
-        Ok(fold.into_response())
+        Ok(fold)
     }
 
     /// Waits until the turn has stopped, but not for long.

@@ -2,7 +2,7 @@
 
 use actix_web::HttpResponse;
 use bytes::Bytes;
-use tokenrail_application::{Refusal, StreamEnd};
+use tokenrail_application::{Refusal, Rereader, StreamEnd};
 
 use super::shared::{FollowedResponse, missing};
 use crate::api::Api;
@@ -10,7 +10,7 @@ use crate::block_stream::{BEAT, BlockSource, event_stream, streamed};
 use crate::error::{Code, Problem};
 use crate::fold::Fold as _;
 use crate::large_body::closing;
-use crate::turn_events::{TurnEvents, TurnNext};
+use crate::turn_events::{TurnEvents, TurnNext, broken};
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::vocabularies::openai::writer::Writer;
 
@@ -21,8 +21,7 @@ pub(super) fn open(
     mut out: impl Writer + 'static,
 ) -> HttpResponse {
     followed.fold.open(&mut out);
-    let first = out.take();
-    begin(api, followed, out, first)
+    begin(api, followed, out)
 }
 
 /// Streams the rest of a response to a client that has a part of it. The stream begins when the server has found where
@@ -34,9 +33,8 @@ pub(super) async fn resume(
 ) -> Result<HttpResponse, Problem> {
     let FollowedResponse { fold, events, .. } = &mut followed;
     fold.open(&mut out);
-    let mut first = out.take();
     // It must not wait for the turn: a queued one can begin much later.
-    while first.is_empty()
+    while out.is_taken()
         && let Some(known) = events.known().await?
     {
         match known {
@@ -44,7 +42,6 @@ pub(super) async fn resume(
                 for event in page.events() {
                     fold.event(event, &mut out);
                 }
-                first = out.take();
             }
             TurnNext::Over => break,
             TurnNext::Cut(StreamEnd::ShuttingDown) => return Err(closing()),
@@ -54,15 +51,17 @@ pub(super) async fn resume(
     if out.is_ahead() {
         return Err(ahead(api, events).await);
     }
-    Ok(begin(api, followed, out, first))
+    Ok(begin(api, followed, out))
 }
 
-/// Streams `first`, and then what follows.
-fn begin(api: &Api, followed: FollowedResponse, out: impl Writer + 'static, first: Bytes) -> HttpResponse {
+/// Streams what is written, and then what follows.
+fn begin(api: &Api, followed: FollowedResponse, mut out: impl Writer + 'static) -> HttpResponse {
     let FollowedResponse { fold, events, place } = followed;
-    let first = if first.is_empty() { BEAT } else { first };
-    let source = ResponseStream { events, fold, out };
-    event_stream().streaming(streamed(source, first, api.config().heartbeat, place))
+    let first = Some(out.pieces().known()).filter(|first| !first.is_empty());
+    let journal = api.service().reread(events.agent());
+    let source = ResponseStream { events, journal, fold, out };
+    let stream = streamed(source, first.unwrap_or(BEAT), api.config().heartbeat, place);
+    event_stream().streaming(stream)
 }
 
 /// Why a client cannot have what it claims to have. After a failover of the database, it may come again.
@@ -80,16 +79,26 @@ async fn ahead(api: &Api, events: &TurnEvents) -> Problem {
 
 struct ResponseStream<W> {
     events: TurnEvents,
+    journal: Rereader,
     fold: ResponsesFold,
     out: W,
 }
 
 impl<W: Writer> BlockSource for ResponseStream<W> {
     async fn more(&mut self) -> Result<Option<Bytes>, &'static str> {
-        let Some(page) = self.events.page().await? else { return Ok(None) };
-        for event in page.events() {
-            self.fold.event(event, &mut self.out);
+        if self.out.is_taken() {
+            let Some(page) = self.events.page().await? else { return Ok(None) };
+            for event in page.events() {
+                self.fold.event(event, &mut self.out);
+            }
         }
-        Ok(Some(self.out.take()))
+        let more = self.out.pieces().next(&mut self.journal).await;
+        let more = more.map_err(|error| broken(self.events.agent(), &error))?;
+        Ok(Some(more.unwrap_or_default()))
+    }
+
+    fn beat(&self) -> Bytes {
+        // A comment within a block would be a part of it.
+        if self.out.is_taken() { BEAT } else { Bytes::new() }
     }
 }
