@@ -127,6 +127,16 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
+impl Refusal {
+    /// Whether there is no room for one more launch.
+    pub(crate) fn is_for_want_of_room(&self) -> bool {
+        matches!(
+            self,
+            Self::TooManyLaunches { .. } | Self::TooManyQueuedLaunches | Self::TooManyChildren { .. }
+        )
+    }
+}
+
 fn where_the_type_is(nodes: &[String]) -> String {
     match nodes {
         [] => "add the type to the configuration of a node and restart that node, or wait until the agent's node is \

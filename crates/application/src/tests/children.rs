@@ -1,8 +1,10 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokenrail_domain::{AgentId, LaunchedBy, Timestamp};
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
+use tokio::join;
 
 use super::harness::{Harness, harness_with};
 use crate::{AdmissionLimits, CommandKey, Launch, LaunchOutcome, Limits, Refusal};
@@ -56,6 +58,26 @@ async fn a_repeated_launch_is_no_further_child() {
     h.child(parent).await.unwrap();
     let again = h.service.launch(launch).await.unwrap();
     assert_eq!((again.again, again.agent.id), (true, first.agent.id));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_launch_that_is_repeated_while_it_takes_the_last_place_is_answered_like_it() {
+    let h = hanging_agents();
+    let parent = h.parent(None).await;
+    h.child(parent).await.unwrap();
+    let idempotency = Some(CommandKey { key: "k".into(), body: "b".into() });
+    let launch = Launch { prompt: "child".into(), parent: Some(parent), idempotency, ..Launch::default() };
+    let only = h.service.core.children.lock().await;
+    let release = async {
+        // Time passes when both wait for the lock.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        drop(only);
+    };
+    let both = join!(h.service.launch(launch.clone()), h.service.launch(launch), release);
+    let (one, other) = (both.0.unwrap(), both.1.unwrap());
+    assert_eq!(one.agent.id, other.agent.id);
+    assert_ne!(one.again, other.again, "it was launched once");
+    assert!(matches!(h.child(parent).await, Err(Refusal::TooManyChildren { .. })));
 }
 
 #[tokio::test(start_paused = true)]

@@ -90,10 +90,24 @@ impl AgentService {
             };
             match launched {
                 Some(outcome) => Ok(outcome),
-                None => service.launch_new(launch, life).await,
+                None => service.launch_unless_known(launch, life).await,
             }
         })
         .await
+    }
+
+    /// Launches an agent, unless the same request has launched it meanwhile and taken the last place.
+    async fn launch_unless_known(&self, launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
+        let key = launch.idempotency.clone();
+        let refusal = match self.launch_new(launch, life).await {
+            Err(refusal) if refusal.is_for_want_of_room() => refusal,
+            launched => return launched,
+        };
+        let launched = match &key {
+            Some(key) => self.launched(key, life).await?,
+            None => None,
+        };
+        launched.ok_or(refusal)
     }
 
     async fn launch_new(&self, mut launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
