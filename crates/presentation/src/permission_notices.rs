@@ -4,9 +4,12 @@ mod approvals;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tokenrail_domain::{JsonText, Notice};
+use tokenrail_domain::{Accepts, JsonText, Notice, PermissionReply, ReplyFault};
 
 pub(crate) use approvals::Approvals;
+
+/// The kinds of options.
+const KINDS: [&str; 4] = ["allow_once", "allow_always", "reject_once", "reject_always"];
 
 /// A notice about a permission request.
 #[derive(Debug)]
@@ -34,6 +37,10 @@ pub(crate) struct AskedPermission {
 struct AcceptedAnswers {
     #[serde(default)]
     note: bool,
+    #[serde(default)]
+    text: bool,
+    #[serde(default)]
+    several: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -109,8 +116,14 @@ impl AskedPermission {
         self.options.iter().map(|offer| offer.option_id.as_str())
     }
 
-    pub(crate) fn has_option(&self, option: &str) -> bool {
-        self.option_ids().any(|known| known == option)
+    /// Why the request does not accept a reply. `None` if it does.
+    pub(crate) fn fault(&self, reply: &PermissionReply) -> Option<ReplyFault> {
+        let AcceptedAnswers { note, text, several } = self.accepts;
+        let kind_of = |option: &str| {
+            let offer = self.options.iter().find(|offer| offer.option_id == option)?;
+            Some(KINDS.into_iter().find(|kind| *kind == offer.kind).unwrap_or_default())
+        };
+        reply.fault(Accepts { note, text, several }, kind_of)
     }
 
     /// The options that allow the action.

@@ -20,7 +20,7 @@
 
 use std::time::Duration;
 
-use tokenrail_domain::{Agent, AgentId, AgentStatus, TurnNumber};
+use tokenrail_domain::{Agent, AgentId, AgentStatus, PermissionReply, TurnNumber};
 use tokenrail_ports::PermissionAnswer;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -54,12 +54,7 @@ impl AgentService {
     /// [`Refusal::ShuttingDown`]; [`Refusal::Store`].
     pub async fn answer(&self, id: AgentId, answer: PermissionAnswer) -> Result<AnswerOutcome, Refusal> {
         let agent = self.get(id).await?;
-        let limit = self.core.limits.commands.answer_text_bytes;
-        for (part, text) in [(ReplyText::Text, &answer.reply.text), (ReplyText::Note, &answer.reply.note)] {
-            if text.as_ref().is_some_and(|text| limit < text.len()) {
-                return Err(Refusal::ReplyTooLong { part, limit });
-            }
-        }
+        self.check_length(&answer.reply)?;
         let until = Instant::now() + self.core.limits.commands.answer_timeout;
         if let Some(home) = self.core.elsewhere(&agent) {
             return self.answer_elsewhere(&agent, home, answer, until).await;
@@ -90,6 +85,20 @@ impl AgentService {
             Ok(Err(_)) => Err(self.without_outcome(request_id, agent.turn)),
             Err(_) => Ok(AnswerOutcome::HandedOn),
         }
+    }
+
+    /// Checks that the texts of a reply are not too long.
+    ///
+    /// # Errors
+    /// [`Refusal::ReplyTooLong`].
+    pub fn check_length(&self, reply: &PermissionReply) -> Result<(), Refusal> {
+        let limit = self.core.limits.commands.answer_text_bytes;
+        for (part, text) in [(ReplyText::Text, &reply.text), (ReplyText::Note, &reply.note)] {
+            if text.as_ref().is_some_and(|text| limit < text.len()) {
+                return Err(Refusal::ReplyTooLong { part, limit });
+            }
+        }
+        Ok(())
     }
 
     /// The channel for answers to the running turn. `None` if no turn runs. After a start, the server may still have

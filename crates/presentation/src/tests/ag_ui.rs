@@ -211,6 +211,10 @@ async fn an_answer_that_is_refused_leaves_all_requests_open() {
         (entry("1:x", json!(true)), "interruptId"),
         (entry("2:1-1", json!(true)), "interruptId"),
         (entry("1:1-1", json!("maybe")), "payload"),
+        (entry("1:1-1", json!({"text": "as you like"})), "payload"),
+        (entry("1:1-1", json!({"optionId": "no", "note": "not now"})), "payload"),
+        (entry("1:1-1", json!({"approved": false, "note": "not now"})), "payload"),
+        (entry("1:1-1", json!({"optionIds": ["yes", "no"]})), "payload"),
     ] {
         let refused = post(&harness, &resume("r2", &json!([good, wrong]))).await;
         let pointer = format!("/resume/1/{place}");

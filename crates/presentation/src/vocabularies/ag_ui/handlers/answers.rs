@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tokenrail_application::{PermissionAnswer, Refusal};
-use tokenrail_domain::{AgentId, PermissionReply, TurnNumber};
+use tokenrail_domain::{AgentId, PermissionReply, ReplyFault, TurnNumber};
 
 use super::requests::{KnownRequest, requests};
 use crate::api::Api;
@@ -32,6 +32,8 @@ pub(super) async fn answered(api: &Api, agent: AgentId, answers: Vec<Answer>) ->
             return Err(Problem::field(&format!("{place}/interruptId"), "no such interrupt"));
         };
         let reply = reply(&known.request, choice, &place)?;
+        let long = |refusal: Refusal| Problem::field(&format!("{place}/payload"), refusal.to_string());
+        api.service().check_length(&reply).map_err(long)?;
         replies.push(PermissionAnswer { request_id: interrupt.request, reply });
     }
     for answer in replies {
@@ -63,18 +65,20 @@ async fn known(
 
 fn reply(request: &AskedPermission, choice: Choice, place: &str) -> Result<PermissionReply, Problem> {
     let wrong = |detail: &str| Problem::field(&format!("{place}/payload"), detail);
-    match choice {
-        Choice::Reply(reply) => match reply.options.iter().find(|option| !request.has_option(option)) {
-            Some(_) => Err(wrong("must be an option of the permission request")),
-            None => Ok(reply),
-        },
+    let reply = match choice {
+        Choice::Reply(reply) => reply,
         Choice::Approve { approved, note } => {
             let option = request.option(approved).map(str::to_owned);
             if approved && option.is_none() {
                 return Err(wrong("the permission request has no option that allows this"));
             }
-            Ok(PermissionReply { note, ..PermissionReply::of(option) })
+            PermissionReply { note, ..PermissionReply::of(option) }
         }
+    };
+    match request.fault(&reply) {
+        None => Ok(reply),
+        Some(ReplyFault::UnknownOption) => Err(wrong("must be an option of the permission request")),
+        Some(fault) => Err(wrong(&fault.to_string())),
     }
 }
 
