@@ -286,6 +286,7 @@ fn is_final(refusal: &Refusal) -> bool {
     match refusal {
         Refusal::NotFound(_)
         | Refusal::Deleted
+        | Refusal::ParentDeleted
         | Refusal::ReadOnly
         | Refusal::Active
         | Refusal::QueueFull

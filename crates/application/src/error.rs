@@ -28,6 +28,9 @@ pub enum Refusal {
     CursorAhead { head: Sequence },
     #[error("the agent has been deleted; launch a new agent")]
     Deleted,
+    /// The one that launches.
+    #[error("the agent that launches has been deleted, so it can launch no other agents")]
+    ParentDeleted,
     #[error("the agent is a read-only copy, so it accepts no messages; launch a new agent")]
     ReadOnly,
     #[error("no turn of the agent has ended yet; try again after its first turn has ended")]

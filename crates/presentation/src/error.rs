@@ -207,7 +207,7 @@ impl From<Refusal> for Problem {
             Refusal::CursorAhead { head } => {
                 Self { head: Some(head.0), ..Self::new(Code::CursorAhead, detail) }
             }
-            Refusal::Deleted => Self::new(Code::AgentDeleted, detail),
+            Refusal::Deleted | Refusal::ParentDeleted => Self::new(Code::AgentDeleted, detail),
             Refusal::ReadOnly => Self::new(Code::AgentReadOnly, detail),
             Refusal::Active => Self::new(Code::AgentActive, detail),
             Refusal::QueueFull => Self::new(Code::QueueFull, detail),

@@ -121,5 +121,7 @@ async fn an_agent_of_another_server_is_no_parent_and_a_deleted_one_launches_noth
     assert_eq!(launched.agent.launched_by, None);
     let parent = h.parent(None).await;
     h.service.delete(parent, false).await.unwrap();
-    assert!(matches!(h.child(parent).await, Err(Refusal::Deleted)));
+    let refused = h.child(parent).await.unwrap_err();
+    assert!(matches!(refused, Refusal::ParentDeleted), "{refused:?}");
+    assert!(refused.to_string().starts_with("the agent that launches has been deleted"), "{refused}");
 }

@@ -30,7 +30,7 @@ impl AgentService {
         let only = locked.map_err(|_| StoreError::Busy)?;
         let Some(parent) = core.outside.agents.get(parent).await? else { return Ok(None) };
         if parent.deleted_at.is_some() {
-            return Err(Refusal::Deleted);
+            return Err(Refusal::ParentDeleted);
         }
         let child = LaunchedBy::parent(&parent);
         let limits = &core.limits.admission;

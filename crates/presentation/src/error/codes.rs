@@ -58,7 +58,7 @@ codes! {
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the last number of a run or a response.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
-        "The agent has been deleted, so it accepts no messages and cannot be renamed, pinned or archived.";
+        "The agent has been deleted, so it accepts no messages, launches no agents, and cannot be renamed, pinned or archived.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
         "The agent was imported or is a replay; it accepts no messages.";
     AgentActive "agent_active" CONFLICT true "No turn of the agent has ended yet"

@@ -8,7 +8,7 @@ use tokenrail_domain::{Agent, TurnNumber, TurnState};
 use super::conversation::{check_type, first_prompt};
 use super::intake::{is_retry, receive};
 use super::responses::from;
-use super::shared::{Response, place};
+use super::shared::{Response, missing_completion, place};
 use super::stream::{open, resume};
 use super::whole;
 use crate::api::Api;
@@ -199,7 +199,8 @@ pub(crate) async fn completion(ById { api, id, request }: ById) -> Result<HttpRe
     let place = place(&api, &request)?;
     if stream {
         let followed = response.follow(&api, place).await?;
-        return resume(&api, followed, Chunks::new(id, from, include_usage)).await;
+        let out = Chunks::new(id, from, include_usage);
+        return resume(&api, followed, out, missing_completion).await;
     }
     let followed = response.follow(&api, place).await?;
     Ok(whole::whole(&api, id, followed, whole::completion))

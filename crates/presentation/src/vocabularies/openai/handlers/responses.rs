@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 
-use super::shared::{Response, place};
+use super::shared::{Response, missing, place};
 use super::stream::resume;
 use super::whole;
 use crate::api::Api;
@@ -25,7 +25,7 @@ pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResp
     let response = Response::find(&api, &id).await?;
     if query.flag("stream")? {
         let followed = response.follow(&api, place(&api, &request)?).await?;
-        return resume(&api, followed, Rest::new(from)).await;
+        return resume(&api, followed, Rest::new(from), missing).await;
     }
     whole::now(&api, &response).await
 }

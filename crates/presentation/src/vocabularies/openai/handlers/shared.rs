@@ -28,6 +28,10 @@ pub(super) fn missing() -> Problem {
     Problem::new(Code::NotFound, "no such response")
 }
 
+pub(super) fn missing_completion() -> Problem {
+    Problem::new(Code::NotFound, "no such chat completion")
+}
+
 impl Response {
     /// Finds a response. Those of a deleted agent are gone.
     pub(super) async fn find(api: &Api, id: &str) -> Result<Self, Problem> {
@@ -37,9 +41,8 @@ impl Response {
 
     /// Finds the turn of a chat completion.
     pub(super) async fn find_completion(api: &Api, id: &str) -> Result<Self, Problem> {
-        let missing = || Problem::new(Code::NotFound, "no such chat completion");
-        let id = ResponseId::of_completion(id).map_err(|_| missing())?;
-        Self::read(api, id).await?.ok_or_else(missing)
+        let id = ResponseId::of_completion(id).map_err(|_| missing_completion())?;
+        Self::read(api, id).await?.ok_or_else(missing_completion)
     }
 
     pub(super) async fn read(api: &Api, id: ResponseId) -> Result<Option<Self>, Problem> {

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use bytes::Bytes;
 use tokenrail_application::{Refusal, Rereader, StreamEnd};
 
-use super::shared::{FollowedResponse, missing};
+use super::shared::FollowedResponse;
 use crate::api::Api;
 use crate::block_stream::{BEAT, BlockSource, event_stream, streamed};
 use crate::error::{Code, Problem};
@@ -26,10 +26,12 @@ pub(super) fn open(
 
 /// Streams the rest of a response to a client that has a part of it. The stream begins when the server has found where
 /// that part ends. A client that claims to have more than there is would otherwise take the silence for the rest.
+/// `missing`: the problem if the agent is deleted meanwhile.
 pub(super) async fn resume(
     api: &Api,
     mut followed: FollowedResponse,
     mut out: impl Writer + 'static,
+    missing: fn() -> Problem,
 ) -> Result<HttpResponse, Problem> {
     let FollowedResponse { fold, events, .. } = &mut followed;
     fold.open(&mut out);
@@ -102,3 +104,6 @@ impl<W: Writer> BlockSource for ResponseStream<W> {
         if self.out.is_taken() { BEAT } else { Bytes::new() }
     }
 }
+
+#[cfg(test)]
+mod tests;
