@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use crate::{
-    AgentError, AgentId, JsonText, LaunchedBy, NodeId, Sequence, Timestamp, TurnNumber, TurnOutcome,
-};
+use crate::{AgentError, AgentId, JsonText, NodeId, Sequence, Timestamp, TurnNumber, TurnOutcome};
 
 /// One conversation with one agent program.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +102,22 @@ impl Agent {
     /// Whether this node runs the agent's turns.
     pub fn is_at_home(&self, node: NodeId) -> bool {
         self.home.is_none_or(|home| home == node)
+    }
+}
+
+/// The agent that has launched another one, and how deep this launch was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LaunchedBy {
+    pub agent: AgentId,
+    /// 1 if no agent has launched `agent`.
+    pub depth: u32,
+}
+
+impl LaunchedBy {
+    /// Of an agent that is launched by `parent`.
+    pub fn parent(parent: &Agent) -> Self {
+        let depth = parent.launched_by.map_or(0, |above| above.depth);
+        Self { agent: parent.id, depth: depth.saturating_add(1) }
     }
 }
 
@@ -233,6 +247,17 @@ mod tests {
         }
         assert!(Running.transition(Running).is_err());
         assert!(Running.transition(Initializing).is_err());
+    }
+
+    #[test]
+    fn a_grandchild_is_deeper_than_a_child() {
+        let agent =
+            |number| Agent::new(AgentId::new(Timestamp(1), [number; 10]), "demo".to_owned(), Timestamp(1));
+        let first = agent(1);
+        let by_first = LaunchedBy::parent(&first);
+        assert_eq!(by_first, LaunchedBy { agent: first.id, depth: 1 });
+        let second = Agent { launched_by: Some(by_first), ..agent(2) };
+        assert_eq!(LaunchedBy::parent(&second), LaunchedBy { agent: second.id, depth: 2 });
     }
 
     #[test]

@@ -31,7 +31,6 @@ mod commit_id;
 mod event;
 mod ids;
 mod json;
-mod launched_by;
 mod listed;
 mod node;
 mod permission;
@@ -41,7 +40,7 @@ mod session;
 mod turn;
 mod unified_patch;
 
-pub use agent::{Agent, AgentStatus, Copied, Replay, TransitionError};
+pub use agent::{Agent, AgentStatus, Copied, LaunchedBy, Replay, TransitionError};
 pub use agent_edit::{AgentEdit, NewName};
 pub use agent_error::{AgentError, ErrorClass};
 pub use assembler::Assembler;
@@ -54,7 +53,6 @@ pub use ids::{
     AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_of, message_id, message_of,
 };
 pub use json::JsonText;
-pub use launched_by::LaunchedBy;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};
 pub use node::NodeId;
 pub use permission::{Accepts, PermissionOption, PermissionReply, PermissionRequest, ReplyFault};

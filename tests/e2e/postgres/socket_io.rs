@@ -1,4 +1,5 @@
-//! Socket.IO's clients whose requests reach another server than before: they go on there, with the number that they have.
+//! Socket.IO's clients whose requests reach another server than before: they go on there, with the number that
+//! they have.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -24,7 +24,6 @@ use tokenrail_domain::{Agent, AgentId, ImageFile, JsonText, SessionId, Timestamp
 use tokenrail_ports::{Created, Idempotency, KeyLife, NewTurn, StoreError};
 use tokio::time::Instant;
 
-use super::children::ChildPlace;
 use super::idempotency::CommandKey;
 use super::nodes::{LaunchNeeds, Placement};
 use crate::error::Refusal;
@@ -130,7 +129,7 @@ impl AgentService {
             child.check_folder(&self.core, &cwd)?;
         }
         let images = std::mem::take(&mut launch.images);
-        let launched_by = child.as_ref().map(ChildPlace::launched_by);
+        let launched_by = child.as_ref().map(|child| child.launched_by());
         let agent = Agent { home: place.home(), launched_by, ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 

@@ -23,7 +23,7 @@ pub struct TypeInfo {
 }
 
 impl AgentService {
-    /// The names of the configured agent types. Starts no program, so it may be called for each key that somebody types.
+    /// The names of the configured agent types. Starts no program, so it may be called for each typed key.
     pub fn type_names(&self) -> impl Iterator<Item = &str> {
         self.core.outside.types.listed.keys().map(String::as_str)
     }

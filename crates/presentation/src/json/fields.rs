@@ -242,8 +242,8 @@ fn not_an_object() -> Problem {
     Problem::fields(vec![error])
 }
 
-/// Reads an object, and rejects duplicates of the fields that it keeps, because it is impossible to know which of two is
-/// meant.
+/// Reads an object, and rejects duplicates of the fields that it keeps, because it is impossible to know which of two
+/// is meant.
 struct Picker<'n> {
     /// The fields to keep: all of them if it is `None`. Skipping the others takes no stack.
     wanted: Option<&'n [&'n str]>,

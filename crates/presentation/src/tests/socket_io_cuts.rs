@@ -1,5 +1,5 @@
-//! Socket.IO's clients are cut after every packet, and resume as the page tells them: after the last number that a packet
-//! had.
+//! Socket.IO's clients are cut after every packet, and resume as the page tells them: after the last number that a
+//! packet had.
 
 use serde_json::{Value, json};
 use tokenrail_domain::AgentId;

@@ -8,8 +8,8 @@ use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::bytes_of;
 
-/// Runs a statement whose `$1` to `$7` are these columns: usage, cost, and of the error its class, code, text, pause and
-/// whether it can be recovered from. Its own values follow.
+/// Runs a statement whose `$1` to `$7` are these columns: usage, cost, and of the error its class, code, text, pause
+/// and whether it can be recovered from. Its own values follow.
 pub(crate) async fn save_result(
     db: &Link,
     sql: &str,

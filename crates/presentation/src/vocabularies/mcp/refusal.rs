@@ -21,20 +21,25 @@ fn refused(problem: &Problem) -> Refused {
 
 /// An error of a tool, with its code.
 pub(super) fn failed(problem: &Problem) -> ToolResult {
-    ToolResult::failed(format!("{} ({})", sentence(problem), problem.code.as_str()))
+    // A tool calls some of its arguments by other names than the rest of the API does.
+    ToolResult::failed(format!("{} ({})", described(problem, argument), problem.code.as_str()))
 }
 
-/// What is wrong, with the names of arguments.
+/// What is wrong.
 pub(super) fn sentence(problem: &Problem) -> String {
+    described(problem, |field| field)
+}
+
+fn described(problem: &Problem, name: fn(&str) -> &str) -> String {
     if problem.errors.is_empty() {
         return problem.detail.clone();
     }
-    let errors: Vec<_> = problem.errors.iter().map(one).collect();
+    let errors: Vec<_> = problem.errors.iter().map(|error| one(error, name)).collect();
     errors.join("; ")
 }
 
-fn one(error: &FieldProblem) -> String {
-    let place = error.pointer.as_deref().map(|pointer| argument(pointer.trim_start_matches('/')));
+fn one(error: &FieldProblem, name: fn(&str) -> &str) -> String {
+    let place = error.pointer.as_deref().map(|pointer| name(pointer.trim_start_matches('/')));
     match place.or(error.parameter) {
         None | Some("") => error.detail.clone(),
         Some(place) => format!("{place}: {}", error.detail),

@@ -1,5 +1,5 @@
-//! Tools, resources and prompts with the names and texts that the conformance suite of MCP requires. A server has them only with
-//! `--test-routes`. They use the same messages as the real ones.
+//! Tools, resources and prompts with the names and texts that the conformance suite of MCP requires. A server has them
+//! only with `--test-routes`. They use the same messages as the real ones.
 
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
