@@ -11,8 +11,9 @@ pub(super) fn check(source: &Source, faults: &mut Vec<String>) {
     let modules = modules(&source.text);
     let comment: Vec<&str> = source.text.lines().filter_map(|line| line.strip_prefix("//! ")).collect();
     let begins_with_one = |line: &&&str| {
-        let is_item = line.starts_with("| ") || line.starts_with("* ");
-        is_item && names(line).next().is_some_and(|name| modules.contains(&name))
+        let item = line.strip_prefix("| ").or_else(|| line.strip_prefix("* "));
+        let code = item.filter(|item| item.trim_start_matches('[').starts_with('`'));
+        code.and_then(|code| names(code).next()).is_some_and(|name| modules.contains(&name))
     };
     if comment.iter().filter(begins_with_one).count() < LISTED_MIN {
         return;
