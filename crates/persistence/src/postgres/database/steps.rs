@@ -24,7 +24,7 @@ impl Steps {
     }
 }
 
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("../../../../../migrations/postgres/0001_initial.sql"),
     include_str!("../../../../../migrations/postgres/0002_nodes.sql"),
     include_str!("../../../../../migrations/postgres/0003_launches.sql"),
@@ -33,6 +33,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("../../../../../migrations/postgres/0006_commands.sql"),
     include_str!("../../../../../migrations/postgres/0007_edits.sql"),
     include_str!("../../../../../migrations/postgres/0008_parents.sql"),
+    include_str!("../../../../../migrations/postgres/0009_queued_on.sql"),
 ];
 
 pub(crate) static RELEASED: Steps = Steps { migrations: &MIGRATIONS, removals: &[] };

@@ -14,7 +14,7 @@ use crate::postgres::statements::catch_up::{CatchUpTimes, may_lack_turns};
 use crate::postgres::statements::columns::{agent_id_of, bytes_of, column, int};
 use crate::postgres::statements::fence::is_still;
 use crate::postgres::statements::heads::{lock, touch};
-use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::new_turn::{FirstTimeline, add_turn};
 use crate::postgres::statements::seen::note_repeated_turn;
 use crate::postgres::statements::stops::cancel;
 use crate::postgres::statements::{idempotency, prompt_images};
@@ -52,6 +52,8 @@ pub(crate) struct CreateCommand {
     pub(crate) turn: NewTurn,
     pub(crate) key: Option<Idempotency>,
     pub(crate) times: CatchUpTimes,
+    /// Of its turn.
+    pub(crate) first: FirstTimeline,
 }
 
 /// Which run of a command that creates an agent this is.
@@ -100,7 +102,7 @@ impl CreateCommand {
         }
         let agent = add_agent(db, &self.agent, home, owner).await?;
         let turn = self.turn.turn();
-        add_turn(db, agent, turn, (turn.number, None)).await?;
+        add_turn(db, agent, turn, (turn.number, None), &self.first).await?;
         if this != CreateRun::First && db.since_failover().is_some() {
             note_repeated_turn(db, agent).await?;
         }

@@ -14,7 +14,7 @@ use crate::postgres::statements::catch_up::{CatchUpTimes, may_lack_turns};
 use crate::postgres::statements::columns::{column, turn_of};
 use crate::postgres::statements::heads::{lock, lock_known, touch, touch_agent};
 use crate::postgres::statements::kept_turn::{KeptTurn, is_there};
-use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::new_turn::{FirstTimeline, add_turn};
 use crate::postgres::statements::seen::note_repeated_turn;
 use crate::postgres::statements::{idempotency, prompt_images};
 
@@ -37,6 +37,7 @@ pub(crate) struct EnqueueCommand {
     /// This node. 0 if it has not joined.
     node: i64,
     times: CatchUpTimes,
+    first: FirstTimeline,
 }
 
 impl EnqueueCommand {
@@ -46,7 +47,7 @@ impl EnqueueCommand {
         key: Option<Idempotency>,
         (node, times): (i64, CatchUpTimes),
     ) -> Self {
-        Self { turn, queue_max, key, id: Uuid::now_v7(), node, times }
+        Self { turn, queue_max, key, id: Uuid::now_v7(), node, times, first: FirstTimeline::default() }
     }
 }
 
@@ -78,7 +79,7 @@ impl ChangeCommand for EnqueueCommand {
             return Ok(Enqueued::QueueFull);
         }
         let turn = Turn { run: number, ..self.turn.turn().clone() };
-        add_turn(db, agent, &turn, (number, Some(self.id))).await?;
+        add_turn(db, agent, &turn, (number, Some(self.id)), &self.first).await?;
         prompt_images::add(db, agent, number, self.turn.images()).await?;
         wait_again(db, agent).await?;
         touch(db, agent, turn.asked_at).await?;
@@ -108,7 +109,7 @@ impl ChangeCommand for EnqueueCommand {
 
     fn kept(self, answer: &Enqueued, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
         let Enqueued::New { turn: number, queued, unarchived: _ } = *answer else { return None };
-        let Self { turn, queue_max: _, key, id, node: _, times: _ } = self;
-        Some(Arc::new(KeptTurn { turn, number, key: key.map(|key| (key, queued)), id }))
+        let Self { turn, queue_max: _, key, id, node: _, times: _, first } = self;
+        Some(Arc::new(KeptTurn { turn, number, key: key.map(|key| (key, queued)), id, first }))
     }
 }

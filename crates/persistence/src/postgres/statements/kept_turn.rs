@@ -11,7 +11,7 @@ use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::append::wait_again;
 use crate::postgres::statements::columns::{column, int};
 use crate::postgres::statements::heads::lock_known;
-use crate::postgres::statements::new_turn::add_turn;
+use crate::postgres::statements::new_turn::{FirstTimeline, add_turn};
 use crate::postgres::statements::seen::note_repeated_turn;
 use crate::postgres::statements::{idempotency, prompt_images};
 
@@ -37,6 +37,7 @@ pub(crate) struct KeptTurn {
     pub(crate) key: Option<(Idempotency, u32)>,
     /// The id of the message.
     pub(crate) id: Uuid,
+    pub(crate) first: FirstTimeline,
 }
 
 impl KeptTurn {
@@ -68,7 +69,7 @@ impl KeptChange for KeptTurn {
             Some(false) => return Err(StoreError::Conflict { head: Sequence::START }.into()),
             None => {
                 let turn = Turn { run: self.number, ..turn.clone() };
-                add_turn(db, agent, &turn, (self.number, Some(self.id))).await?;
+                add_turn(db, agent, &turn, (self.number, Some(self.id)), &self.first).await?;
                 note_repeated_turn(db, agent).await?;
                 db.run(CANCEL_IF_DELETED, &[&agent, &int(self.number.0)]).await?;
                 wait_again(db, agent).await?;

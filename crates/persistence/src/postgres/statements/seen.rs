@@ -1,5 +1,5 @@
-//! What a failover has lost of agents, as far as it is known: how far journals were shown, and which turns were queued
-//! once more.
+//! What a failover has lost of agents, as far as it is known: how far journals were shown, and of which agents turns
+//! were queued once more.
 
 use tokenrail_domain::{AgentId, Sequence};
 use uuid::Uuid;
@@ -33,7 +33,8 @@ const NOTE_REPEATED_TURN: &str =
     "INSERT INTO seen (agent, head) VALUES ($1, 0) ON CONFLICT (agent) DO NOTHING";
 
 /// Notes that a turn of this agent is queued once more, because a failover has lost it. If the failover has also lost
-/// that the turn has begun, nothing else shows it. The agent is locked.
+/// that the turn has begun, nothing else shows it to a program that does not know `turns.queued_on`. The agent is
+/// locked.
 pub(crate) async fn note_repeated_turn(db: &Link, agent: i64) -> Result<(), QueryFailure> {
     db.run(NOTE_REPEATED_TURN, &[&agent]).await?;
     Ok(())

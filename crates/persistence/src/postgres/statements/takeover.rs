@@ -36,9 +36,11 @@ const RESPONSIBLE: &str = "
 /// As long as this lock is held, the node cannot join.
 pub(crate) const STILL_LOST: &str = "SELECT FROM nodes WHERE id = $1 AND state IN ('lost', 'gone') FOR SHARE";
 
-/// If nothing is known of a failover, nothing was lost. The row of `cluster` was written when the newest one was
-/// noticed, before anything else was. What was queued after that has not begun: the new server would have the start. A
-/// turn that was queued once more since may have begun before. Its agent has a row in `seen` then.
+/// If nothing is known of a failover, nothing was lost. What was queued on the newest timeline has not begun: the
+/// server would have the start. A turn that was queued once more has the timeline on which it was queued first.
+///
+/// An older program saves no timeline. The row of `cluster` was written when the newest failover was noticed, before
+/// anything else was. A turn that was queued once more since may have begun before. Its agent has a row in `seen` then.
 const MAY_HAVE_BEGUN: &str = "
     SELECT EXISTS (
         SELECT
@@ -47,10 +49,11 @@ const MAY_HAVE_BEGUN: &str = "
         JOIN cluster ON 0 < cluster.timeline_since AND nodes.healed < cluster.timeline
         JOIN turns ON turns.agent = agents.key AND turns.state = 'queued'
         WHERE agents.id = $1 AND nodes.state IN ('lost', 'gone')
-            AND (
-                age(cluster.xmin) <= age(turns.xmin)
-                OR EXISTS (SELECT FROM seen WHERE seen.agent = agents.key)
-            )
+            AND CASE
+                WHEN turns.queued_on IS NOT NULL THEN turns.queued_on < cluster.timeline
+                ELSE age(cluster.xmin) <= age(turns.xmin)
+                    OR EXISTS (SELECT FROM seen WHERE seen.agent = agents.key)
+            END
     )";
 
 const TAKE: &str =

@@ -22,6 +22,7 @@ use crate::postgres::statements::archive::{
 use crate::postgres::statements::commands::{CreateCommand, CreateIdleCommand, DeleteCommand};
 use crate::postgres::statements::edit::EditCommand;
 use crate::postgres::statements::enqueue::EnqueueCommand;
+use crate::postgres::statements::new_turn::FirstTimeline;
 use crate::postgres::statements::ownership::{self, ClaimCommand, Ownership};
 use crate::postgres::statements::purge::{PurgeCommand, PurgeStepCommand};
 use crate::postgres::statements::stops::{CancelCommand, StopTurnCommand};
@@ -65,7 +66,7 @@ impl IJournal for PostgresStore {
 impl IAgentRepository for PostgresStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
         let (node, times) = (self.inner.membership.require()?, self.times());
-        self.write(CreateCommand { node, agent, turn, key, times }).await
+        self.write(CreateCommand { node, agent, turn, key, times, first: FirstTimeline::default() }).await
     }
 
     async fn create_idle(&self, agent: Agent) -> StoreResult<()> {

@@ -285,21 +285,46 @@ async fn a_turn_that_was_queued_after_the_failover_has_not_begun() {
     let mut config = pair.config(2);
     (config.limits.catch_up_ms, config.limits.catch_up_least_ms) = (2000, 0);
     let (dead, other) = (node(&pair, 1).await, joined(config).await);
-    let [repeated, new] = [launch(1).0, launch(2).0];
-    for agent in [&repeated, &new] {
+    let [repeated, new, shown, of_an_older_program] = [1, 2, 3, 4].map(|n| launch(n).0);
+    for agent in [&repeated, &new, &shown, &of_an_older_program] {
         dead.create_idle(agent.clone()).await.unwrap();
     }
     pair.standby.fall_behind(&pair.primary);
-    let message = |agent: &Agent| NewTurn::from(queued_turn(agent.id, TurnNumber::FIRST, "p"));
-    other.enqueue(message(&repeated), 9, None).await.unwrap();
+    let message = |agent: &Agent, turn| NewTurn::from(queued_turn(agent.id, TurnNumber(turn), "p"));
+    other.enqueue(message(&repeated, 1), 9, None).await.unwrap();
 
     pair.fail_over();
     heal(&other).await;
-    while let Err(error) = other.enqueue(message(&new), 9, None).await {
-        assert!(error.is_transient(), "{error:?}");
+    // It has shown events of these agents that are lost.
+    let seen = [&shown, &of_an_older_program].map(|agent| (agent.id, Sequence(5)));
+    other.note_seen(seen.to_vec()).await.unwrap();
+    for (agent, turn) in [(&new, 1), (&shown, 1), (&of_an_older_program, 1), (&repeated, 2)] {
+        while let Err(error) = other.enqueue(message(agent, turn), 9, None).await {
+            assert!(error.is_transient(), "{error:?}");
+        }
     }
-    let seen = other.nodes().await.unwrap()[0].pulse;
-    while !other.declare_lost(NodeId(1), seen).await.unwrap() {}
-    assert!(other.may_have_begun(repeated.id).await.unwrap());
-    assert!(!other.may_have_begun(new.id).await.unwrap());
+    pair.standby.sql_in(&pair.database, &queued_by_an_older_program(&of_an_older_program));
+    let pulse = other.nodes().await.unwrap()[0].pulse;
+    while !other.declare_lost(NodeId(1), pulse).await.unwrap() {}
+    let may_have_begun = async |agent: &Agent| other.may_have_begun(agent.id).await.unwrap();
+    assert!(!may_have_begun(&new).await);
+    assert!(!may_have_begun(&shown).await, "only events of earlier turns are lost");
+    assert!(may_have_begun(&of_an_older_program).await, "of its turn, nothing else is known");
+    assert!(may_have_begun(&repeated).await);
+
+    let epoch = other.take_over(repeated.id).await.unwrap().unwrap();
+    let mut scribe = Scribe::new(&repeated).at_epoch(epoch);
+    let turns = other.open_turns(repeated.id).await.unwrap();
+    other.append(scribe.start(&turns[0])).await.unwrap();
+    other.append(scribe.end(TurnOutcome::Interrupted)).await.unwrap();
+    assert_eq!(other.open_turns(repeated.id).await.unwrap().len(), 1);
+    assert!(!may_have_begun(&repeated).await, "the other turn came after the failover");
+}
+
+/// Makes it as if a program before schema 9 had queued the turns of this agent.
+fn queued_by_an_older_program(agent: &Agent) -> String {
+    let id = agent.id.as_uuid();
+    format!(
+        "UPDATE turns SET queued_on = NULL FROM agents WHERE turns.agent = agents.key AND agents.id = '{id}'"
+    )
 }

@@ -22,6 +22,7 @@ use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::commands::CreateCommand;
 use crate::postgres::statements::edit::EditCommand;
+use crate::postgres::statements::new_turn::FirstTimeline;
 use crate::postgres::statements::stops::CancelCommand;
 use crate::postgres::store::repeat::Repeat;
 
@@ -361,7 +362,7 @@ async fn a_create_that_is_repeated_finds_what_it_has_saved() {
         let node = store.inner.membership.require().unwrap();
         let agent = Agent { chat, ..agent.clone() };
         let (turn, times) = (turn.clone().into(), store.times());
-        let create = CreateCommand { node, agent, turn, key, times };
+        let create = CreateCommand { node, agent, turn, key, times, first: FirstTimeline::default() };
         let lease = store.inner.pool.lease().await.unwrap();
         let link = lease.link();
         assert_eq!(link.change(PATIENCE, create.run(link)).await.unwrap(), Created::New);
