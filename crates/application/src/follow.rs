@@ -110,10 +110,15 @@ impl Follower {
             self.cursor = planted::skipping(Bug::DropOnLag, self.cursor, state.head);
             if self.cursor < state.head {
                 let page = match self.page().await {
-                    // What this reader waits for is there again as soon as its node has repeated it.
-                    Err(StoreError::UnknownAgent(_)) if self.after_failover.may_be_behind() => {
-                        self.pause().await;
-                        continue;
+                    // What this reader waits for was lost by a failover. Its node repeats it soon, or the node that
+                    // takes the agent over fills the journal up to there.
+                    Err(StoreError::UnknownAgent(_))
+                        if self.after_failover.may_be_behind() || self.is_there().await? =>
+                    {
+                        match self.pause().await {
+                            Some(()) => continue,
+                            None => return Ok(Next::End(StreamEnd::ShuttingDown)),
+                        }
                     }
                     // The agent was purged while it was followed. The state may show that a little later.
                     Err(StoreError::UnknownAgent(_)) => return Ok(Next::End(StreamEnd::AgentDeleted)),
@@ -157,12 +162,15 @@ impl Follower {
         }
     }
 
-    async fn pause(&self) {
-        tokio::select! {
-            biased;
-            () = self.closing.cancelled() => {}
-            () = tokio::time::sleep(self.after_failover.pause) => {}
-        }
+    /// Whether a journal that ends before its head was lost in part, and not purged.
+    async fn is_there(&self) -> Result<bool, StoreError> {
+        let agent = if self.is_shared { self.agents.get(self.agent).await? } else { None };
+        Ok(agent.is_some_and(|agent| agent.deleted_at.is_none()))
+    }
+
+    /// Returns `None` if the server shuts down meanwhile.
+    async fn pause(&self) -> Option<()> {
+        self.closing.run_until_cancelled(tokio::time::sleep(self.after_failover.pause)).await
     }
 
     /// On a shared store, the state is only what this node has heard. If a turn is open or more is saved, the state

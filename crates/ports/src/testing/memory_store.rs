@@ -5,6 +5,7 @@ mod archive;
 mod cluster;
 mod credentials;
 mod errands;
+mod failover;
 mod faults;
 mod launch_rate;
 mod launches;
@@ -24,6 +25,7 @@ use tokenrail_domain::{
 
 use self::cluster::Cluster;
 use self::credentials::Credentials;
+pub use self::failover::LostTail;
 pub use self::faults::AppendFault;
 use self::shelf::Shelf;
 use super::hesitation::Hesitation;
@@ -115,11 +117,6 @@ impl MemoryStore {
     #[must_use]
     pub fn as_node(&self, node: NodeId) -> Self {
         Self { state: Arc::clone(&self.state), node, incarnation: Mutex::new(0) }
-    }
-
-    fn answered<T>(&self, answer: StoreResult<T>) -> StoreResult<T> {
-        let lost = std::mem::take(&mut self.lock().answer_lost);
-        if lost { Err(StoreError::OutcomeUnknown("told to fail".into())) } else { answer }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -12,7 +12,7 @@ mod scripted_runner;
 mod stopped_clock;
 
 pub use memory_bus::{BusFaults, MemoryBus, RingFault};
-pub use memory_store::{AppendFault, MemoryStore};
+pub use memory_store::{AppendFault, LostTail, MemoryStore};
 pub use pretend_repository::PretendRepository;
 pub use roaming_runner::RoamingRunner;
 pub use scripted_runner::{PretendRuns, ScriptedRunner, Step};

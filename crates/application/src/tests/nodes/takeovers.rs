@@ -127,3 +127,37 @@ async fn agents_of_a_foreign_type_do_not_delay_the_takeover_of_others() {
     assert!(lost.elapsed() < Duration::from_secs(1), "before the next beat: {:?}", lost.elapsed());
     beating.abort();
 }
+
+/// A failover has lost what a slow reader had not read yet, and the agent's node is dead. Until its turn is taken over,
+/// nothing has these numbers.
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_waits_until_what_a_failover_has_lost_is_filled_up() {
+    let gate = Arc::new(Notify::new());
+    let mut script = vec![Step::line("say a"), Step::Gate(gate.clone())];
+    script.extend((0..200).map(|number| Step::line(format!("say {number}"))));
+    script.push(Step::Hang);
+    let two = pair([script]).await;
+    let id = two.home.launch("hi").await;
+    let (_, mut follower) = two.other.service.follow(id, Some(Sequence::START), true).await.unwrap();
+    two.other.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
+    two.home.store.fall_behind();
+    gate.notify_one();
+    while follower.head() < Sequence(200) {
+        sleep(Duration::from_millis(10)).await;
+    }
+    two.kill_home().await;
+    let lost = two.home.store.fail_over(NodeId::ONLY);
+    assert_eq!(lost.len(), 1, "of one agent");
+    let mut seen: Vec<Event> = Vec::new();
+    while !seen.iter().any(|event| matches!(event.body, EventBody::TurnResult(_))) {
+        match follower.next().await.unwrap() {
+            Next::Page(page) => seen.extend_from_slice(page.events()),
+            Next::End(end) => panic!("{end:?} after {} events", seen.len()),
+        }
+    }
+    assert_dense(&seen);
+    assert_eq!(errors(&seen), ["node_lost"]);
+    let is_lost =
+        |event: &&Event| matches!(&event.body, EventBody::Notice(notice) if notice.subtype == "events_lost");
+    assert!(0 < seen.iter().filter(is_lost).count());
+}

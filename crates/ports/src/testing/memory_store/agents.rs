@@ -17,7 +17,8 @@ use crate::{
 #[async_trait]
 impl IAgentRepository for MemoryStore {
     async fn create(&self, agent: Agent, turn: NewTurn, key: Option<Idempotency>) -> StoreResult<Created> {
-        if self.is_creation_refused() {
+        let may_be_used = key.is_some() || agent.chat.is_some();
+        if self.is_creation_refused() || may_be_used && self.lock().is_catching_up() {
             return Err(StoreError::Busy);
         }
         let node = (self.node, self.incarnation());
@@ -54,6 +55,9 @@ impl IAgentRepository for MemoryStore {
         let enqueue = |state: &mut State| {
             if let Some(left) = state.messages_refused.checked_sub(1) {
                 state.messages_refused = left;
+                return Err(StoreError::Busy);
+            }
+            if state.is_catching_up() {
                 return Err(StoreError::Busy);
             }
             Ok(state.enqueue(turn, queue_max, key))

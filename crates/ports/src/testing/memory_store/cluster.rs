@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokenrail_domain::{AgentId, NodeId};
 
 use super::errands::Rounds;
+use super::failover::Failover;
 use super::launch_rate::LaunchRate;
 use super::lost_starts::LostStarts;
 use crate::{Letter, LetterReply, Node, NodeState, TouchMark, Touched};
@@ -19,6 +20,7 @@ pub(super) struct Cluster {
     /// How many joins still fail.
     pub(super) joins_refused: u32,
     pub(super) lost_starts: LostStarts,
+    pub(super) failover: Failover,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) watched: BTreeSet<(AgentId, NodeId)>,
     pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,

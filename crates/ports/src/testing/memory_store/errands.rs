@@ -58,7 +58,8 @@ impl State {
         let is_import = |shelf: &Shelf| shelf.agent.copy == Some(Copied::File);
         let is_left = |shelf: &Shelf| {
             let home_is_lost = shelf.agent.home.is_some_and(|home| self.cluster.is_lost(home));
-            (home_is_lost || shelf.agent.is_unclaimed()) && shelf.open_turns().is_empty()
+            (home_is_lost && !self.is_catching_up() || shelf.agent.is_unclaimed())
+                && shelf.open_turns().is_empty()
         };
         let marked = self.shelves.values().filter(|shelf| shelf.to_purge && !is_import(shelf));
         let to_purge = marked.filter(|shelf| shelf.agent.is_at_home(node) || is_left(shelf));

@@ -1,9 +1,9 @@
 //! How a test makes the memory store fail.
 
-use tokenrail_domain::{AgentId, TurnNumber};
+use tokenrail_domain::{AgentId, NodeId, TurnNumber};
 
-use super::MemoryStore;
-use crate::StoreError;
+use super::{LostTail, MemoryStore};
+use crate::{StoreError, StoreResult};
 
 /// How an append fails.
 #[derive(Debug)]
@@ -29,6 +29,12 @@ impl MemoryStore {
     /// outcome is unknown.
     pub fn lose_next_answer(&self) {
         self.lock().answer_lost = true;
+    }
+
+    /// The answer to a command, unless that is to be lost.
+    pub(super) fn answered<T>(&self, answer: StoreResult<T>) -> StoreResult<T> {
+        let lost = std::mem::take(&mut self.lock().answer_lost);
+        if lost { Err(StoreError::OutcomeUnknown("told to fail".into())) } else { answer }
     }
 
     /// Makes the store run the next creation of an agent again after it was saved, and give the answer of the second
@@ -79,6 +85,17 @@ impl MemoryStore {
     /// it knows.
     pub fn lose_starts(&self) {
         self.lock().lose_starts();
+    }
+
+    /// A standby receives nothing more from here on.
+    pub fn fall_behind(&self) {
+        self.lock().fall_behind();
+    }
+
+    /// That standby takes over while a node is dead, which cannot save again what it had saved. Each agent of that node
+    /// is as the standby has it, unless somebody else has changed it since. Returns what is lost.
+    pub fn fail_over(&self, dead: NodeId) -> Vec<LostTail> {
+        self.lock().fail_over(dead)
     }
 
     /// Makes reads of images fail, as if the database was damaged.

@@ -20,6 +20,10 @@ impl LostStarts {
     pub(super) fn heal(&mut self, node: NodeId) {
         self.unhealed.remove(&node);
     }
+
+    pub(super) fn is_unhealed(&self, node: NodeId) -> bool {
+        self.unhealed.contains(&node)
+    }
 }
 
 impl State {

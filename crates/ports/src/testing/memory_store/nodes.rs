@@ -12,8 +12,8 @@ use super::{MemoryStore, State};
 use crate::planted::{Bug, is_planted};
 use crate::rules::SharedLimit;
 use crate::{
-    Epoch, Errands, INodes, LaunchClaim, LaunchCount, NewTurn, Node, NodeState, PageLimit, Pulse, StoreError,
-    StoreResult,
+    Epoch, Errands, Failovers, INodes, LaunchClaim, LaunchCount, NewTurn, Node, NodeState, PageLimit, Pulse,
+    StoreError, StoreResult,
 };
 
 impl State {
@@ -118,6 +118,23 @@ impl INodes for MemoryStore {
         self.lock().cluster.is_shared
     }
 
+    fn failovers(&self) -> Failovers {
+        self.lock().cluster.failover.told()
+    }
+
+    async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {
+        self.act(|state| state.note_seen(self.node, seen)).await;
+        Ok(())
+    }
+
+    async fn seen(&self, agent: AgentId) -> StoreResult<Sequence> {
+        Ok(self.act(|state| state.cluster.failover.seen(agent)).await)
+    }
+
+    async fn is_catching_up(&self) -> StoreResult<bool> {
+        Ok(self.act(|state| state.is_catching_up()).await)
+    }
+
     async fn join(&self) -> StoreResult<NodeId> {
         let join = |state: &mut State| match state.cluster.joins_refused.checked_sub(1) {
             None => Ok(state.join(self.node)),
@@ -166,9 +183,9 @@ impl INodes for MemoryStore {
 
     async fn claim_launches(&self, claim: LaunchClaim) -> StoreResult<Vec<AgentId>> {
         let incarnation = self.incarnation();
-        let claimed = |state: &mut State| match state.own(self.node, incarnation) {
-            Ok(_) => state.claim_launches(self.node, &claim),
-            Err(_) => Vec::new(),
+        let claimed = |state: &mut State| match state.own(self.node, incarnation).map(drop) {
+            Ok(()) if !state.is_catching_up() => state.claim_launches(self.node, &claim),
+            Ok(()) | Err(_) => Vec::new(),
         };
         self.answered(Ok(self.act(claimed).await))
     }
@@ -197,6 +214,9 @@ impl INodes for MemoryStore {
     async fn declare_lost(&self, node: NodeId, seen: Pulse) -> StoreResult<bool> {
         Ok(self
             .act(|state| {
+                if state.is_catching_up() {
+                    return false;
+                }
                 let found = state.cluster.nodes.get_mut(&node);
                 let silent = found.filter(|node| node.pulse == seen && !node.state.is_lost());
                 silent.map(|node| node.state = NodeState::Lost).is_some()
@@ -230,24 +250,29 @@ impl INodes for MemoryStore {
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
         let incarnation = self.incarnation();
-        let take = |state: &mut State| match state.own(self.node, incarnation) {
-            Ok(_) => state.take_over(agent, self.node),
-            Err(_) => None,
+        let take = |state: &mut State| match state.own(self.node, incarnation).map(drop) {
+            Ok(()) if !state.is_catching_up() => state.take_over(agent, self.node),
+            Ok(()) | Err(_) => None,
         };
         self.answered(Ok(self.act(take).await))
     }
 
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
         let incarnation = self.incarnation();
-        let let_go =
-            |state: &mut State| state.own(self.node, incarnation).is_ok() && state.let_go(agent, self.node);
-        self.answered(Ok(self.act(let_go).await))
+        let let_go = |state: &mut State| {
+            if state.is_catching_up() {
+                return Err(StoreError::Busy);
+            }
+            Ok(state.own(self.node, incarnation).is_ok() && state.let_go(agent, self.node))
+        };
+        self.answered(self.act(let_go).await)
     }
 
     async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {
         let incarnation = self.incarnation();
-        self.act(|state| match state.own(self.node, incarnation) {
-            Ok(_) => state.let_all_go(&types, limit, self.node),
+        self.act(|state| match state.own(self.node, incarnation).map(drop) {
+            Ok(()) if state.is_catching_up() => Err(StoreError::Busy),
+            Ok(()) => state.let_all_go(&types, limit, self.node),
             Err(_) => Ok(0),
         })
         .await
