@@ -15,8 +15,9 @@ use tokio::task::JoinHandle;
 use crate::follower::{Follower, Place, Way};
 use crate::harness::{TestServer, numbers, text_of};
 use crate::networks::{ADDRESSES, CUTS, Cut, Networks, database_address};
+use crate::postgres::config;
 use crate::postgres::nodes::{TOKEN, named, results, until_its_processes_end};
-use crate::postgres::{config, storm};
+use crate::postgres::storm::{self, Followers};
 
 const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo];
 
@@ -193,5 +194,5 @@ async fn links_between_namespaces_break_and_nothing_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn links_between_namespaces_break_at_random_in_a_storm() {
     let Some(networks) = Networks::make(storm::NODES_MOST) else { return is_not_run() };
-    storm::passes(FAULTS, Some(networks)).await;
+    storm::passes(FAULTS, Followers::Own, Some(networks)).await;
 }

@@ -10,6 +10,7 @@ mod browser;
 mod cancel_an_agent;
 mod changes;
 mod chat_socket;
+mod client_library;
 mod colors;
 mod command_files;
 mod command_line;

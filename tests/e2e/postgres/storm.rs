@@ -14,12 +14,15 @@
 //! Where each server is in a network namespace of its own, its link to the database breaks too, in one direction or in
 //! both.
 
+mod by_library;
 mod by_tail;
 mod clients;
 mod cluster;
 mod guests;
 mod judge;
+mod proxy;
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -29,11 +32,14 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use by_library::Libraries;
 use clients::{Asked, Author, Program, Reader};
 use cluster::Cluster;
 use guests::Guest;
+use proxy::Address;
 
 use super::WAYS;
+use crate::follower::Place;
 use crate::networks::Networks;
 
 /// The seed decides whether there are so many servers, or one less. In networks, there are so many.
@@ -88,12 +94,21 @@ fn say(started: Instant, what: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_servers_survive_a_storm() {
-    passes(FAULTS, None).await;
+    passes(FAULTS, Followers::Own, None).await;
+}
+
+/// Who follows the agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Followers {
+    /// Clients of this test, and `tokenrail tail`: one for each agent, at one server after the other.
+    Own,
+    /// Two programs with our client library, through a proxy.
+    Library,
 }
 
 /// A storm of so many faults, if `TOKENRAIL_TEST_STORM_FAULTS` does not say otherwise. If there are networks, the
 /// servers are in them, and their links break too.
-pub(crate) async fn passes(usual_faults: u64, networks: Option<Networks>) {
+pub(crate) async fn passes(usual_faults: u64, followers: Followers, networks: Option<Networks>) {
     let seed = variable("TOKENRAIL_TEST_STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
     let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(usual_faults);
     let asynchronous: u8 = variable("TOKENRAIL_TEST_STORM_ASYNCHRONOUS").unwrap_or_default();
@@ -108,9 +123,14 @@ pub(crate) async fn passes(usual_faults: u64, networks: Option<Networks>) {
     );
     let one_less = networks.is_none() && Dice::of(seed, 1000).below(2) == 0;
     let nodes = NODES_MOST - usize::from(one_less);
-    let mut cluster = Cluster::start(started, nodes, replication, networks);
+    let proxy = match followers {
+        Followers::Own => None,
+        Followers::Library => Some(Address::take().await),
+    };
+    let public_url = proxy.as_ref().map(Address::url);
+    let mut cluster = Cluster::start(started, nodes, (replication, networks), public_url);
     let (end, over) = watch::channel(false);
-    let residents = Residents::launch(&cluster, seed, &over).await;
+    let residents = Residents::launch(&cluster, seed, proxy, &over).await;
     let guests: Vec<_> = (0..GUESTS)
         .map(|number| Guest::new(&cluster, Dice::of(seed, 2000 + number)))
         .map(|guest| Handle::current().spawn(guest.visit_until(over.clone())))
@@ -137,24 +157,40 @@ struct Residents {
     ids: Vec<String>,
     authors: Vec<JoinHandle<Vec<Asked>>>,
     readers: Vec<Reader>,
+    libraries: Option<Libraries>,
 }
 
 impl Residents {
-    async fn launch(cluster: &Cluster, seed: u64, over: &watch::Receiver<bool>) -> Self {
+    async fn launch(
+        cluster: &Cluster,
+        seed: u64,
+        proxy: Option<Address>,
+        over: &watch::Receiver<bool>,
+    ) -> Self {
         let places = cluster.places();
-        let programs: Vec<_> = WAYS.map(Program::OwnClient).into_iter().chain([Program::Tail]).collect();
-        let (mut authors, mut readers, mut ids) = (Vec::new(), Vec::new(), Vec::new());
+        let mut residents =
+            Self { ids: Vec::new(), authors: Vec::new(), readers: Vec::new(), libraries: None };
         for number in 0..AGENTS {
             let dice = Dice::of(seed, 1 + number as u64);
             let author = Author::launch(cluster.server(number), places.clone(), cluster.folder(), dice).await;
-            // All agents together have a reader of each kind at each node.
+            residents.ids.push(author.id().to_owned());
+            residents.authors.push(Handle::current().spawn(author.write_until(over.clone())));
+        }
+        match proxy {
+            None => residents.are_followed(&places),
+            Some(proxy) => residents.libraries = Some(Libraries::start(proxy, &residents.ids, &places)),
+        }
+        residents
+    }
+
+    /// All agents together have a reader of each kind at each node.
+    fn are_followed(&mut self, places: &[Place]) {
+        let programs: Vec<_> = WAYS.map(Program::OwnClient).into_iter().chain([Program::Tail]).collect();
+        for (number, id) in self.ids.iter().enumerate() {
             let (kind, at) = (number % programs.len(), number / programs.len());
             let places = places.iter().cloned().cycle().skip(at).take(places.len()).collect();
-            readers.push(Reader::start(author.id(), programs[kind], places));
-            ids.push(author.id().to_owned());
-            authors.push(Handle::current().spawn(author.write_until(over.clone())));
+            self.readers.push(Reader::start(id, programs[kind], places));
         }
-        Self { ids, authors, readers }
     }
 
     /// Each turn ended once, and everybody has seen it.
@@ -165,10 +201,17 @@ impl Residents {
                 tokio::time::timeout(PATIENCE, author).await.expect("each prompt is accepted in the end");
             asked.push(asked_for.unwrap());
         }
-        for ((id, asked), reader) in self.ids.iter().zip(&asked).zip(self.readers) {
+        let mut journals = BTreeMap::new();
+        for (id, asked) in self.ids.iter().zip(&asked) {
             let journal = judge::journal(cluster, id).await;
             say(started, &judge::each_turn_is_as_it_was_asked(&journal, asked));
-            reader.has_seen(&journal).await;
+            journals.insert(id.clone(), journal);
+        }
+        for (id, reader) in self.ids.iter().zip(self.readers) {
+            reader.has_seen(&journals[id]).await;
+        }
+        if let Some(libraries) = self.libraries {
+            libraries.have_seen(&journals).await;
         }
     }
 }

@@ -13,6 +13,9 @@ pub(super) const BROWSER_TESTS: &str = "browser::";
 /// Part of the path of each test in which one agent program launches another one.
 const MCP_AGENTS_TESTS: &str = "mcp_agents::";
 
+/// Part of the path of each test in which our client library follows agents of several servers.
+const LIBRARY_TESTS: &str = "client_library::";
+
 /// One or more programs, for the tests whose path contains `tests`.
 pub(super) struct Foreign {
     /// Its row in the table.
@@ -48,6 +51,9 @@ pub(super) fn foreign(is_wanted: impl Fn(&'static str) -> bool) -> Vec<Foreign> 
     if is_wanted(MCP_AGENTS_TESTS) {
         all.push(Foreign { what: "MCP agents", tests: MCP_AGENTS_TESTS, ready: mcp_agents() });
     }
+    if is_wanted(LIBRARY_TESTS) {
+        all.push(Foreign { what: "client library", tests: LIBRARY_TESTS, ready: library() });
+    }
     for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
         let ready = client.ready().map(|()| vec![(clients::VARIABLE, clients::target())]);
         all.push(Foreign { what: client.what, tests: client.tests, ready });
@@ -67,6 +73,13 @@ fn mcp_agents() -> Result<Vec<Setting>, Failure> {
     let claude = (claude::VARIABLE, claude::ready()?);
     clients::codex()?;
     Ok(vec![claude, (clients::VARIABLE, clients::target())])
+}
+
+/// A database, and the Node that runs the library.
+fn library() -> Result<Vec<Setting>, Failure> {
+    let postgres = (tools::POSTGRES.variable, tools::POSTGRES.ready()?);
+    clients::node()?;
+    Ok(vec![postgres, (clients::VARIABLE, clients::target())])
 }
 
 /// A browser, its driver, a proxy, a database, and the clients that pages of another origin use.

@@ -92,8 +92,8 @@ impl Cluster {
     pub(super) fn start(
         started: Instant,
         nodes: usize,
-        replication: Replication,
-        networks: Option<Networks>,
+        (replication, networks): (Replication, Option<Networks>),
+        public_url: Option<&str>,
     ) -> Self {
         let primary = match &networks {
             Some(networks) => Server::start_in_network(networks.database(), ADDRESSES),
@@ -114,7 +114,10 @@ impl Cluster {
             let config = config(&database)
                 .replace(&primary.address(), &both.join(","))
                 .replace(&name, &format!("{name}?target_session_attrs=read-write"));
-            let mut server = TestServer::prepare(&named(config + &questions::block(), &name_of(number)));
+            let public =
+                public_url.map(|url| format!("[server]\npublic_url = \"{url}\"\n")).unwrap_or_default();
+            let config = public + &config + &questions::block();
+            let mut server = TestServer::prepare(&named(config, &name_of(number)));
             server.put_token(TOKEN);
             if let Some(networks) = &networks {
                 networks.open_door(number, &server.authority());
