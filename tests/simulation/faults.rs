@@ -110,6 +110,8 @@ pub(crate) struct Faults {
     pub(crate) deletes: u64,
     pub(crate) bound: u64,
     pub(crate) clock_jump_ms: u64,
+    /// Agents keep nothing on the disk of their node. Their runs end with its process.
+    pub(crate) needs_no_home: bool,
     pub(crate) limits: Limits,
 }
 
@@ -144,6 +146,7 @@ impl Faults {
             deletes: 0,
             bound: 0,
             clock_jump_ms: 0,
+            needs_no_home: false,
             limits: tiny_limits(),
         }
     }
@@ -184,6 +187,7 @@ impl Faults {
             deletes: some("deletes", 120, 100, 400),
             bound: some("bound", 60, 300, 800),
             clock_jump_ms: some("clock jump", 150, 500, 108_000_000),
+            needs_no_home: false,
             limits: if dice("limits").chance(600) { tiny_limits() } else { wide_limits() },
         }
     }

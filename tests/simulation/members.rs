@@ -1,10 +1,10 @@
 //! The simulated store, as the nodes of a cluster use it.
 
 use async_trait::async_trait;
-use tokenrail_domain::{AgentId, NodeId};
+use tokenrail_domain::{AgentId, NodeId, Sequence};
 use tokenrail_ports::{
-    Epoch, Errands, IInbox, INodes, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse,
-    StoreError, StoreResult,
+    Epoch, Errands, Failovers, IInbox, INodes, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, Node,
+    Pulse, StoreError, StoreResult,
 };
 
 use crate::planted_outside;
@@ -16,9 +16,32 @@ impl INodes for SimStore {
         self.0.disk.is_shared()
     }
 
+    fn failovers(&self) -> Failovers {
+        self.0.disk.failovers()
+    }
+
+    async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {
+        self.write("note seen", self.0.disk.note_seen(seen)).await
+    }
+
+    async fn seen(&self, agent: AgentId) -> StoreResult<Sequence> {
+        SimStore::read(self, "seen", self.0.disk.seen(agent)).await
+    }
+
+    async fn is_catching_up(&self) -> StoreResult<bool> {
+        SimStore::read(self, "is catching up", self.0.disk.is_catching_up()).await
+    }
+
     async fn join(&self) -> StoreResult<NodeId> {
         let join = async {
-            if planted_outside::raises_epochs() { self.0.disk.join().await } else { Ok(NodeId::ONLY) }
+            if !planted_outside::raises_epochs() {
+                return Ok(NodeId::ONLY);
+            }
+            let node = self.0.disk.join().await?;
+            if let Some(place) = &self.0.node {
+                place.has_joined();
+            }
+            Ok(node)
         };
         self.write("join", join).await
     }

@@ -1,14 +1,17 @@
 //! A simulation of two or three nodes on one store, in one runtime and in virtual time: processes of nodes are killed
-//! and stopped, hints are lost, doubled and late, and clients go on at another node.
+//! and stopped, some never come back, the store loses its last moments, hints are lost, doubled and late, and clients
+//! go on at another node.
 //!
 //! 1. [`place`]: what is checked at the ports of a node;
 //! 2. [`node`]: the lives of a node, and what goes wrong in them;
+//!    [`failover`]: a store that loses the last moments;
 //! 3. [`clients`]: launches, messages, cancels, answers; [`readers`]: what clients read;
 //! 4. [`promises`]: checks after everything has ended; [`seeds`]: the sweep.
 //!
 //! `TOKENRAIL_NODES_SEED=<number>` replays one seed. `TOKENRAIL_NODES_SEEDS=<count>` sets the number of fresh seeds.
 
 mod clients;
+mod failover;
 mod node;
 mod place;
 mod promises;
@@ -21,6 +24,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use tokenrail_application::Limits;
 use tokenrail_domain::{AgentId, NodeId};
 use tokenrail_ports::testing::{BusFaults, MemoryBus, MemoryStore};
 use tokio::runtime::Builder;
@@ -40,9 +44,9 @@ use self::readers::Reader;
 
 /// How long faults happen, in virtual time.
 const STORM_MS: u64 = 150_000;
-/// After the storm, everything ends within this time: the agents' own output, and the time after which a stopped node
-/// is declared lost.
-const ENDS_WITHIN: Duration = Duration::from_mins(15);
+/// After the storm, clients say the rest, and a stopped node is declared lost, within this time. Then only what waits
+/// runs.
+const QUEUES_WITHIN: Duration = Duration::from_mins(15);
 
 /// How often the simulation looks whether everything has ended.
 const LOOK: Duration = Duration::from_millis(250);
@@ -82,12 +86,25 @@ struct Cluster {
     /// The prompts that were accepted.
     accepted: RefCell<Vec<(AgentId, String)>>,
     commanders: Cell<usize>,
+    /// This node never comes back after its first end.
+    never_back: Option<NodeId>,
+    /// Standbys take over that lack the last moments.
+    loses_tails: bool,
+    failovers: Cell<u32>,
+    quiet_until_ms: Cell<u64>,
+    /// At which node each reader is, while it follows.
+    following: RefCell<BTreeMap<usize, NodeId>>,
+    /// How much is left of what a reader has seen, after a failover.
+    cut_off: RefCell<BTreeMap<usize, usize>>,
 }
 
 impl Cluster {
     fn new(seed: u64, record: bool) -> Rc<Self> {
         let mut dice = Dice::of(seed, "nodes");
-        let faults = draw(&mut dice);
+        let mut faults = draw(&mut dice);
+        // Dice of their own: what a seed has drawn before does not change.
+        let of_its_own = |purpose: &str| Dice::of(seed, &format!("nodes {purpose}"));
+        faults.needs_no_home = of_its_own("homes").chance(300);
         let is_prompt = faults.store_delay_ms + faults.read_error + faults.store_error == 0;
         let some = |dice: &mut Dice, most| if dice.chance(500) { dice.below(most) } else { 0 };
         let bus_faults = BusFaults {
@@ -98,7 +115,9 @@ impl Cluster {
         };
         let bus = MemoryBus::new(seed);
         bus.set_faults(bus_faults);
-        let nodes = (1..=dice.between(2, 3)).map(|id| Node::new(NodeId(id))).collect();
+        let nodes: Vec<_> = (1..=dice.between(2, 3)).map(|id| Node::new(NodeId(id))).collect();
+        let mut never_back = of_its_own("never back");
+        let one = NodeId(1 + never_back.below(nodes.len() as u64));
         Rc::new(Self {
             seed,
             record,
@@ -119,6 +138,12 @@ impl Cluster {
             lines: RefCell::default(),
             agents: RefCell::default(),
             accepted: RefCell::default(),
+            never_back: never_back.chance(300).then_some(one),
+            loses_tails: of_its_own("tails").chance(400),
+            failovers: Cell::default(),
+            quiet_until_ms: Cell::default(),
+            following: RefCell::default(),
+            cut_off: RefCell::default(),
         })
     }
 
@@ -209,6 +234,7 @@ async fn play(cluster: &Cluster) {
         for node in &cluster.nodes {
             parts.push(Box::pin(node.live(cluster)));
         }
+        parts.push(Box::pin(clients::forget(cluster)));
         for slot in 0..cluster.faults.slots {
             parts.push(Box::pin(clients::command(cluster, slot)));
             parts.push(Box::pin(clients::answer(cluster, slot)));
@@ -234,6 +260,15 @@ async fn play(cluster: &Cluster) {
     }
 }
 
+/// How long after the storm everything must have ended. Each turn ends within its timeout. The turns of an agent run
+/// one after the other, and of the agents of a node, so many at a time as may run.
+fn ends_within(faults: &Faults) -> Duration {
+    let Limits { admission, run, .. } = faults.limits;
+    let rounds = faults.slots.div_ceil(admission.running_agents);
+    let turns = 1 + faults.deeds as u32;
+    QUEUES_WITHIN + run.turn_timeout * turns * rounds as u32
+}
+
 /// The storm, and then calm until everything has ended.
 async fn weather(cluster: &Cluster) {
     sleep(Duration::from_millis(STORM_MS)).await;
@@ -243,7 +278,7 @@ async fn weather(cluster: &Cluster) {
             life.world.calm.cancel();
         }
     }
-    let ended = timeout(ENDS_WITHIN, async {
+    let ended = timeout(ends_within(&cluster.faults), async {
         // A node that goes on after it was stopped may still learn that it was declared lost.
         let mut settled = 0;
         while settled < SETTLED {

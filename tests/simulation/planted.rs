@@ -70,7 +70,9 @@ fn hunt(bug: Option<Bug>) -> Option<(u64, String)> {
             | Bug::EndTwice
             | Bug::PromptTwice
             | Bug::AnswerLostBetweenNodes
-            | Bug::NodeStartsOutOfTouch,
+            | Bug::NodeStartsOutOfTouch
+            | Bug::ShownNumbersReused
+            | Bug::WaitingTurnEndsWithNode,
         ) => &[NODES],
         Some(_) => &[SIMULATION],
         None => &[SIMULATION, NODES, WATCHER, STORE],

@@ -109,6 +109,10 @@ impl IAgentRunner for SimRunner {
     async fn probe(&self) -> Probe {
         Probe::default()
     }
+
+    fn needs_home(&self) -> bool {
+        !self.0.faults.needs_no_home
+    }
 }
 
 /// The runs of the simulated agents.

@@ -10,7 +10,7 @@ use tokenrail_domain::{
 use tokenrail_ports::{
     AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal, Idempotency,
     ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreError, StoreResult,
-    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
+    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange, TurnStep,
 };
 
 use crate::bounds;
@@ -96,12 +96,20 @@ impl SimStore {
         let last = append.events.last().map_or(0, |event| event.sequence.0);
         let is_taken = self.0.node.as_ref().is_some_and(|place| place.is_owned_elsewhere(agent));
         let is_new = self.0.disk.saved_agent(agent).is_some_and(|agent| agent.head.0 < last);
+        // Not one that ends before it has begun.
+        let begun = match &append.step {
+            TurnStep::Start(turn) if append.then.is_none() => Some(turn.number),
+            TurnStep::Start(_) | TurnStep::Continue | TurnStep::End => None,
+        };
         let saved = self.0.disk.append(append).await;
         if is_taken && is_new && saved.is_ok() {
             self.0.fail(format!("G28: {last} was saved by a node from which the agent was taken"));
         }
         if let (Some(place), Ok(())) = (&self.0.node, &saved) {
             place.has_saved(agent, last, self.0.now_ms());
+            if let Some(turn) = begun {
+                place.has_begun(agent, turn);
+            }
         }
         // Check the state at the time of the commit, not at the time when the server learns of it.
         self.0.sync(agent);

@@ -87,10 +87,14 @@ pub enum Bug {
     AnswerLostBetweenNodes,
     /// A node that others may have declared lost starts agents.
     NodeStartsOutOfTouch,
+    /// Numbers that were shown, and whose events a failover has lost, are given to other events.
+    ShownNumbersReused,
+    /// A turn that waits at a lost node ends, although any node could run it.
+    WaitingTurnEndsWithNode,
 }
 
 impl Bug {
-    pub const ALL: [Self; 53] = [
+    pub const ALL: [Self; 55] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -144,6 +148,8 @@ impl Bug {
         Self::PromptTwice,
         Self::AnswerLostBetweenNodes,
         Self::NodeStartsOutOfTouch,
+        Self::ShownNumbersReused,
+        Self::WaitingTurnEndsWithNode,
     ];
 }
 

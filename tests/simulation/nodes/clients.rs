@@ -92,6 +92,10 @@ async fn send(cluster: &Cluster, agent: AgentId, prompt: String, dice: &mut Dice
                 }
                 Some(Err(Refusal::NodeUnavailable { .. })) => {
                     cluster.reach("a message was refused: node lost");
+                    let home = cluster.disk.saved_agent(agent).and_then(|agent| agent.home);
+                    if cluster.nodes.iter().any(|node| Some(node.id) == home && node.is_gone()) {
+                        return;
+                    }
                 }
                 Some(Err(Refusal::NotFound(_))) => {
                     cluster.fail("G11: a launched agent is unknown");
@@ -122,8 +126,10 @@ pub(super) async fn answer(cluster: &Cluster, slot: usize) {
         let option = dice.pick(&OPTIONS).to_owned();
         let reply = PermissionReply::of(Some(option.clone()));
         let given = PermissionAnswer { request_id: request_id.clone(), reply };
+        let failovers = cluster.failovers.get();
         let told = ask(&life, life.service.answer(agent, given)).await;
-        if !matches!(told, Some(Ok(AnswerOutcome::Settled))) {
+        let is_lost_since = failovers != cluster.failovers.get();
+        if !matches!(told, Some(Ok(AnswerOutcome::Settled))) || is_lost_since {
             continue;
         }
         let home = cluster.disk.saved_agent(agent).and_then(|agent| agent.home);
@@ -137,6 +143,23 @@ pub(super) async fn answer(cluster: &Cluster, slot: usize) {
             life.world.lock().ledgers.get(&agent).and_then(|it| it.questions.get(&request_id).cloned());
         if saved != Some(QuestionSoFar::Settled(Some(option.clone()))) {
             cluster.fail(format!("Q1: {option} is told to have settled {request_id}, and it is {saved:?}"));
+        }
+    }
+}
+
+/// An operator who removes a node that never comes back.
+pub(super) async fn forget(cluster: &Cluster) {
+    let mut dice = cluster.dice("operator");
+    if dice.chance(500) {
+        return;
+    }
+    loop {
+        sleep(Duration::from_secs(5)).await;
+        let gone = cluster.nodes.iter().find(|node| node.is_gone());
+        let Some((gone, life)) = gone.zip(any(cluster, &mut dice)) else { continue };
+        if let Some(Ok(())) = ask(&life, life.service.forget_node(gone.id)).await {
+            cluster.reach("a node was removed");
+            return;
         }
     }
 }

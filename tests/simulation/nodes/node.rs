@@ -27,6 +27,7 @@ pub(super) struct Node {
     life: RefCell<Option<Rc<Life>>>,
     processes: RefCell<BTreeMap<(AgentId, TurnNumber), Process>>,
     lives: Cell<u64>,
+    is_gone: Cell<bool>,
 }
 
 /// From a start of the server to its end.
@@ -52,7 +53,18 @@ impl Life {
 
 impl Node {
     pub(super) fn new(id: NodeId) -> Self {
-        Self { id, life: RefCell::default(), processes: RefCell::default(), lives: Cell::new(0) }
+        Self {
+            id,
+            life: RefCell::default(),
+            processes: RefCell::default(),
+            lives: Cell::new(0),
+            is_gone: Cell::new(false),
+        }
+    }
+
+    /// Whether it never comes back.
+    pub(super) fn is_gone(&self) -> bool {
+        self.is_gone.get()
     }
 
     /// The server, while clients can talk to it.
@@ -88,7 +100,9 @@ impl Node {
         life.ended.cancel();
         life.bus.break_off();
         let processes = life.world.kill();
-        *self.processes.borrow_mut() = processes;
+        if !cluster.faults.needs_no_home {
+            *self.processes.borrow_mut() = processes;
+        }
         let state = life.world.lock();
         cluster.note(state.trace.hash);
         cluster.reached.borrow_mut().extend(state.reached.iter());
@@ -116,6 +130,11 @@ impl Node {
             };
             self.kill(cluster);
             if cluster.failed.is_cancelled() {
+                return;
+            }
+            if cluster.never_back == Some(self.id) && !cluster.calm.is_cancelled() {
+                cluster.reach("a node never came back");
+                self.is_gone.set(true);
                 return;
             }
             sleep(Duration::from_millis(down_ms)).await;
@@ -152,9 +171,13 @@ async fn suffer(cluster: &Cluster, life: &Life, dice: &mut Dice) -> u64 {
             () = sleep(quiet) => {}
         }
         let Some(place) = life.place() else { return 0 };
+        if cluster.must_be_quiet() {
+            continue;
+        }
         let short_or_long = dice.pick(&[10, 5000, 20_000, 35_000, 45_000, 70_000]);
         match dice.below(10) {
             0..3 => {
+                cluster.may_fail_over(place.node(), dice).await;
                 cluster.reach("a node was killed");
                 return short_or_long;
             }

@@ -31,12 +31,30 @@ pub(super) struct Known {
     prompts: BTreeSet<(AgentId, String)>,
     /// When each event of an agent was saved.
     saved: BTreeMap<AgentId, Vec<u64>>,
+    /// The turns whose start was saved.
+    begun: BTreeSet<(AgentId, TurnNumber)>,
+    /// Turns that had begun at a node, and a failover has lost it.
+    lost_starts: Vec<(NodeId, AgentId, TurnNumber, String)>,
 }
 
 impl Promises {
     /// When an event was saved.
     pub(super) fn saved_ms(&self, sequence: Sequence, agent: AgentId) -> Option<u64> {
         self.known().saved.get(&agent)?.get(sequence.0 as usize - 1).copied()
+    }
+
+    pub(super) fn has_begun(&self, agent: AgentId, turn: TurnNumber) -> bool {
+        self.known().begun.contains(&(agent, turn))
+    }
+
+    /// A failover has lost what the journal of an agent has after `head`.
+    pub(super) fn has_lost_after(&self, agent: AgentId, head: Sequence) {
+        self.known().saved.entry(agent).or_default().truncate(head.0 as usize);
+    }
+
+    /// A failover has lost that this turn has begun at a node.
+    pub(super) fn has_lost_start(&self, node: NodeId, agent: AgentId, (turn, prompt): (TurnNumber, String)) {
+        self.known().lost_starts.push((node, agent, turn, prompt));
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -102,6 +120,22 @@ impl Place {
 
     pub(crate) fn has_beaten(&self, now: u64) {
         self.promises.known().beats.insert(self.node, now);
+    }
+
+    /// If its process was dead at a failover, nothing shows it which turns had begun: they may run again.
+    pub(crate) fn has_joined(&self) {
+        let mut known = self.promises.known();
+        let (own, others) =
+            std::mem::take(&mut known.lost_starts).into_iter().partition::<Vec<_>, _>(|it| it.0 == self.node);
+        known.lost_starts = others;
+        for (_, agent, turn, prompt) in own {
+            known.started.remove(&(agent, turn));
+            known.prompts.remove(&(agent, prompt));
+        }
+    }
+
+    pub(crate) fn has_begun(&self, agent: AgentId, turn: TurnNumber) {
+        self.promises.known().begun.insert((agent, turn));
     }
 
     pub(crate) fn has_declared_lost(&self, node: NodeId, now: u64) -> Result<(), String> {

@@ -1,14 +1,18 @@
 //! What must hold after everything has ended.
 
-use tokenrail_domain::{EventBody, TurnState};
+use tokenrail_domain::{Event, EventBody, TurnState};
 
 use super::Cluster;
 use super::readers::Reader;
+use crate::world::EPOCH_MS;
 
 /// Whether all nodes are up, and no turn is open.
 pub(super) fn has_ended(cluster: &Cluster) -> bool {
     cluster.commanders.get() == 0
-        && cluster.nodes.iter().all(|node| node.life().is_some_and(|life| !life.is_stopped()))
+        && cluster
+            .nodes
+            .iter()
+            .all(|node| node.is_gone() || node.life().is_some_and(|life| !life.is_stopped()))
         && cluster.agents.borrow().values().all(|id| {
             let turns = cluster.disk.saved_turns(*id);
             turns.iter().all(|turn| matches!(turn.state, TurnState::Ended(_)))
@@ -21,7 +25,11 @@ pub(super) fn open(cluster: &Cluster) -> String {
         let agent = cluster.disk.saved_agent(*id);
         let turns: Vec<_> =
             cluster.disk.saved_turns(*id).into_iter().map(|turn| (turn.number, turn.state)).collect();
-        format!("agent {slot} of {:?}: {turns:?}; ", agent.and_then(|agent| agent.home))
+        let said = cluster.disk.saved(*id).last().map(|event| event.at.0 - EPOCH_MS);
+        format!(
+            "agent {slot} of {:?}: {turns:?}, last event at {said:?}; ",
+            agent.and_then(|agent| agent.home)
+        )
     };
     agents.iter().map(tell).collect()
 }
@@ -30,7 +38,8 @@ pub(super) fn everything(cluster: &Cluster, readers: &[Reader]) -> Result<(), St
     for reader in readers {
         let Some(id) = cluster.agents.borrow().get(&reader.slot).copied() else { continue };
         let saved = cluster.disk.saved(id);
-        if reader.seen != saved {
+        let is_seen = |(seen, saved): (&Event, &Event)| seen == saved || is_lost(cluster, saved);
+        if reader.seen.len() != saved.len() || !reader.seen.iter().zip(&saved).all(is_seen) {
             let (seen, all) = (reader.seen.len(), saved.len());
             return Err(format!(
                 "G2: a reader of agent {} has {seen} events of {all}, or others",
@@ -48,6 +57,14 @@ pub(super) fn everything(cluster: &Cluster, readers: &[Reader]) -> Result<(), St
             if results != 1 {
                 return Err(format!("G9: turn {} of agent {slot} has {results} results", turn.number));
             }
+            let is_of_lost_node = saved.iter().filter(is_result).any(is_of_lost_node);
+            let has_begun = cluster.promises.has_begun(*id, turn.number);
+            if cluster.faults.needs_no_home && cluster.failovers.get() == 0 && is_of_lost_node && !has_begun {
+                return Err(format!(
+                    "G29: turn {} of agent {slot} ends with a node that it needs not",
+                    turn.number
+                ));
+            }
         }
     }
     for (agent, prompt) in &*cluster.accepted.borrow() {
@@ -58,6 +75,20 @@ pub(super) fn everything(cluster: &Cluster, readers: &[Reader]) -> Result<(), St
         }
     }
     told(cluster)
+}
+
+fn is_of_lost_node(event: &Event) -> bool {
+    let EventBody::TurnResult(result) = &event.body else { return false };
+    result.error.as_ref().is_some_and(|error| error.code.as_deref() == Some("node_lost"))
+}
+
+/// Whether the event says that the one with its number, which was shown, is lost.
+fn is_lost(cluster: &Cluster, event: &Event) -> bool {
+    let is_lost = matches!(&event.body, EventBody::Notice(notice) if notice.subtype == "events_lost");
+    if is_lost {
+        cluster.reach("an event that was shown is lost");
+    }
+    is_lost && 0 < cluster.failovers.get()
 }
 
 /// A client that watches all agents at a node knows how they are. Hints that are lost without a word are made up for

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_application::Next;
+use tokenrail_application::{Next, StreamEnd};
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokio::time::sleep;
 
@@ -16,6 +16,7 @@ const LATE_MS: u64 = 1500;
 
 pub(super) struct Reader {
     pub(super) slot: usize,
+    number: usize,
     dice: Dice,
     pub(super) seen: Vec<Event>,
 }
@@ -23,7 +24,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(cluster: &Cluster, number: usize) -> Self {
         let dice = cluster.dice(&format!("reader {number}"));
-        Self { slot: number % cluster.faults.slots, dice, seen: Vec::new() }
+        Self { slot: number % cluster.faults.slots, number, dice, seen: Vec::new() }
     }
 
     pub(super) async fn read(&mut self, cluster: &Cluster) {
@@ -49,11 +50,21 @@ impl Reader {
     }
 
     async fn follow(&mut self, cluster: &Cluster, life: &Life, agent: AgentId) {
+        if let Some(left) = cluster.cut_off.borrow_mut().remove(&self.number) {
+            self.seen.truncate(left);
+        }
         let cursor = Sequence(self.seen.len() as u64);
         let Ok((_, mut follower)) = life.service.follow(agent, Some(cursor), true).await else { return };
         let stay_began = cluster.now_ms();
+        let _following = Following::begin(cluster, self.number, life);
         loop {
-            let Ok(Next::Page(page)) = follower.next().await else { return };
+            let page = match follower.next().await {
+                Ok(Next::Page(page)) => page,
+                Ok(Next::End(StreamEnd::AgentDeleted)) => {
+                    return cluster.fail(format!("agent {} is told to be deleted, and is not", self.slot));
+                }
+                Ok(Next::End(_)) | Err(_) => return,
+            };
             for event in page.events() {
                 let expected = self.seen.len() as u64 + 1;
                 if event.sequence.0 != expected {
@@ -75,9 +86,27 @@ impl Reader {
         };
         let since = saved.max(stay_began).max(place.woken_ms());
         let late = cluster.now_ms().saturating_sub(since);
-        if cluster.is_prompt && !place.is_stopped() && LATE_MS < late {
+        if cluster.is_prompt && cluster.failovers.get() == 0 && !place.is_stopped() && LATE_MS < late {
             let (number, now) = (event.sequence, cluster.now_ms());
             cluster.fail(format!("G30: {number} came {late} ms late, at {now}"));
         }
+    }
+}
+
+/// As long as it is there, a reader follows at a node.
+struct Following<'a>(&'a Cluster, usize);
+
+impl<'a> Following<'a> {
+    fn begin(cluster: &'a Cluster, reader: usize, life: &Life) -> Self {
+        if let Some(place) = life.place() {
+            cluster.following.borrow_mut().insert(reader, place.node());
+        }
+        Self(cluster, reader)
+    }
+}
+
+impl Drop for Following<'_> {
+    fn drop(&mut self) {
+        self.0.following.borrow_mut().remove(&self.1);
     }
 }

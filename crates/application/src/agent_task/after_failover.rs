@@ -1,8 +1,11 @@
 //! What a failover of a shared database may have lost of an agent's journal. Each turn passes here.
 
+use tokenrail_domain::Sequence;
+
 use super::AgentTask;
 use crate::after_failover::AfterFailover;
 use crate::core::SaveError;
+use crate::planted::{self, Bug};
 use crate::recorder::Recorder;
 
 impl AgentTask {
@@ -22,6 +25,7 @@ impl AgentTask {
     /// repeat them. Nothing else may have their numbers.
     pub(super) async fn fill_up(&self, recorder: &mut Recorder) -> Result<(), SaveError> {
         let seen = self.patiently(|| self.core.outside.nodes.seen(self.agent)).await?;
+        let seen = planted::instead(Bug::ShownNumbersReused, seen, || Sequence::START);
         let (first, now) = (recorder.next_sequence(), self.core.now());
         while recorder.next_sequence() <= seen {
             recorder.notice("events_lost", "{}", now);

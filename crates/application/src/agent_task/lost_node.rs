@@ -36,6 +36,7 @@ impl AgentTask {
     async fn let_go(&self) -> Result<bool, SaveError> {
         let Some(agent) = self.agent_row().await? else { return Ok(false) };
         if !self.core.needs_no_home(&agent)
+            || is_planted(Bug::WaitingTurnEndsWithNode)
             || self.patiently(|| self.core.outside.nodes.may_have_begun(self.agent)).await?
         {
             return Ok(false);
