@@ -54,7 +54,7 @@ fn operations(document: &Value) -> BTreeSet<String> {
     operations
 }
 
-/// The operations that a JUnit report names and does not call skipped.
+/// The operations that a report in the format of `JUnit` names and does not call skipped.
 fn tested(report: &str) -> BTreeSet<String> {
     let cases = report.split("<testcase ").skip(1).filter(|case| !case.contains("<skipped"));
     let names = cases.filter_map(|case| Some(case.split_once("name=\"")?.1.split_once('"')?.0.to_owned()));

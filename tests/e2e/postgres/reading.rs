@@ -35,8 +35,11 @@ const STREAMS: [(&str, &str); 13] = [
     ("GET", "/ag-ui/threads/ID"),
 ];
 
-/// Streams, and where a client continues that has everything up to a block.
-const CONTINUED: [(&str, fn(&str) -> String); 3] = [
+/// What a client adds to the path of a stream of which it has everything up to a block.
+type Cursor = fn(&str) -> String;
+
+/// Streams that a client continues.
+const CONTINUED: [(&str, Cursor); 3] = [
     ("/openai/v1/responses/resp_HEX00000002?stream=true&", |block| {
         format!("starting_after={}", data(block)["sequence_number"])
     }),
