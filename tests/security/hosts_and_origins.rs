@@ -115,7 +115,9 @@ async fn s04_the_host_is_looked_at_before_everything_else() {
         // This applies without a token too: a request with the wrong host does not even learn that a token is needed.
         let text = format!("{method} {path} HTTP/1.1\r\nHost: evil.test\r\n\r\n");
         let answer = raw::send(&server, text).await.unwrap();
-        assert_eq!((answer.status, answer.code().as_str()), (421, "host_not_allowed"), "{method} {path}");
+        // Engine.IO's errors have numbers.
+        let code = if path.starts_with("/socket.io") { "4" } else { "host_not_allowed" };
+        assert_eq!((answer.status, answer.code().as_str()), (421, code), "{method} {path}");
     }
 }
 

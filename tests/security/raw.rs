@@ -19,12 +19,13 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The code of the problem, also in the formats of OpenAI and MCP. Empty if the response is not a problem.
+    /// The code of the problem, also in the formats of OpenAI, MCP and Engine.IO. Empty if the response is not a problem.
     pub(crate) fn code(&self) -> String {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         let code = body["code"].as_str().or(body["error"]["code"].as_str());
         let code = code.or(body["error"]["data"]["code"].as_str());
-        code.unwrap_or_default().to_owned()
+        let number = || body["code"].as_u64().map(|number| number.to_string());
+        code.map(str::to_owned).or_else(number).unwrap_or_default()
     }
 
     pub(crate) fn header(&self, name: &str) -> Option<&str> {

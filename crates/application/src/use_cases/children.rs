@@ -17,6 +17,7 @@ use crate::service::AgentService;
 /// children launched at the same moment are counted.
 pub(super) struct ChildPlace<'a> {
     parent: Agent,
+    pub(super) launched_by: LaunchedBy,
     _only: MutexGuard<'a, ()>,
 }
 
@@ -32,15 +33,15 @@ impl AgentService {
         if parent.deleted_at.is_some() {
             return Err(Refusal::ParentDeleted);
         }
-        let child = LaunchedBy::parent(&parent);
+        let launched_by = LaunchedBy::parent(&parent);
         let limits = &core.limits.admission;
-        if limits.child_depth < child.depth {
+        if limits.child_depth < launched_by.depth {
             return Err(Refusal::TooDeep { limit: limits.child_depth });
         }
         if self.has_all_children(parent.id).await? {
             return Err(Refusal::TooManyChildren { limit: limits.child_agents });
         }
-        Ok(Some(ChildPlace { parent, _only: only }))
+        Ok(Some(ChildPlace { parent, launched_by, _only: only }))
     }
 
     /// Whether as many children of the agent as it may have run or wait.
@@ -59,10 +60,6 @@ impl AgentService {
 }
 
 impl ChildPlace<'_> {
-    pub(super) fn launched_by(&self) -> LaunchedBy {
-        LaunchedBy::parent(&self.parent)
-    }
-
     /// Checks the folder that the child asked for. The workspace has resolved its links, and those of the parent's
     /// folder. A folder of another node is not comparable.
     pub(super) fn check_folder(&self, core: &Core, folder: &str) -> Result<(), Refusal> {

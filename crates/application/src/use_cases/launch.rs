@@ -14,9 +14,9 @@
 //! 5. For a process: `process/runner.rs` (`start`) writes the run folder (`prepare`), and starts a supervisor
 //!    (`process/start_supervisor.rs`). A later turn may use the process of the turn before it
 //!    (`process/idle_processes.rs`).
-//! 6. The supervisor (`supervisor/command.rs`, `supervise.rs`) starts the exec stage (`exec.rs`), which becomes the
-//!    agent program. If the agent speaks a protocol, it becomes the `converse` process instead (`converse.rs`), which
-//!    starts the program (`converse/program.rs`, `exec.rs`).
+//! 6. The supervisor (`supervisor/command.rs`, `supervisor/supervise.rs`) starts the exec stage (`supervisor/exec.rs`),
+//!    which becomes the agent program. If the agent speaks a protocol, it becomes the `converse` process instead
+//!    (`converse.rs`), which starts the program (`converse/program.rs`, `converse/exec.rs`).
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` continues from here.
 
@@ -129,7 +129,7 @@ impl AgentService {
             child.check_folder(&self.core, &cwd)?;
         }
         let images = std::mem::take(&mut launch.images);
-        let launched_by = child.as_ref().map(|child| child.launched_by());
+        let launched_by = child.as_ref().map(|child| child.launched_by);
         let agent = Agent { home: place.home(), launched_by, ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 
@@ -171,6 +171,7 @@ impl AgentService {
         let until = Instant::now() + core.limits.commands.command_timeout;
         let mut pause = core.limits.saving.retry_pause;
         loop {
+            // The next step: `create` in `store/ports.rs` of `sqlite/` or `postgres/`, in the persistence crate.
             match core.outside.agents.create(agent.clone(), turn.clone(), key.clone()).await {
                 Err(StoreError::Busy) if Instant::now() + pause < until => {
                     pause = core.pause(pause).await.ok_or(StoreError::Busy)?;
