@@ -99,7 +99,8 @@ impl Recorder {
         let mut said = mem::take(&mut self.said);
         let raw = match &line.line {
             Line::Whole(bytes) | Line::Cut(bytes) => {
-                // The next step is in the parser crate: the parser that `AgentType::parser` has made.
+                // The next step is in the parser crate, in the file of the agent's format, such as `claude.rs`.
+                // `formats.rs` there lists the formats.
                 self.parser.parse(bytes, &mut said);
                 bytes
             }

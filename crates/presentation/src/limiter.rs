@@ -1,4 +1,4 @@
-//! Limits how often each client address may do something.
+//! Limits how often each client address may do something. The limits themselves are in `config.rs`.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

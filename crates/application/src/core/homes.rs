@@ -1,4 +1,4 @@
-//! Which node has an agent, and whether this node may act.
+//! Which node has an agent, and whether this node may act; hints to other nodes.
 
 use tokenrail_domain::{Agent, Copied, NodeId};
 use tokenrail_ports::{NodeState, Ring, StoreError};

@@ -6,17 +6,19 @@
 //!    `do_cancel_turn`). If the agent has a task, it takes the task's queue lock, so that each turn is either waiting
 //!    or running. It saves with each turn why it is stopped, unless a reason is saved already
 //!    ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). Then it wakes the agent's task and signals the
-//!    running turn (`save_and_signal_stop`; `TaskHandle::cancel` in `task_handle.rs`). The client gets 202 after this
-//!    step and, if all turns are cancelled, step 9.
+//!    running turn (`save_and_signal_stop`; for one turn `stop_turn`, which first reads the turn's state again;
+//!    `TaskHandle::cancel` in `task_handle.rs`). The client gets 202 after this step and, if all turns are cancelled,
+//!    step 9.
 //!    If another node runs the agent, `tasks.rs` (`ensure_task`) sends that node a hint. `nodes/errands.rs`
 //!    (`carry_out`) finds the saved stop there, with or without the hint, and signals the turn or starts the task. Step
 //!    9 is a letter then (`dismiss_elsewhere` in `nodes/letters.rs`).
 //! 2. A queued turn keeps its place in the queue. When it reaches the head of the queue, `agent_task.rs` finds the
-//!    stop, and saves the turn's message and the result `cancelled` without starting the agent (`end_unstarted`).
+//!    stop, and saves the turn's message and the result `cancelled` without starting the agent (`end_unstarted` in
+//!    `agent_task/ends.rs`).
 //! 3. A running turn: the loop in `pump.rs` (`carry`) sees that the turn's token is cancelled, and `pump/stop.rs` asks
 //!    the run to stop (`stop_as_told`, `ask_to_stop`). It asks again if that fails. Five kinds of turns have no pump,
 //!    or no process:
-//!    * a turn that is saved, but whose agent has not started: `agent_task.rs` does not start it (`start_run`, `end`);
+//!    * a turn that is saved, but whose agent has not started: `agent_task.rs` does not start it (`start_run`);
 //!    * a copy: `agent_task/replay.rs` (`wait_for`) stops playing;
 //!    * an agent whose type is no longer configured: `agent_task/unknown_type.rs` ends its run;
 //!    * a proxied agent: `proxy.rs` of the runner crate closes the connection;
@@ -41,7 +43,7 @@
 //!
 //! `agent_task/unfollowed.rs` cancels an agent without followers by the same steps: queue lock, save, notify, dismiss.
 //! It is written separately because no client waits for it: it waits for the lock without a limit, retries, and treats
-//! an unknown outcome as saved.
+//! an unknown outcome as saved. On a shared store, `nodes/watching.rs` does it (`cancel_patiently`).
 //!
 //! [`IAgentRepository::cancel`]: tokenrail_ports::IAgentRepository::cancel
 //! [`IAgentRepository::stop_turn`]: tokenrail_ports::IAgentRepository::stop_turn
@@ -217,8 +219,9 @@ impl AgentService {
         }
     }
 
-    /// Saves a stop, makes sure that a task carries it out, and notifies the running turn. While the agent has a task,
-    /// its queue lock keeps each turn waiting or running. Returns who was woken.
+    /// Saves a stop, makes sure that a task carries it out, and signals the running turn if `save` returns
+    /// [`Wake::TaskAndRun`]. While the agent has a task, its queue lock keeps each turn waiting or running. Returns who
+    /// was woken.
     pub(super) async fn save_and_signal_stop(
         &self,
         agent: &Agent,

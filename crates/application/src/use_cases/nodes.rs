@@ -1,5 +1,6 @@
 //! Several nodes on one store: this server and others, any of which a client may ask. This file has what clients ask
-//! about the nodes. The rest is work in the background:
+//! about the nodes. The rest is what a launch, a cancel, an answer and a follow need of other nodes, and work in the
+//! background:
 //!
 //! | module | what it is for |
 //! | --- | --- |
@@ -13,7 +14,8 @@
 //! | `placement`, `launches` | which node takes a launch; takes those that wait for a node |
 //! | `watching` | which agents are followed here that must be cancelled when nobody follows them |
 //!
-//! On a store that cannot be shared, only `listening` does something: it checks that every commit was announced.
+//! Of the work in the background, only `listening` does something on a store that cannot be shared: it checks that
+//! every commit was announced.
 
 mod beats;
 mod errands;

@@ -47,6 +47,7 @@ pub(crate) async fn gather(core: Arc<Core>) {
 
 async fn read(core: &Core, wanted: Vec<(AgentId, Sequence)>) -> Result<(), StoreError> {
     let begun = Instant::now();
+    // `read_many` in `store/ports.rs` of `postgres/`, in the persistence crate.
     let pages = core.outside.journal.read_many(wanted.clone(), core.limits.reading.history()).await?;
     Counters::add(&core.counters.gathers, 1);
     let took_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);

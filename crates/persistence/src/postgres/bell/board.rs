@@ -118,6 +118,7 @@ impl Board {
         self.rung.notify_one();
     }
 
+    /// `hear_all` in `use_cases/nodes/listening.rs` of the application crate waits here, through `PostgresBus::heard`.
     pub(super) async fn heard(&self) -> Heard {
         loop {
             let next = lock(&self.incoming).take();

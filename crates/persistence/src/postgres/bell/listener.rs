@@ -36,6 +36,7 @@ pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
 
 async fn listen(connector: &Connector, board: &Arc<Board>) -> Result<Link, ConnectFailure> {
     let hears = Arc::clone(board);
+    // `Driver::run` in `database/driver.rs` calls it for each notification.
     let ear: Ear = Arc::new(move |notification| hears.take(notification.payload()));
     let link = connector.connect_to_hear(Purpose::WithoutStandby, ear).await?;
     let wait = Duration::from_millis(connector.limits.connect_timeout_ms);

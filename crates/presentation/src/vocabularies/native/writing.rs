@@ -72,10 +72,10 @@ fn items(fold: &mut EventFold, events: &[Event]) -> Rendering {
 /// Writes a page as WebSocket frames of a dialect. If `packed`, consecutive text of one message shares a
 /// frame; for `agent`, the fold itself knows that.
 ///
-/// The next step is [`written`], which calls `render` only for the first follower that wants this form. For `agent`,
-/// [`Detail::feed_noting_ends`] follows: it calls `event` of the fold in `dialects/agent.rs`, or
-/// `deltas` for a packed run, which write to `FrameWriter` (`transport.rs`). For the others, `joined.rs` calls `event`
-/// of the fold.
+/// The next step is [`written`] (`fold.rs`), which calls `render` only for the first follower that wants this form. For
+/// `agent`, [`Detail::feed_noting_ends`] (`native.rs`) follows: it calls `event` of the fold in `dialects/agent.rs`, or
+/// `deltas` for a packed run, which write to `FrameWriter` (`transport.rs` here, and `frames.rs` of this crate). For
+/// the others, `joined.rs` calls `event` of the fold.
 pub(super) fn page_of_frames(fold: &mut DialectFold, packed: bool, page: &Page) -> Bytes {
     written(fold, form(fold, packed), page, |fold, events| render(fold, packed, events))
 }
