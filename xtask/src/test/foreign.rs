@@ -52,7 +52,7 @@ pub(super) fn foreign(is_wanted: impl Fn(&'static str) -> bool) -> Vec<Foreign> 
         all.push(Foreign { what: "MCP agents", tests: MCP_AGENTS_TESTS, ready: mcp_agents() });
     }
     if is_wanted(LIBRARY_TESTS) {
-        all.push(Foreign { what: "client library", tests: LIBRARY_TESTS, ready: library() });
+        all.push(Foreign { what: "library, nodes", tests: LIBRARY_TESTS, ready: library() });
     }
     for client in CLIENTS.iter().filter(|client| is_wanted(client.tests)) {
         let ready = client.ready().map(|()| vec![(clients::VARIABLE, clients::target())]);
