@@ -19,7 +19,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The code of the problem, also in the formats of OpenAI, MCP and Engine.IO. Empty if the response is not a problem.
+    /// The code of the problem, also in the formats of OpenAI, MCP and Engine.IO. Empty if it is not a problem.
     pub(crate) fn code(&self) -> String {
         let body: Value = serde_json::from_str(&self.body).unwrap_or_default();
         let code = body["code"].as_str().or(body["error"]["code"].as_str());
