@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokenrail_domain::{AgentId, LaunchedBy, Timestamp};
+use tokenrail_ports::testing::samples::json;
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 use tokio::join;
 
@@ -78,6 +79,17 @@ async fn a_launch_that_is_repeated_while_it_takes_the_last_place_is_answered_lik
     assert_eq!(one.agent.id, other.agent.id);
     assert_ne!(one.again, other.again, "it was launched once");
     assert!(matches!(h.child(parent).await, Err(Refusal::TooManyChildren { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_keeps_the_metadata_of_its_launch() {
+    let h = hanging_agents();
+    let parent = h.parent(None).await;
+    let metadata = Some(json(r#"{"ticket":7}"#));
+    let launch = Launch { parent: Some(parent), metadata: metadata.clone(), ..Launch::default() };
+    let child = h.service.launch(launch).await.unwrap().agent;
+    let saved = h.service.get(child.id).await.unwrap();
+    assert_eq!((saved.metadata, saved.launched_by.map(|by| by.agent)), (metadata, Some(parent)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,8 +50,8 @@ pub struct Launch {
     pub name: Option<String>,
     /// The client's own id of the conversation: see [`AgentService::converse`].
     pub chat: Option<String>,
-    /// The agent that launches this one. If this server knows it, its limits apply, and its id is saved as the
-    /// metadata. `metadata` is then ignored.
+    /// The agent that launches this one. If this server knows it, its limits apply, and it is saved as the parent
+    /// ([`Agent::launched_by`]).
     pub parent: Option<AgentId>,
     /// The client's own notes: a JSON object.
     pub metadata: Option<JsonText>,
