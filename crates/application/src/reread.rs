@@ -41,11 +41,8 @@ impl Rereader {
             match self.read(wanted).await {
                 // A failover has lost the events, and their node repeats them.
                 Err(StoreError::UnknownAgent(_)) if self.after_failover.may_be_behind() => {
-                    tokio::select! {
-                        biased;
-                        () = self.closing.cancelled() => return Err(StoreError::Busy),
-                        () = tokio::time::sleep(self.after_failover.pause) => {}
-                    }
+                    let pause = tokio::time::sleep(self.after_failover.pause);
+                    self.closing.run_until_cancelled(pause).await.ok_or(StoreError::Busy)?;
                 }
                 page => return page,
             }
