@@ -60,6 +60,20 @@ function follow(socket, id) {
   return seen;
 }
 
+// Follows an agent over lost connections. Each one continues after the newest event.
+function resuming(id, transports) {
+  const since = { [id]: 0 };
+  const socket = open({
+    ...(transports ? { transports } : {}),
+    auth: (give) => give({ token, since: { ...since } }),
+    reconnectionDelay: 20,
+    reconnectionDelayMax: 50,
+  });
+  const seen = follow(socket, id);
+  socket.on("agent:message", () => (since[id] = seen.applied));
+  return { socket, seen };
+}
+
 const stories = {
   // The rooms, the acknowledgements, the seven events and all transports.
   async talk() {
@@ -139,15 +153,7 @@ const stories = {
     for (const [at, transports] of TRANSPORTS.entries()) {
       const gate = file(`gate-${at}`);
       const id = await launch({ mode: "tool", deltas: 20, gate });
-      const since = { [id]: 0 };
-      const socket = open({
-        ...(transports ? { transports } : {}),
-        auth: (give) => give({ token, since: { ...since } }),
-        reconnectionDelay: 20,
-        reconnectionDelayMax: 50,
-      });
-      const seen = follow(socket, id);
-      socket.on("agent:message", () => (since[id] = seen.applied));
+      const { socket, seen } = resuming(id, transports);
       const kinds = () => seen.messages.map((message) => message.metadata.eventType);
       while (!kinds().includes("tool_use")) await sleep(5);
       const again = once(socket, "subscribed");
@@ -165,17 +171,8 @@ const stories = {
   // The server is killed in mid-stream and started again. The client reconnects by itself and misses nothing.
   async restart() {
     for (const [at, transports] of TRANSPORTS.entries()) {
-      let seen;
       const id = await launch({ deltas: 400, pace_us: 10_000, word: "🦀 " });
-      const since = { [id]: 0 };
-      const socket = open({
-        ...(transports ? { transports } : {}),
-        auth: (give) => give({ token, since: { ...since } }),
-        reconnectionDelay: 20,
-        reconnectionDelayMax: 50,
-      });
-      seen = follow(socket, id);
-      socket.on("agent:message", () => (since[id] = seen.applied));
+      const { socket, seen } = resuming(id, transports);
       const complete = once(socket, "agent:complete", (value) => value.agentId === id);
       while (seen.applied < 20) await sleep(5);
       const again = once(socket, "subscribed");

@@ -9,27 +9,13 @@ use tokenrail_ports::testing::samples;
 
 use super::ResponsesFold;
 use crate::fold::{Fold as _, Silence};
-use crate::tests::stories::{Story, story};
+use crate::tests::stories::{CASES, Story, story};
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::dto::{CompletionDto, Gap};
 use crate::vocabularies::openai::pieces::Pieces;
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::rest::Rest;
 use crate::vocabularies::openai::writer::Writer as _;
-
-const CASES: [&str; 11] = [
-    "plain_text",
-    "thinking_and_tools",
-    "parallel_tools",
-    "sub_agent",
-    "retry",
-    "error",
-    "cancel",
-    "interrupted",
-    "no_partial_messages",
-    "redacted_and_cut_short",
-    "questions",
-];
 
 const RESULT_BYTES: usize = 1 << 20;
 
