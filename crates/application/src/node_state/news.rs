@@ -1,7 +1,7 @@
 //! What other nodes have changed and clients that watch all agents must learn.
 //!
-//! A change may be noticed in several ways, and is told once: [`News`] remembers what the clients of this node know.
-//! The teller is in `use_cases/nodes/news.rs`.
+//! Several things can reveal the same change, but clients must hear of it once. So [`News`] remembers what the clients
+//! of this node know. The teller is in `use_cases/nodes/news.rs`.
 //!
 //! | what happens | who tells it | what is remembered |
 //! | --- | --- | --- |

@@ -67,7 +67,8 @@ impl SaidItem {
         }
     }
 
-    /// Whether it is a part of what all items say, or of what they think and do.
+    /// Whether a gap for several items contains this one: [`Gap::Said`] contains texts, and [`Gap::Done`] reasoning and
+    /// tool calls.
     pub(crate) fn is_in(&self, gap: Gap) -> bool {
         !self.is_discarded
             && match gap {
