@@ -77,11 +77,14 @@ struct Underway<'a> {
     world: &'a World,
     append: Append,
     has_arrived: bool,
+    /// Whether it arrives if the server is killed now. Decided when it begins: a killed server drops its tasks in an
+    /// order that depends on what else this process simulates.
+    arrives_late: bool,
 }
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        if !self.has_arrived && self.world.chance(500) {
+        if !self.has_arrived && self.arrives_late {
             let late = self.append.clone();
             self.world.lock().late_appends.entry(late.agent).or_default().push(late);
         }
@@ -146,7 +149,9 @@ impl IJournal for SimStore {
         let failed = self.0.lock().failed_appends.get(&agent).copied().unwrap_or(0);
         let append = planted_outside::again(append, failed);
         self.late_appends_arrive(agent).await;
-        let mut underway = Underway { world: &self.0, append: append.clone(), has_arrived: false };
+        let arrives_late = self.0.chance(500);
+        let mut underway =
+            Underway { world: &self.0, append: append.clone(), has_arrived: false, arrives_late };
         let save = async {
             underway.has_arrived = true;
             self.save(append).await
