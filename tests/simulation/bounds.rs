@@ -8,6 +8,7 @@ use tokenrail_ports::{Append, PageLimit};
 
 use crate::faults::Faults;
 use crate::journal::TurnSoFar;
+use crate::outages::Outages;
 use crate::process::{Hang, KILL_GRACE_MS, Process, SWEEP_MS};
 use crate::runner::{FRAMER, OUTPUT_LINES};
 use crate::world::World;
@@ -30,13 +31,22 @@ const STEPS: u64 = 40;
 pub(crate) fn trouble_ms(faults: &Faults) -> u64 {
     let fails = faults.store_error + faults.commit_unknown + faults.read_error + faults.outage_ms != 0;
     let tries = if fails { TRIES } else { 0 };
-    let stops = if faults.graceful != 0 { faults.crashes + 1 } else { faults.crashes };
+    let stops = stops(faults);
     MOMENT_MS
         + tries * ms(faults.limits.saving.retry_pause_max)
         + STEPS * faults.store_delay_ms
         + faults.start_delay_ms
-        + (1 + stops) * faults.outage_ms
+        + outages_ms(faults)
         + stops * MOMENT_MS
+}
+
+/// The outages that a wait usually meets: one in each life of the server.
+fn outages_ms(faults: &Faults) -> u64 {
+    (1 + stops(faults)) * faults.outage_ms
+}
+
+fn stops(faults: &Faults) -> u64 {
+    if faults.graceful != 0 { faults.crashes + 1 } else { faults.crashes }
 }
 
 /// The same for the end of a turn. All its output is saved before, in many consecutive writes.
@@ -130,11 +140,12 @@ pub(crate) fn put_off(append: &Append, now: Timestamp, faults: &Faults) -> Resul
     }
 }
 
-/// Time: a hanging agent is stopped when its timeout is reached. Called when the server tells it to stop.
+/// Time: a hanging agent is stopped when its timeout is reached. Called when the server tells it to stop. If one outage
+/// follows the other, what was printed before them is saved after them all.
 pub(crate) fn stopped(
     process: &Process,
     (agent, turn): (AgentId, TurnNumber),
-    now: u64,
+    (now, outages): (u64, &Outages),
     faults: &Faults,
 ) -> Result<(), String> {
     let limits = &faults.limits;
@@ -146,7 +157,9 @@ pub(crate) fn stopped(
         Hang::InTool | Hang::InLine => limits.run.turn_timeout,
     };
     // Output printed before an outage is saved after it, and each batch may wait for the followers.
-    let most = process.heard_ms + ms(bound) + trouble_ms(faults) + STEPS * ms(limits.saving.follower_wait);
+    let usual = process.heard_ms + ms(bound) + trouble_ms(faults) + STEPS * ms(limits.saving.follower_wait);
+    let down_ms = outages.between(process.heard_ms, now, ms(limits.saving.retry_pause_max));
+    let most = usual + down_ms.saturating_sub(outages_ms(faults));
     if now <= most {
         return Ok(());
     }

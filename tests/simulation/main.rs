@@ -32,6 +32,7 @@ mod join;
 mod journal;
 mod members;
 mod nodes;
+mod outages;
 mod packed;
 #[cfg(planted_bugs)]
 mod planted;

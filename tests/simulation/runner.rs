@@ -17,7 +17,7 @@ use crate::faults::Cut;
 use crate::planted_outside;
 use crate::process::{Look, NEVER, Process};
 use crate::script::Author;
-use crate::world::World;
+use crate::world::{State, World};
 
 pub(crate) const OUTPUT_LINES: usize = 8;
 pub(crate) const FRAMER: FramerLimits = FramerLimits { line_bytes: 4096, head_bytes: 64 };
@@ -232,10 +232,11 @@ impl IAgentRun for SimRun {
         self.stopped = true;
         let mut state = self.world.lock();
         let now = state.now_ms();
+        let State { processes, outages, .. } = &mut *state;
         let mut checked = Ok(());
-        if let Some(process) = state.processes.get_mut(&self.key) {
+        if let Some(process) = processes.get_mut(&self.key) {
             if process.stopped_ms.is_none() {
-                checked = bounds::stopped(process, self.key, now, &self.world.faults);
+                checked = bounds::stopped(process, self.key, (now, outages), &self.world.faults);
             }
             process.stop(now);
         }

@@ -18,6 +18,7 @@ use crate::dice::Dice;
 use crate::faults::Faults;
 use crate::journal::Ledger;
 use crate::nodes::Place;
+use crate::outages::Outages;
 use crate::process::Process;
 use crate::trace::Trace;
 
@@ -75,7 +76,7 @@ pub(crate) struct State {
     /// Appends that may still arrive, although whoever sent them knows nothing of it any more.
     pub(crate) late_appends: BTreeMap<AgentId, Vec<Append>>,
     lived_ms: u64,
-    outage_until_ms: u64,
+    pub(crate) outages: Outages,
     life_began: Option<Instant>,
 }
 
@@ -134,7 +135,7 @@ impl World {
             failed_appends: BTreeMap::new(),
             late_appends: BTreeMap::new(),
             lived_ms: 0,
-            outage_until_ms: 0,
+            outages: Outages::default(),
             life_began: None,
         };
         Arc::new(Self {
@@ -290,12 +291,13 @@ impl World {
         }
         let mut state = self.lock();
         let now = state.now_ms();
-        if now < state.outage_until_ms {
+        if state.outages.is_down(now) {
             return true;
         }
         let begins = state.dice.chance(10);
         if begins {
-            state.outage_until_ms = now + state.dice.between(1, self.faults.outage_ms);
+            let lasts_ms = state.dice.between(1, self.faults.outage_ms);
+            state.outages.begin(now, lasts_ms);
         }
         begins
     }
