@@ -367,6 +367,8 @@ async fn a_store_that_is_busy_and_one_that_is_broken(seen: &mut Seen) {
 async fn agents_that_run_and_agents_that_are_copies(seen: &mut Seen) {
     let server = TestServer::start();
     let runs = server.launch(&json!({ "mode": "hang", "deltas": 1 })).await;
+    // Before that, its first turn may still be queued and can be withdrawn.
+    server.wait_for_status(&runs, "running").await;
     let runs = format!("/api/agents/{runs}");
     seen.http(server.request(Method::GET, &format!("{runs}/export")), "agent_active").await;
     seen.http(server.request(Method::DELETE, &format!("{runs}/turns/1")), "turn_started").await;
