@@ -5,6 +5,7 @@ import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 import { useFailure } from "../app/failure.ts";
 import { useText } from "../conversation/draft.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
 import { prepareAgain } from "./again.ts";
 import { asName, longestName } from "./edits.ts";
@@ -55,9 +56,7 @@ export function AgentActions({ agent, onSelect, onAgain, onClose }: Props) {
       <div className="sheet-inner">
         <div className="sheet-head">
           <h2 id={title}>{titleOf(agent)}</h2>
-          <button type="button" className="icon-button" aria-label="Close" onClick={close}>
-            <Icon name="close" />
-          </button>
+          <IconButton icon="close" name="Close" onClick={close} />
         </div>
         <NameForm before={typed || (agent.name ?? "")} onType={(name) => keep(() => name)} onName={rename} />
         <div className="agent-actions-buttons">

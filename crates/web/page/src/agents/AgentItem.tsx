@@ -5,7 +5,7 @@ import { memo } from "react";
 import { pathOf } from "../app/address.ts";
 import { tokensOf } from "../conversation/usage.ts";
 import { compact, cost, wait } from "../ui/format.ts";
-import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { askedIn } from "./open-questions.ts";
 import { needsYou, OriginTag, StatusBadge } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
@@ -85,16 +85,13 @@ function ItemTools({ agent, selected, onSelect, onActions }: ItemToolsProps) {
         onChange={({ nativeEvent }) => onSelect(agent.id, nativeEvent instanceof MouseEvent && nativeEvent.shiftKey)}
       />
       {!isSelecting && (
-        <button
-          type="button"
-          className="icon-button"
-          aria-label={`Actions for ${titleOf(agent)}`}
+        <IconButton
+          icon="more"
+          name={`Actions for ${titleOf(agent)}`}
           aria-haspopup="dialog"
           data-testid="agent-actions"
           onClick={() => onActions(agent)}
-        >
-          <Icon name="more" />
-        </button>
+        />
       )}
     </span>
   );

@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useState } from "react";
 
-import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { savedLength, savedNameLength, savedPrompts, useSavedPrompts } from "./saved-prompts.ts";
 
 interface Props {
@@ -21,9 +21,12 @@ export function SavedPrompts({ prompt, onPick }: Props) {
           <button type="button" className="link" title={each.prompt} onClick={() => onPick(each.prompt)}>
             {each.name}
           </button>
-          <button type="button" className="icon-button small" aria-label={`Delete the saved prompt ${each.name}`} onClick={() => forget(each.name)}>
-            <Icon name="close" />
-          </button>
+          <IconButton
+            icon="close"
+            className="small"
+            name={`Delete the saved prompt ${each.name}`}
+            onClick={() => forget(each.name)}
+          />
         </span>
       ))}
       {isNaming ? (

@@ -3,6 +3,7 @@ import { useState } from "react";
 
 import { counted } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import type { Act, Failures } from "./bulk.ts";
 import { isActive } from "./StatusBadge.tsx";
 import { titleOf } from "./title.ts";
@@ -39,9 +40,7 @@ export function SelectionBar({ chosen, hidden, archived, busy, onAct, onEnd }: P
         {counted(chosen.length, "agent")} selected
         {hidden > 0 && `, ${hidden} of them hidden by the filter`}
       </span>
-      <button type="button" className="icon-button" aria-label="End the selection" disabled={busy} onClick={onEnd}>
-        <Icon name="close" />
-      </button>
+      <IconButton icon="close" name="End the selection" disabled={busy} onClick={onEnd} />
       <div className="selection-actions">
         <Action
           icon="archive"

@@ -1,7 +1,8 @@
 import type { Agent } from "@tokenrail/client";
 import { type Ref, useState } from "react";
 
-import { Icon, type IconName } from "../ui/Icon.tsx";
+import type { IconName } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { type Filter, chipped } from "./filter.ts";
 import { Chips, WordsFilter } from "./FilterBar.tsx";
 
@@ -71,19 +72,16 @@ interface ButtonProps {
 
 function ListButton({ ref, icon, id, name, disabled = false, pressed, expanded, onClick }: ButtonProps) {
   return (
-    <button
+    <IconButton
+      icon={icon}
       ref={ref}
-      type="button"
-      className="icon-button"
-      aria-label={name}
+      name={name}
       title={name}
       disabled={disabled}
       aria-pressed={pressed}
       aria-expanded={expanded}
       data-testid={id}
       onClick={onClick}
-    >
-      <Icon name={icon} />
-    </button>
+    />
   );
 }

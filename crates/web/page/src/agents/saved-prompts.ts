@@ -3,6 +3,7 @@ import { useCallback, useSyncExternalStore } from "react";
 
 import { base } from "../app/address.ts";
 import { fieldsOf } from "../conversation/given.ts";
+import { followStored, storedChanged } from "../ui/stored.ts";
 
 export interface SavedPrompt {
   readonly name: string;
@@ -18,14 +19,12 @@ export const savedLength = 10_000;
 /** A longer name would not fit into its button. */
 export const savedNameLength = 60;
 
-const listeners = new Set<() => void>();
-
 /** A path below which another server is reached has its own prompts. */
 const key = `tokenrail-prompts${base}`;
 
 /** The saved prompts by name. */
 export function useSavedPrompts() {
-  const text = useSyncExternalStore(subscribe, stored);
+  const text = useSyncExternalStore(followStored, stored);
   const prompts = promptsIn(text).sort(byName);
   const save = useCallback((prompt: SavedPrompt) => {
     const others = promptsIn(stored()).filter(({ name }) => name !== prompt.name);
@@ -70,16 +69,6 @@ function keep(prompts: readonly SavedPrompt[]): boolean {
   } catch {
     return false;
   }
-  for (const listener of [...listeners]) listener();
+  storedChanged();
   return true;
-}
-
-/** Another tab may change them too. */
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  window.addEventListener("storage", listener);
-  return () => {
-    listeners.delete(listener);
-    window.removeEventListener("storage", listener);
-  };
 }

@@ -14,6 +14,7 @@ import { useAgentTypes } from "../agents/types.ts";
 import { Conversation } from "../conversation/Conversation.tsx";
 import { useOutbox } from "../conversation/outbox.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { soon } from "../ui/soon.ts";
 import { pathOf } from "./address.ts";
 import { Banner } from "./Banner.tsx";
@@ -204,23 +205,22 @@ interface MenuButtonProps {
 /** Opens and closes the list of agents on a small screen. */
 export function MenuButton({ ref, isOpen, waiting, onToggle }: MenuButtonProps) {
   return (
-    <button
-      type="button"
+    <IconButton
+      icon={isOpen ? "close" : "menu"}
       ref={ref}
-      className="icon-button menu-button"
-      aria-label={waiting > 0 ? `Agents: ${waiting} ${waiting === 1 ? "needs" : "need"} you` : "Agents"}
+      className="menu-button"
+      name={waiting > 0 ? `Agents: ${waiting} ${waiting === 1 ? "needs" : "need"} you` : "Agents"}
       aria-expanded={isOpen}
       aria-controls="agents"
       data-testid="menu"
       onClick={onToggle}
     >
-      <Icon name={isOpen ? "close" : "menu"} />
       {waiting > 0 && !isOpen && (
         <span className="menu-waiting" aria-hidden="true">
           {waiting}
         </span>
       )}
-    </button>
+    </IconButton>
   );
 }
 

@@ -1,7 +1,7 @@
 import { useState } from "react";
 
 import { forgetAttached } from "../conversation/attached.ts";
-import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { pathOf } from "./address.ts";
 import { forgetTexts } from "./tab-texts.ts";
 import { logOut } from "./token.ts";
@@ -26,9 +26,7 @@ export function LogOutButton({ onDone = leave }: Props) {
   };
   return (
     <>
-      <button type="button" className="icon-button" data-testid="log-out" aria-label="Log out" title="Log out" onClick={() => void end()}>
-        <Icon name="leave" />
-      </button>
+      <IconButton icon="leave" data-testid="log-out" name="Log out" title="Log out" onClick={() => void end()} />
       {failure && (
         <span className="bar-failure" role="alert">
           {failure}

@@ -1,7 +1,7 @@
 import { type ComponentProps, type KeyboardEvent, type RefObject, useEffect, useEffectEvent, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
-import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { type Command, found, groupsOf } from "./commands.ts";
 
 interface Props {
@@ -28,17 +28,14 @@ export function Palette({ commandsNow }: Props) {
   }, []);
   return (
     <>
-      <button
-        type="button"
-        className="icon-button"
-        aria-label="Commands"
+      <IconButton
+        icon="command"
+        name="Commands"
         title="Commands and agents (Ctrl+K)"
         aria-keyshortcuts="Control+K Meta+K"
         data-testid="palette-button"
         onClick={() => setCommands(commandsNow())}
-      >
-        <Icon name="command" />
-      </button>
+      />
       {commands && <Choice ref={dialog} commands={commands} close={close} onClosed={() => setCommands(undefined)} />}
     </>
   );

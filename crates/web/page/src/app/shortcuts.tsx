@@ -1,6 +1,6 @@
 import { useEffect, useEffectEvent, useRef } from "react";
 
-import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { isPressing, isWriting } from "../ui/keys.ts";
 
 /** Calls `action` if the key is pressed outside of a text field. */
@@ -71,15 +71,13 @@ export function Shortcuts() {
   useShortcut("?", toggle);
   return (
     <>
-      <button
-        type="button"
-        className="icon-button not-on-phone"
-        aria-label="Keyboard shortcuts"
+      <IconButton
+        icon="keyboard"
+        className="not-on-phone"
+        name="Keyboard shortcuts"
         title="Keyboard shortcuts (?)"
         onClick={toggle}
-      >
-        <Icon name="keyboard" />
-      </button>
+      />
       <dialog ref={dialog} className="dialog" aria-labelledby="keys-title">
         <h2 id="keys-title">Keyboard shortcuts</h2>
         <dl className="keys">

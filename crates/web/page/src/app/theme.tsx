@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from "react";
 
-import { Icon, type IconName } from "../ui/Icon.tsx";
+import type { IconName } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { applyTheme, keptTheme, type Theme, themes } from "./kept-theme.ts";
 
 const icons: Record<Theme, IconName> = { system: "screen", light: "sun", dark: "moon" };
@@ -36,15 +37,6 @@ export function ThemeButton() {
   const next = themes[(themes.indexOf(theme) + 1) % themes.length] ?? "system";
   const label = `Theme: ${theme}. Switch to ${next}`;
   return (
-    <button
-      type="button"
-      className="icon-button"
-      data-testid="theme"
-      aria-label={label}
-      title={label}
-      onClick={() => set(next)}
-    >
-      <Icon name={icons[theme]} />
-    </button>
+    <IconButton icon={icons[theme]} data-testid="theme" name={label} title={label} onClick={() => set(next)} />
   );
 }

@@ -3,6 +3,7 @@ import { type ChangeEvent, type ClipboardEvent, type DragEvent, useRef } from "r
 
 import { counted, fileSize } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { type Attached, attached, readImage } from "./attached.ts";
 import { formats, Picture } from "./Picture.tsx";
 
@@ -114,15 +115,13 @@ export function Thumbnails({ images, onRemove }: ThumbnailsProps) {
       {images.map(({ key, name, ...image }) => (
         <li key={key} title={name}>
           <Picture image={image} />
-          <button
-            type="button"
-            className="icon-button small"
-            aria-label={name ? `Remove the image ${name}` : "Remove this image"}
+          <IconButton
+            icon="cross"
+            className="small"
+            name={name ? `Remove the image ${name}` : "Remove this image"}
             data-testid="remove-image"
             onClick={() => onRemove(key)}
-          >
-            <Icon name="cross" />
-          </button>
+          />
         </li>
       ))}
     </ul>

@@ -9,6 +9,7 @@ import { useFailure } from "../app/failure.ts";
 import { usePhase } from "../app/link.tsx";
 import { phone, useMedia } from "../app/media.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { DetailsSwitch } from "./details.tsx";
 import { save } from "../ui/save.ts";
 import { Facts } from "./Facts.tsx";
@@ -139,17 +140,9 @@ interface ActionProps {
 
 function Action({ icon, name, hint = name, onClick }: ActionProps) {
   return (
-    <button
-      type="button"
-      className="icon-button"
-      aria-label={name}
-      title={hint}
-      data-testid={`action-${icon}`}
-      onClick={onClick}
-    >
-      <Icon name={icon} />
+    <IconButton icon={icon} name={name} title={hint} data-testid={`action-${icon}`} onClick={onClick}>
       <span className="action-name">{name}</span>
-    </button>
+    </IconButton>
   );
 }
 

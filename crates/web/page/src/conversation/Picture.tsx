@@ -2,7 +2,7 @@ import { type ReactNode, useEffect, useEffectEvent, useId, useMemo, useRef, useS
 import { createPortal } from "react-dom";
 
 import { count, fileSize } from "../ui/format.ts";
-import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
 import { type ImageData, imagesIn } from "./images.ts";
 import { type Size, sizeOfImage } from "./image-size.ts";
@@ -75,9 +75,7 @@ function Lightbox({ facts, onClose, children }: LightboxProps) {
     <SheetDialog ref={dialog} className="lightbox" title={title} testId="lightbox" onClose={onClose}>
       <div className="lightbox-head">
         <h2 id={title}>{facts}</h2>
-        <button type="button" className="icon-button" aria-label="Close" onClick={() => dialog.current?.close()}>
-          <Icon name="close" />
-        </button>
+        <IconButton icon="close" name="Close" onClick={() => dialog.current?.close()} />
       </div>
       {children}
     </SheetDialog>,

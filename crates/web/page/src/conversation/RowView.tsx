@@ -4,6 +4,7 @@ import { Markdown } from "../markdown/Markdown.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { timeOf } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { surveyOf } from "./answers.ts";
 import { isLong, useBegan } from "./began.ts";
 import { ErrorCard } from "./ErrorCard.tsx";
@@ -80,17 +81,15 @@ function Actions({ row, raw, onRaw }: { row: Row; raw: boolean; onRaw: (raw: boo
   return (
     <span className="row-actions">
       <CopyButton text={() => textOf(row)} what="text" />
-      <button
-        type="button"
-        className="icon-button small"
+      <IconButton
+        icon="braces"
+        className="small"
         data-testid="raw-toggle"
         aria-pressed={raw}
-        aria-label="Raw JSON"
+        name="Raw JSON"
         title="Raw JSON (R)"
         onClick={() => onRaw(!raw)}
-      >
-        <Icon name="braces" />
-      </button>
+      />
     </span>
   );
 }

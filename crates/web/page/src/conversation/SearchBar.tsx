@@ -1,6 +1,7 @@
 import { type KeyboardEvent, useEffect, useRef } from "react";
 
 import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 
 interface Props {
   readonly words: string;
@@ -37,27 +38,9 @@ export function SearchBar({ words, at, places, onWords, onMove, onClose }: Props
       <span className="muted" role="status" data-testid="search-count">
         {words.trim() ? `${places ? at + 1 : 0} of ${places}` : ""}
       </span>
-      <button
-        type="button"
-        className="icon-button small"
-        aria-label="Previous match"
-        disabled={!places}
-        onClick={() => onMove(-1)}
-      >
-        <Icon name="arrowUp" />
-      </button>
-      <button
-        type="button"
-        className="icon-button small"
-        aria-label="Next match"
-        disabled={!places}
-        onClick={() => onMove(1)}
-      >
-        <Icon name="arrowDown" />
-      </button>
-      <button type="button" className="icon-button small" aria-label="Close the search" onClick={onClose}>
-        <Icon name="close" />
-      </button>
+      <IconButton icon="arrowUp" className="small" name="Previous match" disabled={!places} onClick={() => onMove(-1)} />
+      <IconButton icon="arrowDown" className="small" name="Next match" disabled={!places} onClick={() => onMove(1)} />
+      <IconButton icon="close" className="small" name="Close the search" onClick={onClose} />
     </search>
   );
 }

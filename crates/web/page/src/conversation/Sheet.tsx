@@ -1,6 +1,6 @@
 import { type ReactNode, type RefObject, useId } from "react";
 
-import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
 
 interface Props {
@@ -14,23 +14,12 @@ export function Sheet({ ref, name, children }: Props) {
   const title = useId();
   return (
     <>
-      <button
-        type="button"
-        className="icon-button"
-        aria-label={name}
-        aria-haspopup="dialog"
-        data-testid="details"
-        onClick={() => ref.current?.showModal()}
-      >
-        <Icon name="more" />
-      </button>
+      <IconButton icon="more" name={name} aria-haspopup="dialog" data-testid="details" onClick={() => ref.current?.showModal()} />
       <SheetDialog ref={ref} title={title} testId="sheet">
         <div className="sheet-inner">
           <div className="sheet-head">
             <h2 id={title}>{name}</h2>
-            <button type="button" className="icon-button" aria-label="Close" onClick={() => ref.current?.close()}>
-              <Icon name="close" />
-            </button>
+            <IconButton icon="close" name="Close" onClick={() => ref.current?.close()} />
           </div>
           {children}
         </div>

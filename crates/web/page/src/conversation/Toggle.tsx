@@ -1,4 +1,5 @@
-import { Icon, type IconName } from "../ui/Icon.tsx";
+import type { IconName } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 
 interface Props {
   readonly icon: IconName;
@@ -13,17 +14,15 @@ interface Props {
 /** An action of the agent's header that is on or off. On a phone, the sheet of actions shows its name. */
 export function Toggle({ icon, id, name, hint = name, on, set }: Props) {
   return (
-    <button
-      type="button"
-      className="icon-button"
-      aria-label={name}
+    <IconButton
+      icon={icon}
+      name={name}
       title={hint}
       aria-pressed={on}
       data-testid={`toggle-${id}`}
       onClick={() => set(!on)}
     >
-      <Icon name={icon} />
       <span className="action-name">{name}</span>
-    </button>
+    </IconButton>
   );
 }

@@ -1,5 +1,6 @@
 import { count, counted, duration } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { IconButton } from "../ui/IconButton.tsx";
 import { RateChart } from "./RateChart.tsx";
 import { saidAt } from "./timing.ts";
 import { type Playing, type Recording, speeds } from "./useReplay.ts";
@@ -22,15 +23,12 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
   const said = saidAt(timeline, moment);
   return (
     <section className="replay" aria-label="Replay" data-testid="replay">
-      <button
-        type="button"
-        className="icon-button"
+      <IconButton
+        icon={playing.playing ? "pause" : "play"}
         data-testid="replay-play"
-        aria-label={playing.playing ? "Pause" : "Play"}
+        name={playing.playing ? "Pause" : "Play"}
         onClick={() => playing.setPlaying(!playing.playing)}
-      >
-        <Icon name={playing.playing ? "pause" : "play"} />
-      </button>
+      />
       <Track recording={recording} playing={playing} />
       <span className="replay-time" data-testid="replay-time">
         {duration(moment)} / {duration(timeline.length)}
@@ -48,15 +46,7 @@ export function ReplayBar({ recording, playing, onAgain, onClose }: Props) {
       >
         <Icon name="plus" /> Replay as a new agent
       </button>
-      <button
-        type="button"
-        className="icon-button"
-        aria-label="Close the replay"
-        title="Close the replay"
-        onClick={onClose}
-      >
-        <Icon name="close" />
-      </button>
+      <IconButton icon="close" name="Close the replay" title="Close the replay" onClick={onClose} />
     </section>
   );
 }

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-import { Icon } from "./Icon.tsx";
+import { IconButton } from "./IconButton.tsx";
 
 /** How long the button shows that copying succeeded. */
 const saidFor = 1_500;
@@ -22,14 +22,12 @@ export function CopyButton({ text, what }: Props) {
     setCopied(true);
   };
   return (
-    <button
-      type="button"
-      className="icon-button small"
+    <IconButton
+      icon={copied ? "check" : "copy"}
+      className="small"
       onClick={copy}
-      aria-label={copied ? "Copied" : `Copy ${what}`}
+      name={copied ? "Copied" : `Copy ${what}`}
       title={`Copy ${what}`}
-    >
-      <Icon name={copied ? "check" : "copy"} />
-    </button>
+    />
   );
 }

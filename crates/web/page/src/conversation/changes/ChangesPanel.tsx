@@ -2,7 +2,7 @@ import { memo, type ReactNode, type RefObject, useEffect, useId, useRef, useStat
 
 import { phone, useMedia } from "../../app/media.ts";
 import { counted } from "../../ui/format.ts";
-import { Icon } from "../../ui/Icon.tsx";
+import { IconButton } from "../../ui/IconButton.tsx";
 import { SheetDialog } from "../../ui/SheetDialog.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
 import { type Layout, roomForSplit, useIsWide, useLayout } from "../tools/layout.ts";
@@ -76,19 +76,8 @@ function Content({ agentId, known, onClose, title, hasRoom = false }: ContentPro
       <div className="changes-head" ref={head}>
         <h2 id={title}>Changes</h2>
         <Counts totals={totals} />
-        <button
-          type="button"
-          className="icon-button"
-          aria-label="Refresh"
-          title="Refresh"
-          aria-busy={known.isAsking}
-          onClick={known.refresh}
-        >
-          <Icon name="replay" />
-        </button>
-        <button type="button" className="icon-button" aria-label="Close the changes" title="Close (F)" onClick={onClose}>
-          <Icon name="close" />
-        </button>
+        <IconButton icon="replay" name="Refresh" title="Refresh" aria-busy={known.isAsking} onClick={known.refresh} />
+        <IconButton icon="close" name="Close the changes" title="Close (F)" onClick={onClose} />
       </div>
       <div className="changes-tools">
         {choose && (

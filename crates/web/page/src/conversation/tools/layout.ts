@@ -1,5 +1,7 @@
 import { type RefObject, useLayoutEffect, useState, useSyncExternalStore } from "react";
 
+import { followStored, storedChanged } from "../../ui/stored.ts";
+
 /** How differences are shown: the old and the new lines one below the other, or side by side. */
 export const layouts = ["unified", "split"] as const;
 export type Layout = (typeof layouts)[number];
@@ -15,11 +17,9 @@ export const roomForSplit = "(min-width: 59rem)";
 /** The layout if the browser allows no storage. */
 let unkept: Layout = "unified";
 
-const listeners = new Set<() => void>();
-
 /** The layout of all differences. It is remembered for all tabs of this browser. */
 export function useLayout(): [layout: Layout, setLayout: (layout: Layout) => void] {
-  return [useSyncExternalStore(subscribe, kept), setLayout];
+  return [useSyncExternalStore(followStored, kept), setLayout];
 }
 
 /** Whether an element is wide enough for two columns. */
@@ -53,15 +53,5 @@ function setLayout(layout: Layout): void {
   } catch {
     // The layout then applies until the page is loaded again.
   }
-  for (const listener of [...listeners]) listener();
-}
-
-/** Another tab may change the layout too. */
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  window.addEventListener("storage", listener);
-  return () => {
-    listeners.delete(listener);
-    window.removeEventListener("storage", listener);
-  };
+  storedChanged();
 }
