@@ -11,17 +11,14 @@ use super::dto::{
     ResponseDto, StreamEvent,
 };
 use super::fold::{OpenAi, ResponseFrame};
-use super::pieces::{About, Pieces};
+use super::pieces::About;
 use super::response_id::ResponseId;
-use super::writer::Writer;
+use super::writer::{Unsent, Writer};
 use crate::fold::Frames;
 
 /// Writes chunks. Each has a number, from 0, which is the `id` of its block.
 pub(crate) struct Chunks {
-    out: Pieces,
-    /// The first chunk that the client does not have.
-    from: u64,
-    next: u64,
+    unsent: Unsent,
     id: String,
     created: i64,
     model: String,
@@ -37,9 +34,7 @@ impl Chunks {
     /// The chunks of this turn with the number `from` and greater.
     pub(crate) fn new(id: ResponseId, from: u64, include_usage: bool) -> Self {
         Self {
-            out: Pieces::default(),
-            from,
-            next: 0,
+            unsent: Unsent::new(from),
             id: id.completion(),
             created: 0,
             model: String::new(),
@@ -51,13 +46,12 @@ impl Chunks {
     }
 
     fn chunk(&mut self, choices: &[ChunkChoice<'_>], usage: Option<CompletionUsage>, about: About<'_>) {
-        let number = self.next;
-        self.next += 1;
-        if self.from <= number {
+        let number = self.unsent.next();
+        if self.unsent.count(number) {
             let (id, model) = (&self.id, &self.model);
             let object = "chat.completion.chunk";
             let chunk = ChunkDto { id, object, created: self.created, model, choices, usage };
-            self.out.block(Some(number), None, &chunk, about);
+            self.unsent.out.block(Some(number), None, &chunk, about);
         }
     }
 
@@ -109,17 +103,17 @@ impl Chunks {
                     self.chunk(&[], usage, About::Nothing);
                 } else {
                     // A client that has it may resume without asking for it.
-                    self.next += 1;
+                    self.unsent.count(self.unsent.next());
                 }
             }
             Err(error) => {
-                if self.from <= self.next {
-                    self.out.block(Some(self.next), None, &FailedChunk { error }, About::Nothing);
+                let number = self.unsent.next();
+                if self.unsent.count(number) {
+                    self.unsent.out.block(Some(number), None, &FailedChunk { error }, About::Nothing);
                 }
-                self.next += 1;
             }
         }
-        self.out.done();
+        self.unsent.out.done();
     }
 }
 
@@ -148,15 +142,11 @@ impl Frames<OpenAi> for Chunks {
 }
 
 impl Writer for Chunks {
-    fn pieces(&mut self) -> &mut Pieces {
-        &mut self.out
+    fn unsent(&self) -> &Unsent {
+        &self.unsent
     }
 
-    fn is_taken(&self) -> bool {
-        self.out.is_empty()
-    }
-
-    fn is_ahead(&self) -> bool {
-        self.next < self.from
+    fn unsent_mut(&mut self) -> &mut Unsent {
+        &mut self.unsent
     }
 }

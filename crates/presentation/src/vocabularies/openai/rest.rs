@@ -1,43 +1,32 @@
 //! Writes the events of a stream that a client does not have yet.
 
 use super::fold::{OpenAi, ResponseFrame};
-use super::pieces::Pieces;
-use super::writer::Writer;
+use super::writer::{Unsent, Writer};
 use crate::fold::Frames;
 
 /// The events with the number `from` and greater, as blocks.
-pub(crate) struct Rest {
-    out: Pieces,
-    from: u64,
-    /// The number of the next event.
-    next: u64,
-}
+pub(crate) struct Rest(Unsent);
 
 impl Rest {
     pub(crate) fn new(from: u64) -> Self {
-        Self { out: Pieces::default(), from, next: 0 }
+        Self(Unsent::new(from))
     }
 }
 
 impl Writer for Rest {
-    fn pieces(&mut self) -> &mut Pieces {
-        &mut self.out
+    fn unsent(&self) -> &Unsent {
+        &self.0
     }
 
-    fn is_taken(&self) -> bool {
-        self.out.is_empty()
-    }
-
-    fn is_ahead(&self) -> bool {
-        self.next < self.from
+    fn unsent_mut(&mut self) -> &mut Unsent {
+        &mut self.0
     }
 }
 
 impl Frames<OpenAi> for Rest {
     fn frame(&mut self, ResponseFrame { event, about }: ResponseFrame<'_>) {
-        self.next = event.sequence_number + 1;
-        if self.from <= event.sequence_number {
-            self.out.block(None, Some(event.kind), &event, about);
+        if self.0.count(event.sequence_number) {
+            self.0.out.block(None, Some(event.kind), &event, about);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use tokenrail_application::Prompt;
 use tokenrail_domain::ImageFile;
 
 use crate::json::readable::stumble;
@@ -24,7 +25,7 @@ pub(super) fn unreadable(place: &str, value: &RawValue, expected: &str) -> Wrong
 #[derive(Debug, Default)]
 pub(super) struct Content {
     pub(super) texts: Vec<String>,
-    pub(super) images: Vec<ImageFile>,
+    images: Vec<ImageFile>,
 }
 
 #[derive(Deserialize)]
@@ -91,13 +92,14 @@ impl Content {
         self.images.clear();
     }
 
-    /// Checks that there is something to say, and that the images keep their limits.
-    pub(super) fn check(&self, place: &str, limits: ImageLimits) -> Result<(), Wrong> {
+    /// The prompt that says it. Checks that there is something to say, and that the images keep their limits.
+    pub(super) fn into_prompt(self, place: &str, limits: ImageLimits) -> Result<Prompt, Wrong> {
         if self.texts.iter().all(|text| text.trim().is_empty()) {
             return Err(wrong(place, "must contain text that the agent does not have yet"));
         }
         limits.check_count(self.images.len()).map_err(|detail| wrong(place, detail))?;
-        limits.check_sum(&self.images).map_err(|detail| wrong(place, detail))
+        limits.check_sum(&self.images).map_err(|detail| wrong(place, detail))?;
+        Ok(Prompt { text: self.text(), images: self.images })
     }
 
     /// The text of all messages.

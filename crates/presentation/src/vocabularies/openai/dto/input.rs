@@ -40,8 +40,7 @@ impl Input {
                 read.item(&format!("input/{index}"), item, &mut said, limits)?;
             }
         }
-        said.check("input", limits)?;
-        read.prompt = Prompt { text: said.text(), images: said.images };
+        read.prompt = said.into_prompt("input", limits)?;
         Ok(read)
     }
 

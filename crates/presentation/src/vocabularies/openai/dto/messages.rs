@@ -38,8 +38,7 @@ impl Messages {
         for (index, message) in messages.into_iter().enumerate() {
             read.message(&format!("messages/{index}"), message, &mut said, limits)?;
         }
-        said.check("messages", limits)?;
-        read.prompt = Prompt { text: said.text(), images: said.images };
+        read.prompt = said.into_prompt("messages", limits)?;
         Ok(read)
     }
 

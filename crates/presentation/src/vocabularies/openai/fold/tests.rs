@@ -31,7 +31,7 @@ fn stream(story: &Story, from: u64) -> String {
     for event in &story.events {
         fold.event(event, &mut out);
     }
-    out.pieces().filled(&story.events)
+    out.unsent_mut().out.filled(&story.events)
 }
 
 /// A response as a document, after all events of a turn.
@@ -150,7 +150,7 @@ fn a_chat_completion_is_what_its_chunks_say() {
         for event in &story.events {
             fold.event(event, &mut out);
         }
-        let text = out.pieces().filled(&story.events);
+        let text = out.unsent_mut().out.filled(&story.events);
         let (said, shown, last) = completed(&text);
         let has_done = fold.items().next_in(Gap::Done, 0).is_some();
         let whole = CompletionDto::new(id.completion(), fold.response(), has_done);
@@ -177,7 +177,7 @@ fn a_chat_completion_is_what_its_chunks_say() {
             for event in &story.events {
                 fold.event(event, &mut out);
             }
-            let rest = out.pieces().filled(&story.events);
+            let rest = out.unsent_mut().out.filled(&story.events);
             assert_eq!(rest, blocks[from..].concat(), "{case} from {from}");
         }
     }

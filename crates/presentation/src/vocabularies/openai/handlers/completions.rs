@@ -33,7 +33,7 @@ const CHAT: &str = "openai:";
 
 /// Create a chat completion
 ///
-/// Launches an agent or, with `X-Conversation-Id`, sends the last message to the agent of a conversation.
+/// Launches an agent or, with a known `X-Conversation-Id`, sends the newest messages to that conversation's agent.
 #[utoipa::path(post, path = "/openai/v1/chat/completions", tag = "openai", request_body = CreateCompletionBody,
     params(("Idempotency-Key" = Option<String>, Header, pattern = "^[!-~]{1,255}$"),
         ("X-Conversation-Id" = Option<String>, Header, pattern = "^[!-~]{1,200}$",
@@ -182,7 +182,7 @@ fn of_messages(refusal: Refusal) -> Problem {
 
 /// Retrieve a chat completion, or resume its stream
 ///
-/// A completion that is not complete is sent when it is.
+/// Without `stream`, the completion is sent when the turn has ended.
 #[utoipa::path(get, path = "/openai/v1/chat/completions/{id}", tag = "openai",
     params(("id" = String, Path), ("stream" = Option<bool>, Query),
         ("starting_after" = Option<u64>, Query, description = "The `id` of the last chunk that the client has."),

@@ -36,7 +36,7 @@ pub(super) async fn resume(
     let FollowedResponse { fold, events, .. } = &mut followed;
     fold.open(&mut out);
     // It must not wait for the turn: a queued one can begin much later.
-    while out.is_taken()
+    while out.unsent().is_taken()
         && let Some(known) = events.known().await?
     {
         match known {
@@ -50,7 +50,7 @@ pub(super) async fn resume(
             TurnNext::Cut(_) => return Err(missing()),
         }
     }
-    if out.is_ahead() {
+    if out.unsent().is_ahead() {
         return Err(ahead(api, events).await);
     }
     Ok(begin(api, followed, out))
@@ -59,7 +59,7 @@ pub(super) async fn resume(
 /// Streams what is written, and then what follows.
 fn begin(api: &Api, followed: FollowedResponse, mut out: impl Writer + 'static) -> HttpResponse {
     let FollowedResponse { fold, events, place } = followed;
-    let first = Some(out.pieces().known()).filter(|first| !first.is_empty());
+    let first = Some(out.unsent_mut().out.known()).filter(|first| !first.is_empty());
     let journal = api.service().reread(events.agent());
     let source = ResponseStream { events, journal, fold, out };
     let stream = streamed(source, first.unwrap_or(BEAT), api.config().heartbeat, place);
@@ -88,20 +88,20 @@ struct ResponseStream<W> {
 
 impl<W: Writer> BlockSource for ResponseStream<W> {
     async fn more(&mut self) -> Result<Option<Bytes>, &'static str> {
-        if self.out.is_taken() {
+        if self.out.unsent().is_taken() {
             let Some(page) = self.events.page().await? else { return Ok(None) };
             for event in page.events() {
                 self.fold.event(event, &mut self.out);
             }
         }
-        let more = self.out.pieces().next(&mut self.journal).await;
+        let more = self.out.unsent_mut().out.next(&mut self.journal).await;
         let more = more.map_err(|error| broken(self.events.agent(), &error))?;
         Ok(Some(more.unwrap_or_default()))
     }
 
     fn beat(&self) -> Bytes {
         // A comment within a block would be a part of it.
-        if self.out.is_taken() { BEAT } else { Bytes::new() }
+        if self.out.unsent().is_taken() { BEAT } else { Bytes::new() }
     }
 }
 

@@ -83,10 +83,10 @@ fn streamed(events: &[Event], mut out: impl Writer) -> (Vec<u8>, usize) {
         for event in page {
             fold.event(event, &mut out);
         }
-        while !out.is_taken() {
-            most = most.max(out.pieces().held());
-            let piece = out.pieces().taken(events, PAGE).unwrap();
-            most = most.max(out.pieces().held() + piece.len());
+        while !out.unsent().is_taken() {
+            most = most.max(out.unsent_mut().out.held());
+            let piece = out.unsent_mut().out.taken(events, PAGE).unwrap();
+            most = most.max(out.unsent_mut().out.held() + piece.len());
             taken.extend_from_slice(&piece);
         }
     }

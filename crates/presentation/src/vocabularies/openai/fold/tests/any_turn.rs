@@ -91,7 +91,7 @@ fn streamed(turn: &[Event], page: usize) -> String {
     for event in turn {
         fold.event(event, &mut out);
     }
-    out.pieces().filled_by(turn, page)
+    out.unsent_mut().out.filled_by(turn, page)
 }
 
 /// What an item says in an event about it.
