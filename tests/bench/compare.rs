@@ -5,13 +5,16 @@
 //! machine down for longer than that slows both.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::json;
 
+use crate::history;
 use crate::latency::delays_of;
 use crate::rate::flood;
 use crate::report::{Report, Table, grouped, progress};
 use crate::server::{Durability, Server, Setup, program};
+use crate::websocket::{Until, Way, WebSocket};
 use crate::{Failure, Scale};
 
 /// The number of rounds, unless the command line has another one.
@@ -25,6 +28,13 @@ const FLOODS: [(u64, u64); 3] = [(1, 400_000), (100, 50_000), (1000, 10_000)];
 
 /// The numbers of followers at 500 events/s.
 const PACED: [u64; 2] = [1, 100];
+
+/// How many deltas a client reads that connects late.
+const CATCH_UP: u64 = 100_000;
+
+/// How many agents are launched, one after the other, and how many lists are read then.
+const LAUNCHES: usize = 100;
+const LISTS: usize = 300;
 
 /// The variable with the path of the earlier server program.
 const PROGRAM: &str = "TOKENRAIL_BENCH_BEFORE";
@@ -81,7 +91,6 @@ async fn figures_of(program: &Path, scale: Scale) -> Result<Vec<Figure>, Failure
     };
     let server = Server::set_up(&setup)?;
     let others = server.other_events().await?;
-    let low = |name: String, value| Figure { name, value, is_better_if_high: false };
     let mut figures = Vec::new();
     for followers in PACED {
         let delays = delays_of(&server, scale, followers).await?;
@@ -93,14 +102,50 @@ async fn figures_of(program: &Path, scale: Scale) -> Result<Vec<Figure>, Failure
         let deltas = scale.of(deltas);
         server.rest().await?;
         let flood = flood(&server, json!({ "deltas": deltas }), followers, others + deltas).await?;
-        figures.push(Figure {
-            name: format!("flood, {followers}: events/s"),
-            value: flood.rate(),
-            is_better_if_high: true,
-        });
+        figures.push(high(format!("flood, {followers}: events/s"), flood.rate()));
         figures.push(low(format!("flood, {followers}: CPU us/event"), flood.cpu_us_per_event()));
     }
+    let id = server.launch(&json!({ "deltas": scale.of(CATCH_UP) })).await?;
+    let head = server.wait_for_end(&id).await?;
+    server.rest().await?;
+    let reading = history::read(&server, &id, head, Way::WebSocket).await?;
+    figures.push(high("catch-up: events/s".to_owned(), reading.rate));
+    figures.extend(requests_of(&server, others + 1).await?);
     Ok(figures)
+}
+
+fn low(name: String, value: f64) -> Figure {
+    Figure { name, value, is_better_if_high: false }
+}
+
+fn high(name: String, value: f64) -> Figure {
+    Figure { name, value, is_better_if_high: true }
+}
+
+/// How long it takes until an agent is launched, until a client has read all of its events (`head`), and until the
+/// newest agents are listed: the median.
+async fn requests_of(server: &Server, head: u64) -> Result<[Figure; 3], Failure> {
+    let [mut launches, mut turns, mut lists] = [(); 3].map(|()| Vec::new());
+    let ms_since = |started: Instant| started.elapsed().as_secs_f64() * 1000.0;
+    for _ in 0..LAUNCHES {
+        let started = Instant::now();
+        let id = server.launch(&json!({ "deltas": 1 })).await?;
+        launches.push(ms_since(started));
+        let follower = WebSocket::follow(&server.place, &id, 0).await?;
+        follower.read_until(Until::Event(head)).await?;
+        turns.push(ms_since(started));
+    }
+    for _ in 0..LISTS {
+        let started = Instant::now();
+        server.place.get("/api/agents?limit=50").await?;
+        lists.push(ms_since(started));
+    }
+    let median = |values: &[f64]| quantile(values, 0.5);
+    Ok([
+        low("launch: ms".to_owned(), median(&launches)),
+        low("launch until all is read: ms".to_owned(), median(&turns)),
+        low("list of 50 agents: ms".to_owned(), median(&lists)),
+    ])
 }
 
 /// A figure in all rounds.

@@ -46,13 +46,14 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     Ok(())
 }
 
-struct Reading {
-    rate: f64,
+pub(crate) struct Reading {
+    pub(crate) rate: f64,
     mb_per_s: f64,
     first_ms: f64,
 }
 
-async fn read(server: &Server, id: &str, head: u64, way: Way) -> Result<Reading, Failure> {
+/// Reads all events several times. Returns the reading of the median rate.
+pub(crate) async fn read(server: &Server, id: &str, head: u64, way: Way) -> Result<Reading, Failure> {
     let mut readings = Vec::new();
     for _ in 0..READINGS {
         let started_us = now_us();
