@@ -188,8 +188,8 @@ impl Healer {
             self.lost.fetch_add(lost, Ordering::Relaxed);
             tracing::error!(
                 lost,
-                "the new PostgreSQL server lacks a heartbeat that followed changes which are no longer kept in memory: \
-                 it was behind for longer than cluster.failover_keep_s, or there were more changes than \
+                "changes may be lost, and cannot be saved again, because they are no longer in memory: the new \
+                 PostgreSQL server was behind for longer than cluster.failover_keep_s, or there were more changes than \
                  cluster.failover_keep_bytes has room for"
             );
         }

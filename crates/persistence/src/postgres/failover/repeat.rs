@@ -56,7 +56,7 @@ impl Healer {
                 repeated,
                 later,
                 lost,
-                "the failover of the database lost changes, and the server could not save `lost` of them again; use \
+                "the failover of the database lost changes, and some (`lost`) could not be saved again; use \
                  a synchronous standby"
             );
         } else {
@@ -64,8 +64,8 @@ impl Healer {
                 all,
                 repeated,
                 later,
-                "the server has checked the changes from just before the failover: `repeated` were lost and have \
-                 been saved again, `later` wait for changes that other nodes must save again first"
+                "the server has checked the changes from just before the failover: some (`repeated`) were lost and \
+                 have been saved again; others (`later`) wait for changes that other nodes must save again first"
             );
         }
         Ok(())

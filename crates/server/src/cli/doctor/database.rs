@@ -65,7 +65,7 @@ async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
         (
             checksums,
             Verdict::Remark,
-            "data checksums are off: damage by the disk is not noticed; run pg_checksums",
+            "data checksums are off: damage by the disk is not noticed; stop PostgreSQL and run: pg_checksums --enable",
         ),
     ];
     let problems = problems.into_iter().filter(|(is_on, ..)| !is_on);

@@ -25,7 +25,7 @@ pub(crate) async fn changes(ById { api, id, request }: ById) -> Result<HttpRespo
     }
 }
 
-/// Get the changes since a turn started as a unified diff
+/// Get a unified diff of the changes since a turn started
 ///
 /// The diff has complete files only, so `git apply` accepts it, except for binary files.
 #[utoipa::path(get, path = "/api/agents/{id}/changes/patch", tag = "changes",

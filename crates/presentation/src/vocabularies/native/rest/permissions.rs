@@ -12,7 +12,7 @@ use crate::vocabularies::native::dto::permission::{PermissionBody, PermissionSta
 /// Answer a permission request
 ///
 /// An agent that needs permission emits the event `permission_request` and waits. Only the first answer counts. The
-/// response is sent after this answer has settled the request and that is saved, or with 202 after
+/// response is sent when the answer has settled the request and is saved; otherwise, 202 is sent after
 /// `limits.answer_timeout_s`.
 #[utoipa::path(post, path = "/api/agents/{id}/permissions/{requestId}", tag = "agents", request_body = PermissionBody,
     params(("id" = String, Path), ("requestId" = String, Path, description = "The `requestId` of the permission request")),
