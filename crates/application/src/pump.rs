@@ -283,6 +283,9 @@ impl Pump {
     }
 
     /// Begins to save everything that was taken from the recorder. No other batch may be in flight.
+    ///
+    /// The next step is [`Core::save_unless_full`]. When the batch is saved, `carry` calls [`Pump::after_save`], which
+    /// announces it (`announce.rs`).
     fn begin_save(&mut self, append: Append) {
         let mark = self.recorder.mark();
         let requests = self.recorder.requests();

@@ -190,8 +190,7 @@ impl Recorder {
         self.note(event.body.clone(), now);
     }
 
-    /// Takes the pending events, to be saved in one transaction. `None` if there are none. `Pump::carry` calls this at
-    /// the top of its loop (`take`, `begin_save`): that is the next step of an event in the middle of a turn.
+    /// Takes the pending events, to be saved in one transaction. `None` if there are none.
     pub(crate) fn take(&mut self, step: TurnStep) -> Option<Append> {
         if self.pending.events() == 0 {
             return None;
@@ -259,6 +258,8 @@ impl Recorder {
         self.next
     }
 
+    /// Gives an event its number and adds it to the pending ones. The next step of an event in the middle of a turn is
+    /// `Pump::carry` (`pump.rs`): the top of its loop takes what is pending (`take`, `begin_save`).
     fn record(&mut self, body: EventBody, offset: u64, now: Timestamp) {
         let sequence = self.next;
         self.next = sequence.next();

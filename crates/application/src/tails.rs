@@ -130,9 +130,9 @@ impl Tail {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`. Those of
-    /// the presentation crate are polled on the thread of a web worker, which its waker wakes (`WakeUp` in
-    /// `socket/streams.rs` there).
+    /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`
+    /// (`follow.rs` of this crate). Those of the presentation crate are polled on the thread of a web worker, which its
+    /// waker wakes (`WakeUp` in `socket/streams.rs` there).
     pub(crate) fn raise(&self, head: Sequence) {
         self.state.send_if_modified(|state| {
             let newer = state.head < head;

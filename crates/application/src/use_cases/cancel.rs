@@ -30,14 +30,15 @@
 //!    the program (`converse/program.rs`, `signal`). `converse/force.rs` acts only on a program that was idle (step 9)
 //!    or has closed its output; step 6 ends any other.
 //! 6. The supervisor sends SIGTERM to what an ended agent left behind, then stops and kills all descendants until none
-//!    is left or the time is up (`supervisor/sweep.rs`). It copies the rest of the output (`finish_output`), and
-//!    records the end in `exit.json` (`record_end`), with the number of processes that are left.
+//!    is left or the time is up (`supervisor/sweep.rs`; `run_folder/proc.rs` finds them). It copies the rest of the
+//!    output (`finish_output`), and records the end in `exit.json` (`record_end`), with the number of processes that
+//!    are left.
 //! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`wait_or_force_end`, at the time
 //!    `force_at`). If the supervisor is dead, it kills what is left of the run (`lost`).
-//! 8. `process/run.rs` (`next`, `ended`) returns the rest of the spool, and then the end. The loop in `pump.rs` calls
-//!    `pump/finish.rs` (`finish`). `verdict.rs` decides about the outcome: a successful result of the agent still
-//!    counts. The result is an event like any other (`recorder/turn_end.rs`). After it is saved, `pump.rs`
-//!    (`after_save`) announces it (`announce.rs`), and the run folder is removed (`leave`).
+//! 8. `process/run.rs` (`next`, `ended`) returns the rest of the spool (`process/run/spool.rs`), and then the end. The
+//!    loop in `pump.rs` calls `pump/finish.rs` (`finish`). `verdict.rs` decides about the outcome: a successful result
+//!    of the agent still counts. The result is an event like any other (`recorder/turn_end.rs`). After it is saved,
+//!    `pump.rs` (`after_save`) announces it (`announce.rs`), and the run folder is removed (`leave`).
 //! 9. A process that is idle between two turns never reaches the pump: `dismiss`, at the end of `do_cancel`, lets
 //!    `process/idle_processes.rs` stop it by steps 4 to 7 and remove its run folder.
 //!

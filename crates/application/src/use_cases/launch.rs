@@ -9,8 +9,9 @@
 //! 3. `announce.rs` (`tell_created`) tells clients of it. `tasks.rs` (`ensure_task`) spawns its task. If it runs at
 //!    another node, that node gets a hint, and `nodes/errands.rs` (`carry_out`) spawns the task there. If any node may
 //!    run it, one with a free place takes it (`nodes/launches.rs`, `claim_launches`).
-//! 4. `agent_task.rs` waits for a place (`place`), saves the start of the turn (`run_new_turn`), and calls the runner
-//!    (`start_run`).
+//! 4. `agent_task.rs` waits for a place (`place`), saves the start of the turn with the user message, which is the
+//!    agent's first event (`run_new_turn`), and calls the runner (`start_run`). Then `pump` carries the run into the
+//!    journal (`pump.rs`).
 //! 5. For a process: `process/runner.rs` (`start`) writes the run folder (`prepare`), and starts a supervisor
 //!    (`process/start_supervisor.rs`). A later turn may use the process of the turn before it
 //!    (`process/idle_processes.rs`).

@@ -288,6 +288,7 @@ impl IAgentRun for ProcessRun {
                         self.keep_spool |= matches!(line.line, Line::TooLong { .. });
                         return Ok(RunOutput::Lines(vec![line]));
                     }
+                    // `Pump::carry` passes it to `finish` (`pump/finish.rs` of the application crate).
                     return Ok(RunOutput::Ended(end.clone()));
                 }
             }

@@ -52,8 +52,10 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
 }
 
 /// Records how the run ended. The next step is in the server: the watcher sees `exit.json`, and `ProcessRun::look`
-/// reads it. If the disk is full and even the reserved space is no use, as on file systems that never
-/// write to the same place twice, it waits for free space.
+/// (`process/run/spool.rs`) reads it for `ProcessRun::next`.
+///
+/// If the disk is full and even the reserved space is no use, as on file systems that never write to the same place
+/// twice, it waits for free space.
 fn record_end(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     loop {

@@ -156,6 +156,7 @@ impl Board {
         self.rung.notified().await;
     }
 
+    /// Takes what is sent next. `run` in `sender.rs` calls it after [`Board::rung`], and sends it (`Sender::send`).
     pub(super) fn mail(&self) -> Option<Mail> {
         let mut outgoing = lock(&self.outgoing);
         let (hints, check) = (outgoing.hints.take(), outgoing.check.take());

@@ -75,6 +75,8 @@ impl Sender {
         }
     }
 
+    /// Sends a NOTIFY for each payload. At the other nodes, `Driver::run` (`database/driver.rs`) receives them, and
+    /// passes them to [`Board::take`].
     async fn send(&mut self, link: &Link, mail: &Mail) -> Result<(), SendFailure> {
         let payloads = self.board.payloads(mail);
         let values: Values<'_> = &[&CHANNEL, &payloads];

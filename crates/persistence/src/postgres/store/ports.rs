@@ -1,4 +1,6 @@
-//! What the store does for the ports: most methods run one command or one read.
+//! What the store does for the ports: most methods run one command (`write` in `write.rs`) or one read (`read_with` and
+//! its like in `store.rs`). Appends take another way: `Writers::append` (`writer.rs`). `node.rs` has the ports
+//! about nodes: `INodes` and `IInbox`.
 
 use std::sync::Arc;
 

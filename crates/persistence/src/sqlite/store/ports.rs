@@ -1,4 +1,5 @@
-//! What the store does for the ports: most methods run one command or one read.
+//! What the store does for the ports: most methods run one command (`write`) or one read (`read_with`), both in
+//! `store.rs`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! REST. Each handler reads the request, calls one use case, and writes the response.
+//! REST. Each handler reads the request, calls one use case, and writes the response. `use_cases.rs` of the application
+//! crate says in which file a use case is: most often in that of its name.
 
 pub(crate) mod agents;
 pub(crate) mod changes;

@@ -1,6 +1,4 @@
-//! One WebSocket connection: it reads the client's messages, and produces frames. `ws::open` turns the
-//! results of [`Connection::next`] into a stream, and `websocket::with_frames` makes that stream the body of the
-//! response.
+//! One WebSocket connection: it reads the client's messages, and produces frames.
 
 use std::future::poll_fn;
 use std::sync::Arc;

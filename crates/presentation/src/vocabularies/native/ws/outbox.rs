@@ -40,7 +40,8 @@ impl Outbox {
         }
     }
 
-    /// The bytes to send next: at most [`CHUNK_BYTES`].
+    /// The bytes to send next: at most [`CHUNK_BYTES`]. `Connection::next` (`connection.rs`) calls it and returns the
+    /// bytes. `ws.rs` makes a stream of them, which is the body of the response (`websocket.rs` says who polls it).
     pub(crate) fn next(&mut self) -> Option<Bytes> {
         let first = self.ready.front_mut()?;
         if CHUNK_BYTES < first.len() {
