@@ -10,7 +10,7 @@
 //! | [`answers`] | permission requests: `answer`, `find_known_requests`, `update_needs`, `tell_settled` |
 //! | [`own_turns`] | a turn that the agent begins by itself: `begin_own_turns` |
 //! | [`full_disk`] | space for the journal: `may_give_back`, `give_back` |
-//! | [`waits`] | none: the futures that the loop waits for |
+//! | [`waits`] | none: the futures that the loop waits for, such as `stop_signal` |
 
 mod answers;
 mod finish;
@@ -31,8 +31,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::answers::{OpenRequestsOfRun, WaitingAnswers};
 use self::full_disk::FullDisk;
-use self::stop::{Signal, Stopping, closing_signal, due, stop_signal};
-use self::waits::{Waits, expiry};
+use self::stop::Stopping;
+use self::waits::{Signal, Waits, due, expiry};
 use crate::announce::announce;
 use crate::core::{Core, SaveError};
 use crate::open_requests::RequestChange;
@@ -149,8 +149,7 @@ impl Pump {
     }
 
     async fn carry(&mut self) -> Result<(), SaveError> {
-        let signals = [stop_signal(&self.core, &self.cancel), closing_signal(&self.core)];
-        let Waits { mut signals, mut timer } = Waits::new(signals);
+        let Waits { mut signals, mut timer } = Waits::new(&self.core, &self.cancel);
         if let Some(reason) = self.first_turn.stop {
             // It was being stopped when the server was restarted.
             self.carry_out(Stop::of(reason)).await;

@@ -1,44 +1,13 @@
 //! Stopping a run. A reason that can be saved ([`Stop::reason`]) is saved before the agent is asked to stop. If the
 //! store does not answer, the agent is stopped all the same.
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use tokenrail_domain::StopReason;
 use tokenrail_ports::{RunEnd, RunOutput};
-use tokio::time::{Instant, sleep_until, timeout};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, timeout};
 
 use super::Pump;
-use crate::core::Core;
+use super::waits::due;
 use crate::verdict::{Flood, Stop};
-
-/// A signal to a pump. `Pump::carry` receives it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Signal {
-    /// The turn was cancelled, or the server shuts down and stops its agents.
-    Stop,
-    /// The server shuts down.
-    Closing,
-}
-
-/// Waits until the turn is cancelled, or until the server shuts down and stops its agents.
-pub(super) fn stop_signal(core: &Core, cancel: &CancellationToken) -> BoxFuture<'static, Signal> {
-    let (cancelled, draining) = (cancel.clone().cancelled_owned(), core.draining.clone().cancelled_owned());
-    let stop = async move {
-        tokio::select! {
-            biased;
-            () = cancelled => {}
-            () = draining => {}
-        }
-        Signal::Stop
-    };
-    stop.boxed()
-}
-
-/// Waits until the server shuts down.
-pub(super) fn closing_signal(core: &Core) -> BoxFuture<'static, Signal> {
-    core.closing.clone().cancelled_owned().map(|()| Signal::Closing).boxed()
-}
 
 /// The progress of stopping the run.
 #[derive(Debug, Default)]
@@ -157,13 +126,5 @@ impl Pump {
         }
         self.ask_until_told().await;
         while let Ok(RunOutput::Lines(_) | RunOutput::Progress { .. }) = self.run.next().await {}
-    }
-}
-
-/// Waits until `at`, or for ever if it is `None`.
-pub(super) async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }

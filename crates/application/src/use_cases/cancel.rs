@@ -15,9 +15,9 @@
 //! 2. A queued turn keeps its place in the queue. When it reaches the head of the queue, `agent_task.rs` finds the
 //!    stop, and saves the turn's message and the result `cancelled` without starting the agent (`end_unstarted` in
 //!    `agent_task/ends.rs`).
-//! 3. A running turn: the loop in `pump.rs` (`carry`) sees that the turn's token is cancelled, and `pump/stop.rs` asks
-//!    the run to stop (`stop_as_told`, `ask_to_stop`). It asks again if that fails. Five kinds of turns have no pump,
-//!    or no process:
+//! 3. A running turn: `pump/waits.rs` (`stop_signal`) sees that the turn's token is cancelled, the loop in `pump.rs`
+//!    (`carry`) receives its signal, and `pump/stop.rs` asks the run to stop (`stop_as_told`, `ask_to_stop`). It asks
+//!    again if that fails. Five kinds of turns have no pump, or no process:
 //!    * a turn that is saved, but whose agent has not started: `agent_task.rs` does not start it (`start_run`);
 //!    * a copy: `agent_task/replay.rs` (`wait_for`) stops playing;
 //!    * an agent whose type is no longer configured: `agent_task/unknown_type.rs` ends its run;

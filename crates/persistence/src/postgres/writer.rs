@@ -13,7 +13,7 @@ use tokenrail_ports::StoreError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use self::group::GroupWriter;
+use self::group::{GroupWriter, WaitingAppend};
 use self::queue::Queue;
 use crate::postgres::database::link::Connector;
 use crate::postgres::failover::Healer;
@@ -25,26 +25,6 @@ use crate::postgres::statements::append::PreparedAppend;
 enum WriterOrder {
     Append(Box<WaitingAppend>),
     Stop,
-}
-
-/// An append whose caller waits for the answer.
-struct WaitingAppend {
-    prepared: PreparedAppend,
-    reply: oneshot::Sender<Result<(), StoreError>>,
-}
-
-impl WaitingAppend {
-    fn answer(self, answer: Result<(), StoreError>) {
-        // The caller may be gone. The change stands.
-        let _gone = self.reply.send(answer);
-    }
-
-    /// It was saved on this timeline. It is kept for the case that a failover loses it.
-    fn acknowledge(self, healer: &Healer, timeline: u32) {
-        let Self { prepared, reply } = self;
-        let kept = healer.keep_append(timeline, prepared);
-        let _gone = reply.send(kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded))));
-    }
 }
 
 /// The writers of a store.

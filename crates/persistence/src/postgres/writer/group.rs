@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use tokenrail_domain::AgentId;
 use tokenrail_ports::StoreError;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::WaitingAppend;
 use crate::postgres::config::PostgresLimits;
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure, UnknownCause};
 use crate::postgres::database::link::Link;
@@ -36,6 +36,26 @@ pub(super) struct GroupWriter {
     link: Option<Link>,
     /// Why no connection could be opened for this group. Its other appends need not try.
     down: Option<Arc<ConnectFailure>>,
+}
+
+/// An append whose caller waits for the answer.
+pub(super) struct WaitingAppend {
+    pub(super) prepared: PreparedAppend,
+    pub(super) reply: oneshot::Sender<Result<(), StoreError>>,
+}
+
+impl WaitingAppend {
+    fn answer(self, answer: Result<(), StoreError>) {
+        // The caller may be gone. The change stands.
+        let _gone = self.reply.send(answer);
+    }
+
+    /// It was saved on this timeline. It is kept for the case that a failover loses it.
+    fn acknowledge(self, healer: &Healer, timeline: u32) {
+        let Self { prepared, reply } = self;
+        let kept = healer.keep_append(timeline, prepared);
+        let _gone = reply.send(kept.map_err(|superseded| StoreError::OutcomeUnknown(Box::new(superseded))));
+    }
 }
 
 /// What a try of several appends came to.

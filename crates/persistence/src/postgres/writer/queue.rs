@@ -2,7 +2,8 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::{WaitingAppend, WriterOrder};
+use super::WriterOrder;
+use super::group::WaitingAppend;
 use crate::postgres::config::PostgresLimits;
 
 /// The waiting appends, oldest first.
