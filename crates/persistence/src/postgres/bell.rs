@@ -2,22 +2,26 @@
 //!
 //! | module | what it does |
 //! | --- | --- |
+//! | [`outgoing`] | hints on their way out |
+//! | [`sender`] | the connection that sends them |
 //! | [`payload`] | the text of a NOTIFY |
-//! | [`sender`] | the connection that sends |
 //! | [`listener`] | the connection that hears, and how a node finds out that it no longer does |
-//! | [`board`] | what the two and the callers share |
+//! | [`incoming`] | hints that have come |
+//! | [`board`] | what the two connections and the callers share: both kinds of hints, and how the bus is |
 //!
 //! NOTIFY never stands in a transaction that writes: it would make all commits of the database wait for each other. On
 //! a connection of its own it costs the writers nothing.
 
 mod board;
+mod incoming;
 mod listener;
+mod outgoing;
 mod payload;
 mod sender;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use tokenrail_ports::{BusFigures, Heard, IBus, Ring};
@@ -55,16 +59,16 @@ impl PostgresBus {
 #[async_trait]
 impl IBus for PostgresBus {
     fn ring(&self, ring: Ring) {
-        self.board.ring(ring);
+        self.board.outgoing.ring(ring);
     }
 
     /// It assumes 10 until this is called.
     fn set_nodes(&self, nodes: usize) {
-        self.board.set_nodes(nodes);
+        self.board.outgoing.set_nodes(nodes);
     }
 
     async fn heard(&self) -> Heard {
-        self.board.heard().await
+        self.board.incoming.heard().await
     }
 
     fn is_working(&self) -> bool {
@@ -79,4 +83,8 @@ impl IBus for PostgresBus {
 /// Logs a failure of one of the two connections. [`Board::set_works`] warns the operator.
 fn tell(what: &'static str, failure: &(dyn std::error::Error + 'static)) {
     tracing::debug!(error = failure, "{what}");
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,7 +22,7 @@ pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
         match listen(&connector, &board).await {
             Ok(link) => {
                 // Whatever was rung before it listened.
-                board.miss();
+                board.incoming.miss();
                 watch(&connector, &board, &link).await;
             }
             Err(failure) => {
@@ -37,7 +37,7 @@ pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
 async fn listen(connector: &Connector, board: &Arc<Board>) -> Result<Link, ConnectFailure> {
     let hears = Arc::clone(board);
     // `Driver::run` in `database/driver.rs` calls it for each notification.
-    let ear: Ear = Arc::new(move |notification| hears.take(notification.payload()));
+    let ear: Ear = Arc::new(move |notification| hears.incoming.take(notification.payload()));
     let link = connector.connect_to_hear(Purpose::WithoutStandby, ear).await?;
     let wait = Duration::from_millis(connector.limits.connect_timeout_ms);
     let listens = timeout(wait, link.batch(&format!("LISTEN {CHANNEL}"))).await;
@@ -54,7 +54,7 @@ async fn watch(connector: &Connector, board: &Board, link: &Link) {
     loop {
         // A former primary may keep the connection.
         if link.is_superseded() {
-            return board.renew_sender();
+            return board.outgoing.renew_sender();
         }
         tokio::select! {
             () = link.ended() => return,
@@ -62,7 +62,7 @@ async fn watch(connector: &Connector, board: &Board, link: &Link) {
             checked = timeout(check_wait, board.check()) => {
                 if checked.is_err() {
                     tracing::debug!("the node did not hear its own hint within {check_wait:?}");
-                    return board.renew_sender();
+                    return board.outgoing.renew_sender();
                 }
             }
         }

@@ -7,7 +7,8 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Error;
 
-use super::board::{Board, Mail};
+use super::board::Board;
+use super::outgoing::Mail;
 use super::{CHANNEL, tell};
 use crate::postgres::database::link::{Connector, Link, Values};
 use crate::postgres::database::settings::Purpose;
@@ -35,19 +36,19 @@ struct Sender {
 
 /// Sends what is rung: at once after a pause, else with everything that is rung during the pause.
 pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
-    let renewals = board.renewals();
+    let renewals = board.outgoing.renewals();
     let mut sender = Sender { connector, board, link: None, renewals };
     // Before the first ring, so that it does not wait.
     sender.link().await;
     loop {
-        sender.board.rung().await;
+        sender.board.outgoing.rung().await;
         // While there is no connection, hints wait and become fewer.
         let link = sender.link().await;
-        let Some(mail) = sender.board.mail() else { continue };
+        let Some(mail) = sender.board.outgoing.mail() else { continue };
         match sender.send(&link, &mail).await {
             Ok(()) => {
-                sender.board.note_sent(&mail);
-                sleep(sender.board.pause()).await;
+                sender.board.outgoing.note_sent(&mail);
+                sleep(sender.board.outgoing.pause()).await;
             }
             Err(failure) => sender.failed(mail, &failure).await,
         }
@@ -76,9 +77,9 @@ impl Sender {
     }
 
     /// Sends a NOTIFY for each payload. At the other nodes, `Driver::run` (`database/driver.rs`) receives them, and
-    /// passes them to [`Board::take`].
+    /// passes them to `Incoming::take` (`incoming.rs`).
     async fn send(&mut self, link: &Link, mail: &Mail) -> Result<(), SendFailure> {
-        let payloads = self.board.payloads(mail);
+        let payloads = self.board.outgoing.payloads(mail);
         let values: Values<'_> = &[&CHANNEL, &payloads];
         let wait = Duration::from_millis(self.connector.limits.answer_timeout_ms);
         tokio::select! {
@@ -94,7 +95,7 @@ impl Sender {
     async fn failed(&mut self, mail: Mail, failure: &SendFailure) {
         tell("cannot send hints to other nodes; sending them again", failure);
         self.link = None;
-        self.board.send_again(mail);
+        self.board.outgoing.send_again(mail);
         sleep(self.retry_pause()).await;
     }
 

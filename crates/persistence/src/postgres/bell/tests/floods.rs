@@ -110,8 +110,8 @@ async fn the_more_nodes_there_are_the_longer_hints_are_gathered() {
     let bus = PostgresBus::start(&connector(config(&database, patient())));
     let pause_ms = |nodes| {
         bus.set_nodes(nodes);
-        bus.board.pause().as_millis()
+        bus.board.outgoing.pause().as_millis()
     };
-    assert_eq!(bus.board.pause().as_millis(), 20, "nobody has said how many there are");
+    assert_eq!(bus.board.outgoing.pause().as_millis(), 20, "nobody has said how many there are");
     assert_eq!([0, 1, 2, 3, 10].map(pause_ms), [5, 5, 5, 6, 20]);
 }
