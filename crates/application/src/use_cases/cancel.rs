@@ -44,7 +44,7 @@
 //!
 //! `agent_task/unfollowed.rs` cancels an agent without followers by the same steps: queue lock, save, notify, dismiss.
 //! It is written separately because no client waits for it: it waits for the lock without a limit, retries, and treats
-//! an unknown outcome as saved. On a shared store, `nodes/watching.rs` does it (`cancel_patiently`).
+//! an unknown outcome as saved. On a shared store, `nodes/watching.rs` does it (`cancel_unfollowed_agent`).
 //!
 //! [`IAgentRepository::cancel`]: tokenrail_ports::IAgentRepository::cancel
 //! [`IAgentRepository::stop_turn`]: tokenrail_ports::IAgentRepository::stop_turn
@@ -104,20 +104,25 @@ impl AgentService {
     /// Like [`AgentService::cancel_turn`], but does not wait: for a caller that is gone and cannot retry.
     pub fn cancel_turn_in_background(&self, id: AgentId, turn: TurnNumber) {
         let service = self.clone();
-        let cancel = async move { service.cancel_turn_patiently(id, turn).await };
+        let cancel = async move { service.cancel_turn_of_gone_client(id, turn).await };
         self.core.tracker.spawn_on(cancel, &self.core.runtime);
     }
 
-    /// Retries while the store fails, also if it is unknown whether the cancel was saved, because then the task of
-    /// the turn was not notified.
-    async fn cancel_turn_patiently(&self, id: AgentId, turn: TurnNumber) {
+    async fn cancel_turn_of_gone_client(&self, id: AgentId, turn: TurnNumber) {
+        let failed = "cannot cancel an agent after its client disconnected; the agent keeps running";
+        self.until_cancelled(id, failed, || self.do_cancel_turn(id, turn)).await;
+    }
+
+    /// Retries a cancel while the store fails, because no client will. Retries also if it is unknown whether the cancel
+    /// was saved, because then the task of the turn was not notified. `failed` is logged.
+    async fn until_cancelled<F>(&self, id: AgentId, failed: &'static str, cancel: impl Fn() -> F)
+    where
+        F: Future<Output = Result<(), Refusal>>,
+    {
         let mut pause = self.core.limits.saving.retry_pause;
-        while let Err(refusal) = self.do_cancel_turn(id, turn).await {
+        while let Err(refusal) = cancel().await {
             let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
-            tracing::warn!(
-                agent = %id, again, error = &refusal as &dyn std::error::Error,
-                "cannot cancel an agent after its client disconnected; the agent keeps running"
-            );
+            tracing::warn!(agent = %id, again, error = &refusal as &dyn std::error::Error, "{failed}");
             match self.core.pause(pause).await {
                 Some(longer) if again => pause = longer,
                 _ => return,
@@ -204,20 +209,10 @@ impl AgentService {
         Ok(())
     }
 
-    /// Cancels an agent that nobody follows any more. Retries while the store fails, because no client will.
-    pub(crate) async fn cancel_patiently(&self, id: AgentId) {
-        let mut pause = self.core.limits.saving.retry_pause;
-        while let Err(refusal) = self.do_cancel(id).await {
-            let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
-            tracing::warn!(
-                agent = %id, again, error = &refusal as &dyn std::error::Error,
-                "cannot cancel an agent that no longer has followers"
-            );
-            match self.core.pause(pause).await {
-                Some(longer) if again => pause = longer,
-                _ => return,
-            }
-        }
+    /// Cancels an agent that nobody follows any more.
+    pub(crate) async fn cancel_unfollowed_agent(&self, id: AgentId) {
+        let failed = "cannot cancel an agent that no longer has followers";
+        self.until_cancelled(id, failed, || self.do_cancel(id)).await;
     }
 
     /// Saves a stop, makes sure that a task carries it out, and signals the running turn if `save` returns

@@ -64,7 +64,7 @@ impl AgentService {
                 continue;
             }
             if !is_watched {
-                self.cancel_patiently(agent).await;
+                self.cancel_unfollowed_agent(agent).await;
             }
             if tail.end_watch_if_unfollowed() {
                 return;
