@@ -15,7 +15,7 @@ const COMMAND_BYTES: usize = 256;
 pub(super) struct Commands {
     pub(super) cancel: Option<CancelLine>,
     /// Many processes begin on the machine: check whether the run is over its limits.
-    pub(super) look: bool,
+    pub(super) check_limits: bool,
 }
 
 /// The reading end of the FIFO.
@@ -56,7 +56,7 @@ impl Commands {
     fn parse(commands: &str) -> Self {
         Self {
             cancel: commands.lines().find_map(CancelLine::parse),
-            look: commands.lines().any(|command| command == LOOK),
+            check_limits: commands.lines().any(|command| command == LOOK),
         }
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::{Duration, Instant};
 use crate::run_folder::{Begun, ExecOrder, OverLimit, Process, RunLimit, begun_since, own_family};
 
 /// After a count of the run's processes, the next one waits for this many times as long as the count took.
-const REST_AFTER_WALK: u32 = 20;
+const PAUSE_AFTER_WALK: u32 = 20;
 
 /// While few processes begin on the machine, the pause between two checks is this many times as long.
 const CALM: u32 = 10;
@@ -29,7 +29,7 @@ pub(super) struct LimitWatch {
     /// The number of the machine's newest process at that count.
     newest: Option<u64>,
     begun: Begun,
-    look: Duration,
+    check_every: Duration,
     calm: bool,
     over: Option<OverLimit>,
 }
@@ -43,7 +43,7 @@ impl LimitWatch {
             counted: 0,
             newest: None,
             begun: Begun::on_this_machine(),
-            look: Duration::from_millis(order.look_ms.max(1)),
+            check_every: Duration::from_millis(order.look_ms.max(1)),
             calm: false,
             over: None,
         }
@@ -55,27 +55,27 @@ impl LimitWatch {
     }
 
     /// Whether there is a limit to check. False once a limit is exceeded.
-    pub(super) fn looks(&self) -> bool {
+    pub(super) fn has_limits(&self) -> bool {
         let limited = 0 < self.processes_max || 0 < self.memory_bytes_max;
         limited && self.over.is_none()
     }
 
     /// Checks the limits. Returns whether the run is over one of them.
-    pub(super) fn look(&mut self) -> bool {
+    pub(super) fn check(&mut self) -> bool {
         let began = Instant::now();
         // With a memory limit it is never calm, because the memory of one process can grow at any time.
         self.calm = !self.begun.is_storm() && self.memory_bytes_max == 0;
         let newest = self.begun.newest();
         if self.next_walk <= began && (0 < self.memory_bytes_max || self.may_have_too_many(newest)) {
             self.walk(newest);
-            self.next_walk = began + began.elapsed() * REST_AFTER_WALK;
+            self.next_walk = began + began.elapsed() * PAUSE_AFTER_WALK;
         }
         self.over.is_some()
     }
 
     /// How long to wait until the next check.
     pub(super) fn pause(&self) -> Duration {
-        if self.calm { self.look * CALM } else { self.look }
+        if self.calm { self.check_every * CALM } else { self.check_every }
     }
 
     /// Whether the run would have too many processes if all that have begun since the last count were its own.
@@ -117,7 +117,7 @@ mod tests {
             counted,
             newest,
             begun: Begun::on_this_machine(),
-            look: Duration::from_millis(100),
+            check_every: Duration::from_millis(100),
             calm: false,
             over: None,
         }

@@ -102,7 +102,7 @@ pub(super) struct Supervisor {
     /// for space on a full disk.
     cancelled: bool,
     pub(super) watch: LimitWatch,
-    looks: Ticks,
+    check_timer: Ticks,
     output: OutputCopier,
     /// The agent's output cannot be written any more.
     output_stuck: bool,
@@ -135,7 +135,7 @@ impl Supervisor {
             signal(SignalKind::from_raw(Signal::XFSZ.as_raw()))?,
         ];
         let control = Control::open(&folder.control())?;
-        let looks = Ticks::every(Duration::from_millis(order.look_ms.max(1)))?;
+        let check_timer = Ticks::every(Duration::from_millis(order.look_ms.max(1)))?;
         let kept = StderrKeeper::new(folder.stderr_to_write()?, order.stderr_bytes);
         let (printed, stdout) = io::pipe()?;
         let patience = Duration::from_millis(order.full_disk_wait_ms);
@@ -155,7 +155,7 @@ impl Supervisor {
         let stderr = stage.stderr.take().map(|stderr| pipe::Receiver::from_owned_fd(OwnedFd::from(stderr)));
         Ok(Self {
             watch: LimitWatch::new(&order),
-            looks,
+            check_timer,
             order,
             child: Pid::from_child(&stage),
             ended: None,
@@ -287,11 +287,11 @@ impl Supervisor {
                         self.cancelled = true;
                         return Happening::Cancel(cancel);
                     }
-                    if told.look && self.is_over_a_limit() {
+                    if told.check_limits && self.is_over_a_limit() {
                         return Happening::MustEnd;
                     }
                 }
-                () = self.looks.tick(), if self.watch.looks() => {
+                () = self.check_timer.tick(), if self.watch.has_limits() => {
                     if self.is_over_a_limit() {
                         return Happening::MustEnd;
                     }
@@ -308,9 +308,9 @@ impl Supervisor {
 
     /// Checks the limits now, and sets the time of the next check.
     fn is_over_a_limit(&mut self) -> bool {
-        let is_over = self.watch.looks() && self.watch.look();
+        let is_over = self.watch.has_limits() && self.watch.check();
         // If the timer cannot be set, it keeps its period.
-        let _ = self.looks.set(self.watch.pause());
+        let _ = self.check_timer.set(self.watch.pause());
         is_over
     }
 
