@@ -39,9 +39,9 @@ pub struct ListenLimits {
     pub keep_alive: Duration,
     /// After an early response, the server keeps reading the request's body for this long before it closes. So the
     /// client can read the response.
-    pub rest_timeout: Duration,
-    /// Maximum number of bytes that are read of this rest.
-    pub rest_bytes: usize,
+    pub unread_body_timeout: Duration,
+    /// Maximum number of bytes that are read of this body then.
+    pub unread_body_bytes: usize,
     /// How long a client may take for each 64 KiB of a response whose length is known. For any other response, this
     /// applies to the part that is unsent when the response is complete.
     pub flush_timeout: Duration,
@@ -60,8 +60,8 @@ impl Default for ListenLimits {
             connections: 4096,
             head_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(75),
-            rest_timeout: Duration::from_secs(1),
-            rest_bytes: 1 << 20,
+            unread_body_timeout: Duration::from_secs(1),
+            unread_body_bytes: 1 << 20,
             flush_timeout: Duration::from_secs(20),
             // A connection whose client does not read must not keep the server from stopping.
             close_timeout_s: 2,
@@ -85,7 +85,7 @@ pub fn listen(
     let idle = Idle {
         keep_alive: limits.keep_alive,
         head: limits.head_timeout,
-        rest_bytes: limits.rest_bytes,
+        unread_body_bytes: limits.unread_body_bytes,
         flush: limits.flush_timeout,
     };
     let builder = Server::build()
@@ -105,7 +105,7 @@ pub fn listen(
             })
             .keep_alive(limits.keep_alive)
             .client_request_timeout(limits.head_timeout)
-            .client_disconnect_timeout(limits.rest_timeout)
+            .client_disconnect_timeout(limits.unread_body_timeout)
             // Detect at once that a client has disconnected, and not only at the next write.
             .h1_allow_half_closed(false)
             .on_connect_ext(|connection: &Watched, of_connection| {

@@ -166,7 +166,7 @@ fn process_runner(
             permission_timeout_ms: in_ms(converse.permission_timeout_s),
             unanswered: converse.permission_default,
             files: converse.files,
-            rest_ms: in_ms(converse.rest_s),
+            idle_ms: in_ms(converse.rest_s),
         }),
         limits: process_limits(&config.limits),
     };
@@ -205,7 +205,7 @@ pub(crate) fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
         unread_bytes: limits.unread_bytes,
         file_bytes: limits.file_bytes,
         exit_grace_ms: in_ms(limits.result_grace_s),
-        resting_agents: limits.resting_agents,
+        idle_agents: limits.resting_agents,
         ..ProcessLimits::default()
     }
 }

@@ -32,7 +32,7 @@ use crate::sqlite::error::shared_store_error;
 use crate::sqlite::wipe::{self, Wiped};
 
 /// The next wipe waits this many times as long as the last one took.
-const WIPE_REST: u32 = 20;
+const WIPE_PAUSE: u32 = 20;
 
 /// A failed wipe is retried after this time.
 const WIPE_AGAIN: Duration = Duration::from_secs(10);
@@ -108,7 +108,7 @@ impl Writer {
         let pause = match wiped {
             Ok(Wiped::Done) => {
                 self.to_wipe.store(false, Ordering::Relaxed);
-                began.elapsed() * WIPE_REST
+                began.elapsed() * WIPE_PAUSE
             }
             Ok(Wiped::Blocked) => return,
             Ok(Wiped::NoRoom { needed }) => {

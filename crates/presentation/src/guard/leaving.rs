@@ -50,7 +50,7 @@ pub(super) fn leave<B: MessageBody + 'static>(
     let (mut response, body) = response.into_parts();
     let head = head(&response, framing, now);
     let idle = watch.idle();
-    watch.then(Streaming::new(socket, head, framing, BoxBody::new(body), idle.flush, idle.rest_bytes));
+    watch.then(Streaming::new(socket, head, framing, BoxBody::new(body), idle.flush, idle.unread_body_bytes));
     if framing != Framing::Upgraded {
         response.head_mut().set_connection_type(ConnectionType::Close);
     }

@@ -25,7 +25,7 @@ pub(crate) struct Idle {
     /// From the first byte of the next request to the end of its head.
     pub(crate) head: Duration,
     /// How many bytes of a request body are read after the response.
-    pub(crate) rest_bytes: usize,
+    pub(crate) unread_body_bytes: usize,
     /// How long the client may take for each [`STEP_BYTES`] of a response whose length is known, and of the unsent rest
     /// of any other.
     pub(crate) flush: Duration,
@@ -65,7 +65,7 @@ enum Phase {
     Between { due: Instant, begun: bool },
     /// The response was complete before the request's body was. At most this many more bytes are read. actix discards
     /// them, and closes the connection soon.
-    Rest { bytes: usize },
+    UnreadBody { bytes: usize },
 }
 
 impl Watch {
@@ -118,7 +118,7 @@ impl Watch {
         self.phase.set(if whole {
             Phase::Between { due: Instant::now() + self.idle.keep_alive, begun: false }
         } else {
-            Phase::Rest { bytes: self.idle.rest_bytes }
+            Phase::UnreadBody { bytes: self.idle.unread_body_bytes }
         });
         if self.flush.get() == Flush::Open {
             self.flush.set(Flush::Last);
@@ -151,7 +151,9 @@ impl Watch {
             Phase::Between { begun: false, .. } if 0 < bytes => {
                 self.phase.set(Phase::Between { due: Instant::now() + self.idle.head, begun: true });
             }
-            Phase::Rest { bytes: left } => self.phase.set(Phase::Rest { bytes: left.saturating_sub(bytes) }),
+            Phase::UnreadBody { bytes: left } => {
+                self.phase.set(Phase::UnreadBody { bytes: left.saturating_sub(bytes) });
+            }
             Phase::Request | Phase::Between { .. } => {}
         }
     }
@@ -214,7 +216,7 @@ impl AsyncRead for Watched {
         // The end of the input ends the dispatcher.
         let Link::Http(socket) = &mut *watch.link.borrow_mut() else { return Poll::Ready(Ok(())) };
         // Ending the connection here would discard a response that the client has not read yet.
-        if watch.phase.get() == (Phase::Rest { bytes: 0 }) {
+        if watch.phase.get() == (Phase::UnreadBody { bytes: 0 }) {
             return Poll::Pending;
         }
         let before = into.filled().len();

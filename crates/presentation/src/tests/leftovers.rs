@@ -192,7 +192,7 @@ async fn a_small_body_that_nobody_reads_does_not_cost_the_connection() {
 
 #[actix_web::test]
 async fn an_answer_is_read_although_much_of_the_body_is_still_to_come() {
-    let served = serve_with(&Harness::new(), ListenLimits { rest_bytes: 1000, ..with_connections(1) });
+    let served = serve_with(&Harness::new(), ListenLimits { unread_body_bytes: 1000, ..with_connections(1) });
     let mut socket = connect(&served).await;
     let head = request("POST /api/agents", &[&format!("Host: {HOST}"), "Content-Length: 100000000"]);
     let (mut reading, mut writing) = socket.split();

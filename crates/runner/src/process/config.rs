@@ -42,7 +42,7 @@ pub struct ConverseConfig {
     pub files: bool,
     /// How long the process stays idle after a turn, to run the agent's next turn. 0: each turn has its own process.
     /// Not every protocol allows it: see [`Protocol::can_be_idle`].
-    pub rest_ms: u64,
+    pub idle_ms: u64,
 }
 
 /// The limits of a process agent.
@@ -90,9 +90,9 @@ pub struct ProcessLimits {
     /// The largest file that the program may request, or ask Tokenrail to write.
     pub file_bytes: usize,
     /// How many processes may be idle until the next turns of their agents.
-    pub resting_agents: usize,
+    pub idle_agents: usize,
     /// A process with a longer spool does not stay idle: the output of its turns is on the disk until it ends.
-    pub resting_spool_bytes: u64,
+    pub idle_spool_bytes: u64,
     /// How long the program may take to print its version.
     pub probe_timeout_ms: u64,
     /// How many bytes of that output are read.
@@ -127,8 +127,8 @@ impl Default for ProcessLimits {
             open_questions: 64,
             unread_bytes: 64 << 20,
             file_bytes: 16 << 20,
-            resting_agents: 4,
-            resting_spool_bytes: 64 << 20,
+            idle_agents: 4,
+            idle_spool_bytes: 64 << 20,
             probe_timeout_ms: 5_000,
             probe_bytes: 4 << 10,
         }

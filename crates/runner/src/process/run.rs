@@ -160,7 +160,7 @@ impl ProcessRun {
 
     /// Whether the spool is too long for an idle process.
     pub(super) fn fills_disk(&self) -> bool {
-        self.limits.resting_spool_bytes < self.part.read_to()
+        self.limits.idle_spool_bytes < self.part.read_to()
     }
 
     pub(super) fn begins(&self) -> u64 {

@@ -53,7 +53,7 @@ impl ProcessRunner {
     pub fn new(config: ProcessConfig, watcher: RunWatcher) -> Result<Self, RunnerError> {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&config.runs)?;
         Ok(Self {
-            idle: IdleProcesses::new(config.limits.resting_agents, idle_patience(&config)),
+            idle: IdleProcesses::new(config.limits.idle_agents, idle_patience(&config)),
             config: Arc::new(config),
             watcher,
             supervisors: TaskTracker::new(),
@@ -93,7 +93,7 @@ impl ProcessRunner {
 
     /// Where the process of this turn is kept while it is idle. `None` if it ends with its turn.
     fn idle_place(&self, order: &TurnOrder) -> Option<IdlePlace> {
-        if rest_ms(&self.config) == 0 {
+        if idle_ms(&self.config) == 0 {
             return None;
         }
         let (idle, watcher) = (self.idle.clone(), self.watcher.clone());
@@ -268,9 +268,9 @@ fn exec_order(config: &ProcessConfig, order: &TurnOrder) -> Result<ExecOrder, Ru
 }
 
 /// How long a process stays idle, waiting for the next turn. 0 if it ends with its turn.
-fn rest_ms(config: &ProcessConfig) -> u64 {
-    let rest_ms = config.converse.map_or(0, |converse| converse.rest_ms);
-    if config.limits.resting_agents == 0 { 0 } else { rest_ms }
+fn idle_ms(config: &ProcessConfig) -> u64 {
+    let idle_ms = config.converse.map_or(0, |converse| converse.idle_ms);
+    if config.limits.idle_agents == 0 { 0 } else { idle_ms }
 }
 
 /// The longest time that a process may stay idle, including the graces in which it should end by itself.
@@ -278,7 +278,7 @@ fn idle_patience(config: &ProcessConfig) -> Duration {
     let ProcessLimits { exit_grace_ms, .. } = config.limits;
     // The program is asked to end, then gets SIGTERM, then SIGKILL: one grace each.
     let graces = exit_grace_ms.saturating_mul(3);
-    Duration::from_millis(rest_ms(config).saturating_add(graces)).min(LONGEST_IDLE)
+    Duration::from_millis(idle_ms(config).saturating_add(graces)).min(LONGEST_IDLE)
 }
 
 /// The standard input of the program, or of the `converse` process.
@@ -300,7 +300,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         limits: ConverseLimits {
             line_bytes,
             read_bytes,
-            rest_ms: rest_ms(config),
+            rest_ms: idle_ms(config),
             permission_timeout_ms: converse.permission_timeout_ms,
             exit_grace_ms,
             open_questions,

@@ -39,6 +39,8 @@
 //! * `idle_timeout_s`, `line_bytes`: also `idle_timeout_ms` and `event_bytes` of `ModelLimits` and `ProxyLimits`;
 //! * `send_timeout_s`: also `ListenLimits::flush_timeout`;
 //! * `list_agents`, `list_bytes`: also of `PresentationConfig`.
+//!
+//! `resting_agents` is `ProcessLimits::idle_agents`.
 
 mod range;
 
@@ -154,7 +156,7 @@ limits! { defaults:
     /// Open permission requests of one agent. Further requests are settled at once, as if their time had run out.
     open_questions: usize = defaults.process.open_questions,
     /// Idle processes of each agent type that may wait for the next turns of their agents. 0: none.
-    resting_agents: usize = defaults.process.resting_agents,
+    resting_agents: usize = defaults.process.idle_agents,
     /// Bytes of input that may wait for an interactive agent that does not read. With more, its turn fails.
     unread_bytes: usize = defaults.process.unread_bytes,
     /// Bytes of a file that an agent reads or writes through the server (Agent Client Protocol).

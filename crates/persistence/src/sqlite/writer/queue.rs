@@ -35,7 +35,7 @@ pub(super) struct Queue {
     flooding: Vec<AgentId>,
     /// The two agents that made the last small writes, and when.
     wrote: [Option<(AgentId, Instant)>; 2],
-    rests_until: Option<Instant>,
+    pauses_until: Option<Instant>,
     log: LogNews,
     pub(super) stop: bool,
 }
@@ -53,7 +53,7 @@ pub(super) struct WriteGroup {
     pub(super) tasks: Vec<Box<dyn Task>>,
     pub(super) empties_log: bool,
     /// It belongs to a flood, which pauses afterwards.
-    rests: bool,
+    pauses: bool,
 }
 
 impl Queue {
@@ -66,7 +66,7 @@ impl Queue {
             large_at: HashMap::new(),
             flooding: Vec::new(),
             wrote: [None; 2],
-            rests_until: None,
+            pauses_until: None,
             log: LogNews::default(),
             stop: false,
         }
@@ -132,16 +132,16 @@ impl Queue {
         if !self.small.is_empty() || !self.large.is_empty() && !self.is_held(holds.is_some()) {
             return None;
         }
-        let until = self.rests_until.max(holds).filter(|_| !self.large.is_empty());
+        let until = self.pauses_until.max(holds).filter(|_| !self.large.is_empty());
         Some(until.map_or(Wait::ForOrders, Wait::Until))
     }
 
     /// Records that the group was written, and how long that took.
     pub(super) fn written(&mut self, group: &WriteGroup, took: Duration) {
-        if group.rests {
+        if group.pauses {
             // A pause is not longer than others count as writing.
-            let rest = (took * self.limits.flood_rest).min(self.recent());
-            self.rests_until = self.others_write().then(|| Instant::now() + rest);
+            let pause = (took * self.limits.flood_rest).min(self.recent());
+            self.pauses_until = self.others_write().then(|| Instant::now() + pause);
         }
     }
 
@@ -168,7 +168,7 @@ impl Queue {
         let jobs = if is_flood && self.others_write() { 1 } else { self.limits.commit_max_jobs.max(1) };
         let most_bytes = self.limits.commit_max_bytes.max(1);
         let queue = if takes_large { &mut self.large } else { &mut self.small };
-        let (mut group, mut bytes) = (WriteGroup { rests: is_flood, ..WriteGroup::default() }, 0);
+        let (mut group, mut bytes) = (WriteGroup { pauses: is_flood, ..WriteGroup::default() }, 0);
         while group.tasks.len() < jobs
             && bytes < most_bytes
             && let Some(task) = queue.pop_front()
@@ -183,8 +183,8 @@ impl Queue {
     /// Whether large writes have to wait. They do not if the queue is full or the store closes: they would keep
     /// others from queuing, or the store from closing.
     fn is_held(&self, holds: bool) -> bool {
-        let rests = || self.rests_until.is_some_and(|until| Instant::now() < until);
-        (holds || rests()) && !self.is_full()
+        let pauses = || self.pauses_until.is_some_and(|until| Instant::now() < until);
+        (holds || pauses()) && !self.is_full()
     }
 }
 

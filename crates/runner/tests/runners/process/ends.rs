@@ -60,7 +60,7 @@ async fn the_program_of_an_interactive_agent_that_must_be_killed_does_not_count_
         permission_timeout_ms: 60_000,
         unanswered: Unanswered::Reject,
         files: false,
-        rest_ms: 0,
+        idle_ms: 0,
     });
     let mut run = bench.start().await;
     until("it has its first message", || bench.work("asked").exists()).await;

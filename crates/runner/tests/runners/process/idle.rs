@@ -29,7 +29,7 @@ fn bench() -> Bench {
         permission_timeout_ms: 60_000,
         unanswered: Unanswered::Reject,
         files: false,
-        rest_ms: 60_000,
+        idle_ms: 60_000,
     });
     bench
 }
@@ -198,7 +198,7 @@ async fn a_process_that_is_cancelled_while_it_rests_goes_on_to_its_end() {
 async fn a_program_that_does_not_end_when_it_has_waited_long_enough_is_ended() {
     let mut bench = bench();
     bench.script("read -r line; echo '{\"type\":\"result\",\"subtype\":\"success\"}'; trap '' TERM; while :; do sleep 1; done");
-    bench.config.converse.as_mut().unwrap().rest_ms = 50;
+    bench.config.converse.as_mut().unwrap().idle_ms = 50;
     bench.config.limits.exit_grace_ms = 100;
     // First for a server that is running, then for one that has died.
     for keeps in [true, false] {
@@ -257,7 +257,7 @@ async fn a_program_that_is_within_a_line_with_its_result_does_not_become_idle() 
 #[tokio::test]
 async fn a_program_that_talks_on_while_it_rests_does_not_fill_the_disk() {
     let mut bench = bench();
-    bench.config.limits.resting_spool_bytes = 1000;
+    bench.config.limits.idle_spool_bytes = 1000;
     let rests = until_holds(&bench, "stdout", "rests");
     bench.script(&format!("read -r line; echo '{RESULT}'; {rests}; while :; do echo more; sleep 0.01; done"));
     let runner = bench.runner();

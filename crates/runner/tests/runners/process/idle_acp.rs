@@ -29,7 +29,7 @@ fn bench() -> Bench {
         permission_timeout_ms: 60_000,
         unanswered: Unanswered::Reject,
         files: false,
-        rest_ms: 60_000,
+        idle_ms: 60_000,
     });
     bench
 }

@@ -135,11 +135,11 @@ fn a_backlog_of_many_shares_transactions_and_does_not_rest() {
     let group = queue.next(false);
     assert_eq!(group.tasks.len(), 3);
     queue.written(&group, Duration::from_mins(1));
-    assert_eq!(queue.rests_until, None);
+    assert_eq!(queue.pauses_until, None);
 }
 
 #[test]
-fn a_flood_rests_while_others_write() {
+fn a_flood_pauses_while_others_write() {
     let long = Duration::from_mins(1);
     let mut queue = queue(&[20, 20]);
     queue.add(WriterOrder::Task(Box::new(Sized(3, QUIET))));
@@ -150,7 +150,7 @@ fn a_flood_rests_while_others_write() {
     assert!(matches!(queue.wait(None), Some(Wait::Until(until)) if Instant::now() + long < until));
     queue.add(WriterOrder::Task(Box::new(Sized(4, QUIET))));
     assert_eq!((next(&mut queue, false), next(&mut queue, false)), (vec![4], vec![]));
-    queue.rests_until = Some(Instant::now());
+    queue.pauses_until = Some(Instant::now());
     assert_eq!((queue.wait(None), next(&mut queue, false)), (None, vec![20]));
 }
 
