@@ -13,7 +13,7 @@
 //! | [`rpc`] | reads the fields of JSON messages |
 //! | [`raw_object`] | the messages of a program, of which only a few fields are used |
 //! | [`pending_requests`] | the open permission requests, their options and deadlines |
-//! | [`inbox`] | what the server sends to a running conversation |
+//! | [`fifo`] | what the server sends to a running conversation |
 //! | [`idle`] | between two turns: how long the program stays idle, and which turn follows |
 //! | [`prompt`] | the prompt of a turn, with its images |
 //! | [`printed`] | prints the program's output, and the added lines between its lines |
@@ -31,9 +31,9 @@ mod codex;
 mod conversation;
 mod exchange;
 mod exec;
+mod fifo;
 mod force;
 mod idle;
-mod inbox;
 mod pending_requests;
 mod printed;
 mod program;

@@ -8,7 +8,7 @@
 //!    node, and waits for the reply. That node calls this file (`reply_to`).
 //! 2. The loop in `pump.rs` receives it, and `pump/answers.rs` checks it and hands it on (`answer`).
 //! 3. `process/run.rs` writes it into the FIFO `answers` of the run folder (`answer`; `process/run/tell.rs`).
-//! 4. `converse/exchange.rs` reads it (`read_messages`; `converse/inbox.rs`), and `converse/pending_requests.rs`
+//! 4. `converse/exchange.rs` reads it (`read_messages`; `converse/fifo.rs`), and `converse/pending_requests.rs`
 //!    settles the request (`answer`). One line about that goes to its standard output (`converse/printed.rs`), which
 //!    `supervisor/output.rs` copies into the spool. Then the decision goes to the program in the words of its protocol
 //!    (`answer` in `converse/claude.rs`, `acp.rs` or `codex.rs`).

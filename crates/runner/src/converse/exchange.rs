@@ -18,9 +18,9 @@ use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::time::Instant;
 
 use super::conversation::{Conversation, Outbox};
+use super::fifo::ConverseFifo;
 use super::force::Force;
 use super::idle::{AfterTurn, IdleTime};
-use super::inbox::Inbox;
 use super::pending_requests::{PendingRequests, Settled};
 use super::printed::Printer;
 use super::program::{Deed, Output, Program, exit_code};
@@ -59,7 +59,7 @@ struct Exchange<'a> {
     /// How many bytes the framer has received.
     fed: u64,
     printer: Printer<File>,
-    inbox: Inbox,
+    fifo: ConverseFifo,
     requests: PendingRequests<'a>,
     idle: IdleTime,
     /// The server has announced a further turn.
@@ -99,7 +99,7 @@ impl<'a> Exchange<'a> {
             framer: LineFramer::new(FramerLimits { line_bytes: limits.line_bytes, head_bytes: 0 }),
             fed: 0,
             printer,
-            inbox: Inbox::open(folder)?,
+            fifo: ConverseFifo::open(folder)?,
             requests,
             idle,
             has_further: false,
@@ -157,10 +157,10 @@ impl<'a> Exchange<'a> {
     async fn next(&mut self) -> io::Result<Happening> {
         let (request_due, force_due) = (self.requests.next_deadline(), self.force.due());
         let idle_until = self.idle.until();
-        let Self { program, inbox, interrupt, terminate, .. } = self;
+        let Self { program, fifo, interrupt, terminate, .. } = self;
         tokio::select! {
             deed = program.deed() => deed.map(Happening::Program),
-            ready = inbox.readable() => ready.map(|()| Happening::Messages),
+            ready = fifo.readable() => ready.map(|()| Happening::Messages),
             _ = interrupt.recv() => Ok(Happening::Interrupt),
             _ = terminate.recv() => Ok(Happening::Terminate),
             () = passed(request_due) => Ok(Happening::RequestDue),
@@ -211,7 +211,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn read_messages(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
-        for message in self.inbox.read()? {
+        for message in self.fifo.read()? {
             match message {
                 ConverseMessage::Answer(answer) => {
                     if let Some(settled) = self.requests.answer(answer) {

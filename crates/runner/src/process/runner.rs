@@ -170,8 +170,8 @@ impl IAgentRunner for ProcessRunner {
         let supervisor = self.known_supervisor(&folder, &watch).await?;
         // Only a program that speaks a protocol can become idle. The run folder says whether it does: the configuration
         // may be another one since.
-        let inbox = folder.inbox();
-        let is_interactive = blocking(move || inbox.try_exists()).await?;
+        let fifo = folder.converse_fifo();
+        let is_interactive = blocking(move || fifo.try_exists()).await?;
         let idle_place = is_interactive.then(|| self.idle_place_of_adopted(order));
         let run = self.open(folder, watch, supervisor)?.with_committed(committed);
         Ok(Adoption::Run(reusable(run, idle_place)))

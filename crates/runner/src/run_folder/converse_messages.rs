@@ -58,7 +58,8 @@ pub(crate) struct FurtherRun {
     pub(crate) stderr_begins: u64,
 }
 
-/// A message through the FIFO `answers` ([`RunFolder::inbox`](super::RunFolder::inbox)): one line of JSON.
+/// A message through the FIFO `answers` ([`RunFolder::converse_fifo`](super::RunFolder::converse_fifo)): one line of
+/// JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum ConverseMessage {

@@ -5,7 +5,7 @@
 //! | `order.json` | runner | what to run; the exec stage removes it, because the environment may hold secrets |
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
 //! | `control` | runner | a FIFO: [`CancelLine`](super::CancelLine), and [`LOOK`](super::LOOK) |
-//! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each ([`RunFolder::inbox`]) |
+//! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each ([`RunFolder::converse_fifo`]) |
 //! | `image-TURN-POSITION` | runner | an image of a prompt ([`ImageRef`](super::ImageRef)); the `converse` process removes it when it has read it |
 //! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |
@@ -92,7 +92,7 @@ impl RunFolder {
         private_file(&self.path.join(Self::SPOOL))?;
         mkfifoat(CWD, self.control(), Mode::RUSR | Mode::WUSR)?;
         if order.converse.is_some() {
-            mkfifoat(CWD, self.inbox(), Mode::RUSR | Mode::WUSR)?;
+            mkfifoat(CWD, self.converse_fifo(), Mode::RUSR | Mode::WUSR)?;
         }
         private_file(&self.reserve())?.write_all(&[b' '; EXIT_BYTES])?;
         self.write(Self::ORDER, order)
@@ -122,7 +122,7 @@ impl RunFolder {
 
     /// The FIFO to the `converse` process. Its file keeps the name from the time when it carried only answers, because
     /// the `converse` processes of earlier releases open it by that name.
-    pub(crate) fn inbox(&self) -> PathBuf {
+    pub(crate) fn converse_fifo(&self) -> PathBuf {
         self.path.join("answers")
     }
 

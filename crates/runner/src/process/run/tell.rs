@@ -23,7 +23,7 @@ const CONTROL_PATIENCE: Duration = Duration::from_secs(1);
 const TELL_PATIENCE: Duration = Duration::from_secs(1);
 
 impl ProcessRun {
-    /// Sends a message to the `converse` process, which reads it in `converse/inbox.rs`.
+    /// Sends a message to the `converse` process, which reads it in `converse/fifo.rs`.
     ///
     /// # Errors
     /// If the message is too long, if nobody reads the FIFO ([`is_unread`]), or if the FIFO stays full.
@@ -36,9 +36,9 @@ impl ProcessRun {
         if MESSAGE_BYTES < line.len() {
             return Err(ErrorKind::InvalidInput.into());
         }
-        let mut inbox = pipe::OpenOptions::new().open_sender(self.folder.inbox())?;
+        let mut fifo = pipe::OpenOptions::new().open_sender(self.folder.converse_fifo())?;
         // The reader may have been stopped by a signal. The turn goes on without the message.
-        timeout(TELL_PATIENCE, inbox.write_all(&line)).await??;
+        timeout(TELL_PATIENCE, fifo.write_all(&line)).await??;
         Ok(())
     }
 

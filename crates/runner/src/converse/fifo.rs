@@ -10,16 +10,16 @@ use crate::run_folder::{ConverseMessage, MESSAGE_BYTES, RunFolder};
 const READ_BYTES: usize = 4 << 10;
 
 /// The pipe in the run folder to which the server writes: one JSON object per line.
-pub(super) struct Inbox {
+pub(super) struct ConverseFifo {
     /// Also open for writing, so that a read never reaches its end.
     pipe: pipe::Receiver,
     /// The beginning of a line that is not complete yet.
     partial: Vec<u8>,
 }
 
-impl Inbox {
+impl ConverseFifo {
     pub(super) fn open(folder: &RunFolder) -> io::Result<Self> {
-        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(folder.inbox())?;
+        let pipe = pipe::OpenOptions::new().read_write(true).open_receiver(folder.converse_fifo())?;
         Ok(Self { pipe, partial: Vec::new() })
     }
 
