@@ -61,7 +61,7 @@ fn hunt(bug: Option<Bug>) -> Option<(u64, String)> {
         Some(Bug::FloodGoesFirst) => &[STORE],
         Some(
             Bug::KeyPerNode
-            | Bug::BellIsTruth
+            | Bug::HintIsTruth
             | Bug::PollOff
             | Bug::MissedIgnored
             | Bug::TakeoverWithoutEpoch

@@ -27,7 +27,7 @@ impl AfterFailover {
         let limits = core.limits.nodes;
         let nodes = Arc::clone(&core.outside.nodes);
         let since_join = core.membership.since_join();
-        Self { since_join, nodes, patience: limits.catch_up, pause: limits.poll_without_bell }
+        Self { since_join, nodes, patience: limits.catch_up, pause: limits.poll_without_hints }
     }
 
     /// Whether the store may still be behind.

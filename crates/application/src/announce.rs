@@ -1,7 +1,7 @@
 //! Announces what is saved: events to followers, and lifecycle events to clients that watch all agents.
 
 use tokenrail_domain::{Agent, AgentId, AgentStatus, EventBody, ListedAgent, Timestamp};
-use tokenrail_ports::{Append, Ring, TurnStep, rules};
+use tokenrail_ports::{Append, Hint, TurnStep, rules};
 
 use crate::core::{Core, SaveError};
 use crate::lifecycle::{LifecycleEvent, UpdateCause};
@@ -40,7 +40,7 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
     }
     tail.announce(events);
     if let Some(head) = events.last().map(|event| event.sequence) {
-        core.ring(Ring::Head { agent: *agent, head });
+        core.send_hint(Hint::Head { agent: *agent, head });
     }
     match step {
         TurnStep::Start(_) => Counters::add(&core.counters.turns_started, 1),
@@ -67,14 +67,14 @@ impl Core {
         } else {
             tell(ListedAgent::new(agent.clone(), field_bytes));
         }
-        self.ring(Ring::Created(agent.id));
+        self.send_hint(Hint::Created(agent.id));
     }
 
     pub(crate) fn tell_deleted(&self, agent: AgentId, at: Timestamp) {
         if !self.outside.nodes.is_shared() || self.news.note_deleted(agent) {
             self.lifecycle.tell(LifecycleEvent::Deleted { agent, at });
         }
-        self.ring(Ring::Deleted(agent));
+        self.send_hint(Hint::Deleted(agent));
     }
 
     /// Records a user's change of an agent, which the caller announces next. Without this, the next look at the changes
@@ -99,8 +99,8 @@ impl Core {
     /// ended its turn, so on a shared store the saved status is announced.
     pub(crate) fn tell_left(&self, agent: AgentId) {
         if self.outside.nodes.is_shared() {
-            self.news.note(Ring::Changed(agent));
-            self.ring(Ring::Changed(agent));
+            self.news.note(Hint::Changed(agent));
+            self.send_hint(Hint::Changed(agent));
         } else {
             self.tell_status(agent, AgentStatus::Running, self.now());
         }
@@ -117,8 +117,8 @@ impl Core {
         } else if !self.news.tell_own(agent, tell) {
             // An agent of another node, or one of which nothing was told since this server started. It is read and told
             // like a change of another node: otherwise a look that finds it would tell it again.
-            self.news.note(Ring::Changed(agent));
+            self.news.note(Hint::Changed(agent));
         }
-        self.ring(Ring::Changed(agent));
+        self.send_hint(Hint::Changed(agent));
     }
 }

@@ -208,7 +208,7 @@ pub struct NodeLimits {
     /// How often a node looks at the store for what no hint has told it.
     pub poll: Duration,
     /// The same, while hints do not arrive.
-    pub poll_without_bell: Duration,
+    pub poll_without_hints: Duration,
     /// How long after a failover the store may be behind what was seen: until then, all nodes have repeated what was
     /// acknowledged to them.
     pub catch_up: Duration,
@@ -224,7 +224,7 @@ impl Default for NodeLimits {
             lost_after: Duration::from_secs(30),
             away: Duration::from_mins(5),
             poll: Duration::from_secs(1),
-            poll_without_bell: Duration::from_millis(250),
+            poll_without_hints: Duration::from_millis(250),
             catch_up: Duration::from_secs(30),
             start_wait: Duration::from_secs(30),
         }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tokenrail_domain::{Agent, Copied};
-use tokenrail_ports::Ring;
+use tokenrail_ports::Hint;
 
 use crate::agent_task::AgentTask;
 use crate::planted::{self, Bug, is_planted};
@@ -28,7 +28,7 @@ impl AgentService {
                 if let Some(tail) = self.core.tails.get(agent.id) {
                     tail.set_active(true);
                 }
-                self.core.ring(Ring::Errand(home));
+                self.core.send_hint(Hint::Errand(home));
                 if agent.is_unclaimed() {
                     // This node may take it too.
                     self.core.work_left_here.notify_one();

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use tokenrail_domain::NodeId;
-use tokenrail_ports::{Heard, IBus, Node, NodeState, Pulse, Ring};
+use tokenrail_ports::{Heard, Hint, IBus, Node, NodeState, Pulse};
 
 /// The node, as it sees itself.
 pub(crate) fn only_node() -> Node {
@@ -22,7 +22,7 @@ pub struct SilentBus;
 
 #[async_trait]
 impl IBus for SilentBus {
-    fn ring(&self, _ring: Ring) {}
+    fn send_hint(&self, _hint: Hint) {}
 
     async fn heard(&self) -> Heard {
         std::future::pending().await

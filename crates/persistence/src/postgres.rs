@@ -14,12 +14,12 @@
 //! | [`known_agents`] | the keys of agents, which the writers and reads remember |
 //! | [`figures`] | what the writers have done, for metrics |
 //! | [`membership`] | which node the store is, once it has joined |
-//! | [`bell`] | hints between the nodes of the database |
+//! | [`bus`] | hints between the nodes of the database |
 //! | [`doctor`] | what an operator should know about the server |
 //! | [`unfinished_move`] | the mark of a move from a data folder into this database |
 //! | [`statements`] | the SQL: one file per subject, reads and changes |
 
-pub(crate) mod bell;
+pub(crate) mod bus;
 pub(crate) mod command;
 pub(crate) mod config;
 pub(crate) mod database;
@@ -35,7 +35,7 @@ pub(crate) mod store;
 pub(crate) mod unfinished_move;
 pub(crate) mod writer;
 
-pub use self::bell::PostgresBus;
+pub use self::bus::PostgresBus;
 pub use self::config::{Durability, NodeIdentity, Password, PostgresConfig, PostgresLimits};
 pub use self::doctor::{
     PostgresContent, PostgresDiagnosis, PostgresHealth, PostgresTimes, ReplicationSlots, SeenNode, Survives,

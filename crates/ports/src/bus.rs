@@ -11,7 +11,7 @@ use crate::BusFigures;
 #[async_trait]
 pub trait IBus: Send + Sync {
     /// Sends a hint. Never waits, and never fails: hints that cannot be sent are dropped.
-    fn ring(&self, ring: Ring);
+    fn send_hint(&self, hint: Hint);
 
     /// Waits for hints of other nodes. May be dropped at any await. There is one listener.
     async fn heard(&self) -> Heard;
@@ -32,7 +32,7 @@ pub trait IBus: Send + Sync {
 
 /// A hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Ring {
+pub enum Hint {
     /// An agent's journal reaches to here.
     Head { agent: AgentId, head: Sequence },
     /// An agent was created.
@@ -52,7 +52,7 @@ pub enum Ring {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Heard {
     /// At least one hint, in the order in which they came.
-    Rung(Vec<Ring>),
+    Hints(Vec<Hint>),
     /// Hints may have been lost. The listener must look at everything.
     Missed,
 }

@@ -47,7 +47,7 @@ pub use added_line::{
 };
 pub use append::{Append, Epoch, TurnStep};
 pub use archive::IArchive;
-pub use bus::{Heard, IBus, Ring};
+pub use bus::{Heard, Hint, IBus};
 pub use clock::{IClock, IRandom};
 pub use credentials::{
     Credential, CredentialDigest, CredentialKind, CredentialRoom, CredentialScope, ICredentials,

@@ -68,7 +68,7 @@ pub enum Bug {
     /// Large writes always go before small ones.
     FloodGoesFirst,
     /// Without hints, nothing is read of the journals that are followed.
-    BellIsTruth,
+    HintIsTruth,
     /// Nothing is looked at without a hint.
     PollOff,
     /// What is in lists is read only after hints, and a node that has missed some goes on as before.
@@ -138,7 +138,7 @@ impl Bug {
         Self::JoinKeepsEpoch,
         Self::OneOfAPassIsWoken,
         Self::FloodGoesFirst,
-        Self::BellIsTruth,
+        Self::HintIsTruth,
         Self::PollOff,
         Self::MissedIgnored,
         Self::TakeoverWithoutEpoch,

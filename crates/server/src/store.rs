@@ -195,11 +195,11 @@ pub(crate) fn postgres_limits(limits: &LimitsConfig) -> PostgresLimits {
         lock_timeout_ms: limits.postgres_lock_timeout_ms,
         tcp_user_timeout_ms: limits.postgres_tcp_timeout_ms,
         migration_wait_ms: limits.postgres_migration_wait_ms,
-        bell_hints: limits.postgres_hints,
-        bell_pause_ms: limits.postgres_hint_pause_ms,
-        bell_pause_per_node_ms: limits.postgres_hint_pause_per_node_ms,
-        bell_check_ms: limits.postgres_hint_check_ms,
-        bell_check_wait_ms: limits.postgres_hint_wait_ms,
+        hints: limits.postgres_hints,
+        hint_pause_ms: limits.postgres_hint_pause_ms,
+        hint_pause_per_node_ms: limits.postgres_hint_pause_per_node_ms,
+        hint_check_ms: limits.postgres_hint_check_ms,
+        hint_wait_ms: limits.postgres_hint_wait_ms,
         ..PostgresLimits::default()
     }
 }

@@ -1,7 +1,7 @@
 //! Which node has an agent, and whether this node may act; hints to other nodes.
 
 use tokenrail_domain::{Agent, Copied, NodeId};
-use tokenrail_ports::{NodeState, Ring, StoreError};
+use tokenrail_ports::{Hint, NodeState, StoreError};
 
 use super::Core;
 use crate::error::Refusal;
@@ -88,7 +88,7 @@ impl Core {
 
     /// Any node may take an agent that has no home, this one too.
     pub(crate) fn offer_to_all_nodes(&self) {
-        self.ring(Ring::Errand(NodeId::ANY));
+        self.send_hint(Hint::Errand(NodeId::ANY));
         self.work_left_here.notify_one();
     }
 
@@ -118,9 +118,9 @@ impl Core {
 
     /// Sends a hint to the other nodes. Called after what it is about is saved.
     ///
-    /// The next step is `PostgresBus::ring` (`postgres/bell.rs` in the persistence crate). The other nodes hear the
+    /// The next step is `PostgresBus::send_hint` (`postgres/bus.rs` in the persistence crate). The other nodes hear the
     /// hint in `use_cases/nodes/listening.rs` (`hear`). On SQLite, `SilentBus` drops it: there is no other node.
-    pub(crate) fn ring(&self, ring: Ring) {
-        self.outside.bus.ring(ring);
+    pub(crate) fn send_hint(&self, hint: Hint) {
+        self.outside.bus.send_hint(hint);
     }
 }

@@ -18,7 +18,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokenrail_domain::{Agent, AgentId, Copied, ListedAgent, Sequence};
-use tokenrail_ports::Ring;
+use tokenrail_ports::Hint;
 use tokio::sync::Notify;
 
 use super::recent::Recent;
@@ -263,13 +263,13 @@ impl News {
         self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn note(&self, ring: Ring) {
+    pub(crate) fn note(&self, hint: Hint) {
         let mut pending = self.pending();
-        match ring {
-            Ring::Created(agent) => pending.created.insert(agent),
-            Ring::Changed(agent) => pending.changed.insert(agent),
-            Ring::Deleted(agent) => pending.deleted.insert(agent),
-            Ring::Head { .. } | Ring::Errand(_) | Ring::Letter(_) => false,
+        match hint {
+            Hint::Created(agent) => pending.created.insert(agent),
+            Hint::Changed(agent) => pending.changed.insert(agent),
+            Hint::Deleted(agent) => pending.deleted.insert(agent),
+            Hint::Head { .. } | Hint::Errand(_) | Hint::Letter(_) => false,
         };
         let Pending { created, changed, deleted, .. } = &*pending;
         if CHANGES_MAX < created.len() + changed.len() + deleted.len() {

@@ -247,7 +247,7 @@ async fn clients_of_another_node_hear_of_all_agents() {
     for is_broken in [false, true] {
         let two = pair([said("one")]).await;
         let mut news = two.other.service.lifecycle_events();
-        // The first beat finds another node, and what was rung before the node listened is unknown: clients load the
+        // The first beat finds another node, and what was sent before the node listened is unknown: clients load the
         // list. If that came after the launch, they would not hear of it.
         sleep(Duration::from_secs(5)).await;
         while news.next().await.unwrap().is_ok() {}

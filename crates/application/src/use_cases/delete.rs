@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokenrail_domain::{Agent, AgentId, Copied, NodeId};
-use tokenrail_ports::{Ring, StoreError};
+use tokenrail_ports::{Hint, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::cancel::Wake;
@@ -101,7 +101,7 @@ impl AgentService {
         if purge && (has_no_files || self.core.is_home_lost(agent)) {
             self.core.outside.agents.purge(agent.id, self.core.now()).await?;
         } else if purge {
-            self.core.ring(Ring::Errand(home));
+            self.core.send_hint(Hint::Errand(home));
             return self.until_elsewhere(agent.id, Elsewhere::Purged, until).await;
         }
         Ok(true)

@@ -137,19 +137,19 @@ pub struct PostgresLimits {
     pub block_events: usize,
     /// Hints that wait to be sent to other nodes, and hints of other nodes that wait to be taken, at most. If there are
     /// more, all of them become one that says to look at everything.
-    pub bell_hints: usize,
+    pub hints: usize,
     /// Bytes of one NOTIFY. PostgreSQL takes less than 8000.
-    pub bell_payload_bytes: usize,
-    /// The pause after hints were sent, at least. What is rung meanwhile goes together.
-    pub bell_pause_ms: u64,
+    pub hint_payload_bytes: usize,
+    /// The pause after hints were sent, at least. What is added meanwhile goes together.
+    pub hint_pause_ms: u64,
     /// The same, for each node of the database: every NOTIFY wakes all of them.
-    pub bell_pause_per_node_ms: u64,
+    pub hint_pause_per_node_ms: u64,
     /// How often a node checks that it still hears.
-    pub bell_check_ms: u64,
+    pub hint_check_ms: u64,
     /// How long it waits to hear its own hint. After that, it opens new connections.
-    pub bell_check_wait_ms: u64,
+    pub hint_wait_ms: u64,
     /// The pause after a connection for hints could not be opened or used.
-    pub bell_retry_ms: u64,
+    pub hint_retry_ms: u64,
     /// How long the store keeps what was acknowledged, to repeat it after a failover.
     pub kept_ms: u64,
     /// Bytes of it, at most, about. Imports do not count.
@@ -195,13 +195,13 @@ impl Default for PostgresLimits {
             fetch_rows: 4096,
             block_bytes: 512 << 10,
             block_events: 4096,
-            bell_hints: 4096,
-            bell_payload_bytes: 7900,
-            bell_pause_ms: 5,
-            bell_pause_per_node_ms: 2,
-            bell_check_ms: 5000,
-            bell_check_wait_ms: 2000,
-            bell_retry_ms: 200,
+            hints: 4096,
+            hint_payload_bytes: 7900,
+            hint_pause_ms: 5,
+            hint_pause_per_node_ms: 2,
+            hint_check_ms: 5000,
+            hint_wait_ms: 2000,
+            hint_retry_ms: 200,
             kept_ms: 60_000,
             kept_bytes: 32 << 20,
             kept_import_bytes: 32 << 20,

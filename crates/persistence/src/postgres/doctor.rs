@@ -103,7 +103,7 @@ pub async fn postgres_doctor(
         listener: connector.connect_to_hear(Purpose::WithoutStandby, ear).await.map_err(no_link)?,
         heard,
     };
-    let wait = Duration::from_millis(connector.limits.bell_check_wait_ms);
+    let wait = Duration::from_millis(connector.limits.hint_wait_ms);
     let hint = health::hint(&links, wait).await.map_err(failed)?;
     let health = health::health(&link, hint).await.map_err(failed)?;
     let nodes = nodes::seen(&link, beat).await.map_err(failed)?;

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::format::blocks::BlockLimits;
 use crate::passed_over::PassedOver;
-use crate::postgres::bell::PostgresBus;
+use crate::postgres::bus::PostgresBus;
 use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
 use crate::postgres::database::known_server::UNKNOWN_TIMELINE;
 use crate::postgres::database::link::{Connector, Link};

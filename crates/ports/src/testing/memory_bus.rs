@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::hesitation::Hesitation;
 use crate::rules::PendingHints;
-use crate::{Heard, IBus, Ring};
+use crate::{Heard, Hint, IBus};
 
 /// Hints that wait at a node. More become [`Heard::Missed`].
 const HINTS_MAX: usize = 1024;
@@ -18,7 +18,7 @@ const HINTS_MAX: usize = 1024;
 /// [`IBus`] in memory: the bus as one node sees it. [`MemoryBus::another`] makes the bus of a further node. A node
 /// leaves when its bus is dropped.
 ///
-/// A new listener first hears [`Heard::Missed`], as with a real bus: what was rung before it listened is lost.
+/// A new listener first hears [`Heard::Missed`], as with a real bus: what was sent before it listened is lost.
 ///
 /// It hesitates: before it hears something, it yields to the scheduler. How often it yields, and which hints go wrong,
 /// follows from the seed. Hints that come late wait by the clock of the async runtime, which a test can pause.
@@ -32,8 +32,8 @@ pub struct MemoryBus {
 struct State {
     nodes: BTreeMap<u64, Listening>,
     last_number: u64,
-    /// What happens to the next rings, one each.
-    planned: VecDeque<RingFault>,
+    /// What happens to the next hints, one each.
+    planned: VecDeque<HintFault>,
     faults: BusFaults,
     /// Also decides which hints go wrong.
     hesitation: Hesitation,
@@ -43,16 +43,16 @@ struct State {
 struct Listening {
     hints: PendingHints,
     /// They come a second time, after they were taken once.
-    again: Vec<Ring>,
+    again: Vec<Hint>,
     /// They come at their times.
-    late: Vec<(Instant, Ring)>,
+    late: Vec<(Instant, Hint)>,
     is_broken: bool,
     heard: Arc<Notify>,
 }
 
 /// How a hint goes wrong, at all nodes that would hear it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RingFault {
+pub enum HintFault {
     Lost,
     /// It comes twice.
     Doubled,
@@ -97,8 +97,8 @@ impl MemoryBus {
         Self { state, number, heard }
     }
 
-    /// Lets something happen to the next hint that is rung, at any node, for which nothing is planned yet.
-    pub fn fail_next_ring(&self, fault: RingFault) {
+    /// Lets something happen to the next hint that is sent, at any node, for which nothing is planned yet.
+    pub fn fail_next_hint(&self, fault: HintFault) {
         lock(&self.state).planned.push_back(fault);
     }
 
@@ -107,7 +107,7 @@ impl MemoryBus {
         lock(&self.state).faults = faults;
     }
 
-    /// Disconnects this node: it hears nothing, and what it rings is lost. It knows.
+    /// Disconnects this node: it hears nothing, and what it sends is lost. It knows.
     pub fn break_off(&self) {
         let mut state = lock(&self.state);
         let Some(own) = state.nodes.get_mut(&self.number) else { return };
@@ -150,14 +150,14 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl State {
     /// What happens to a hint at one node.
-    fn fault(&mut self) -> Option<RingFault> {
+    fn fault(&mut self) -> Option<HintFault> {
         let BusFaults { lost, doubled, late, late_max } = self.faults;
         match self.hesitation.below(1000) {
-            rolled if rolled < lost => Some(RingFault::Lost),
-            rolled if rolled < lost + doubled => Some(RingFault::Doubled),
+            rolled if rolled < lost => Some(HintFault::Lost),
+            rolled if rolled < lost + doubled => Some(HintFault::Doubled),
             rolled if rolled < lost + doubled + late => {
                 let micros = self.hesitation.below(late_max.as_micros() as u64 + 1);
-                Some(RingFault::Late(Duration::from_micros(micros)))
+                Some(HintFault::Late(Duration::from_micros(micros)))
             }
             _ => None,
         }
@@ -177,19 +177,19 @@ impl Listening {
         }
     }
 
-    fn hear(&mut self, ring: Ring, fault: Option<RingFault>) {
+    fn hear(&mut self, hint: Hint, fault: Option<HintFault>) {
         match fault {
             _ if self.is_broken => return,
-            Some(RingFault::Lost) => return,
-            Some(RingFault::Late(_)) if HINTS_MAX <= self.late.len() => self.hints.miss(),
-            Some(RingFault::Late(by)) => self.late.push((Instant::now() + by, ring)),
-            Some(RingFault::Doubled) => {
-                self.hints.add(ring);
+            Some(HintFault::Lost) => return,
+            Some(HintFault::Late(_)) if HINTS_MAX <= self.late.len() => self.hints.miss(),
+            Some(HintFault::Late(by)) => self.late.push((Instant::now() + by, hint)),
+            Some(HintFault::Doubled) => {
+                self.hints.add(hint);
                 if self.again.len() < HINTS_MAX {
-                    self.again.push(ring);
+                    self.again.push(hint);
                 }
             }
-            None => self.hints.add(ring),
+            None => self.hints.add(hint),
         }
         self.heard.notify_one();
     }
@@ -197,14 +197,14 @@ impl Listening {
     fn take(&mut self, now: Instant) -> Option<Heard> {
         let (due, late) = self.late.drain(..).partition(|(at, _)| *at <= now);
         self.late = late;
-        let mut due: Vec<(Instant, Ring)> = due;
+        let mut due: Vec<(Instant, Hint)> = due;
         due.sort_by_key(|(at, _)| *at);
-        for (_, ring) in due {
-            self.hints.add(ring);
+        for (_, hint) in due {
+            self.hints.add(hint);
         }
         let heard = self.hints.take();
-        for ring in self.again.drain(..) {
-            self.hints.add(ring);
+        for hint in self.again.drain(..) {
+            self.hints.add(hint);
         }
         heard
     }
@@ -212,7 +212,7 @@ impl Listening {
 
 #[async_trait]
 impl IBus for MemoryBus {
-    fn ring(&self, ring: Ring) {
+    fn send_hint(&self, hint: Hint) {
         let mut state = lock(&self.state);
         if state.nodes.get(&self.number).is_none_or(|own| own.is_broken) {
             return;
@@ -222,7 +222,7 @@ impl IBus for MemoryBus {
         for number in others {
             let fault = planned.or_else(|| state.fault());
             if let Some(node) = state.nodes.get_mut(&number) {
-                node.hear(ring, fault);
+                node.hear(hint, fault);
             }
         }
     }

@@ -11,7 +11,7 @@ pub mod samples;
 mod scripted_runner;
 mod stopped_clock;
 
-pub use memory_bus::{BusFaults, MemoryBus, RingFault};
+pub use memory_bus::{BusFaults, HintFault, MemoryBus};
 pub use memory_store::{AppendFault, LostTail, MemoryStore};
 pub use pretend_repository::PretendRepository;
 pub use roaming_runner::RoamingRunner;

@@ -277,15 +277,15 @@ limits! { defaults:
     /// How long a start waits while the database works on what the previous process has sent.
     postgres_start_wait_ms: u64 = in_ms(defaults.application.nodes.start_wait),
     /// Hints for or from other servers that may wait. With more, the servers look at everything.
-    postgres_hints: usize = defaults.postgres.bell_hints,
+    postgres_hints: usize = defaults.postgres.hints,
     /// The pause after hints were sent, at least.
-    postgres_hint_pause_ms: u64 = defaults.postgres.bell_pause_ms,
+    postgres_hint_pause_ms: u64 = defaults.postgres.hint_pause_ms,
     /// The same, for each server of the database.
-    postgres_hint_pause_per_node_ms: u64 = defaults.postgres.bell_pause_per_node_ms,
+    postgres_hint_pause_per_node_ms: u64 = defaults.postgres.hint_pause_per_node_ms,
     /// How often the server checks that hints arrive.
-    postgres_hint_check_ms: u64 = defaults.postgres.bell_check_ms,
+    postgres_hint_check_ms: u64 = defaults.postgres.hint_check_ms,
     /// How long it waits for its own hint. Then it connects again.
-    postgres_hint_wait_ms: u64 = defaults.postgres.bell_check_wait_ms,
+    postgres_hint_wait_ms: u64 = defaults.postgres.hint_wait_ms,
     /// Connections at the same time, and also streams (event streams and `WebSockets`).
     connections: usize = defaults.presentation.connections,
     /// Event streams and `WebSockets` of one client address. Loopback addresses have no limit.

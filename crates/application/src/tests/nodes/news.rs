@@ -1,7 +1,7 @@
 //! What clients learn of a node's own agents that users change at a node whose hints do not arrive.
 
 use tokenrail_domain::{Agent, AgentEdit, NewName, Timestamp};
-use tokenrail_ports::Ring;
+use tokenrail_ports::Hint;
 
 use super::*;
 use crate::{KeptLifecycleEvent, UpdateCause};
@@ -88,7 +88,7 @@ async fn a_hint_that_comes_after_a_look_tells_nothing_twice() {
     let name = Some(NewName::Text("there".into()));
     two.other.service.edit(id, AgentEdit { name, ..AgentEdit::default() }).await.unwrap();
     assert_eq!(count(&told(&mut news).await, is_updated), 1);
-    for late in [Ring::Created(id), Ring::Changed(id)] {
+    for late in [Hint::Created(id), Hint::Changed(id)] {
         two.home.service.core.news.note(late);
     }
     let late = told(&mut news).await;

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use tokenrail_domain::{Agent, NodeId};
-use tokenrail_ports::{Letter, LetterContent, LetterId, LetterReply, PermissionAnswer, Ring, StoreError};
+use tokenrail_ports::{Hint, Letter, LetterContent, LetterId, LetterReply, PermissionAnswer, StoreError};
 use tokio::time::Instant;
 
 use crate::error::Refusal;
@@ -81,7 +81,7 @@ impl AgentService {
                 Err(error) => return Err(error.into()),
             }
         }
-        self.core.ring(Ring::Letter(to));
+        self.core.send_hint(Hint::Letter(to));
         Ok(letter.id)
     }
 

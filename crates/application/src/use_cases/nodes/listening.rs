@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, NodeId};
-use tokenrail_ports::{Heard, Ring, Standing, StoreError};
+use tokenrail_ports::{Heard, Hint, Standing, StoreError};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -39,7 +39,7 @@ impl Core {
         match (self.outside.nodes.is_shared(), self.outside.bus.is_working()) {
             (false, _) => self.limits.saving.look_again,
             (true, true) => limits.poll,
-            (true, false) => limits.poll_without_bell,
+            (true, false) => limits.poll_without_hints,
         }
     }
 }
@@ -55,7 +55,7 @@ impl AgentService {
                 biased;
                 () = core.closing.cancelled() => return,
                 heard = core.outside.bus.heard() => match heard {
-                    Heard::Rung(rings) => self.hear(rings),
+                    Heard::Hints(hints) => self.hear(hints),
                     Heard::Missed if planted::correctly(Bug::MissedIgnored) => {
                         self.hear_missed();
                         missed.notify_one();
@@ -81,18 +81,18 @@ impl AgentService {
         }
     }
 
-    fn hear(&self, rings: Vec<Ring>) {
+    fn hear(&self, hints: Vec<Hint>) {
         let core = &self.core;
         let me = core.membership.me();
-        for ring in rings {
-            match ring {
-                Ring::Head { agent, head } => core.wanted.want(agent, head),
-                Ring::Created(_) | Ring::Changed(_) | Ring::Deleted(_) => core.news.note(ring),
-                Ring::Errand(NodeId::ANY) => core.work_left_here.notify_one(),
-                Ring::Errand(node) | Ring::Letter(node) if Some(node) == me => {
+        for hint in hints {
+            match hint {
+                Hint::Head { agent, head } => core.wanted.want(agent, head),
+                Hint::Created(_) | Hint::Changed(_) | Hint::Deleted(_) => core.news.note(hint),
+                Hint::Errand(NodeId::ANY) => core.work_left_here.notify_one(),
+                Hint::Errand(node) | Hint::Letter(node) if Some(node) == me => {
                     core.work_left_here.notify_one();
                 }
-                Ring::Errand(_) | Ring::Letter(_) => {}
+                Hint::Errand(_) | Hint::Letter(_) => {}
             }
         }
     }
@@ -117,7 +117,7 @@ impl AgentService {
     }
 
     async fn look_at_followed(&self) -> Result<(), StoreError> {
-        let followed = planted::instead(Bug::BellIsTruth, self.core.tails.followed(), Vec::new);
+        let followed = planted::instead(Bug::HintIsTruth, self.core.tails.followed(), Vec::new);
         // Before the read, so that it shows what is there after the failover.
         let may_be_behind = AfterFailover::of(&self.core).may_be_behind();
         let mut standings = BTreeMap::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokenrail_domain::{Agent, AgentId, Copied, Timestamp};
-use tokenrail_ports::{Ring, Standing, StoreError, TouchMark};
+use tokenrail_ports::{Hint, Standing, StoreError, TouchMark};
 
 use crate::core::Core;
 use crate::lifecycle::{LifecycleEvent, UpdateCause};
@@ -122,7 +122,7 @@ impl Teller {
             core.lifecycle.tell(LifecycleEvent::Updated { agent: id, status, needs, cause, at });
         });
         if outcome == Outcome::Outdated {
-            core.news.note(Ring::Changed(id));
+            core.news.note(Hint::Changed(id));
         }
         Ok(())
     }

@@ -1,13 +1,13 @@
 //! What every bus between nodes promises: [`IBus`].
 //!
-//! A listener that is new hears [`Heard::Missed`] first, because it does not know what was rung before.
+//! A listener that is new hears [`Heard::Missed`] first, because it does not know what was sent before.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, NodeId, Sequence, Timestamp};
 
-use crate::{Heard, IBus, Ring};
+use crate::{Heard, Hint, IBus};
 
 /// How long a test waits for what must happen. It is far longer than anything takes: it only ends a test that hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -18,11 +18,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 macro_rules! bus_contract {
     ($fresh:path) => {
         $crate::bus_contract! { $fresh:
-            what_one_rings_the_other_hears
-            own_rings_are_not_heard
+            what_one_sends_the_other_hears
+            own_hints_are_not_heard
             of_the_heads_of_an_agent_the_highest_is_heard
             hints_of_many_agents_are_heard_once_each
-            what_is_rung_again_is_heard_again
+            what_is_sent_again_is_heard_again
             a_flood_is_heard_as_missed_and_then_hints_arrive_again
             a_wait_that_is_dropped_loses_nothing
         }
@@ -64,14 +64,14 @@ pub async fn heard(bus: &impl IBus) -> Heard {
     heard.unwrap_or(Heard::Missed)
 }
 
-/// What is heard up to and with this hint, which is rung last.
-pub async fn heard_up_to(bus: &impl IBus, last: Ring) -> Vec<Ring> {
+/// What is heard up to and with this hint, which is sent last.
+pub async fn heard_up_to(bus: &impl IBus, last: Hint) -> Vec<Hint> {
     let mut all = Vec::new();
     while !all.contains(&last) {
         match heard(bus).await {
-            Heard::Rung(rings) => {
-                assert!(!rings.is_empty(), "nothing was heard");
-                all.extend(rings);
+            Heard::Hints(hints) => {
+                assert!(!hints.is_empty(), "nothing was heard");
+                all.extend(hints);
             }
             Heard::Missed => panic!("hints were missed after {all:?}"),
         }
@@ -86,52 +86,52 @@ pub fn agent(n: u32) -> AgentId {
     AgentId::new(Timestamp(1_795_299_000_000), random)
 }
 
-fn head(n: u32, head: u64) -> Ring {
-    Ring::Head { agent: agent(n), head: Sequence(head) }
+fn head(n: u32, head: u64) -> Hint {
+    Hint::Head { agent: agent(n), head: Sequence(head) }
 }
 
 /// A hint by which a test knows that all before it has arrived.
-const LAST: Ring = Ring::Letter(NodeId(u64::MAX));
+const LAST: Hint = Hint::Letter(NodeId(u64::MAX));
 
-pub async fn what_one_rings_the_other_hears(one: &impl IBus, other: &impl IBus) {
-    let rings = [
+pub async fn what_one_sends_the_other_hears(one: &impl IBus, other: &impl IBus) {
+    let hints = [
         head(1, 345),
         head(2, u64::MAX),
-        Ring::Created(agent(1)),
-        Ring::Changed(agent(1)),
-        Ring::Deleted(agent(2)),
-        Ring::Errand(NodeId(7)),
-        Ring::Letter(NodeId(u64::MAX)),
+        Hint::Created(agent(1)),
+        Hint::Changed(agent(1)),
+        Hint::Deleted(agent(2)),
+        Hint::Errand(NodeId(7)),
+        Hint::Letter(NodeId(u64::MAX)),
     ];
-    for ring in rings {
-        one.ring(ring);
-        assert_eq!(heard(other).await, Heard::Rung(vec![ring]));
-        other.ring(ring);
-        assert_eq!(heard(one).await, Heard::Rung(vec![ring]));
+    for hint in hints {
+        one.send_hint(hint);
+        assert_eq!(heard(other).await, Heard::Hints(vec![hint]));
+        other.send_hint(hint);
+        assert_eq!(heard(one).await, Heard::Hints(vec![hint]));
     }
-    for ring in rings {
-        one.ring(ring);
+    for hint in hints {
+        one.send_hint(hint);
     }
-    assert_eq!(heard_up_to(other, LAST).await, rings, "in their order");
+    assert_eq!(heard_up_to(other, LAST).await, hints, "in their order");
 }
 
-pub async fn own_rings_are_not_heard(one: &impl IBus, other: &impl IBus) {
+pub async fn own_hints_are_not_heard(one: &impl IBus, other: &impl IBus) {
     for n in 0..20 {
-        one.ring(head(n, 1));
-        one.ring(Ring::Created(agent(n)));
+        one.send_hint(head(n, 1));
+        one.send_hint(Hint::Created(agent(n)));
         // It was sent, so that what comes after it is heard after it.
-        heard_up_to(other, Ring::Created(agent(n))).await;
-        other.ring(Ring::Errand(NodeId(u64::from(n))));
-        assert_eq!(heard(one).await, Heard::Rung(vec![Ring::Errand(NodeId(u64::from(n)))]));
+        heard_up_to(other, Hint::Created(agent(n))).await;
+        other.send_hint(Hint::Errand(NodeId(u64::from(n))));
+        assert_eq!(heard(one).await, Heard::Hints(vec![Hint::Errand(NodeId(u64::from(n)))]));
     }
 }
 
 pub async fn of_the_heads_of_an_agent_the_highest_is_heard(one: &impl IBus, other: &impl IBus) {
     for up_to in 1..1000 {
-        one.ring(head(1, up_to));
-        one.ring(head(2, 1000 - up_to));
+        one.send_hint(head(1, up_to));
+        one.send_hint(head(2, 1000 - up_to));
     }
-    one.ring(LAST);
+    one.send_hint(LAST);
     assert_eq!(heard_up_to(other, LAST).await, [head(1, 999), head(2, 999), LAST]);
 }
 
@@ -140,23 +140,23 @@ pub async fn hints_of_many_agents_are_heard_once_each(one: &impl IBus, other: &i
         let mut expected = Vec::new();
         for n in 0..400 {
             expected.push(head(n, round));
-            expected.push(Ring::Changed(agent(n)));
+            expected.push(Hint::Changed(agent(n)));
         }
-        for ring in expected.iter().chain(&expected) {
-            one.ring(*ring);
+        for hint in expected.iter().chain(&expected) {
+            one.send_hint(*hint);
         }
-        one.ring(LAST);
+        one.send_hint(LAST);
         expected.push(LAST);
         assert_eq!(heard_up_to(other, LAST).await, expected);
     }
-    one.ring(LAST);
-    assert_eq!(heard(other).await, Heard::Rung(vec![LAST]), "nothing of it is heard later");
+    one.send_hint(LAST);
+    assert_eq!(heard(other).await, Heard::Hints(vec![LAST]), "nothing of it is heard later");
 }
 
-pub async fn what_is_rung_again_is_heard_again(one: &impl IBus, other: &impl IBus) {
+pub async fn what_is_sent_again_is_heard_again(one: &impl IBus, other: &impl IBus) {
     for _ in 0..20 {
-        one.ring(Ring::Changed(agent(1)));
-        assert_eq!(heard(other).await, Heard::Rung(vec![Ring::Changed(agent(1))]));
+        one.send_hint(Hint::Changed(agent(1)));
+        assert_eq!(heard(other).await, Heard::Hints(vec![Hint::Changed(agent(1))]));
     }
 }
 
@@ -164,30 +164,30 @@ pub async fn a_flood_is_heard_as_missed_and_then_hints_arrive_again(one: &impl I
     let agents = 100_000;
     for round in 0..2 {
         for n in 0..agents {
-            one.ring(head(n, 1));
+            one.send_hint(head(n, 1));
         }
         let mut all = BTreeMap::new();
         loop {
             match heard(other).await {
                 Heard::Missed => break,
-                Heard::Rung(rings) => {
-                    for ring in rings {
-                        let Ring::Head { agent, head } = ring else { panic!("{ring:?} was not rung") };
-                        assert!(all.insert(agent, head).is_none(), "{ring:?} twice");
+                Heard::Hints(hints) => {
+                    for hint in hints {
+                        let Hint::Head { agent, head } = hint else { panic!("{hint:?} was not sent") };
+                        assert!(all.insert(agent, head).is_none(), "{hint:?} twice");
                     }
                 }
             }
             assert!(all.len() < agents as usize, "the bus has no bound");
         }
-        let after = Ring::Created(agent(agents + round));
-        one.ring(after);
-        assert_eq!(heard(other).await, Heard::Rung(vec![after]), "missed is heard once");
+        let after = Hint::Created(agent(agents + round));
+        one.send_hint(after);
+        assert_eq!(heard(other).await, Heard::Hints(vec![after]), "missed is heard once");
     }
 }
 
 pub async fn a_wait_that_is_dropped_loses_nothing(one: &impl IBus, other: &impl IBus) {
     for n in 0..50 {
-        one.ring(head(n, 1));
+        one.send_hint(head(n, 1));
         let mut next = None;
         while next.is_none() {
             tokio::select! {
@@ -196,6 +196,6 @@ pub async fn a_wait_that_is_dropped_loses_nothing(one: &impl IBus, other: &impl 
                 () = tokio::task::yield_now() => {}
             }
         }
-        assert_eq!(next, Some(Heard::Rung(vec![head(n, 1)])));
+        assert_eq!(next, Some(Heard::Hints(vec![head(n, 1)])));
     }
 }

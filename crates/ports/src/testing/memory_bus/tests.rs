@@ -34,21 +34,21 @@ async fn everything(bus: &MemoryBus) -> Vec<Heard> {
     heard
 }
 
-fn rung(rings: &[Ring]) -> Heard {
-    Heard::Rung(rings.to_vec())
+fn hints(all: &[Hint]) -> Heard {
+    Heard::Hints(all.to_vec())
 }
 
 #[tokio::test(start_paused = true)]
 async fn planned_faults_strike_once_and_in_order() {
     let (one, other) = two().await;
-    let [lost, doubled, late, after] = [1, 2, 3, 4].map(|n| Ring::Changed(agent(n)));
-    one.fail_next_ring(RingFault::Lost);
-    one.fail_next_ring(RingFault::Doubled);
-    one.fail_next_ring(RingFault::Late(Duration::from_secs(1)));
-    for ring in [lost, doubled, late, after] {
-        one.ring(ring);
+    let [lost, doubled, late, after] = [1, 2, 3, 4].map(|n| Hint::Changed(agent(n)));
+    one.fail_next_hint(HintFault::Lost);
+    one.fail_next_hint(HintFault::Doubled);
+    one.fail_next_hint(HintFault::Late(Duration::from_secs(1)));
+    for hint in [lost, doubled, late, after] {
+        one.send_hint(hint);
     }
-    assert_eq!(everything(&other).await, [rung(&[doubled, after]), rung(&[doubled]), rung(&[late])]);
+    assert_eq!(everything(&other).await, [hints(&[doubled, after]), hints(&[doubled]), hints(&[late])]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,35 +56,35 @@ async fn late_hints_come_in_the_order_of_their_times() {
     let (one, other) = two().await;
     let started = Instant::now();
     for (n, ms) in [(1, 30), (2, 10), (3, 20)] {
-        one.fail_next_ring(RingFault::Late(Duration::from_millis(ms)));
-        one.ring(Ring::Created(agent(n)));
+        one.fail_next_hint(HintFault::Late(Duration::from_millis(ms)));
+        one.send_hint(Hint::Created(agent(n)));
     }
     let mut came = Vec::new();
     while came.len() < 3 {
         came.push(other.heard().await);
         assert!(started.elapsed() <= Duration::from_millis(31));
     }
-    assert_eq!(came, [2, 3, 1].map(|n| rung(&[Ring::Created(agent(n))])));
+    assert_eq!(came, [2, 3, 1].map(|n| hints(&[Hint::Created(agent(n))])));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_bus_loses_what_is_rung_and_says_so() {
+async fn a_broken_bus_loses_what_is_sent_and_says_so() {
     let (one, other) = two().await;
-    one.ring(Ring::Created(agent(1)));
+    one.send_hint(Hint::Created(agent(1)));
     other.break_off();
     assert!(one.is_working() && !other.is_working());
-    one.ring(Ring::Created(agent(2)));
-    other.ring(Ring::Created(agent(3)));
+    one.send_hint(Hint::Created(agent(2)));
+    other.send_hint(Hint::Created(agent(3)));
     assert_eq!((everything(&one).await, everything(&other).await), (vec![], vec![]));
     other.repair();
     assert!(other.is_working());
-    one.ring(Ring::Created(agent(4)));
+    one.send_hint(Hint::Created(agent(4)));
     assert_eq!(
         (everything(&one).await, everything(&other).await),
         (vec![Heard::Missed], vec![Heard::Missed])
     );
-    one.ring(Ring::Created(agent(5)));
-    assert_eq!(everything(&other).await, [rung(&[Ring::Created(agent(5))])]);
+    one.send_hint(Hint::Created(agent(5)));
+    assert_eq!(everything(&other).await, [hints(&[Hint::Created(agent(5))])]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,8 +93,8 @@ async fn a_node_that_has_left_disturbs_nobody() {
     let third = one.another();
     listening(&third).await;
     drop(other);
-    one.ring(Ring::Letter(NodeId(3)));
-    assert_eq!(everything(&third).await, [rung(&[Ring::Letter(NodeId(3))])]);
+    one.send_hint(Hint::Letter(NodeId(3)));
+    assert_eq!(everything(&third).await, [hints(&[Hint::Letter(NodeId(3))])]);
 }
 
 /// The same seed goes the same way, and some hints of each kind go wrong.
@@ -108,7 +108,7 @@ async fn faults_follow_from_the_seed() {
         let began = Instant::now();
         let mut heard = Vec::new();
         for head in 1..200 {
-            one.ring(Ring::Head { agent: agent(1), head: Sequence(head) });
+            one.send_hint(Hint::Head { agent: agent(1), head: Sequence(head) });
             let next = tokio::time::timeout(Duration::from_millis(10), other.heard()).await;
             heard.push((began.elapsed(), next.ok()));
         }

@@ -54,9 +54,9 @@ impl Incoming {
         let mut hints = lock(&self.hints);
         for word in words {
             match word {
-                Word::Hint(ring) => {
+                Word::Hint(hint) => {
                     self.hints_heard.fetch_add(1, Ordering::Relaxed);
-                    hints.add(ring);
+                    hints.add(hint);
                 }
                 Word::Missed => {
                     self.times_missed.fetch_add(1, Ordering::Relaxed);

@@ -37,7 +37,7 @@ impl Board {
         let own = Uuid::now_v7();
         Self {
             outgoing: Outgoing::new(own, limits),
-            incoming: Incoming::new(own, limits.bell_hints),
+            incoming: Incoming::new(own, limits.hints),
             works: Mutex::new(None),
             checks: AtomicU64::new(0),
             check_us: AtomicU64::new(0),

@@ -6,9 +6,9 @@
 //!
 //! | word | means |
 //! | --- | --- |
-//! | `h` AGENT `:` HEAD | [`Ring::Head`] |
-//! | `c` AGENT, `a` AGENT, `d` AGENT | [`Ring::Created`], [`Ring::Changed`], [`Ring::Deleted`] |
-//! | `e` NODE, `i` NODE | [`Ring::Errand`], [`Ring::Letter`] |
+//! | `h` AGENT `:` HEAD | [`Hint::Head`] |
+//! | `c` AGENT, `a` AGENT, `d` AGENT | [`Hint::Created`], [`Hint::Changed`], [`Hint::Deleted`] |
+//! | `e` NODE, `i` NODE | [`Hint::Errand`], [`Hint::Letter`] |
 //! | `m` | hints were lost at the sender |
 //! | `k` NUMBER | a check, for the sender itself |
 //!
@@ -18,7 +18,7 @@
 use std::fmt::{self, Write as _};
 
 use tokenrail_domain::{AgentId, NodeId, Sequence};
-use tokenrail_ports::Ring;
+use tokenrail_ports::Hint;
 use uuid::Uuid;
 
 const VERSION: &str = "1";
@@ -26,7 +26,7 @@ const VERSION: &str = "1";
 /// A part of a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Word {
-    Hint(Ring),
+    Hint(Hint),
     /// The sender could not keep its hints.
     Missed,
     /// The sender checks whether it hears itself.
@@ -70,13 +70,13 @@ fn word(text: &str) -> Option<Word> {
         'h' => {
             let (agent, head) = rest.split_once(':')?;
             let agent = AgentId::from_uuid(agent.parse().ok()?);
-            Word::Hint(Ring::Head { agent, head: Sequence(head.parse().ok()?) })
+            Word::Hint(Hint::Head { agent, head: Sequence(head.parse().ok()?) })
         }
-        'c' => Word::Hint(Ring::Created(agent()?)),
-        'a' => Word::Hint(Ring::Changed(agent()?)),
-        'd' => Word::Hint(Ring::Deleted(agent()?)),
-        'e' => Word::Hint(Ring::Errand(node()?)),
-        'i' => Word::Hint(Ring::Letter(node()?)),
+        'c' => Word::Hint(Hint::Created(agent()?)),
+        'a' => Word::Hint(Hint::Changed(agent()?)),
+        'd' => Word::Hint(Hint::Deleted(agent()?)),
+        'e' => Word::Hint(Hint::Errand(node()?)),
+        'i' => Word::Hint(Hint::Letter(node()?)),
         'm' if rest.is_empty() => Word::Missed,
         'k' => Word::Check(rest.parse().ok()?),
         _ => return None,
@@ -86,18 +86,18 @@ fn word(text: &str) -> Option<Word> {
 impl fmt::Display for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, agent) = match self {
-            Self::Hint(Ring::Head { agent, head: _ }) => ('h', agent),
-            Self::Hint(Ring::Created(agent)) => ('c', agent),
-            Self::Hint(Ring::Changed(agent)) => ('a', agent),
-            Self::Hint(Ring::Deleted(agent)) => ('d', agent),
-            Self::Hint(Ring::Errand(node)) => return write!(f, "e{node}"),
-            Self::Hint(Ring::Letter(node)) => return write!(f, "i{node}"),
+            Self::Hint(Hint::Head { agent, head: _ }) => ('h', agent),
+            Self::Hint(Hint::Created(agent)) => ('c', agent),
+            Self::Hint(Hint::Changed(agent)) => ('a', agent),
+            Self::Hint(Hint::Deleted(agent)) => ('d', agent),
+            Self::Hint(Hint::Errand(node)) => return write!(f, "e{node}"),
+            Self::Hint(Hint::Letter(node)) => return write!(f, "i{node}"),
             Self::Missed => return f.write_char('m'),
             Self::Check(number) => return write!(f, "k{number}"),
         };
         write!(f, "{kind}{}", agent.as_uuid().simple())?;
         match self {
-            Self::Hint(Ring::Head { agent: _, head }) => write!(f, ":{head}"),
+            Self::Hint(Hint::Head { agent: _, head }) => write!(f, ":{head}"),
             _ => Ok(()),
         }
     }
@@ -113,13 +113,13 @@ mod tests {
         let agent = AgentId::new(Timestamp(1_795_299_000_000), [9; 10]);
         vec![
             Word::Check(7),
-            Word::Hint(Ring::Head { agent, head: Sequence(345) }),
-            Word::Hint(Ring::Head { agent, head: Sequence(u64::MAX) }),
-            Word::Hint(Ring::Created(agent)),
-            Word::Hint(Ring::Changed(agent)),
-            Word::Hint(Ring::Deleted(agent)),
-            Word::Hint(Ring::Errand(NodeId(3))),
-            Word::Hint(Ring::Letter(NodeId(u64::MAX))),
+            Word::Hint(Hint::Head { agent, head: Sequence(345) }),
+            Word::Hint(Hint::Head { agent, head: Sequence(u64::MAX) }),
+            Word::Hint(Hint::Created(agent)),
+            Word::Hint(Hint::Changed(agent)),
+            Word::Hint(Hint::Deleted(agent)),
+            Word::Hint(Hint::Errand(NodeId(3))),
+            Word::Hint(Hint::Letter(NodeId(u64::MAX))),
             Word::Missed,
         ]
     }
@@ -139,12 +139,12 @@ mod tests {
         let agent = AgentId::from_uuid(Uuid::from_u128(0x019a_0000_0000_7000_8000_0000_0000_0001));
         let words = [
             Word::Check(5),
-            Word::Hint(Ring::Head { agent, head: Sequence(345) }),
-            Word::Hint(Ring::Created(agent)),
-            Word::Hint(Ring::Changed(agent)),
-            Word::Hint(Ring::Deleted(agent)),
-            Word::Hint(Ring::Errand(NodeId(3))),
-            Word::Hint(Ring::Letter(NodeId(4))),
+            Word::Hint(Hint::Head { agent, head: Sequence(345) }),
+            Word::Hint(Hint::Created(agent)),
+            Word::Hint(Hint::Changed(agent)),
+            Word::Hint(Hint::Deleted(agent)),
+            Word::Hint(Hint::Errand(NodeId(3))),
+            Word::Hint(Hint::Letter(NodeId(4))),
             Word::Missed,
         ];
         let id = "019a0000000070008000000000000001";
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn payloads_have_a_bound_and_keep_everything_in_order() {
         let agent = |n| AgentId::new(Timestamp(1_795_299_000_000), [n; 10]);
-        let heads = (0..=255).map(|n| Word::Hint(Ring::Head { agent: agent(n), head: Sequence(u64::MAX) }));
+        let heads = (0..=255).map(|n| Word::Hint(Hint::Head { agent: agent(n), head: Sequence(u64::MAX) }));
         let words: Vec<Word> = heads.collect();
         for bytes_max in [1, 100, 150, 1000, 7900] {
             let payloads = write(FROM, &words, bytes_max);
@@ -172,7 +172,7 @@ mod tests {
         let id = "019a0000000070008000000000000001";
         assert_eq!(
             read(&format!("1 {id} e3")),
-            Some((Uuid::try_parse(id).unwrap(), vec![Word::Hint(Ring::Errand(NodeId(3)))]))
+            Some((Uuid::try_parse(id).unwrap(), vec![Word::Hint(Hint::Errand(NodeId(3)))]))
         );
         let wrong = [
             String::new(),

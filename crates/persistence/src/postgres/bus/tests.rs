@@ -5,7 +5,7 @@ use std::future::{Ready, ready};
 use std::time::Duration;
 
 use tokenrail_ports::testing::contract::bus::{agent, heard, heard_up_to, listening, working};
-use tokenrail_ports::{Heard, IBus, Ring};
+use tokenrail_ports::{Heard, Hint, IBus};
 use tokenrail_test_postgres::{Database, Flush, Server};
 use tokio::runtime::Handle;
 
@@ -29,15 +29,15 @@ tokenrail_ports::bus_contract!(fresh);
 
 /// A listener is not replaced only because the machine is busy.
 fn patient() -> PostgresLimits {
-    PostgresLimits { bell_check_wait_ms: 60_000, ..PostgresLimits::default() }
+    PostgresLimits { hint_wait_ms: 60_000, ..PostgresLimits::default() }
 }
 
 /// What hangs is noticed soon, and only by the check.
 fn impatient() -> PostgresLimits {
     PostgresLimits {
-        bell_check_ms: 50,
-        bell_check_wait_ms: 500,
-        bell_retry_ms: 20,
+        hint_check_ms: 50,
+        hint_wait_ms: 500,
+        hint_retry_ms: 20,
         answer_timeout_ms: 600_000,
         ..PostgresLimits::default()
     }
@@ -79,11 +79,11 @@ async fn two(database: &Database, limits: PostgresLimits) -> [PostgresBus; 2] {
 
 /// Rings again and again until the other bus hears it, whatever else it hears.
 async fn arrives(one: &PostgresBus, other: &PostgresBus, n: u32) {
-    let ring = Ring::Created(agent(n));
+    let hint = Hint::Created(agent(n));
     loop {
-        one.ring(ring);
-        if let Heard::Rung(rings) = heard(other).await
-            && rings.contains(&ring)
+        one.send_hint(hint);
+        if let Heard::Hints(hints) = heard(other).await
+            && hints.contains(&hint)
         {
             return;
         }
@@ -103,9 +103,9 @@ async fn stores_on_one_database_share_a_bus() {
     for bus in &buses {
         listening(bus).await;
     }
-    buses[0].ring(Ring::Created(agent(1)));
+    buses[0].send_hint(Hint::Created(agent(1)));
     for bus in &buses[1..] {
-        assert_eq!(heard(bus).await, Heard::Rung(vec![Ring::Created(agent(1))]));
+        assert_eq!(heard(bus).await, Heard::Hints(vec![Hint::Created(agent(1))]));
     }
 }
 
@@ -126,10 +126,10 @@ async fn databases_of_one_server_do_not_hear_each_other() {
     let (first, second) = (tokenrail_test_postgres::database(), tokenrail_test_postgres::database());
     let [one, other] = two(&first, patient()).await;
     let [elsewhere, listens] = two(&second, patient()).await;
-    one.ring(Ring::Created(agent(1)));
-    assert_eq!(heard(&other).await, Heard::Rung(vec![Ring::Created(agent(1))]));
-    elsewhere.ring(Ring::Created(agent(2)));
-    assert_eq!(heard(&listens).await, Heard::Rung(vec![Ring::Created(agent(2))]));
+    one.send_hint(Hint::Created(agent(1)));
+    assert_eq!(heard(&other).await, Heard::Hints(vec![Hint::Created(agent(1))]));
+    elsewhere.send_hint(Hint::Created(agent(2)));
+    assert_eq!(heard(&listens).await, Heard::Hints(vec![Hint::Created(agent(2))]));
 }
 
 #[tokio::test]
@@ -146,7 +146,7 @@ async fn a_notify_that_makes_no_sense_is_heard_as_missed() {
     }
     database.sql("NOTIFY another_channel, 'x'");
     database.sql(&format!("NOTIFY {CHANNEL}, '1 {id} e3 k7'"));
-    let understood = Heard::Rung(vec![Ring::Errand(tokenrail_domain::NodeId(3))]);
+    let understood = Heard::Hints(vec![Hint::Errand(tokenrail_domain::NodeId(3))]);
     assert_eq!((heard(&one).await, heard(&other).await), (understood.clone(), understood));
 }
 

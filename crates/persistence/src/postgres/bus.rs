@@ -24,7 +24,7 @@ mod tests;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use tokenrail_ports::{BusFigures, Heard, IBus, Ring};
+use tokenrail_ports::{BusFigures, Heard, Hint, IBus};
 use tokio::task::JoinSet;
 
 use self::board::Board;
@@ -58,8 +58,8 @@ impl PostgresBus {
 
 #[async_trait]
 impl IBus for PostgresBus {
-    fn ring(&self, ring: Ring) {
-        self.board.outgoing.ring(ring);
+    fn send_hint(&self, hint: Hint) {
+        self.board.outgoing.send_hint(hint);
     }
 
     /// It assumes 10 until this is called.

@@ -1,11 +1,11 @@
-//! Hints on their way out: what callers ring, until the sender has sent it.
+//! Hints on their way out: from the caller until the sender has sent them.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokenrail_ports::rules::PendingHints;
-use tokenrail_ports::{Heard, Ring};
+use tokenrail_ports::{Heard, Hint};
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
@@ -22,7 +22,7 @@ pub(super) struct Outgoing {
     own: Uuid,
     unsent: Mutex<Unsent>,
     /// Something is in `unsent`.
-    rung: Notify,
+    added: Notify,
     /// How often the sender was told to open a new connection.
     renewals: watch::Sender<u64>,
     pause_ms: AtomicU64,
@@ -42,7 +42,7 @@ struct Unsent {
 
 /// What is sent together.
 #[derive(Debug)]
-pub(super) struct Mail {
+pub(super) struct HintBatch {
     hints: Option<Heard>,
     check: Option<u64>,
 }
@@ -62,25 +62,25 @@ impl Pauses {
 
 impl Outgoing {
     pub(super) fn new(own: Uuid, limits: &PostgresLimits) -> Self {
-        let hints = PendingHints::new(limits.bell_hints);
-        let pauses = Pauses { least_ms: limits.bell_pause_ms, per_node_ms: limits.bell_pause_per_node_ms };
+        let hints = PendingHints::new(limits.hints);
+        let pauses = Pauses { least_ms: limits.hint_pause_ms, per_node_ms: limits.hint_pause_per_node_ms };
         Self {
             own,
             unsent: Mutex::new(Unsent { hints, check: None, last_check: 0 }),
-            rung: Notify::new(),
+            added: Notify::new(),
             renewals: watch::Sender::new(0),
             pause_ms: AtomicU64::new(pauses.for_nodes(NODES_ASSUMED)),
             pauses,
-            payload_bytes: limits.bell_payload_bytes,
+            payload_bytes: limits.hint_payload_bytes,
             sent: AtomicU64::new(0),
         }
     }
 
-    /// The next steps are `run` in `sender.rs`, which waits for [`Outgoing::rung`], [`Outgoing::mail`] and
+    /// The next steps are `run` in `sender.rs`, which waits for [`Outgoing::added`], [`Outgoing::take_batch`] and
     /// `Sender::send`.
-    pub(super) fn ring(&self, ring: Ring) {
-        lock(&self.unsent).hints.add(ring);
-        self.rung.notify_one();
+    pub(super) fn send_hint(&self, hint: Hint) {
+        lock(&self.unsent).hints.add(hint);
+        self.added.notify_one();
     }
 
     /// Adds a check, and returns its number.
@@ -91,46 +91,46 @@ impl Outgoing {
             unsent.check = Some(unsent.last_check);
             unsent.last_check
         };
-        self.rung.notify_one();
+        self.added.notify_one();
         number
     }
 
     /// Waits until there is something to send. It may be gone by then.
-    pub(super) async fn rung(&self) {
-        self.rung.notified().await;
+    pub(super) async fn added(&self) {
+        self.added.notified().await;
     }
 
     /// Takes what is sent next.
-    pub(super) fn mail(&self) -> Option<Mail> {
+    pub(super) fn take_batch(&self) -> Option<HintBatch> {
         let mut unsent = lock(&self.unsent);
         let (hints, check) = (unsent.hints.take(), unsent.check.take());
-        (hints.is_some() || check.is_some()).then_some(Mail { hints, check })
+        (hints.is_some() || check.is_some()).then_some(HintBatch { hints, check })
     }
 
-    pub(super) fn payloads(&self, mail: &Mail) -> Vec<String> {
-        let mut words: Vec<Word> = mail.check.map(Word::Check).into_iter().collect();
-        match &mail.hints {
+    pub(super) fn payloads(&self, batch: &HintBatch) -> Vec<String> {
+        let mut words: Vec<Word> = batch.check.map(Word::Check).into_iter().collect();
+        match &batch.hints {
             None => {}
             Some(Heard::Missed) => words.push(Word::Missed),
-            Some(Heard::Rung(rings)) => words.extend(rings.iter().copied().map(Word::Hint)),
+            Some(Heard::Hints(hints)) => words.extend(hints.iter().copied().map(Word::Hint)),
         }
         payload::write(self.own, &words, self.payload_bytes)
     }
 
-    pub(super) fn note_sent(&self, mail: &Mail) {
-        if let Some(Heard::Rung(rings)) = &mail.hints {
-            self.sent.fetch_add(rings.len() as u64, Ordering::Relaxed);
+    pub(super) fn note_sent(&self, batch: &HintBatch) {
+        if let Some(Heard::Hints(hints)) = &batch.hints {
+            self.sent.fetch_add(hints.len() as u64, Ordering::Relaxed);
         }
     }
 
     /// It may or may not have been sent.
-    pub(super) fn send_again(&self, mail: Mail) {
+    pub(super) fn send_again(&self, batch: HintBatch) {
         let mut unsent = lock(&self.unsent);
-        if let Some(hints) = mail.hints {
+        if let Some(hints) = batch.hints {
             unsent.hints.put_back(hints);
         }
-        unsent.check = unsent.check.max(mail.check);
-        self.rung.notify_one();
+        unsent.check = unsent.check.max(batch.check);
+        self.added.notify_one();
     }
 
     /// How many hints were sent.

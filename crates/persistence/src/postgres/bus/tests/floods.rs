@@ -9,17 +9,17 @@ use super::*;
 use crate::postgres::database::driver::Ear;
 use crate::postgres::database::settings::Purpose;
 
-fn head(n: u32, head: u64) -> Ring {
-    Ring::Head { agent: agent(n), head: Sequence(head) }
+fn head(n: u32, head: u64) -> Hint {
+    Hint::Head { agent: agent(n), head: Sequence(head) }
 }
 
 fn ring_heads(bus: &PostgresBus, agents: u32, up_to: u64) {
     for n in 0..agents {
-        bus.ring(head(n, up_to));
+        bus.send_hint(head(n, up_to));
     }
 }
 
-const LAST: Ring = Ring::Letter(tokenrail_domain::NodeId(9));
+const LAST: Hint = Hint::Letter(tokenrail_domain::NodeId(9));
 
 #[tokio::test]
 async fn a_hundred_thousand_heads_go_in_a_few_payloads_within_the_bound() {
@@ -34,12 +34,12 @@ async fn a_hundred_thousand_heads_go_in_a_few_payloads_within_the_bound() {
     link.batch(&format!("LISTEN {CHANNEL}")).await.unwrap();
     for up_to in 1..=100 {
         for n in 0..1000 {
-            one.ring(head(n, up_to));
+            one.send_hint(head(n, up_to));
         }
     }
-    one.ring(LAST);
+    one.send_hint(LAST);
     let heard = heard_up_to(&other, LAST).await;
-    let mut expected: Vec<Ring> = (0..1000).map(|n| head(n, 100)).collect();
+    let mut expected: Vec<Hint> = (0..1000).map(|n| head(n, 100)).collect();
     expected.push(LAST);
     assert_eq!(heard, expected, "each agent's highest head, once, in order");
     // It is delivered in its order, so everything before it has arrived then.
@@ -54,7 +54,7 @@ async fn a_hundred_thousand_heads_go_in_a_few_payloads_within_the_bound() {
     assert!(1 < lengths.len() && lengths.len() < 10, "{lengths:?}");
 }
 
-/// The threads ring while the other bus takes what has come so far.
+/// The threads send while the other bus takes what has come so far.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_head_of_each_agent_is_heard_however_many_ring() {
     const THREADS: u32 = 4;
@@ -69,18 +69,18 @@ async fn the_last_head_of_each_agent_is_heard_however_many_ring() {
         ringing.spawn_blocking(move || {
             for up_to in 1..=HEADS {
                 for n in 0..AGENTS {
-                    one.ring(head(thread * AGENTS + n, up_to));
+                    one.send_hint(head(thread * AGENTS + n, up_to));
                 }
             }
         });
     }
     let mut heads = BTreeMap::new();
     while heads.values().filter(|head| **head == Sequence(HEADS)).count() < (THREADS * AGENTS) as usize {
-        let Heard::Rung(rings) = heard(&other).await else { panic!("there are not too many") };
-        for ring in rings {
-            let Ring::Head { agent, head } = ring else { panic!("{ring:?}") };
+        let Heard::Hints(hints) = heard(&other).await else { panic!("there are not too many") };
+        for hint in hints {
+            let Hint::Head { agent, head } = hint else { panic!("{hint:?}") };
             let before = heads.insert(agent, head);
-            assert!(before.is_none_or(|before| before < head), "{ring:?} after {before:?}");
+            assert!(before.is_none_or(|before| before < head), "{hint:?} after {before:?}");
         }
     }
 }
@@ -88,17 +88,17 @@ async fn the_last_head_of_each_agent_is_heard_however_many_ring() {
 #[tokio::test]
 async fn hints_that_nobody_takes_become_missed() {
     let database = tokenrail_test_postgres::database();
-    let few = PostgresLimits { bell_hints: 8, ..patient() };
+    let few = PostgresLimits { hints: 8, ..patient() };
     let one = PostgresBus::start(&connector(config(&database, patient())));
     let slow = PostgresBus::start(&connector(config(&database, few)));
     listening(&one).await;
     listening(&slow).await;
     ring_heads(&one, 8, 1);
-    assert_eq!(heard(&slow).await, Heard::Rung((0..8).map(|n| head(n, 1)).collect()), "it has room");
+    assert_eq!(heard(&slow).await, Heard::Hints((0..8).map(|n| head(n, 1)).collect()), "it has room");
     ring_heads(&one, 9, 2);
     assert_eq!(heard(&slow).await, Heard::Missed);
-    one.ring(head(1, 3));
-    assert_eq!(heard(&slow).await, Heard::Rung(vec![head(1, 3)]));
+    one.send_hint(head(1, 3));
+    assert_eq!(heard(&slow).await, Heard::Hints(vec![head(1, 3)]));
     // Too many to be kept until they are sent.
     ring_heads(&slow, 9, 1);
     assert_eq!(heard(&one).await, Heard::Missed);

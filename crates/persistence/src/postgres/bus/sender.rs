@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 use tokio_postgres::Error;
 
 use super::board::Board;
-use super::outgoing::Mail;
+use super::outgoing::HintBatch;
 use super::{CHANNEL, tell};
 use crate::postgres::database::link::{Connector, Link, Values};
 use crate::postgres::database::settings::Purpose;
@@ -34,23 +34,23 @@ struct Sender {
     renewals: watch::Receiver<u64>,
 }
 
-/// Sends what is rung: at once after a pause, else with everything that is rung during the pause.
+/// Sends what was added: at once after a pause, else with everything that is added during the pause.
 pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
     let renewals = board.outgoing.renewals();
     let mut sender = Sender { connector, board, link: None, renewals };
-    // Before the first ring, so that it does not wait.
+    // Before the first hint, so that it does not wait.
     sender.link().await;
     loop {
-        sender.board.outgoing.rung().await;
+        sender.board.outgoing.added().await;
         // While there is no connection, hints wait and become fewer.
         let link = sender.link().await;
-        let Some(mail) = sender.board.outgoing.mail() else { continue };
-        match sender.send(&link, &mail).await {
+        let Some(batch) = sender.board.outgoing.take_batch() else { continue };
+        match sender.send(&link, &batch).await {
             Ok(()) => {
-                sender.board.outgoing.note_sent(&mail);
+                sender.board.outgoing.note_sent(&batch);
                 sleep(sender.board.outgoing.pause()).await;
             }
-            Err(failure) => sender.failed(mail, &failure).await,
+            Err(failure) => sender.failed(batch, &failure).await,
         }
     }
 }
@@ -78,8 +78,8 @@ impl Sender {
 
     /// Sends a NOTIFY for each payload. At the other nodes, `Driver::run` (`database/driver.rs`) receives them, and
     /// passes them to `Incoming::take` (`incoming.rs`).
-    async fn send(&mut self, link: &Link, mail: &Mail) -> Result<(), SendFailure> {
-        let payloads = self.board.outgoing.payloads(mail);
+    async fn send(&mut self, link: &Link, batch: &HintBatch) -> Result<(), SendFailure> {
+        let payloads = self.board.outgoing.payloads(batch);
         let values: Values<'_> = &[&CHANNEL, &payloads];
         let wait = Duration::from_millis(self.connector.limits.answer_timeout_ms);
         tokio::select! {
@@ -92,14 +92,14 @@ impl Sender {
     }
 
     /// Sends it again on another connection. Hints may come twice.
-    async fn failed(&mut self, mail: Mail, failure: &SendFailure) {
+    async fn failed(&mut self, batch: HintBatch, failure: &SendFailure) {
         tell("cannot send hints to other nodes; sending them again", failure);
         self.link = None;
-        self.board.outgoing.send_again(mail);
+        self.board.outgoing.send_again(batch);
         sleep(self.retry_pause()).await;
     }
 
     fn retry_pause(&self) -> Duration {
-        Duration::from_millis(self.connector.limits.bell_retry_ms)
+        Duration::from_millis(self.connector.limits.hint_retry_ms)
     }
 }

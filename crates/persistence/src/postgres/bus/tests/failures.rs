@@ -32,10 +32,10 @@ async fn a_listener_whose_connection_is_ended_is_replaced_and_says_so_once() {
         assert_eq!(end(&database, &listeners(&database)), "2");
         listening(&one).await;
         listening(&other).await;
-        one.ring(Ring::Created(agent(n)));
-        other.ring(Ring::Changed(agent(n)));
-        assert_eq!(heard(&one).await, Heard::Rung(vec![Ring::Changed(agent(n))]));
-        assert_eq!(heard(&other).await, Heard::Rung(vec![Ring::Created(agent(n))]));
+        one.send_hint(Hint::Created(agent(n)));
+        other.send_hint(Hint::Changed(agent(n)));
+        assert_eq!(heard(&one).await, Heard::Hints(vec![Hint::Changed(agent(n))]));
+        assert_eq!(heard(&other).await, Heard::Hints(vec![Hint::Created(agent(n))]));
     }
 }
 
@@ -44,12 +44,12 @@ async fn nothing_is_lost_when_the_connections_of_the_senders_are_ended() {
     let database = tokenrail_test_postgres::database();
     let [one, other] = two(&database, patient()).await;
     for n in 0..5 {
-        let ring = Ring::Created(agent(n));
-        one.ring(ring);
+        let hint = Hint::Created(agent(n));
+        one.send_hint(hint);
         assert_eq!(end(&database, &senders(&database)), "2");
-        one.ring(Ring::Changed(agent(n)));
-        let rings = heard_up_to(&other, Ring::Changed(agent(n))).await;
-        assert!(rings.contains(&ring), "{rings:?}");
+        one.send_hint(Hint::Changed(agent(n)));
+        let hints = heard_up_to(&other, Hint::Changed(agent(n))).await;
+        assert!(hints.contains(&hint), "{hints:?}");
         // Both senders have a connection again.
         arrives(&one, &other, 100 + n).await;
         arrives(&other, &one, 100 + n).await;
@@ -62,10 +62,10 @@ async fn a_bus_goes_on_when_the_server_is_back() {
     let database = server.database();
     server.stop();
     let [one, other] = {
-        let connector = connector(config(&database, PostgresLimits { bell_retry_ms: 20, ..patient() }));
+        let connector = connector(config(&database, PostgresLimits { hint_retry_ms: 20, ..patient() }));
         [PostgresBus::start(&connector), PostgresBus::start(&connector)]
     };
-    one.ring(Ring::Created(agent(1)));
+    one.send_hint(Hint::Created(agent(1)));
     tokio::task::yield_now().await;
     assert!(!one.is_working() && !other.is_working(), "there was no server yet");
     let ends: [fn(&Server); 3] = [Server::stop_immediately, Server::kill_9, Server::stop];
@@ -78,7 +78,7 @@ async fn a_bus_goes_on_when_the_server_is_back() {
         end(&server);
         working(&one, false).await;
         working(&other, false).await;
-        one.ring(Ring::Changed(agent(3)));
+        one.send_hint(Hint::Changed(agent(3)));
     }
 }
 
@@ -109,12 +109,12 @@ async fn a_sender_that_gets_no_answer_is_replaced_and_sends_its_hints_again() {
     let other = PostgresBus::start(&connector(config(&database, patient())));
     listening(&other).await;
     let frozen = server.freeze(&format!("{} LIMIT 1", senders(&database)));
-    let ring = Ring::Created(agent(1));
-    one.ring(ring);
-    let mut rings = Vec::new();
-    while !rings.contains(&ring) {
+    let hint = Hint::Created(agent(1));
+    one.send_hint(hint);
+    let mut hints = Vec::new();
+    while !hints.contains(&hint) {
         match heard(&other).await {
-            Heard::Rung(heard) => rings.extend(heard),
+            Heard::Hints(heard) => hints.extend(heard),
             Heard::Missed => panic!("the other bus is not disturbed"),
         }
     }
@@ -145,7 +145,7 @@ async fn a_bus_uses_the_server_that_takes_writes() {
     let primary = Server::start(Flush::Off);
     let database = primary.database();
     let standby = primary.standby(Replication::Asynchronous);
-    let mut config = config(&database, PostgresLimits { bell_retry_ms: 20, ..patient() });
+    let mut config = config(&database, PostgresLimits { hint_retry_ms: 20, ..patient() });
     config.url =
         config.url.replace(&primary.address(), &format!("{},{}", standby.address(), primary.address()));
     let connector = connector(config);

@@ -1,7 +1,7 @@
 //! Hears hints on a connection that only listens.
 //!
 //! A connection can be dead without anybody noticing: the other end is gone, the server has failed over, a process of
-//! it hangs. So the node rings itself now and then, through its sender. If it does not hear that, one of the two
+//! it hangs. So the node sends a hint to itself now and then. If it does not hear that, one of the two
 //! connections is useless, and both are replaced.
 
 use std::sync::Arc;
@@ -21,13 +21,13 @@ pub(super) async fn run(connector: Arc<Connector>, board: Arc<Board>) {
     loop {
         match listen(&connector, &board).await {
             Ok(link) => {
-                // Whatever was rung before it listened.
+                // Whatever was sent before it listened.
                 board.incoming.miss();
                 watch(&connector, &board, &link).await;
             }
             Err(failure) => {
                 tell("cannot open the connection that receives hints from other nodes", &failure);
-                sleep(Duration::from_millis(connector.limits.bell_retry_ms)).await;
+                sleep(Duration::from_millis(connector.limits.hint_retry_ms)).await;
             }
         }
         board.set_works(false);
@@ -48,8 +48,8 @@ async fn listen(connector: &Connector, board: &Arc<Board>) -> Result<Link, Conne
 /// Checks the connection until it is useless.
 async fn watch(connector: &Connector, board: &Board, link: &Link) {
     let limits = &connector.limits;
-    let check_every = Duration::from_millis(limits.bell_check_ms);
-    let check_wait = Duration::from_millis(limits.bell_check_wait_ms);
+    let check_every = Duration::from_millis(limits.hint_check_ms);
+    let check_wait = Duration::from_millis(limits.hint_wait_ms);
     let mut timelines = connector.known.timelines();
     loop {
         // A former primary may keep the connection.
