@@ -179,7 +179,7 @@ pub(crate) fn outside(world: &Arc<World>, bus: Arc<MemoryBus>) -> Outside {
         clock: world.clone(),
         random: world.clone(),
         runs: Arc::new(SimRuns(Arc::clone(world))),
-        repository: Arc::new(PretendRepository::default()),
+        git: Arc::new(PretendRepository::default()),
         types: AgentTypes { listed: BTreeMap::from([("claude".to_owned(), kind)]), ..AgentTypes::default() },
         default_type: Some("claude".to_owned()),
     }

@@ -194,7 +194,7 @@ impl AgentTask {
             return self.end_unstarted(turn, Verdict::failed(error)).await;
         }
         // Before the agent starts, so that the agent's first git commit counts as a change of this turn.
-        turn.base = self.core.outside.repository.head(Path::new(&agent.cwd)).await;
+        turn.base = self.core.outside.git.head(Path::new(&agent.cwd)).await;
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now())).await?;
         self.fill_up(&mut recorder).await?;
         // The turn is saved before its agent starts, so that the journal has the prompt of everything an agent does.

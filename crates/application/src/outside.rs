@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tokenrail_domain::Agent;
 use tokenrail_ports::{
-    Abilities, IAgentRepository, IAgentRunner, IArchive, IBus, IClock, ICredentials, IInbox, IJournal,
-    IMessageParser, INodes, IRandom, IRepository, IRuns, IWorkspace,
+    Abilities, IAgentRepository, IAgentRunner, IArchive, IBus, IClock, ICredentials, IGitRepository, IInbox,
+    IJournal, IMessageParser, INodes, IRandom, IRuns, IWorkspace,
 };
 
 use crate::error::Refusal;
@@ -29,7 +29,7 @@ pub struct Outside {
     pub clock: Arc<dyn IClock>,
     pub random: Arc<dyn IRandom>,
     pub runs: Arc<dyn IRuns>,
-    pub repository: Arc<dyn IRepository>,
+    pub git: Arc<dyn IGitRepository>,
     pub types: AgentTypes,
     /// The type of a launch that names none.
     pub default_type: Option<String>,

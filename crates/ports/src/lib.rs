@@ -10,7 +10,7 @@
 //! | [`IBus`] | hints between them |
 //! | [`ICredentials`] | tickets and login codes that all of them accept |
 //! | [`IWorkspace`] | the folders in which agents may work |
-//! | [`IRepository`] | the git repositories of those folders |
+//! | [`IGitRepository`] | the git repositories of those folders |
 //! | [`IClock`], [`IRandom`] | time and randomness |
 //!
 //! [`rules`] holds the decisions that every store must make in the same way, above all about appends.
@@ -27,13 +27,13 @@ mod bus;
 mod clock;
 mod credentials;
 mod figures;
+mod git_repository;
 mod idempotency;
 mod inbox;
 mod new_turn;
 mod nodes;
 mod parser;
 pub mod planted;
-mod repository;
 pub mod rules;
 mod runner;
 mod runs;
@@ -54,14 +54,14 @@ pub use credentials::{
     ValidCredential, WhenFull,
 };
 pub use figures::{BusFigures, StoreAge, StoreFigures};
+pub use git_repository::{
+    ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IGitRepository, Patch,
+};
 pub use idempotency::{Idempotency, KeyLife, Recalled};
 pub use inbox::{IInbox, LETTER_LIFE_MS, Letter, LetterContent, LetterId, LetterReply};
 pub use new_turn::NewTurn;
 pub use nodes::{Errands, Failovers, INodes, LaunchClaim, LaunchCount, Node, NodeState, OpenErrand, Pulse};
 pub use parser::{Abilities, Activity, IMessageParser};
-pub use repository::{
-    ChangedFile, Changes, ChangesError, Extent, FileChoice, FileStatus, IRepository, Patch,
-};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PastTurn, PermissionAnswer, Probe,
     RunEnd, RunOutput, RunnerError, SpoolRoom, TurnOrder, is_disk_full,
@@ -78,10 +78,10 @@ pub use {
     archive::MockIArchive,
     bus::MockIBus,
     credentials::MockICredentials,
+    git_repository::MockIGitRepository,
     inbox::MockIInbox,
     nodes::MockINodes,
     parser::MockIMessageParser,
-    repository::MockIRepository,
     runner::{MockIAgentRun, MockIAgentRunner},
     store::{MockIAgentRepository, MockIJournal},
     workspace::MockIWorkspace,

@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::CommitId;
-use tokenrail_ports::{Changes, ChangesError, FileChoice, IRepository, Patch};
+use tokenrail_ports::{Changes, ChangesError, FileChoice, IGitRepository, Patch};
 use tokio::sync::Semaphore;
 
 use self::git::{Git, find_git};
@@ -200,7 +200,7 @@ impl Opened {
 }
 
 #[async_trait]
-impl IRepository for Repositories {
+impl IGitRepository for Repositories {
     async fn head(&self, folder: &Path) -> Option<CommitId> {
         let time = Duration::from_millis(self.limits.head_timeout_ms);
         let request = Request::admitted(&self.heads, time).await.ok()?;

@@ -52,7 +52,7 @@ pub(crate) fn outside(config: &Config, store: &Store) -> Result<Outside, Compose
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         runs: Arc::new(RunFolders::new(runs_folder(config), in_ms(config.limits.kill_grace_s))),
-        repository: Arc::new(Repositories::new(&config.data_dir, repository_limits(&config.limits))),
+        git: Arc::new(Repositories::new(&config.data_dir, repository_limits(&config.limits))),
         types,
         default_type: config.default_agent.clone(),
     })

@@ -137,7 +137,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         clock: Arc::new(StoppedClock),
         random: Arc::new(Counting::default()),
         runs: Arc::new(PretendRuns),
-        repository: Arc::new(PretendRepository::default()),
+        git: Arc::new(PretendRepository::default()),
         types: AgentTypes {
             listed: BTreeMap::from([("printer".to_owned(), printer)]),
             ..AgentTypes::default()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokenrail_domain::{CommitId, TurnNumber};
 use tokenrail_ports::testing::{MemoryStore, NotedWorkspace, PretendRepository, ScriptedRunner, Step};
 use tokenrail_ports::{
-    ChangedFile, Changes, ChangesError, Extent, FileStatus, IRepository, MockIRepository, Patch,
+    ChangedFile, Changes, ChangesError, Extent, FileStatus, IGitRepository, MockIGitRepository, Patch,
 };
 use tokio::runtime::Handle;
 
@@ -17,21 +17,25 @@ fn commit(digit: &str) -> CommitId {
     CommitId::new(&digit.repeat(40)).unwrap()
 }
 
-fn harness(repository: impl IRepository + 'static) -> Harness {
+fn harness(repository: impl IGitRepository + 'static) -> Harness {
     harness_with(repository, vec![Vec::new(); 3], &Limits::default())
 }
 
-fn harness_with(repository: impl IRepository + 'static, scripts: Vec<Vec<Step>>, limits: &Limits) -> Harness {
+fn harness_with(
+    repository: impl IGitRepository + 'static,
+    scripts: Vec<Vec<Step>>,
+    limits: &Limits,
+) -> Harness {
     let (store, workspace) = (Arc::new(MemoryStore::new(1)), Arc::new(NotedWorkspace::default()));
     let runner = Arc::new(ScriptedRunner::new(scripts));
-    let outside = Outside { repository: Arc::new(repository), ..outside(&store, &runner, &workspace) };
+    let outside = Outside { git: Arc::new(repository), ..outside(&store, &runner, &workspace) };
     let service = AgentService::new(outside, *limits, Handle::current());
     Harness { service, store, runner, workspace }
 }
 
 #[tokio::test(start_paused = true)]
 async fn each_turn_is_compared_with_the_commit_at_its_start() {
-    let mut repository = MockIRepository::new();
+    let mut repository = MockIGitRepository::new();
     let mut heads = vec![None, Some(commit("1")), Some(commit("2"))].into_iter();
     repository.expect_head().returning(move |_| heads.next().flatten());
     repository.expect_changes().returning(|_, base| {
@@ -65,7 +69,7 @@ async fn each_turn_is_compared_with_the_commit_at_its_start() {
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_that_the_agent_begins_by_itself_has_no_commit() {
-    let mut repository = MockIRepository::new();
+    let mut repository = MockIGitRepository::new();
     repository.expect_head().returning(|_| Some(commit("1")));
     let lines = ["say a", "close a", "next", "say b", "close b"].map(str::to_owned);
     let h = harness_with(repository, vec![vec![Step::Lines(lines.into())]], &Limits::default());
@@ -78,7 +82,7 @@ async fn a_turn_that_the_agent_begins_by_itself_has_no_commit() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_commit_is_found_behind_more_turns_than_a_list_has() {
-    let mut repository = MockIRepository::new();
+    let mut repository = MockIGitRepository::new();
     let mut heads = vec![None, None, Some(commit("1"))].into_iter();
     repository.expect_head().returning(move |_| heads.next().flatten());
     repository.expect_changes().returning(|_, _| Ok(Changes::default()));
@@ -115,7 +119,7 @@ async fn every_error_of_the_repository_has_a_reason() {
         (ChangesError::Busy, None),
     ];
     let expected: Vec<_> = errors.iter().map(|(_, expected)| *expected).collect();
-    let mut repository = MockIRepository::new();
+    let mut repository = MockIGitRepository::new();
     repository.expect_head().returning(|_| Some(commit("1")));
     repository.expect_changes().returning(move |_, _| Err(errors.remove(0).0));
     let h = harness(repository);

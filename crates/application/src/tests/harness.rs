@@ -99,7 +99,7 @@ pub(super) fn outside(
         clock,
         random: Arc::new(CountingRandom::default()),
         runs: runner.clone(),
-        repository: Arc::new(PretendRepository::default()),
+        git: Arc::new(PretendRepository::default()),
         types: AgentTypes {
             listed: BTreeMap::from([("scripted".to_owned(), kind.clone())]),
             former: BTreeMap::from([("scripted-before".to_owned(), kind)]),

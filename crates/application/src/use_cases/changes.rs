@@ -24,7 +24,7 @@ impl AgentService {
     /// [`Refusal::NotFound`], [`Refusal::ChangesUnknown`], [`Refusal::TooManyChanges`], [`Refusal::Store`].
     pub async fn changes(&self, id: AgentId, turn: Option<TurnNumber>) -> Result<AgentChanges, Refusal> {
         let (agent, turn, base) = self.changed_since(id, turn).await?;
-        let changes = self.core.outside.repository.changes(Path::new(&agent.cwd), &base).await;
+        let changes = self.core.outside.git.changes(Path::new(&agent.cwd), &base).await;
         Ok(AgentChanges { turn, base, changes: changes.map_err(|error| refused(id, &error))? })
     }
 
@@ -39,7 +39,7 @@ impl AgentService {
         file: Option<FileChoice>,
     ) -> Result<Patch, Refusal> {
         let (agent, _, base) = self.changed_since(id, turn).await?;
-        let patch = self.core.outside.repository.patch(Path::new(&agent.cwd), &base, file).await;
+        let patch = self.core.outside.git.patch(Path::new(&agent.cwd), &base, file).await;
         patch.map_err(|error| refused(id, &error))
     }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use async_trait::async_trait;
 use tokenrail_domain::CommitId;
 
-use crate::{Changes, ChangesError, FileChoice, IRepository, Patch};
+use crate::{Changes, ChangesError, FileChoice, IGitRepository, Patch};
 
 /// One repository for all folders, with the same answers to everybody. Without a head, no folder is in a repository.
 #[derive(Debug, Clone, Default)]
@@ -16,7 +16,7 @@ pub struct PretendRepository {
 }
 
 #[async_trait]
-impl IRepository for PretendRepository {
+impl IGitRepository for PretendRepository {
     async fn head(&self, _folder: &Path) -> Option<CommitId> {
         tokio::task::yield_now().await;
         self.head.clone()

@@ -153,7 +153,7 @@ impl Harness {
             clock: clock.clone(),
             random: Arc::new(Counting(AtomicU8::new(0))),
             runs: Arc::new(PretendRuns),
-            repository: Arc::new(repository),
+            git: Arc::new(repository),
             types: AgentTypes { listed, ..AgentTypes::default() },
             default_type,
         };

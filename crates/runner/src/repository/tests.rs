@@ -12,7 +12,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 use tokenrail_domain::CommitId;
-use tokenrail_ports::{ChangedFile, Changes, Extent, FileChoice, FileStatus, IRepository as _, Patch};
+use tokenrail_ports::{ChangedFile, Changes, Extent, FileChoice, FileStatus, IGitRepository as _, Patch};
 
 use super::{Repositories, RepositoryLimits};
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use rustix::fs::{CWD, Mode, mkfifoat};
-use tokenrail_ports::{ChangesError, IRepository as _};
+use tokenrail_ports::{ChangesError, IGitRepository as _};
 use tokio::sync::Semaphore;
 use tokio::time::{advance, timeout};
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 
 use tokenrail_domain::CommitId;
-use tokenrail_ports::{ChangesError, Extent, FileChoice, FileStatus, IRepository as _};
+use tokenrail_ports::{ChangesError, Extent, FileChoice, FileStatus, IGitRepository as _};
 
 use super::{Lab, git_in, lines, text};
 

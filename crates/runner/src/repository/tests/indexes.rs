@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 
-use tokenrail_ports::{ChangesError, FileStatus, IRepository as _};
+use tokenrail_ports::{ChangesError, FileStatus, IGitRepository as _};
 
 use super::{Lab, Repositories, RepositoryLimits, lines};
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
-use tokenrail_ports::{ChangesError, Extent, FileStatus, IRepository as _};
+use tokenrail_ports::{ChangesError, Extent, FileStatus, IGitRepository as _};
 
 use super::{Lab, RepositoryLimits, contents, lines, text};
 

@@ -8,7 +8,7 @@ use tokenrail_domain::CommitId;
 /// Reads the git repository of a folder. Never writes into it, and runs no program that the repository names.
 #[cfg_attr(any(test, feature = "testing"), mockall::automock)]
 #[async_trait]
-pub trait IRepository: Send + Sync {
+pub trait IGitRepository: Send + Sync {
     /// Returns the commit that HEAD names in the repository of the folder. In a repository without a commit, this is
     /// the empty tree. Returns `None` if the folder is in no repository, or if this cannot be read in a short time. A
     /// turn starts after that, so the answer comes within a second.
