@@ -17,7 +17,7 @@ use tokenrail_ports::{PageLimit, StoreError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::format::blocks::BlockLimits;
+use crate::format::packed_blocks::BlockLimits;
 use crate::passed_over::PassedOver;
 use crate::postgres::bus::PostgresBus;
 use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};

@@ -6,7 +6,7 @@
 //! | [`rest`], [`sse`], [`ws`] | its handlers: REST, event stream, WebSocket |
 //! | [`mod@socket_io`] | the same events for clients of Socket.IO |
 //! | [`dialects`] | the three dialects of the WebSocket, one fold each, and all of them as one fold |
-//! | [`frame`] | the frames of the dialects |
+//! | [`native_frame`] | the frames of the dialects |
 //! | [`events`] | events over HTTP: fold and frames |
 //! | [`transport`] | writes frames as bytes |
 //! | [`joined`], [`mod@packed`] | consecutive text in one frame; consecutive deltas in one frame |
@@ -21,10 +21,10 @@ pub(crate) mod dto;
 pub(crate) mod endpoints;
 mod events;
 mod export;
-mod frame;
 mod import;
 mod joined;
 mod lineage;
+mod native_frame;
 mod packed;
 pub(crate) mod rest;
 pub(crate) mod socket_io;
@@ -45,7 +45,7 @@ use crate::query::{Query, refused_name};
 pub(crate) use dialects::DialectFold;
 pub use dto::event_json;
 pub(crate) use events::EventFold;
-pub(crate) use frame::{Piece, TextPiece};
+pub(crate) use native_frame::{Piece, TextPiece};
 pub(crate) use packed::{Packed, packed};
 pub(crate) use teller::{Teller, Telling, Words};
 pub(crate) use writing::{EventWriting, items_of_events, items_of_page};

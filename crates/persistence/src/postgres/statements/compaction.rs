@@ -6,7 +6,7 @@ use tokenrail_ports::StoreError;
 
 use crate::format::batch::BatchRange;
 use crate::format::batch_run::StoredBatch;
-use crate::format::blocks::{BlockLimits, TightBlock, tight_blocks};
+use crate::format::packed_blocks::{BlockLimits, TightBlock, tight_blocks};
 use crate::format::packing::Codec;
 use crate::passed_over::TurnPlace;
 use crate::postgres::command::ChangeCommand;

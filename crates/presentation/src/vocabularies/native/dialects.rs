@@ -16,7 +16,7 @@ use tokenrail_domain::{AgentId, Assembler, Event};
 use self::agent::AgentFold;
 use self::message::MessageFold;
 use self::stream::StreamFold;
-use super::frame::Native;
+use super::native_frame::Native;
 use super::{Detail, Dialect};
 use crate::fold::{Begins, Fold, Frames};
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tokenrail_application::Rendering;
 use tokenrail_domain::{Event, EventBody};
 
-use super::frame::{Native, NativeFrame, TextPiece};
+use super::native_frame::{Native, NativeFrame, TextPiece};
 use super::packed::PACKED_TEXT_BYTES;
 use crate::fold::{Fold, Frames};
 use crate::frames::FrameWriter;

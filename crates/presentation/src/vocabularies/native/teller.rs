@@ -5,8 +5,8 @@ use tokenrail_application::Page;
 use tokenrail_domain::{Assembler, Event, Sequence};
 
 use super::dialects::DialectFold;
-use super::frame::Piece;
 use super::joined::Joined;
+use super::native_frame::Piece;
 use super::writing::{page_of_frames, page_of_packets};
 use crate::fold::{Begins, Fold, skip};
 

@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use super::dialects::agent::WHAT_FOLLOWS;
 use super::events::{EventFrame, Events};
-use super::frame::{Native, NativeFrame, Payload, Piece};
+use super::native_frame::{Native, NativeFrame, Payload, Piece};
 use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 use crate::frames::FrameWriter;

@@ -12,7 +12,7 @@ use crate::vocabularies::native::dto::frames::{
     EventNumber, ResultDto, StreamComplete, StreamError, StreamMessage, StreamStatus,
 };
 use crate::vocabularies::native::dto::message::AgentMessageDto;
-use crate::vocabularies::native::frame::{Native, NativeFrame};
+use crate::vocabularies::native::native_frame::{Native, NativeFrame};
 
 const MESSAGE: &str = "agent:message";
 const STATUS: &str = "agent:status";

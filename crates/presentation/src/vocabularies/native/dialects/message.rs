@@ -10,7 +10,7 @@ use super::spoken::{Spoken, Step};
 use crate::fold::{Fold, Frames};
 use crate::json::{IdText, IsoTime};
 use crate::vocabularies::native::dto::message_frames::{MessageEnd, MessageNew, MessageStart};
-use crate::vocabularies::native::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
+use crate::vocabularies::native::native_frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 
 /// The outcome of a message that the agent discarded.
 const ABANDONED: &str = "abandoned";

@@ -15,7 +15,7 @@ use crate::vocabularies::native::dto::stream_frames::{
     StopDto, StreamAbandoned, StreamCancelled, StreamFault, StreamResult, StreamToolResult, StreamToolUse,
     ToolResultDto, ToolUseDto,
 };
-use crate::vocabularies::native::frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
+use crate::vocabularies::native::native_frame::{Native, NativeFrame, SpokenText, TextFrame, tell};
 
 /// The fold of the dialect `stream`: the state of the current turn.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::frames::{self, FrameWriter};
 use crate::json::IsoTime;
 use crate::vocabularies::native::dto::agent::AgentDto;
 use crate::vocabularies::native::dto::frames::{AgentCreated, AgentDeleted, AgentUpdated, Envelope};
-use crate::vocabularies::native::frame::{Native, NativeFrame};
+use crate::vocabularies::native::native_frame::{Native, NativeFrame};
 
 /// The frame of a lifecycle event.
 pub(super) fn lifecycle_frame(service: &AgentService, event: &LifecycleEvent) -> Bytes {
