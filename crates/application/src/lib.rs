@@ -31,7 +31,7 @@
 //! | `follower_pace` | how fast the followers take batches, so that the pump can wait for them |
 //! | `follow` | [`Follower`]: a cursor, and the one delivery loop |
 //! | `reread` | [`Rereader`]: events that a reader has received, once more |
-//! | `stretches`, `fetched`, `fetches` | events that are no longer in memory: how they are read, kept, and fetched only once |
+//! | `stretches`, `stretch_cache`, `fetch_lock` | events that are no longer in memory: how they are read, kept, and fetched only once |
 //! | `batch`, `renderings` | events as readers receive them, and their bytes, made once for all readers |
 //!
 //! **State of all agents, and work in the background**
@@ -69,8 +69,7 @@ mod batch;
 mod compactor;
 mod core;
 mod error;
-mod fetched;
-mod fetches;
+mod fetch_lock;
 mod follow;
 mod follower_pace;
 mod full_since;
@@ -87,6 +86,7 @@ mod requests_of_run;
 mod reread;
 mod service;
 mod stats;
+mod stretch_cache;
 mod stretches;
 mod tails;
 mod task_handle;

@@ -57,7 +57,7 @@ impl StoredEvents {
         wanted: Sequence,
         head: Sequence,
     ) -> Result<Arc<Batch>, StoreError> {
-        let batch = match self.stretches.tail.fetched.batch_with(wanted) {
+        let batch = match self.stretches.tail.stretch_cache.batch_with(wanted) {
             Some(batch) => batch,
             None => self.fetch(wanted).await?,
         };
@@ -72,11 +72,11 @@ impl StoredEvents {
     async fn fetch(&self, wanted: Sequence) -> Result<Arc<Batch>, StoreError> {
         let tail = &self.stretches.tail;
         loop {
-            let fetched = tail.fetches.next_end();
+            let fetched = tail.fetch_lock.next_end();
             if let Some(batch) = tail.in_memory(wanted) {
                 return Ok(batch);
             }
-            let Some(fetching) = tail.fetches.begin() else {
+            let Some(fetching) = tail.fetch_lock.begin() else {
                 fetched.await;
                 continue;
             };
@@ -87,7 +87,7 @@ impl StoredEvents {
             let (stretches, wait) = (self.stretches.clone(), self.wait_for_others());
             let fetch = async move {
                 let _fetching = fetching;
-                stretches.tail.fetched.room(wait).await;
+                stretches.tail.stretch_cache.room(wait).await;
                 stretches.fetch(wanted).await
             };
             let fetched = self.tracker.spawn_on(fetch, &self.runtime).await;
@@ -108,11 +108,11 @@ impl StoredEvents {
         // With several readers, one fetches while others send. And a prefetch for the first reader would evict what
         // the last one still reads.
         let alone = tail.followers() == 1;
-        if next <= self.ahead || head <= next || !alone || !tail.fetched.has_room_ahead(wanted) {
+        if next <= self.ahead || head <= next || !alone || !tail.stretch_cache.has_room_ahead(wanted) {
             return;
         }
         let wanted = next.next();
-        let Some(fetching) = tail.fetches.begin() else { return };
+        let Some(fetching) = tail.fetch_lock.begin() else { return };
         self.ahead = next;
         if tail.in_memory(wanted).is_some() {
             return;
@@ -146,11 +146,11 @@ impl Stretches {
         let reached = events.last().is_some_and(|last| wanted <= last.sequence);
         // If large events end the stretch early, the rest of it is fetched from the cursor on.
         let events = if reached { events } else { self.read(wanted.before()).await? };
-        self.tail.fetched.keep(&events, wanted);
+        self.tail.stretch_cache.keep(&events, wanted);
         Batch::split(&events)
             .find(|batch| wanted <= batch.last())
             .map(Arc::new)
-            .map(|batch| self.tail.fetched.batch_with(wanted).unwrap_or(batch))
+            .map(|batch| self.tail.stretch_cache.batch_with(wanted).unwrap_or(batch))
             // The agent was purged while it was followed.
             .ok_or(StoreError::UnknownAgent(self.agent))
     }

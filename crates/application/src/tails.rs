@@ -8,9 +8,9 @@ use tokenrail_domain::{AgentId, Event, Sequence};
 use tokio::sync::{Notify, watch};
 
 use crate::batch::Batch;
-use crate::fetched::Fetched;
-use crate::fetches::Fetches;
+use crate::fetch_lock::FetchLock;
 use crate::follower_pace::FollowerPace;
+use crate::stretch_cache::StretchCache;
 
 /// What a reader must know to decide whether to read, to wait or to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,8 +30,8 @@ pub(crate) struct TailState {
 pub(crate) struct Tail {
     state: watch::Sender<TailState>,
     newest: Mutex<NewestBatches>,
-    pub(crate) fetched: Fetched,
-    pub(crate) fetches: Arc<Fetches>,
+    pub(crate) stretch_cache: StretchCache,
+    pub(crate) fetch_lock: Arc<FetchLock>,
     followers: AtomicUsize,
     pub(crate) pace: FollowerPace,
     /// Notified when the last follower has left.
@@ -187,7 +187,7 @@ impl Tail {
 
     /// The batch that holds `sequence`, if it need not be fetched.
     pub(crate) fn in_memory(&self, sequence: Sequence) -> Option<Arc<Batch>> {
-        self.batch_with(sequence).or_else(|| self.fetched.batch_with(sequence))
+        self.batch_with(sequence).or_else(|| self.stretch_cache.batch_with(sequence))
     }
 
     pub(crate) fn follower_came(&self) {
@@ -233,7 +233,7 @@ impl Tail {
     /// Drops the events in memory. Readers then read the store.
     pub(crate) fn forget(&self) {
         let mut newest = self.newest();
-        self.fetched.clear();
+        self.stretch_cache.clear();
         let held = std::mem::take(&mut *newest);
         self.budget.used.fetch_sub(held.bytes, Ordering::Relaxed);
     }
@@ -276,8 +276,8 @@ impl Tails {
         let tail = Arc::new(Tail {
             state: watch::Sender::new(TailState { closing: known.closing, ..TailState::default() }),
             newest: Mutex::default(),
-            fetched: Fetched::new(self.budget.per_tail),
-            fetches: Arc::default(),
+            stretch_cache: StretchCache::new(self.budget.per_tail),
+            fetch_lock: Arc::default(),
             followers: AtomicUsize::new(0),
             pace: FollowerPace::new(),
             unfollowed: Notify::new(),

@@ -15,7 +15,7 @@ const IN_USE: Duration = Duration::from_millis(10);
 
 /// The stretches of one journal that were fetched or used most recently.
 #[derive(Debug)]
-pub(crate) struct Fetched {
+pub(crate) struct StretchCache {
     stretches: Mutex<Vec<Stretch>>,
     bytes_max: usize,
 }
@@ -71,7 +71,7 @@ impl Stretch {
     }
 }
 
-impl Fetched {
+impl StretchCache {
     /// Holds at most `bytes_max` bytes, and one batch in any case.
     pub(crate) fn new(bytes_max: usize) -> Self {
         Self { stretches: Mutex::default(), bytes_max }
@@ -169,36 +169,36 @@ mod tests {
         (first..first + 10).map(event).collect()
     }
 
-    fn keep(fetched: &Fetched, first: u64) {
-        fetched.keep(&ten_from(first), Sequence(first));
+    fn keep(cache: &StretchCache, first: u64) {
+        cache.keep(&ten_from(first), Sequence(first));
     }
 
     /// Room for two stretches, both filled.
-    fn two() -> Fetched {
+    fn two() -> StretchCache {
         let bytes = Batch::split(&ten_from(1)).map(|batch| batch.bytes()).sum::<usize>();
-        let fetched = Fetched::new(2 * bytes);
-        keep(&fetched, 1);
-        keep(&fetched, 11);
-        fetched
+        let cache = StretchCache::new(2 * bytes);
+        keep(&cache, 1);
+        keep(&cache, 11);
+        cache
     }
 
-    fn holds(fetched: &Fetched) -> Vec<u64> {
-        [1, 11, 21].into_iter().filter(|first| fetched.batch_with(Sequence(*first)).is_some()).collect()
+    fn holds(cache: &StretchCache) -> Vec<u64> {
+        [1, 11, 21].into_iter().filter(|first| cache.batch_with(Sequence(*first)).is_some()).collect()
     }
 
-    async fn waits(fetched: &Fetched) -> Duration {
+    async fn waits(cache: &StretchCache) -> Duration {
         let begin = Instant::now();
-        fetched.room(AT_MOST).await;
+        cache.room(AT_MOST).await;
         begin.elapsed()
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_not_used_for_longest_goes_first() {
-        let fetched = two();
+        let cache = two();
         tokio::time::advance(IN_USE).await;
-        assert!(fetched.batch_with(Sequence(5)).is_some());
-        keep(&fetched, 21);
-        assert_eq!(holds(&fetched), [1, 21]);
+        assert!(cache.batch_with(Sequence(5)).is_some());
+        keep(&cache, 21);
+        assert_eq!(holds(&cache), [1, 21]);
     }
 
     #[tokio::test(start_paused = true)]
@@ -210,9 +210,9 @@ mod tests {
         for (batches, wanted, held) in
             [(4, 1, 1..=2000), (2, 600, 513..=1536), (1, 1100, 1025..=1536), (0, 2000, 1537..=2000)]
         {
-            let fetched = Fetched::new(batches * batch);
-            fetched.keep(&events, Sequence(wanted));
-            let found = (1..=2000).filter(|number| fetched.batch_with(Sequence(*number)).is_some());
+            let cache = StretchCache::new(batches * batch);
+            cache.keep(&events, Sequence(wanted));
+            let found = (1..=2000).filter(|number| cache.batch_with(Sequence(*number)).is_some());
             assert_eq!(found.collect::<Vec<_>>(), held.collect::<Vec<_>>(), "room for {batches} batches");
         }
     }
@@ -222,59 +222,59 @@ mod tests {
         let events: Arc<[Event]> =
             (1..=2000).step_by(10).flat_map(|first| ten_from(first).to_vec()).collect();
         let bytes: usize = Batch::split(&events).map(|batch| batch.bytes()).sum();
-        let fetched = Fetched::new(bytes);
-        fetched.keep(&events, Sequence(1));
-        keep(&fetched, 2001);
-        assert!(fetched.batch_with(Sequence(1)).is_none());
+        let cache = StretchCache::new(bytes);
+        cache.keep(&events, Sequence(1));
+        keep(&cache, 2001);
+        assert!(cache.batch_with(Sequence(1)).is_none());
         for number in [513, 2000, 2001] {
-            assert!(fetched.batch_with(Sequence(number)).is_some(), "{number}");
+            assert!(cache.batch_with(Sequence(number)).is_some(), "{number}");
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_fetched_again_takes_no_room_twice() {
-        let fetched = two();
+        let cache = two();
         for _ in 0..5 {
-            keep(&fetched, 1);
+            keep(&cache, 1);
         }
-        assert_eq!(holds(&fetched), [1, 11]);
+        assert_eq!(holds(&cache), [1, 11]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_batch_that_is_larger_than_the_room_is_kept_alone() {
-        let fetched = Fetched::new(1);
-        keep(&fetched, 1);
-        assert_eq!(holds(&fetched), [1]);
-        keep(&fetched, 11);
-        assert_eq!(holds(&fetched), [11]);
+        let cache = StretchCache::new(1);
+        keep(&cache, 1);
+        assert_eq!(holds(&cache), [1]);
+        keep(&cache, 11);
+        assert_eq!(holds(&cache), [11]);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_fetch_waits_until_nobody_uses_what_it_pushes_out() {
-        let fetched = two();
-        assert_eq!(waits(&fetched).await, IN_USE);
-        assert_eq!(waits(&fetched).await, Duration::ZERO);
+        let cache = two();
+        assert_eq!(waits(&cache).await, IN_USE);
+        assert_eq!(waits(&cache).await, Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_fetch_with_room_waits_for_nobody() {
-        let fetched = Fetched::new(usize::MAX);
-        keep(&fetched, 1);
-        assert_eq!(waits(&fetched).await, Duration::ZERO);
+        let cache = StretchCache::new(usize::MAX);
+        keep(&cache, 1);
+        assert_eq!(waits(&cache).await, Duration::ZERO);
     }
 
     #[tokio::test(start_paused = true)]
     async fn readers_that_read_on_are_not_waited_for_without_end() {
-        let fetched = two();
+        let cache = two();
         let read_on = async {
             loop {
-                holds(&fetched);
+                holds(&cache);
                 tokio::time::sleep(IN_USE / 2).await;
             }
         };
         tokio::select! {
             () = read_on => {}
-            waited = waits(&fetched) => assert_eq!(waited, AT_MOST),
+            waited = waits(&cache) => assert_eq!(waited, AT_MOST),
         }
     }
 }

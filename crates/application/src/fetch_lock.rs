@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// The fetches of one journal. While one runs, the other readers wait for its end, because it probably brings the
-/// events that they want too.
+/// Lets one reader of a journal fetch at a time. While one does, the others wait for its end, because it probably
+/// brings the events that they want too.
 #[derive(Debug, Default)]
-pub(crate) struct Fetches {
+pub(crate) struct FetchLock {
     running: AtomicBool,
     ended: Notify,
 }
 
-impl Fetches {
+impl FetchLock {
     /// Lets the caller fetch. `None` if another task fetches now.
     pub(crate) fn begin(self: &Arc<Self>) -> Option<Fetching> {
         let free = !self.running.swap(true, Ordering::AcqRel);
@@ -28,7 +28,7 @@ impl Fetches {
 }
 
 /// A fetch that runs. Dropping it ends the fetch and wakes the readers that wait, also after an error.
-pub(crate) struct Fetching(Arc<Fetches>);
+pub(crate) struct Fetching(Arc<FetchLock>);
 
 impl Drop for Fetching {
     fn drop(&mut self) {
