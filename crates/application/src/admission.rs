@@ -21,11 +21,11 @@ impl AgentService {
         }
     }
 
-    /// Counts a launch, and admits one more agent. An agent without a turn needs no more. A launch that [`admit`] then
-    /// refuses has been counted all the same.
+    /// Counts a launch, and refuses it if the server is shutting down or too many were counted. An agent without a turn
+    /// needs no more. A launch that [`admit`] then refuses has been counted all the same.
     ///
     /// [`admit`]: AgentService::admit
-    pub(crate) async fn count_and_admit(&self) -> Result<(), Refusal> {
+    pub(crate) async fn count_launch_unless_stopping(&self) -> Result<(), Refusal> {
         if self.core.closing.is_cancelled() || self.core.draining.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
@@ -34,7 +34,7 @@ impl AgentService {
 
     /// Admits one more agent of this node. The returned value counts it as waiting for a place until its task does.
     pub(crate) async fn admit(&self) -> Result<Waiting, Refusal> {
-        self.count_and_admit().await?;
+        self.count_launch_unless_stopping().await?;
         let free = self.core.places.available_permits();
         let queued_launches = self.core.limits.admission.queued_launches;
         // An agent counts as waiting until its task takes a place, even if one is free.
@@ -51,7 +51,7 @@ impl AgentService {
 
     /// Admits one more agent of another node.
     pub(crate) async fn admit_elsewhere(&self) -> Result<(), Refusal> {
-        self.count_and_admit().await?;
+        self.count_launch_unless_stopping().await?;
         self.check_queue_of_all_nodes().await
     }
 

@@ -34,10 +34,10 @@ pub(crate) struct Tail {
     pub(crate) fetch_lock: Arc<FetchLock>,
     followers: AtomicUsize,
     pub(crate) pace: FollowerPace,
-    /// Notified when the last follower has left.
-    pub(crate) unfollowed: Notify,
-    /// Like `unfollowed`, for the task of `use_cases/nodes/watching.rs`.
-    left: Notify,
+    /// Notified when the last follower has left, for the agent's task (`agent_task/unfollowed.rs`).
+    pub(crate) unfollowed_for_task: Notify,
+    /// The same, for the task of `use_cases/nodes/watching.rs`.
+    unfollowed_for_nodes: Notify,
     /// Whether such a task watches this tail.
     is_watched: AtomicBool,
     /// Notified when no turn runs or waits any more. Separate from `state`, which wakes its waiters
@@ -196,8 +196,8 @@ impl Tail {
 
     pub(crate) fn follower_left(&self) {
         if self.followers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.unfollowed.notify_one();
-            self.left.notify_one();
+            self.unfollowed_for_task.notify_one();
+            self.unfollowed_for_nodes.notify_one();
         }
     }
 
@@ -213,7 +213,7 @@ impl Tail {
 
     /// Waits until the last follower leaves.
     pub(crate) async fn last_left(&self) {
-        self.left.notified().await;
+        self.unfollowed_for_nodes.notified().await;
     }
 
     /// Ends the watch if nobody follows. A follower that comes meanwhile is either seen here, or finds that nobody
@@ -280,8 +280,8 @@ impl Tails {
             fetch_lock: Arc::default(),
             followers: AtomicUsize::new(0),
             pace: FollowerPace::new(),
-            unfollowed: Notify::new(),
-            left: Notify::new(),
+            unfollowed_for_task: Notify::new(),
+            unfollowed_for_nodes: Notify::new(),
             is_watched: AtomicBool::new(false),
             idle: Notify::new(),
             budget: Arc::clone(&self.budget),

@@ -7,7 +7,7 @@ use super::AgentTask;
 impl AgentTask {
     pub(super) async fn watch_followers(&self) {
         loop {
-            self.tail.unfollowed.notified().await;
+            self.tail.unfollowed_for_task.notified().await;
             tokio::time::sleep(self.core.limits.run.disconnect_grace).await;
             self.cancel_unfollowed().await;
         }

@@ -19,7 +19,7 @@ impl AgentService {
 
     async fn do_create(&self, launch: Launch) -> Result<Agent, Refusal> {
         let (kind, config) = self.agent_type(launch.kind.as_deref())?;
-        self.count_and_admit().await?;
+        self.count_launch_unless_stopping().await?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
         let cwd = config.workspace.folder(id, launch.cwd.clone()).await?;

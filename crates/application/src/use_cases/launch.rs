@@ -139,12 +139,12 @@ impl AgentService {
             Ok(Created::Again(saved) | Created::ChatTaken(saved)) if saved == id => Ok(Created::New),
             created => created,
         };
-        let is_left = match &created {
+        // If the agent was not created, its folder must not remain.
+        let must_remove_folder = match &created {
             Ok(created) => *created != Created::New,
             Err(error) => !may_exist(error),
         };
-        if is_left {
-            // The agent was not created, so its folder must not remain.
+        if must_remove_folder {
             self.remove_folders(id).await;
         }
         match created {
