@@ -9,7 +9,7 @@
 //! | [`stop`] | `stop_as_told`, `stop`, `carry_out`, `flood`, `ask_to_stop`, `until_gone`, `abort` |
 //! | [`answers`] | permission requests: `answer`, `find_known_requests`, `update_needs`, `tell_settled` |
 //! | [`own_turns`] | a turn that the agent begins by itself: `begin_own_turns` |
-//! | [`full_disk`] | space for the journal: `may_give_back`, `give_back` |
+//! | [`full_disk`] | space for the journal: `may_free_spool`, `free_spool` |
 //! | [`waits`] | none: the futures that the loop waits for, such as `stop_signal` |
 
 mod answers;
@@ -186,8 +186,8 @@ impl Pump {
                     self.answer(answering).await;
                 }
                 () = due(self.stopping.again), if self.stopping.again.is_some() => self.ask_to_stop().await,
-                () = sleep(full_disk_pause), if !room && self.may_give_back() => {
-                    self.give_back().await;
+                () = sleep(full_disk_pause), if !room && self.may_free_spool() => {
+                    self.free_spool().await;
                 }
                 expired = expiry(&mut timer, deadline), if self.stopping.why.is_none() => self.stop(Stop::Expired(expired)).await,
                 output = self.run.next(), if room => match output {
@@ -251,8 +251,8 @@ impl Pump {
             tokio::select! {
                 biased;
                 saved = saving(&mut self.in_flight) => self.after_save(saved?),
-                () = sleep(full_disk_pause), if self.may_give_back() => {
-                    self.give_back().await;
+                () = sleep(full_disk_pause), if self.may_free_spool() => {
+                    self.free_spool().await;
                 }
             }
         }

@@ -64,7 +64,7 @@ pub use nodes::{Errands, Failovers, INodes, LaunchClaim, LaunchCount, Node, Node
 pub use parser::{Abilities, Activity, IMessageParser};
 pub use runner::{
     Adoption, ExitStatus, IAgentRun, IAgentRunner, Line, OutputLine, PastTurn, PermissionAnswer, Probe,
-    RunEnd, RunOutput, RunnerError, SpoolRoom, TurnOrder, is_disk_full,
+    RunEnd, RunOutput, RunnerError, SpaceWait, SpoolRoom, TurnOrder, is_disk_full,
 };
 pub use runs::IRuns;
 pub use store::{

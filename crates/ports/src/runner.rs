@@ -75,11 +75,10 @@ pub trait IAgentRun: Send {
     }
 
     /// Frees the disk space of the run's output if the disk is full, because the journal may need the space to save
-    /// what was read. Output that was not read is lost, and [`RunEnd::error`] contains its size. `waited` means that
-    /// the journal has waited for space for the maximum time. Without it, only a run that the full disk has ended frees
-    /// its space.
-    async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
-        let _ = waited;
+    /// what was read. Output that was not read is lost, and [`RunEnd::error`] contains its size. While the wait
+    /// [continues](SpaceWait::Continues), only a run that the full disk has ended frees its space.
+    async fn free_spool(&mut self, wait: SpaceWait) -> Result<SpoolRoom, RunnerError> {
+        let _ = wait;
         Ok(SpoolRoom::None)
     }
 
@@ -88,13 +87,21 @@ pub trait IAgentRun: Send {
     async fn leave(&mut self);
 }
 
+/// The journal's wait for space on a full disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpaceWait {
+    Continues,
+    /// It has lasted for the maximum time.
+    Over,
+}
+
 /// The disk space of a run's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpoolRoom {
     /// The run uses no space.
     None,
     /// The space was freed.
-    GivenBack,
+    Freed,
     /// The space was not freed, and cannot be freed while the run continues.
     Held,
 }

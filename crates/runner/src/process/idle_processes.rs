@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, JsonText};
-use tokenrail_ports::{IAgentRun, PermissionAnswer, RunOutput, RunnerError, SpoolRoom, TurnOrder};
+use tokenrail_ports::{IAgentRun, PermissionAnswer, RunOutput, RunnerError, SpaceWait, SpoolRoom, TurnOrder};
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -122,8 +122,8 @@ impl IAgentRun for ReusableRun {
         self.run.answer(answer).await
     }
 
-    async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
-        self.run.give_back(waited).await
+    async fn free_spool(&mut self, wait: SpaceWait) -> Result<SpoolRoom, RunnerError> {
+        self.run.free_spool(wait).await
     }
 
     async fn leave(&mut self) {

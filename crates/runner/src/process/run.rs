@@ -4,7 +4,7 @@
 //!
 //! | file | methods |
 //! | --- | --- |
-//! | this one | `open`; the methods of the port [`IAgentRun`]: `next`, `cancel`, `answer`, `give_back`, `leave` |
+//! | this one | `open`; the methods of the port [`IAgentRun`]: `next`, `cancel`, `answer`, `free_spool`, `leave` |
 //! | [`spool`] | reading: `look`; a full disk: `empty_spool`; the end: `remove` |
 //! | [`spool_part`] | which part of the spool belongs to this run |
 //! | [`tell`] | the FIFOs of the run folder: `ask_to_stop` (supervisor), `tell` (`converse` process) |
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokenrail_ports::{
     AddedLine, ExitStatus, IAgentRun, Line, OutputLine, PermissionAnswer, RunEnd, RunOutput, RunnerError,
-    SpoolRoom,
+    SpaceWait, SpoolRoom,
 };
 use tokio::net::unix::pipe;
 use tokio::time::Instant;
@@ -322,8 +322,8 @@ impl IAgentRun for ProcessRun {
             .map_err(RunnerError::Contact)
     }
 
-    async fn give_back(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
-        self.empty_spool(waited).await
+    async fn free_spool(&mut self, wait: SpaceWait) -> Result<SpoolRoom, RunnerError> {
+        self.empty_spool(wait).await
     }
 
     async fn leave(&mut self) {

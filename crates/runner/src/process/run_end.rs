@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::io::Errno;
 use tokenrail_domain::{AgentError, ErrorClass};
-use tokenrail_ports::{ExitStatus, RunEnd};
+use tokenrail_ports::{ExitStatus, RunEnd, SpaceWait};
 
 use crate::run_folder::{ExitRecord, OverLimit, RunFailure, RunFolder, RunLimit, Unkept};
 
@@ -90,15 +90,15 @@ fn process_error(code: &str, text: String) -> AgentError {
 }
 
 /// The record of a run whose spool is emptied, because the disk is full. The unread output is lost. `None` if the spool
-/// must be kept: without `waited`, only a run that a full disk has ended gives its space back.
+/// must be kept: while the wait continues, only a run that a full disk has ended frees its space.
 pub(super) fn emptied(
     mut exit: ExitRecord,
     spool_bytes: u64,
     read_to: u64,
-    waited: bool,
+    wait: SpaceWait,
 ) -> Option<ExitRecord> {
     let ended_by_disk = exit.unkept.as_ref().is_some_and(|unkept| unkept.cause.disk_full);
-    if !ended_by_disk && !waited {
+    if !ended_by_disk && wait == SpaceWait::Continues {
         return None;
     }
     lose(&mut exit, spool_bytes.saturating_sub(read_to));
@@ -172,8 +172,8 @@ mod tests {
     #[test]
     fn what_was_read_and_not_saved_before_the_server_died_is_lost_too() {
         let ended = ExitRecord { code: Some(0), ..ExitRecord::default() };
-        assert_eq!(emptied(ended.clone(), 900, 300, false), None, "its output fits");
-        let exit = emptied(ended, 900, 300, true).unwrap();
+        assert_eq!(emptied(ended.clone(), 900, 300, SpaceWait::Continues), None, "its output fits");
+        let exit = emptied(ended, 900, 300, SpaceWait::Over).unwrap();
         let lost = |kept| {
             let error = run_end(with_unsaved(exit.clone(), kept), String::new()).error.unwrap();
             assert_eq!((error.code.as_deref(), error.recoverable), (Some("storage_full"), true));
@@ -182,7 +182,8 @@ mod tests {
         assert!(lost(300).contains(" 600 bytes of the agent's output"), "{}", lost(300));
         assert!(lost(100).contains(" 800 bytes of the agent's output"), "{}", lost(100));
         let all_read =
-            emptied(ExitRecord { code: Some(0), ..ExitRecord::default() }, 900, 900, true).unwrap();
+            emptied(ExitRecord { code: Some(0), ..ExitRecord::default() }, 900, 900, SpaceWait::Over)
+                .unwrap();
         assert_eq!(run_end(with_unsaved(all_read, 900), String::new()).error, None, "nothing is lost");
     }
 }

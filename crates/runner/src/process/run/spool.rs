@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
-use tokenrail_ports::{RunEnd, RunnerError, SpoolRoom};
+use tokenrail_ports::{RunEnd, RunnerError, SpaceWait, SpoolRoom};
 
 use super::{Found, KnownSupervisor, ProcessRun};
 use crate::process::run_end::{emptied, empty_spool};
@@ -121,19 +121,19 @@ impl ProcessRun {
 
     /// Empties the spool of a run that has ended, if nothing more can be saved. The freed space lets the server save
     /// the end of the turn.
-    pub(super) async fn empty_spool(&mut self, waited: bool) -> Result<SpoolRoom, RunnerError> {
-        let Some(exit) = self.to_empty(waited).await? else { return Ok(SpoolRoom::Held) };
+    pub(super) async fn empty_spool(&mut self, wait: SpaceWait) -> Result<SpoolRoom, RunnerError> {
+        let Some(exit) = self.to_empty(wait).await? else { return Ok(SpoolRoom::Held) };
         // If the record cannot be written now, the next call still knows what is lost.
         self.emptied = Some(exit.clone());
         let (folder, spool) = (self.folder.clone(), Arc::clone(&self.spool));
         blocking(move || empty_spool(&folder, &spool, &exit)).await?;
         // The end is read again, now with the lost output.
         self.end = None;
-        Ok(SpoolRoom::GivenBack)
+        Ok(SpoolRoom::Freed)
     }
 
     /// How the run ended, with the output that is lost by emptying its spool. `None` if the spool must be kept.
-    async fn to_empty(&self, waited: bool) -> io::Result<Option<ExitRecord>> {
+    async fn to_empty(&self, wait: SpaceWait) -> io::Result<Option<ExitRecord>> {
         if self.emptied.is_some() {
             return Ok(self.emptied.clone());
         }
@@ -145,14 +145,14 @@ impl ProcessRun {
             (Some(exit), _) if exit.emptied_at.is_some() => return Ok(Some(exit)),
             (Some(exit), _) => exit,
             (None, KnownSupervisor::Alive(record, _)) if record.open()?.is_some() => return Ok(None),
-            (None, _) if !waited => return Ok(None),
+            (None, _) if wait == SpaceWait::Continues => return Ok(None),
             (None, _) => {
                 // The supervisor died before it wrote the record.
                 let RunEnd { reaped, .. } = self.lost().await?;
                 ExitRecord { reaped, ..ExitRecord::default() }
             }
         };
-        Ok(emptied(exit, spool_bytes, self.part.read_to(), waited))
+        Ok(emptied(exit, spool_bytes, self.part.read_to(), wait))
     }
 
     /// Logs that the run folder cannot be removed.
