@@ -8,9 +8,9 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreError, StoreResult,
-    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange, TurnStep,
+    AgentFilter, Append, Created, Deletion, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal,
+    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreError,
+    StoreResult, TouchMark, Touched, TurnFilter, TurnLimit, TurnRange, TurnStep,
 };
 
 use crate::bounds;
@@ -337,8 +337,8 @@ impl IAgentRepository for SimStore {
         self.write("purge", purge).await
     }
 
-    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
-        self.write("delete", self.0.disk.delete(agent, at, purge)).await
+    async fn delete(&self, agent: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {
+        self.write("delete", self.0.disk.delete(agent, at, deletion)).await
     }
 
     async fn check(&self) -> StoreResult<()> {

@@ -11,7 +11,9 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::samples::{Scribe, WHOLE, launch, notice, queued_turn};
-use tokenrail_ports::{Append, IAgentRepository, IJournal, NewTurn, StoreError, TurnLimit, TurnStep};
+use tokenrail_ports::{
+    Append, Deletion, IAgentRepository, IJournal, NewTurn, StoreError, TurnLimit, TurnStep,
+};
 use tokio::runtime::Runtime;
 
 #[derive(Debug, Clone)]
@@ -115,7 +117,7 @@ async fn done<S: IJournal + IAgentRepository>(
         Step::Cancel => told(store.cancel(id, Timestamp(5000)).await),
         Step::Stop(turn) => told(store.stop_turn(id, TurnNumber(*turn), StopReason::TurnTimeout).await),
         Step::Edit(edit) => told(store.edit(id, edit.clone()).await),
-        Step::Delete => told(store.delete(id, Timestamp(6000), false).await),
+        Step::Delete => told(store.delete(id, Timestamp(6000), Deletion::KeepHistory).await),
     }
 }
 

@@ -68,9 +68,9 @@ pub use runner::{
 };
 pub use runs::IRuns;
 pub use store::{
-    AgentFilter, ArchivedFilter, Created, Edited, Enqueued, IAgentRepository, IJournal, ListBounds, ListPage,
-    MessagePage, PageLimit, STOP_REASON_EVENTS, Standing, StoreError, StoreResult, TouchMark, Touched,
-    TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, ArchivedFilter, Created, Deletion, Edited, Enqueued, IAgentRepository, IJournal, ListBounds,
+    ListPage, MessagePage, PageLimit, STOP_REASON_EVENTS, Standing, StoreError, StoreResult, TouchMark,
+    Touched, TurnFilter, TurnLimit, TurnRange,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

@@ -1,6 +1,7 @@
 //! The store: agents and their journals.
 
 mod agent_filter;
+mod deletion;
 mod list_page;
 mod standing;
 
@@ -13,6 +14,7 @@ use tokenrail_domain::{
 use crate::{Append, Epoch, Idempotency, NewTurn, Recalled};
 
 pub use agent_filter::{AgentFilter, ArchivedFilter};
+pub use deletion::Deletion;
 pub use list_page::{ListBounds, ListPage};
 pub use standing::{Standing, TouchMark, Touched};
 
@@ -169,9 +171,9 @@ pub trait IAgentRepository: Send + Sync {
         reason: StopReason,
     ) -> StoreResult<Option<StopReason>>;
 
-    /// Marks the agent as deleted if it is not, and cancels its open turns. With `purge`, also marks it to be purged.
-    /// Returns false if the agent is unknown or purged.
-    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool>;
+    /// Marks the agent as deleted if it is not, and cancels its open turns. [`Deletion::Purge`] also marks it to be
+    /// purged. Returns false if the agent is unknown or purged.
+    async fn delete(&self, agent: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool>;
 
     /// The agents of this node that are marked to be purged. A starting server must finish their purges.
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>>;

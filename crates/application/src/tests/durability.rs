@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentId, AgentStatus, EventBody, Timestamp, TurnNumber};
 use tokenrail_ports::testing::{ScriptedRunner, Step};
-use tokenrail_ports::{ExitStatus, IAgentRepository, RunEnd};
+use tokenrail_ports::{Deletion, ExitStatus, IAgentRepository, RunEnd};
 
 use super::harness::{Harness, hanging, harness, harness_with, tiny_limits, words};
 
@@ -139,7 +139,7 @@ async fn an_agent_that_was_taken_up_can_be_cancelled() {
 async fn a_delete_is_finished_by_the_next_life() {
     let (h, id) = deaf().await;
     h.service.send(id, "waits".into(), None).await.unwrap();
-    h.store.delete(id, Timestamp(5), false).await.unwrap();
+    h.store.delete(id, Timestamp(5), Deletion::KeepHistory).await.unwrap();
     let next = next_life(&h, Some(vec![lines(&["say half"]), Step::Hang])).await;
     let events = words(&next.watch(id).await);
     assert_eq!(events[4..], ["result cancelled -", "user waits", "result cancelled -"]);
@@ -150,7 +150,7 @@ async fn a_delete_is_finished_by_the_next_life() {
 #[tokio::test(start_paused = true)]
 async fn a_purge_is_finished_by_the_next_life() {
     let (h, id) = deaf().await;
-    h.store.delete(id, Timestamp(5), true).await.unwrap();
+    h.store.delete(id, Timestamp(5), Deletion::Purge).await.unwrap();
     let next = next_life(&h, Some(vec![lines(&["say half"]), Step::Hang])).await;
     while next.service.get(id).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(1)).await;

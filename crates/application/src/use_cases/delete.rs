@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokenrail_domain::{Agent, AgentId, Copied, NodeId};
-use tokenrail_ports::{Hint, StoreError};
+use tokenrail_ports::{Deletion, Hint, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::cancel::Wake;
@@ -45,8 +45,9 @@ impl AgentService {
         let now = self.core.now();
         let agent = self.get(id).await?;
         let agents = &self.core.outside.agents;
+        let deletion = if purge { Deletion::Purge } else { Deletion::KeepHistory };
         let save = async || {
-            let deleted = agents.delete(id, now, purge).await?;
+            let deleted = agents.delete(id, now, deletion).await?;
             Ok(if deleted { Wake::TaskAndRun } else { Wake::Nobody })
         };
         if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {

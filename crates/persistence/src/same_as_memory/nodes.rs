@@ -9,7 +9,7 @@ use tokenrail_domain::{Agent, AgentId, NodeId, Timestamp, TurnNumber, TurnOutcom
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::testing::contract::nodes::{ISharedStore, Servers};
 use tokenrail_ports::testing::samples::{Scribe, launch, queued_turn};
-use tokenrail_ports::{Epoch, INodes, LaunchClaim, StoreResult};
+use tokenrail_ports::{Deletion, Epoch, INodes, LaunchClaim, StoreResult};
 use tokio::runtime::Runtime;
 
 use super::told;
@@ -149,7 +149,7 @@ async fn done<S: ISharedStore>(
             told(store.enqueue(queued_turn(id(n), TurnNumber(0), "p").into(), 2, None).await)
         }
         NodeStep::Cancel(n) => told(store.cancel(id(n), Timestamp(5)).await),
-        NodeStep::Delete(n) => told(store.delete(id(n), Timestamp(6), true).await),
+        NodeStep::Delete(n) => told(store.delete(id(n), Timestamp(6), Deletion::Purge).await),
         NodeStep::Purge(n) => told(store.purge(id(n), Timestamp(7)).await),
         NodeStep::Claim(n) | NodeStep::TakeOver(n) => {
             let got = match step {

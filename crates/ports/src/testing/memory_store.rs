@@ -31,8 +31,8 @@ use self::shelf::Shelf;
 use super::hesitation::Hesitation;
 use crate::rules;
 use crate::{
-    Append, Created, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage, MessagePage,
-    NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnStep,
+    Append, Created, Deletion, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage,
+    MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnStep,
 };
 
 /// [`IJournal`] and [`IAgentRepository`](crate::IAgentRepository) in memory.
@@ -279,11 +279,11 @@ impl State {
         }
     }
 
-    fn delete(&mut self, id: AgentId, at: Timestamp, purge: bool) -> bool {
+    fn delete(&mut self, id: AgentId, at: Timestamp, deletion: Deletion) -> bool {
         self.touch(id);
         let Some(of) = self.shelves.get_mut(&id) else { return false };
         of.cancel(at);
-        of.to_purge |= purge;
+        of.to_purge |= deletion == Deletion::Purge;
         if of.agent.deleted_at.is_none() {
             of.agent.deleted_at = Some(at);
             of.agent.updated_at = of.agent.updated_at.max(at);

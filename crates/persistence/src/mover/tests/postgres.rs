@@ -16,7 +16,7 @@ use tokenrail_ports::testing::samples::{
     self, Scribe, every_body, image, launch, notice, queued_turn, text_delta,
 };
 use tokenrail_ports::{
-    IAgentRepository as _, IArchive as _, IJournal as _, INodes as _, Idempotency, KeyLife, NewTurn,
+    Deletion, IAgentRepository as _, IArchive as _, IJournal as _, INodes as _, Idempotency, KeyLife, NewTurn,
 };
 use tokenrail_test_postgres::{Database, database};
 
@@ -156,12 +156,12 @@ async fn running(store: &SqliteStore, n: u8) -> Running {
 async fn deleted(store: &SqliteStore, n: u8) {
     let (agent, mut scribe) = started(store, n).await;
     store.append(scribe.end(TurnOutcome::Completed)).await.unwrap();
-    store.delete(agent.id, Timestamp(5000), false).await.unwrap();
+    store.delete(agent.id, Timestamp(5000), Deletion::KeepHistory).await.unwrap();
 }
 
 async fn to_purge(store: &SqliteStore, n: u8) {
     let (agent, _) = started(store, n).await;
-    store.delete(agent.id, Timestamp(6000), true).await.unwrap();
+    store.delete(agent.id, Timestamp(6000), Deletion::Purge).await.unwrap();
 }
 
 async fn strange_texts(store: &SqliteStore, n: u8) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, Timestamp};
-use tokenrail_ports::{Created, Epoch, Idempotency, NewTurn, StoreError};
+use tokenrail_ports::{Created, Deletion, Epoch, Idempotency, NewTurn, StoreError};
 
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
 use crate::postgres::database::link::Link;
@@ -212,7 +212,7 @@ impl KeptChange for CreateIdleCommand {
 pub(crate) struct DeleteCommand {
     pub(crate) agent: AgentId,
     pub(crate) at: Timestamp,
-    pub(crate) purge: bool,
+    pub(crate) deletion: Deletion,
 }
 
 impl ChangeCommand for DeleteCommand {
@@ -227,7 +227,7 @@ impl ChangeCommand for DeleteCommand {
     async fn run(&self, db: &Link) -> Result<bool, QueryFailure> {
         let Some(agent) = lock(db, self.agent).await? else { return Ok(false) };
         cancel(db, agent, self.at).await?;
-        if self.purge {
+        if self.deletion == Deletion::Purge {
             db.run(MARK_TO_PURGE, &[&agent]).await?;
         }
         let marked = db.run(MARK_DELETED, &[&agent, &self.at.0]).await?;

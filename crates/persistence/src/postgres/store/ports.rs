@@ -10,9 +10,9 @@ use tokenrail_domain::{
     Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal, Idempotency,
-    ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreResult, TouchMark,
-    Touched, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Deletion, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal,
+    Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreResult,
+    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::PostgresStore;
@@ -192,8 +192,8 @@ impl IAgentRepository for PostgresStore {
         self.write(StopTurnCommand { agent, turn, reason }).await
     }
 
-    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
-        self.write(DeleteCommand { agent, at, purge }).await
+    async fn delete(&self, agent: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {
+        self.write(DeleteCommand { agent, at, deletion }).await
     }
 
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {

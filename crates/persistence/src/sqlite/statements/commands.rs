@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params};
 use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
-use tokenrail_ports::{Created, Enqueued, Idempotency, NewTurn, StoreError, rules};
+use tokenrail_ports::{Created, Deletion, Enqueued, Idempotency, NewTurn, StoreError, rules};
 
 use crate::format::images;
 use crate::sqlite::command::{WriteCommand, WriteFailure};
@@ -198,20 +198,23 @@ impl WriteCommand for StopTurnCommand {
 pub(crate) struct DeleteCommand {
     pub(crate) agent: AgentId,
     pub(crate) at: Timestamp,
-    pub(crate) purge: bool,
+    pub(crate) deletion: Deletion,
 }
 
 impl WriteCommand for DeleteCommand {
     type Answer = bool;
 
     fn reserve_use(&self) -> ReserveUse {
-        if self.purge { ReserveUse::All } else { ReserveUse::None }
+        match self.deletion {
+            Deletion::Purge => ReserveUse::All,
+            Deletion::KeepHistory => ReserveUse::None,
+        }
     }
 
     fn run(&self, db: &Connection) -> Result<bool, WriteFailure> {
         let Some(agent) = known(db, self.agent)? else { return Ok(false) };
         cancel(db, agent, self.at)?;
-        if self.purge {
+        if self.deletion == Deletion::Purge {
             db.prepare_cached(MARK_TO_PURGE)?.execute(named_params! { ":agent": agent })?;
         }
         let marked =

@@ -9,10 +9,10 @@ use tokenrail_domain::{
     Timestamp, Turn, TurnNumber,
 };
 use tokenrail_ports::{
-    AgentFilter, Append, Created, Edited, Enqueued, Epoch, Errands, IAgentRepository, IArchive, IInbox,
-    IJournal, INodes, Idempotency, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, ListBounds,
-    ListPage, MessagePage, NewTurn, Node, PageLimit, Pulse, Recalled, Standing, StoreError, StoreResult,
-    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
+    AgentFilter, Append, Created, Deletion, Edited, Enqueued, Epoch, Errands, IAgentRepository, IArchive,
+    IInbox, IJournal, INodes, Idempotency, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply,
+    ListBounds, ListPage, MessagePage, NewTurn, Node, PageLimit, Pulse, Recalled, Standing, StoreError,
+    StoreResult, TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
 };
 
 use super::SqliteStore;
@@ -170,8 +170,8 @@ impl IAgentRepository for SqliteStore {
         self.write(StopTurnCommand { agent, turn, reason }).await
     }
 
-    async fn delete(&self, agent: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
-        self.write(DeleteCommand { agent, at, purge }).await
+    async fn delete(&self, agent: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {
+        self.write(DeleteCommand { agent, at, deletion }).await
     }
 
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {

@@ -9,7 +9,9 @@ use super::{agent_now, everything, launched, running, saved};
 use crate::testing::samples::{
     WHOLE, WHOLE_LIST, error, json, launch, notice, queued_turn, result, text_delta,
 };
-use crate::{AgentFilter, Append, Created, Enqueued, IAgentRepository, IJournal, StoreError, TurnLimit};
+use crate::{
+    AgentFilter, Append, Created, Deletion, Enqueued, IAgentRepository, IJournal, StoreError, TurnLimit,
+};
 
 pub async fn an_agent_reads_back_as_it_was_created<S: IJournal + IAgentRepository>(store: &S) {
     let (full, turn, _) = launched(store, 1).await;
@@ -154,8 +156,8 @@ pub async fn a_chain_is_saved_as_a_whole_or_not_at_all<S: IJournal + IAgentRepos
 pub async fn a_deleted_agent_leaves_the_lists_only<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
     launched(store, 2).await;
-    assert!(store.delete(agent.id, Timestamp(10), false).await.unwrap());
-    assert!(store.delete(agent.id, Timestamp(20), false).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(10), Deletion::KeepHistory).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(20), Deletion::KeepHistory).await.unwrap());
     assert_eq!(agent_now(store, agent.id).await.deleted_at, Some(Timestamp(10)), "of the first call");
 
     let list = async |deleted| {
@@ -176,14 +178,14 @@ pub async fn a_purged_agent_is_gone_for_good<S: IJournal + IAgentRepository>(sto
     let (agent, mut scribe) = running(store, 1).await;
     let (_, other) = running(store, 2).await;
     saved(store, scribe.say(vec![notice("init"), text_delta(0, "a")])).await;
-    assert!(store.delete(agent.id, Timestamp(10), false).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(10), Deletion::KeepHistory).await.unwrap());
     assert_eq!(store.to_purge().await.unwrap(), []);
-    assert!(store.delete(agent.id, Timestamp(10), true).await.unwrap());
-    assert!(store.delete(agent.id, Timestamp(11), false).await.unwrap(), "it stays marked");
+    assert!(store.delete(agent.id, Timestamp(10), Deletion::Purge).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(11), Deletion::KeepHistory).await.unwrap(), "it stays marked");
     assert_eq!(store.to_purge().await.unwrap(), [agent.id]);
     assert!(store.purge(agent.id, Timestamp(12)).await.unwrap());
     assert!(!store.purge(agent.id, Timestamp(13)).await.unwrap());
-    assert!(!store.delete(agent.id, Timestamp(13), true).await.unwrap());
+    assert!(!store.delete(agent.id, Timestamp(13), Deletion::Purge).await.unwrap());
     assert_eq!(store.to_purge().await.unwrap(), []);
 
     assert_eq!(store.get(agent.id).await.unwrap(), None);
@@ -197,7 +199,10 @@ pub async fn a_purged_agent_is_gone_for_good<S: IJournal + IAgentRepository>(sto
     let again = store.create(same, turn.into(), None).await;
     assert!(matches!(again, Err(StoreError::Conflict { .. })), "its numbers are never used again: {again:?}");
     saved(store, other.clone().say(vec![notice("the other one goes on")])).await;
-    assert!(!store.delete(launch(9).0.id, Timestamp(1), false).await.unwrap(), "never heard of");
+    assert!(
+        !store.delete(launch(9).0.id, Timestamp(1), Deletion::KeepHistory).await.unwrap(),
+        "never heard of"
+    );
 }
 
 pub async fn a_healthy_store_says_so<S: IJournal + IAgentRepository>(store: &S) {
@@ -255,7 +260,7 @@ pub async fn a_conversation_has_one_agent<S: IJournal + IAgentRepository>(store:
     assert_eq!((found.id, found.chat.as_deref()), (first, Some("a")));
     assert_eq!(store.by_chat("c".to_owned()).await.unwrap(), None);
 
-    assert!(store.delete(first, Timestamp(1), false).await.unwrap());
+    assert!(store.delete(first, Timestamp(1), Deletion::KeepHistory).await.unwrap());
     assert_eq!(store.by_chat("a".to_owned()).await.unwrap(), None, "it is deleted");
     assert_eq!(create(4, "a").await.unwrap(), Created::New);
 }

@@ -4,7 +4,7 @@ use tokenrail_domain::{Agent, AgentEdit, AgentId, NewName, Timestamp, TurnNumber
 
 use super::{agent_now, homeless, launched, running, saved};
 use crate::testing::samples::{WHOLE_LIST, launch, notice, permission_request, queued_turn};
-use crate::{AgentFilter, ArchivedFilter, Edited, Enqueued, IAgentRepository, IJournal};
+use crate::{AgentFilter, ArchivedFilter, Deletion, Edited, Enqueued, IAgentRepository, IJournal};
 
 fn named(name: &str) -> AgentEdit {
     AgentEdit { name: Some(NewName::Text(name.to_owned())), ..AgentEdit::default() }
@@ -58,7 +58,7 @@ pub async fn an_edit_outlives_the_turns_of_the_agent<S: IJournal + IAgentReposit
 
 pub async fn a_deleted_agent_is_not_edited<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, ..) = launched(store, 1).await;
-    assert!(store.delete(agent.id, Timestamp(10), false).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(10), Deletion::KeepHistory).await.unwrap());
     let before = agent_now(store, agent.id).await;
     assert_eq!(store.edit(agent.id, named("Ada")).await.unwrap(), Edited::Deleted);
     assert_eq!(agent_now(store, agent.id).await, before);
@@ -113,7 +113,7 @@ pub async fn lists_leave_archived_agents_out_or_show_only_them<S: IJournal + IAg
     assert_eq!(list(ArchivedFilter::With, false).await, [4, 3, 2, 1]);
     assert_eq!(list(ArchivedFilter::Without, false).await, [4, 1]);
     assert_eq!(list(ArchivedFilter::Only, false).await, [3, 2]);
-    store.delete(launch(3).0.id, Timestamp(1), false).await.unwrap();
+    store.delete(launch(3).0.id, Timestamp(1), Deletion::KeepHistory).await.unwrap();
     assert_eq!(list(ArchivedFilter::Only, false).await, [2]);
     assert_eq!(list(ArchivedFilter::With, true).await, [3]);
     changed(store, launch(2).0.id, archived(false)).await;

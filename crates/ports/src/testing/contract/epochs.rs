@@ -4,7 +4,7 @@ use tokenrail_domain::{AgentStatus, Timestamp, TurnNumber, TurnOutcome};
 
 use super::{agent_now, everything, launched, running, saved};
 use crate::testing::samples::{launch, notice, queued_turn, text_delta};
-use crate::{Append, Epoch, IAgentRepository, IJournal, INodes, StoreError};
+use crate::{Append, Deletion, Epoch, IAgentRepository, IJournal, INodes, StoreError};
 
 pub async fn the_creator_owns_an_agent_and_stays_its_owner<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, mut scribe) = running(store, 1).await;
@@ -31,7 +31,7 @@ pub async fn an_idle_agent_can_be_claimed<S: IJournal + IAgentRepository>(store:
 pub async fn an_agent_that_is_not_there_cannot_be_claimed<S: IJournal + IAgentRepository>(store: &S) {
     assert_eq!(store.claim(launch(9).0.id).await.unwrap(), None);
     let (agent, _, _) = launched(store, 1).await;
-    store.delete(agent.id, Timestamp(1), true).await.unwrap();
+    store.delete(agent.id, Timestamp(1), Deletion::Purge).await.unwrap();
     store.purge(agent.id, Timestamp(2)).await.unwrap();
     assert_eq!(store.claim(agent.id).await.unwrap(), None);
 }

@@ -5,7 +5,7 @@ use tokenrail_domain::{AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
 use super::nodes::{ISharedStore, Servers, ended, lose};
 use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{Scribe, launch, notice, queued_turn};
-use crate::{Epoch, LaunchClaim, StoreError};
+use crate::{Deletion, Epoch, LaunchClaim, StoreError};
 
 async fn home<S: ISharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
     store.get(agent).await.unwrap().unwrap().home
@@ -94,7 +94,7 @@ pub async fn a_node_lets_only_its_own_agents_go<S: ISharedStore>(servers: &Serve
     assert!(!other.let_go(mine).await.unwrap() && !one.let_go(theirs).await.unwrap());
     assert!(!one.let_go(launch(9).0.id).await.unwrap(), "there is no such agent");
     assert_eq!((home(one, mine).await, home(one, theirs).await), (Some(first), Some(second)));
-    one.delete(mine, Timestamp(9), false).await.unwrap();
+    one.delete(mine, Timestamp(9), Deletion::KeepHistory).await.unwrap();
     assert!(!one.let_go(mine).await.unwrap(), "nothing runs there any more");
     lose(one, second).await;
     assert!(!other.let_go(theirs).await.unwrap(), "a node that is lost");
@@ -127,7 +127,7 @@ pub async fn an_agent_without_a_home_is_purged_by_any_node<S: ISharedStore>(serv
     third.join().await.unwrap();
     let idle = ended(one, 1).await;
     assert!(one.let_go(idle).await.unwrap());
-    one.delete(idle, Timestamp(9), true).await.unwrap();
+    one.delete(idle, Timestamp(9), Deletion::Purge).await.unwrap();
     for store in [one, other, third] {
         assert_eq!(store.errands(9).await.unwrap().to_purge, [idle]);
     }

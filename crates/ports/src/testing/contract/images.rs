@@ -6,7 +6,7 @@ use tokenrail_domain::{
 
 use super::saved;
 use crate::testing::samples::{Scribe, WHOLE_LIST, image, launch, queued_turn};
-use crate::{Enqueued, IAgentRepository, IArchive, IJournal, NewTurn, TurnLimit, TurnRange};
+use crate::{Deletion, Enqueued, IAgentRepository, IArchive, IJournal, NewTurn, TurnLimit, TurnRange};
 
 pub async fn a_turn_keeps_its_images<S: IJournal + IAgentRepository>(store: &S) {
     let (agent, turn) = launch(1);
@@ -72,7 +72,7 @@ pub async fn the_images_of_a_purged_agent_are_gone<S: IAgentRepository>(store: &
     let id = agent.id;
     store.create(agent, NewTurn::new(turn, vec![image(ImageType::Jpeg, "one")]), None).await.unwrap();
     assert!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap().is_some());
-    store.delete(id, Timestamp(5), true).await.unwrap();
+    store.delete(id, Timestamp(5), Deletion::Purge).await.unwrap();
     store.purge(id, Timestamp(6)).await.unwrap();
     assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
 }

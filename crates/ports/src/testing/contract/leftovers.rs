@@ -4,6 +4,7 @@ use tokenrail_domain::{Copied, Timestamp, TurnOutcome};
 
 use super::nodes::{ISharedStore, Servers, ended, lose};
 use super::{running, saved};
+use crate::Deletion;
 use crate::testing::samples::launch;
 
 pub async fn what_is_to_be_purged_of_a_lost_node_is_everybodys<S: ISharedStore>(servers: &Servers<S>) {
@@ -13,7 +14,7 @@ pub async fn what_is_to_be_purged_of_a_lost_node_is_everybodys<S: ISharedStore>(
     let idle = ended(one, 1).await;
     let (runs, mut scribe) = running(one, 2).await;
     for agent in [idle, runs.id] {
-        other.delete(agent, Timestamp(10), true).await.unwrap();
+        other.delete(agent, Timestamp(10), Deletion::Purge).await.unwrap();
     }
     assert_eq!(other.errands(9).await.unwrap().to_purge, [], "its home lives");
     lose(other, lost).await;
@@ -77,7 +78,7 @@ pub async fn a_look_goes_on_where_the_one_before_has_ended<S: ISharedStore>(serv
     let mut agents = Vec::new();
     for n in 1..6 {
         let agent = ended(one, n).await;
-        other.delete(agent, Timestamp(10), true).await.unwrap();
+        other.delete(agent, Timestamp(10), Deletion::Purge).await.unwrap();
         agents.push(agent);
     }
     let to_purge = async || one.errands(2).await.unwrap().to_purge;

@@ -9,7 +9,9 @@ use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{
     LAUNCHED_AT, WHOLE_LIST, json, launch, notice, queued_turn, result, text_delta,
 };
-use crate::{AgentFilter, IAgentRepository, IJournal, ListBounds, TurnFilter, TurnLimit, TurnRange};
+use crate::{
+    AgentFilter, Deletion, IAgentRepository, IJournal, ListBounds, TurnFilter, TurnLimit, TurnRange,
+};
 
 /// The number of this sample agent.
 fn number(listed: &ListedAgent) -> i64 {
@@ -203,7 +205,7 @@ pub async fn turns_of_an_agent_are_listed_from_either_end<S: IJournal + IAgentRe
     for _ in 0..4 {
         store.enqueue(queued_turn(agent.id, TurnNumber(0), "x").into(), 16, None).await.unwrap();
     }
-    store.delete(agent.id, Timestamp(1), false).await.unwrap();
+    store.delete(agent.id, Timestamp(1), Deletion::KeepHistory).await.unwrap();
     let list = async |range: TurnRange| -> Vec<u32> {
         let page = store.list_turns(agent.id, range, WHOLE_LIST).await.unwrap();
         page.items.iter().map(|listed| listed.turn.number.0).collect()
@@ -276,7 +278,7 @@ pub async fn turns_of_all_agents_are_listed_as_they_were_saved<S: IJournal + IAg
     store.enqueue(later.into(), 2, None).await.unwrap();
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     let gone = launched(store, 3).await.0.id;
-    store.delete(gone, Timestamp(LAUNCHED_AT.0 + 700), false).await.unwrap();
+    store.delete(gone, Timestamp(LAUNCHED_AT.0 + 700), Deletion::KeepHistory).await.unwrap();
     let list = async |filter: TurnFilter| -> Vec<_> {
         let filter = TurnFilter { limit: filter.limit.max(1), ..filter };
         let turns = store.all_turns(filter, WHOLE_LIST).await.unwrap().items;

@@ -5,7 +5,7 @@ use tokenrail_domain::{Agent, AgentStatus, StopReason, Timestamp, Turn, TurnNumb
 use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{LAUNCHED_AT, Scribe, launch, notice, queued_turn};
 use crate::{
-    Append, Created, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, NewTurn, Recalled,
+    Append, Created, Deletion, Enqueued, IAgentRepository, IJournal, Idempotency, KeyLife, NewTurn, Recalled,
     StoreError, TurnLimit,
 };
 
@@ -119,7 +119,7 @@ pub async fn a_command_that_has_waited_does_not_set_the_time_back<S: IJournal + 
     let late = Turn { asked_at: Timestamp(before.0 - 100), ..asked(agent.id, "p") };
     store.enqueue(late.into(), 2, None).await.unwrap();
     assert_eq!(store.cancel(agent.id, Timestamp(before.0 - 50)).await.unwrap(), 2);
-    assert!(store.delete(agent.id, Timestamp(before.0 - 10), false).await.unwrap());
+    assert!(store.delete(agent.id, Timestamp(before.0 - 10), Deletion::KeepHistory).await.unwrap());
     assert_eq!(agent_now(store, agent.id).await.updated_at, before);
 }
 
@@ -312,7 +312,7 @@ pub async fn a_key_may_last_as_long_as_its_turn_is_the_newest<S: IJournal + IAge
     let lasting = store.recall(key("m", "k", "q")).await.unwrap().map(|recalled| recalled.turn);
     assert_eq!(lasting, Some(TurnNumber(4)), "there is one of each key");
 
-    store.delete(id, Timestamp(10), false).await.unwrap();
+    store.delete(id, Timestamp(10), Deletion::KeepHistory).await.unwrap();
     assert_eq!(recall("m", "q").await, None);
     let anew = store.create(other.clone(), others_turn.into(), Some(newest("l", "p"))).await.unwrap();
     assert_eq!(anew, Created::New);

@@ -9,7 +9,7 @@ use tokenrail_domain::{
 use super::nodes::{ISharedStore, Servers, ended, lose};
 use super::{everything, launched, running, saved};
 use crate::testing::samples::{Scribe, WHOLE, launch, notice, page_of, queued_turn, text_delta};
-use crate::{OpenErrand, PageLimit, Standing, TouchMark};
+use crate::{Deletion, OpenErrand, PageLimit, Standing, TouchMark};
 
 async fn tell<S: ISharedStore>(store: &S, agent: AgentId) {
     store.enqueue(queued_turn(agent, TurnNumber(0), "go on").into(), 9, None).await.unwrap();
@@ -84,8 +84,8 @@ pub async fn the_purges_of_a_node_are_its_own<S: ISharedStore>(servers: &Servers
     let (mine, theirs) = (ended(one, 1).await, ended(other, 2).await);
     let import = tokenrail_domain::Agent { copy: Some(Copied::File), ..launch(3).0 };
     one.begin_import(import.clone()).await.unwrap();
-    other.delete(mine, Timestamp(10), true).await.unwrap();
-    one.delete(theirs, Timestamp(10), true).await.unwrap();
+    other.delete(mine, Timestamp(10), Deletion::Purge).await.unwrap();
+    one.delete(theirs, Timestamp(10), Deletion::Purge).await.unwrap();
     assert_eq!(one.to_purge().await.unwrap(), [mine, import.id]);
     assert_eq!(one.errands(9).await.unwrap().to_purge, [mine], "what is being imported stays");
     assert_eq!(one.errands(0).await.unwrap().to_purge, []);
@@ -102,7 +102,7 @@ pub async fn standings_are_those_of_any_node<S: ISharedStore>(servers: &Servers<
     saved(one, scribe.say(vec![notice("a"), notice("b")])).await;
     let idle = ended(one, 2).await;
     let (deleted, _) = running(other, 3).await;
-    other.delete(deleted.id, Timestamp(10), false).await.unwrap();
+    other.delete(deleted.id, Timestamp(10), Deletion::KeepHistory).await.unwrap();
     let purged = ended(one, 4).await;
     one.purge(purged, Timestamp(10)).await.unwrap();
     let wanted = vec![deleted.id, launch(9).0.id, runs.id, purged, idle];
@@ -256,7 +256,7 @@ pub async fn changes_of_another_node_are_found_from_a_mark<S: ISharedStore>(serv
     one.edit(id, AgentEdit { pinned: Some(true), ..AgentEdit::default() }).await.unwrap();
     assert!(found(other, mark).await.contains(&id), "edited");
     let mark = now(other).await;
-    one.delete(id, Timestamp(11), true).await.unwrap();
+    one.delete(id, Timestamp(11), Deletion::Purge).await.unwrap();
     assert!(found(other, mark).await.contains(&id), "deleted");
     let mark = now(other).await;
     one.purge(id, Timestamp(12)).await.unwrap();

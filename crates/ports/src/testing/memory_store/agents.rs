@@ -9,9 +9,9 @@ use tokenrail_domain::{
 use super::shelf::{self, Shelf};
 use super::{MemoryStore, State};
 use crate::{
-    AgentFilter, Created, Edited, Enqueued, Epoch, IAgentRepository, Idempotency, ListBounds, ListPage,
-    NewTurn, Recalled, Standing, StoreError, StoreResult, TouchMark, Touched, TurnFilter, TurnLimit,
-    TurnRange,
+    AgentFilter, Created, Deletion, Edited, Enqueued, Epoch, IAgentRepository, Idempotency, ListBounds,
+    ListPage, NewTurn, Recalled, Standing, StoreError, StoreResult, TouchMark, Touched, TurnFilter,
+    TurnLimit, TurnRange,
 };
 
 #[async_trait]
@@ -199,8 +199,8 @@ impl IAgentRepository for MemoryStore {
         self.answered(self.act(stop).await)
     }
 
-    async fn delete(&self, id: AgentId, at: Timestamp, purge: bool) -> StoreResult<bool> {
-        Ok(self.act(|state| state.delete(id, at, purge)).await)
+    async fn delete(&self, id: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {
+        Ok(self.act(|state| state.delete(id, at, deletion)).await)
     }
 
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{NodeId, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::samples::{notice, queued_turn};
-use tokenrail_ports::{Created, Enqueued, IAgentRepository as _, LaunchClaim, NewTurn};
+use tokenrail_ports::{Created, Deletion, Enqueued, IAgentRepository as _, LaunchClaim, NewTurn};
 use tokenrail_test_postgres::Replication;
 
 use super::failovers::Pair;
@@ -134,7 +134,7 @@ async fn nobody_acts_on_what_is_missing_before_all_nodes_have_repeated_what_they
     assert!(fast.declare_lost(NodeId(3), pulse().await[2]).await.unwrap());
     let (purged, _) = launch(2);
     lost.create_idle(purged.clone()).await.unwrap();
-    fast.delete(purged.id, Timestamp(1), true).await.unwrap();
+    fast.delete(purged.id, Timestamp(1), Deletion::Purge).await.unwrap();
     let (waits, _) = without_a_home(&slow, 3).await;
     let types = || vec![waits.kind.clone()];
     fast.create_idle(launch(4).0).await.unwrap();

@@ -6,8 +6,8 @@ use tokenrail_domain::{
 use tokenrail_ports::testing::contract::archive::an_imported_history_reads_back_as_it_was;
 use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
 use tokenrail_ports::{
-    Created, Enqueued, Epoch, IInbox as _, Idempotency, KeyLife, LETTER_LIFE_MS, Letter, LetterContent,
-    LetterId, LetterReply, Recalled,
+    Created, Deletion, Enqueued, Epoch, IInbox as _, Idempotency, KeyLife, LETTER_LIFE_MS, Letter,
+    LetterContent, LetterId, LetterReply, Recalled,
 };
 use tokenrail_test_postgres::Replication;
 
@@ -337,7 +337,7 @@ async fn what_the_database_does_not_answer_while_changes_are_repeated_is_given_u
     let (agent, _) = launch(1);
     other.create_idle(agent.clone()).await.unwrap();
     store.edit(agent.id, AgentEdit { pinned: Some(true), ..AgentEdit::default() }).await.unwrap();
-    other.delete(agent.id, Timestamp(1), true).await.unwrap();
+    other.delete(agent.id, Timestamp(1), Deletion::Purge).await.unwrap();
     other.purge(agent.id, Timestamp(2)).await.unwrap();
     pair.standby_has_everything();
     pair.fail_over();

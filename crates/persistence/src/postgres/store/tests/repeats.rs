@@ -7,9 +7,9 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::testing::samples::{notice, queued_turn};
 use tokenrail_ports::{
-    Created, Credential, CredentialDigest, CredentialKind, CredentialRoom, CredentialScope, Edited, Enqueued,
-    IArchive, ICredentials, IInbox, Idempotency, KeyLife, LaunchCount, Letter, LetterContent, LetterId,
-    NewTurn, PermissionAnswer, StoreResult, WhenFull,
+    Created, Credential, CredentialDigest, CredentialKind, CredentialRoom, CredentialScope, Deletion, Edited,
+    Enqueued, IArchive, ICredentials, IInbox, Idempotency, KeyLife, LaunchCount, Letter, LetterContent,
+    LetterId, NewTurn, PermissionAnswer, StoreResult, WhenFull,
 };
 use tokenrail_test_postgres::{LostCommit, Replication};
 
@@ -124,7 +124,7 @@ async fn an_agent_is_edited_and_deleted() {
         let rename = AgentEdit { name: Some(NewName::Text("new".into())), ..AgentEdit::default() };
         let edited = cut.answer(lost, cut.store.edit(agent.id, rename)).await;
         assert!(matches!(edited, Edited::Saved(agent) if agent.name.as_deref() == Some("new")));
-        assert!(cut.answer(lost, cut.store.delete(agent.id, Timestamp(9), true)).await);
+        assert!(cut.answer(lost, cut.store.delete(agent.id, Timestamp(9), Deletion::Purge)).await);
         assert_eq!(cut.store.to_purge().await.unwrap(), [agent.id]);
     }
 }

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{AgentStatus, Timestamp, Turn, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::samples::{notice, queued_turn, text_delta};
-use tokenrail_ports::{Created, Epoch, Idempotency, KeyLife};
+use tokenrail_ports::{Created, Deletion, Epoch, Idempotency, KeyLife};
 
 use super::*;
 
@@ -212,7 +212,7 @@ async fn an_expired_key_that_two_stores_use_at_once_launches_one_agent() {
             (Created::Again(again), Created::New) if again == second => second,
             both => panic!("{both:?}"),
         };
-        one.delete(created, Timestamp(1), false).await.unwrap();
+        one.delete(created, Timestamp(1), Deletion::KeepHistory).await.unwrap();
     }
     assert_eq!(database.sql("SELECT count(*) FROM agents"), "20");
 }

@@ -8,7 +8,7 @@ use tokenrail_domain::{
     AgentId, EventBody, ImageType, JsonText, SessionId, Timestamp, TurnNumber, TurnOutcome,
 };
 use tokenrail_ports::testing::samples::{Scribe, image, launch, queued_turn, text_delta};
-use tokenrail_ports::{Idempotency, KeyLife, NewTurn};
+use tokenrail_ports::{Deletion, Idempotency, KeyLife, NewTurn};
 
 use super::*;
 
@@ -136,7 +136,7 @@ async fn nothing_of_a_purged_agent_is_in_the_files_after_a_stop() {
     while store.compact_next().await.unwrap() {}
     for (n, id) in agents.iter().filter(|(n, _)| n % 3 == 0) {
         purged.extend(pieces(&folder, *id));
-        store.delete(*id, Timestamp(i64::from(*n)), true).await.unwrap();
+        store.delete(*id, Timestamp(i64::from(*n)), Deletion::Purge).await.unwrap();
         assert!(store.purge(*id, Timestamp(i64::from(*n))).await.unwrap());
     }
     assert!(
