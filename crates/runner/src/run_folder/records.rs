@@ -58,6 +58,9 @@ pub(crate) struct ExitRecord {
     pub(crate) reaped: u32,
     /// How many could not be ended.
     pub(crate) left: u32,
+    /// Whether a cancel had come. No program of this release reads it. It stays because servers of earlier releases
+    /// cannot read a record without it, and one of them may adopt the run after a downgrade. It can go when no such
+    /// release can start on a data folder of this one.
     pub(crate) cancelled: bool,
     /// Why the agent could not be started.
     pub(crate) failure: Option<RunFailure>,
