@@ -1,26 +1,25 @@
 //! Every port of the application and the adapter behind it: with `store.rs`, the only place where they are chosen. What
 //! works without the application uses the clock and random bytes of `clock.rs` directly.
 
+pub(crate) mod limits;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokenrail_application::{
-    AdmissionLimits, AgentType, AgentTypes, CommandLimits, Limits, ListingLimits, MakeParser, NodeLimits,
-    Outside, ReadingLimits, RunLimits, SavingLimits,
-};
+use tokenrail_application::{AgentType, AgentTypes, MakeParser, Outside};
 use tokenrail_ports::{Abilities, IAgentRunner, RunnerError};
 use tokenrail_runner::{
     AllowedFolders, ConverseConfig, ModelConfig, ModelLimits, ModelProcess, ModelRunner, ModelSettings,
-    ProcessConfig, ProcessLimits, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner,
-    Repositories, RepositoryLimits, RunFolders, RunWatcher, SupervisorProgram, Transcript, WatchLimits,
-    Workspaces,
+    ProcessConfig, ProcessRunner, ProxyConfig, ProxyLimits, ProxyRunner, ReplayRunner, Repositories,
+    RunFolders, RunWatcher, SupervisorProgram, Transcript, WatchLimits, Workspaces,
 };
 
+use self::limits::{in_ms, process_limits, repository_limits};
 use crate::clock::{SystemClock, SystemRandom};
-use crate::config::{self, AgentConfig, ClusterConfig, Config, LimitsConfig, RunnerConfig};
+use crate::config::{self, AgentConfig, Config, RunnerConfig};
 use crate::store::Store;
 
 /// A real session of Claude Code 2.1.330, recorded against a scripted model.
@@ -183,44 +182,6 @@ fn this_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
-/// Saturates. The configuration file rejects values this large, but a [`Config`] can be built without one.
-fn in_ms(seconds: u64) -> u64 {
-    seconds.saturating_mul(1000)
-}
-
-pub(crate) fn process_limits(limits: &LimitsConfig) -> ProcessLimits {
-    ProcessLimits {
-        line_bytes: limits.line_bytes,
-        output_lines: limits.output_lines,
-        cancel_grace_ms: in_ms(limits.cancel_grace_s),
-        kill_grace_ms: in_ms(limits.kill_grace_s),
-        spawn_timeout_ms: in_ms(limits.spawn_timeout_s),
-        exit_patience_ms: in_ms(limits.exit_patience_s),
-        full_disk_wait_ms: in_ms(limits.full_disk_wait_s),
-        agent_processes: limits.agent_processes,
-        agent_memory_bytes: limits.agent_memory_bytes,
-        agent_nice: limits.agent_nice,
-        stderr_bytes: limits.stderr_bytes,
-        open_questions: limits.open_questions,
-        unread_bytes: limits.unread_bytes,
-        file_bytes: limits.file_bytes,
-        exit_grace_ms: in_ms(limits.result_grace_s),
-        idle_agents: limits.resting_agents,
-        ..ProcessLimits::default()
-    }
-}
-
-pub(crate) fn repository_limits(limits: &LimitsConfig) -> RepositoryLimits {
-    RepositoryLimits {
-        changes_at_once: limits.changes_at_once,
-        changes_timeout_ms: in_ms(limits.changes_timeout_s),
-        changes_memory_bytes: limits.changes_memory_bytes,
-        changes_files: limits.changes_files,
-        patch_bytes: limits.patch_bytes,
-        ..RepositoryLimits::default()
-    }
-}
-
 fn model_runner(
     config: &Config,
     settings: &ModelSettings,
@@ -258,87 +219,4 @@ fn replay_runner(replay: &config::ReplayBlock) -> io::Result<ReplayRunner> {
         config::RecordingSource::File(path) => Transcript::read(Path::new(path))?,
     };
     Ok(ReplayRunner::new(transcript, replay.speed))
-}
-
-/// The limits of the application, as configured.
-pub(crate) fn all_limits(config: &Config) -> Limits {
-    let ClusterConfig {
-        name: _,
-        beat_s,
-        lost_after_s,
-        away_s,
-        // For `cli/serve.rs`.
-        on_stop: _,
-        // For the store.
-        failover_keep_s: _,
-        failover_keep_bytes: _,
-    } = &config.cluster;
-    let limits = limits(&config.limits);
-    let nodes = NodeLimits {
-        beat: Duration::from_secs(*beat_s),
-        lost_after: Duration::from_secs(*lost_after_s),
-        away: Duration::from_secs(*away_s),
-        ..limits.nodes
-    };
-    Limits { nodes, ..limits }
-}
-
-/// The same, without those of `[cluster]`, which are the defaults.
-pub(crate) fn limits(limits: &LimitsConfig) -> Limits {
-    let defaults = Limits::default();
-    Limits {
-        admission: AdmissionLimits {
-            running_agents: limits.running_agents,
-            launches_per_minute: limits.launches_per_minute,
-            queued_launches: limits.queued_launches,
-            queued_turns: limits.queued_turns,
-            imports: limits.imports,
-            child_agents: limits.child_agents,
-            child_depth: limits.child_depth,
-        },
-        run: RunLimits {
-            stream_timeout: Duration::from_secs(limits.stream_timeout_s),
-            idle_timeout: Duration::from_secs(limits.idle_timeout_s),
-            turn_timeout: Duration::from_secs(limits.turn_timeout_s),
-            result_grace: Duration::from_secs(limits.result_grace_s),
-            disconnect_grace: Duration::from_secs(limits.disconnect_grace_s),
-            message_bytes: limits.message_bytes,
-            spool_bytes: limits.spool_bytes,
-        },
-        commands: CommandLimits {
-            shutdown_timeout: Duration::from_secs(limits.shutdown_timeout_s),
-            answer_timeout: Duration::from_secs(limits.answer_timeout_s),
-            // JSON may need six bytes for one byte, and the answer must fit into a line of the spool.
-            answer_text_bytes: limits.answer_text_bytes.min(limits.line_bytes / 8),
-            command_timeout: Duration::from_secs(limits.command_timeout_s),
-            idempotency: Duration::from_secs(limits.idempotency_hours.saturating_mul(3600)),
-            ..defaults.commands
-        },
-        saving: SavingLimits {
-            pending_events: limits.pending_events,
-            pending_bytes: limits.pending_bytes,
-            follower_wait: Duration::from_millis(limits.follower_wait_ms),
-            follower_wait_from: limits.follower_wait_from,
-            full_disk_wait: Duration::from_secs(limits.full_disk_wait_s),
-            ..defaults.saving
-        },
-        reading: ReadingLimits {
-            page_events: limits.page_events,
-            page_bytes: limits.page_bytes,
-            history_events: limits.history_events,
-            history_bytes: limits.history_bytes,
-            tail_bytes: limits.tail_bytes,
-            tails_bytes: limits.tails_bytes,
-            model_history_bytes: limits.model_history_bytes,
-        },
-        nodes: NodeLimits {
-            start_wait: Duration::from_millis(limits.postgres_start_wait_ms),
-            ..defaults.nodes
-        },
-        lists: ListingLimits {
-            list_agents: limits.list_agents,
-            list_bytes: limits.list_bytes,
-            list_field_bytes: limits.list_field_bytes,
-        },
-    }
 }

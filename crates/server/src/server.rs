@@ -11,17 +11,16 @@ use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
 use tokenrail_application::{AgentService, AtStop, Fence, Next, Refusal};
 use tokenrail_ports::{StoreError, is_disk_full};
-use tokenrail_presentation::{
-    Api, Forwarded, ListenLimits, MissingPage, PresentationConfig, SocketLimits, page, session_cookie,
-};
+use tokenrail_presentation::{Api, Forwarded, MissingPage, PresentationConfig, page, session_cookie};
 use tokenrail_web::BasePath;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::address::{self, Scheme};
 use crate::clock::SystemRandom;
+use crate::compose::limits::{all_limits, listen_limits, presentation_limits, socket_limits};
 use crate::compose::{self, ComposeError};
-use crate::config::{Config, LimitsConfig};
+use crate::config::Config;
 use crate::store::{OpenStoreError, Store};
 use crate::tls::{self, TlsError, TlsFront};
 use crate::token::{self, TokenError};
@@ -98,7 +97,7 @@ impl Server {
         let local = listener.local_addr().map_err(failed)?;
 
         let outside = compose::outside(&config, &store)?;
-        let service = AgentService::new(outside, compose::all_limits(&config), Handle::current());
+        let service = AgentService::new(outside, all_limits(&config), Handle::current());
         let adopted_agents = match service.recover().await {
             Ok(agents) => agents,
             Err(refusal) => {
@@ -218,13 +217,6 @@ fn with_tls(
     Ok((Some(front), listener))
 }
 
-fn socket_limits(limits: &LimitsConfig) -> SocketLimits {
-    SocketLimits {
-        send_buffer_bytes: limits.send_buffer_bytes,
-        send_timeout: Duration::from_secs(limits.send_timeout_s),
-    }
-}
-
 /// The standard library sets a backlog of 128 connections. If all clients reconnect at once, the kernel drops the
 /// connections beyond that, and some clients notice it only after a minute.
 fn set_backlog(listener: &TcpListener, connections: usize) -> io::Result<()> {
@@ -237,22 +229,14 @@ fn listen(
     forwarded: Forwarded,
     config: &Config,
 ) -> io::Result<actix_web::dev::Server> {
-    let limits = &config.limits;
-    set_backlog(&listener, limits.connections)?;
-    let sockets = socket_limits(limits);
-    let limits = ListenLimits {
-        connections: limits.connections,
-        flush_timeout: sockets.send_timeout,
-        sockets,
-        ..ListenLimits::default()
-    };
+    set_backlog(&listener, config.limits.connections)?;
     let base = BasePath::new(config.base_path());
     tokenrail_presentation::listen(
         listener,
         api,
         forwarded,
         move |routes| the_page(routes, base.clone()),
-        limits,
+        listen_limits(&config.limits),
     )
 }
 
@@ -275,7 +259,6 @@ fn presentation_config(
     if let Some(url) = &config.public_url {
         presentation.session_cookie = session_cookie(url.port());
     }
-    let limits = &config.limits;
     presentation.token = token.map(Into::into);
     presentation.open_paths = tokenrail_web::open_paths();
     let scheme = if config.tls.is_some() { Scheme::Https } else { Scheme::Http };
@@ -285,35 +268,9 @@ fn presentation_config(
     presentation.allowed_hosts.extend(config.public_url.iter().map(|url| url.authority().to_owned()));
     config.base_path().clone_into(&mut presentation.base_path);
     presentation.allowed_origins.clone_from(&config.allowed_origins);
-    presentation.request_bytes = limits.request_bytes;
-    presentation.chat_bytes = limits.chat_bytes;
-    presentation.chats_bytes = limits.chats_bytes;
-    presentation.prompt_images = limits.prompt_images;
-    presentation.image_bytes = limits.image_bytes;
-    presentation.prompt_image_bytes = limits.prompt_image_bytes;
-    presentation.connections = limits.connections;
-    presentation.stream_turn_bytes = limits.stream_turn_bytes;
-    presentation.subscriptions_per_connection = limits.subscriptions_per_connection;
-    presentation.streams_per_peer = limits.streams_per_peer;
-    presentation.unauthenticated_clients = limits.unauthenticated_clients;
-    presentation.unauthenticated_clients_per_peer = limits.unauthenticated_clients_per_peer;
-    presentation.handshake_timeout = Duration::from_secs(limits.handshake_timeout_s);
-    presentation.failed_logins_per_minute = limits.failed_logins_per_minute;
-    presentation.peers = limits.peers;
-    presentation.ticket_resume = Duration::from_secs(limits.ticket_resume_s);
-    presentation.session = Duration::from_secs(limits.session_s);
     presentation.openings_file = Some(config.data_dir.join("tickets"));
-    presentation.header_bytes = limits.header_bytes;
-    presentation.headers = limits.headers;
-    presentation.body_timeout = Duration::from_secs(limits.body_timeout_s);
-    presentation.list_agents = limits.list_agents;
-    presentation.list_bytes = limits.list_bytes;
     presentation.test_routes = config.test_routes;
-    presentation.imports = limits.imports;
-    presentation.import_bytes = limits.import_bytes;
-    presentation.import_event_bytes = limits.import_event_bytes;
-    presentation.import_timeout = Duration::from_secs(limits.import_timeout_s);
-    presentation
+    presentation_limits(&config.limits, presentation)
 }
 
 /// The source of tickets and request ids. Only the start checks that the kernel returns random bytes.

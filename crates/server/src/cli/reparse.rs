@@ -53,7 +53,7 @@ pub(crate) async fn reparse(
 ) -> Result<Exit, Failure> {
     let store = Store::open(config).await?;
     let outside = compose::outside(config, &store)?;
-    let service = AgentService::new(outside, compose::all_limits(config), Handle::current());
+    let service = AgentService::new(outside, compose::limits::all_limits(config), Handle::current());
     let done = reparse_agents(&service, &args, screen).await;
     service.shutdown(tokenrail_application::AtStop::Keep, PATIENCE).await;
     store.close().await;

@@ -383,7 +383,7 @@ fn the_longest_durations_are_taken_and_can_be_calculated_with() {
         hours.or(key.ends_with("_s").then_some(315_360_000)).map(|most| format!("{key} = {most}\n"))
     });
     let config = load(Some(&format!("[limits]\n{}", longest.collect::<String>())), &[]).unwrap();
-    let limits = crate::compose::limits(&config.limits);
+    let limits = crate::compose::limits::application_limits(&config.limits);
     assert_eq!(limits.commands.idempotency.as_secs(), limits.run.turn_timeout.as_secs());
     let means = crate::compose::Means {
         watcher: crate::compose::watcher(&config).unwrap(),

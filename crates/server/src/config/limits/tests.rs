@@ -55,12 +55,12 @@ fn the_reference_states_the_default_of_each_limit() {
 #[test]
 fn the_configuration_without_a_file_is_the_default_of_each_crate() {
     let limits = LimitsConfig::default();
-    assert_eq!(compose::limits(&limits), Limits::default());
+    assert_eq!(compose::limits::application_limits(&limits), Limits::default());
 
     let process = ProcessLimits { exit_grace_ms: limits.result_grace_s * 1000, ..ProcessLimits::default() };
-    assert_eq!(compose::process_limits(&limits), process);
+    assert_eq!(compose::limits::process_limits(&limits), process);
 
-    assert_eq!(compose::repository_limits(&limits), RepositoryLimits::default());
+    assert_eq!(compose::limits::repository_limits(&limits), RepositoryLimits::default());
 
     assert_eq!(store::postgres_limits(&limits), PostgresLimits::default());
 
@@ -70,11 +70,7 @@ fn the_configuration_without_a_file_is_the_default_of_each_crate() {
     assert_eq!((proxy.connect_timeout_ms, proxy.idle_timeout_ms, proxy.event_bytes), http);
 
     let presentation = PresentationConfig::new(0);
-    assert_eq!(
-        (presentation.list_agents, presentation.list_bytes, presentation.imports),
-        (limits.list_agents, limits.list_bytes, limits.imports)
-    );
-    let server = ListenLimits::default();
-    assert_eq!((server.connections, server.sockets), (limits.connections, SocketLimits::default()));
-    assert_eq!(server.flush_timeout, Duration::from_secs(limits.send_timeout_s));
+    assert_eq!(compose::limits::presentation_limits(&limits, presentation.clone()), presentation);
+
+    assert_eq!(compose::limits::listen_limits(&limits), ListenLimits::default());
 }

@@ -17,7 +17,7 @@ fn a_server_has_a_name_even_if_it_is_alone() {
     let config = load(None, &[]).unwrap();
     assert!(!config.cluster.name.is_empty());
     assert!(!config.to_table().contains_key("cluster"), "it cannot be set");
-    assert_eq!(crate::compose::all_limits(&config), tokenrail_application::Limits::default());
+    assert_eq!(crate::compose::limits::all_limits(&config), tokenrail_application::Limits::default());
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn the_settings_of_the_cluster_reach_the_application_and_can_be_read_again() {
     let file = format!("{file}on_stop = \"leave\"\nfailover_keep_s = 9\nfailover_keep_bytes = 1000\n");
     let config = load(Some(&file), &[("TOKENRAIL_CLUSTER_NAME", "node-b")]).unwrap();
     assert_eq!(config.cluster.name, "node-b");
-    let nodes = crate::compose::all_limits(&config).nodes;
+    let nodes = crate::compose::limits::all_limits(&config).nodes;
     assert_eq!((config.cluster.failover_keep_s, config.cluster.failover_keep_bytes), (9, 1000));
     let at_stop = |told| config.cluster.on_stop.at_stop(told);
     assert_eq!([at_stop(false), at_stop(true)], [AtStop::Leave; 2]);
