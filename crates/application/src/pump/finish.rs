@@ -13,7 +13,7 @@ impl Pump {
     /// The agent has ended: saves the rest, with the result as the last event.
     pub(super) async fn finish(&mut self, end: RunEnd) -> Result<(), SaveError> {
         let end = self.end_of_run(end).await?;
-        self.record_end(&end);
+        self.record_turn_end(&end);
         self.save_end_and_leave(&end).await
     }
 
@@ -31,7 +31,7 @@ impl Pump {
     }
 
     /// Records how the run ended, and the result of the turn.
-    fn record_end(&mut self, end: &RunEnd) {
+    fn record_turn_end(&mut self, end: &RunEnd) {
         let now = self.core.now();
         if self.stopping.why.is_none() && end.disk_full.is_none() {
             // The exit code means nothing if the agent was stopped or its output may be cut.

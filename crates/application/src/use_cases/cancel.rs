@@ -31,7 +31,7 @@
 //!    or has closed its output; step 6 ends any other.
 //! 6. The supervisor sends SIGTERM to what an ended agent left behind, then stops and kills all descendants until none
 //!    is left or the time is up (`supervisor/sweep.rs`; `run_folder/proc.rs` finds them). It copies the rest of the
-//!    output (`finish_output`), and records the end in `exit.json` (`record_end`), with the number of processes that
+//!    output (`finish_output`), and records the end in `exit.json` (`record_exit`), with the number of processes that
 //!    are left.
 //! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`wait_or_force_end`, at the time
 //!    `force_at`). If the supervisor is dead, it kills what is left of the run (`lost`).

@@ -45,7 +45,7 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
         Err(error) => (Duration::ZERO, Err(error)),
     };
     let failure = |error| ExitRecord { failure: Some(RunFailure::from(&error)), ..ExitRecord::default() };
-    match record_end(&folder, &ended.unwrap_or_else(failure), patience) {
+    match record_exit(&folder, &ended.unwrap_or_else(failure), patience) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
@@ -56,7 +56,7 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
 ///
 /// If the disk is full and even the reserved space is no use, as on file systems that never write to the same place
 /// twice, it waits for free space.
-fn record_end(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
+fn record_exit(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     loop {
         match folder.write_exit(exit) {
