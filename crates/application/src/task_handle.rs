@@ -59,7 +59,8 @@ impl TaskHandle {
         *self.current() = None;
     }
 
-    /// Signals the running turn, if there is one, that its stop is saved. `stop_signal` in `pump/waits.rs` waits for it.
+    /// Signals the running turn, if there is one, that its stop is saved. `stop_signal` in `pump/waits.rs` waits for
+    /// it.
     pub(crate) fn cancel(&self) {
         if let Some(current) = &*self.current() {
             current.cancel.cancel();

@@ -15,7 +15,7 @@
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes`; `model_history_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs`; `agent_task/past_turns.rs` |
 //! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `use_cases/turns.rs`, `use_cases/open_requests.rs` |
 //! | `line_bytes`, `output_lines`; `cancel_grace_s`, `kill_grace_s` | `ProcessLimits` (runner) | `framer.rs`, `process/run.rs`; `process/run/tell.rs`, `supervisor/` |
-//! | `agent_…`, `stderr_bytes`, `exit_patience_s`; `open_questions`, `unread_bytes`, `file_bytes`; `resting_agents`; `spawn_timeout_s` | `ProcessLimits` | `supervisor/`; `converse/`; `process/idle_processes.rs`; `process/runner.rs` |
+//! | `agent_…`, `stderr_bytes`, `exit_patience_s`; `open_questions`, `unread_bytes`, `file_bytes`; `resting_agents` (`idle_agents`); `spawn_timeout_s` | `ProcessLimits` | `supervisor/`; `converse/`; `process/idle_processes.rs`; `process/runner.rs` |
 //! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
 //! | `run_gather_us`, `run_poll_ms` | `WatchLimits` | `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
@@ -39,8 +39,6 @@
 //! * `idle_timeout_s`, `line_bytes`: also `idle_timeout_ms` and `event_bytes` of `ModelLimits` and `ProxyLimits`;
 //! * `send_timeout_s`: also `ListenLimits::flush_timeout`;
 //! * `list_agents`, `list_bytes`: also of `PresentationConfig`.
-//!
-//! `resting_agents` is `ProcessLimits::idle_agents`.
 
 mod range;
 
