@@ -200,3 +200,31 @@ async fn an_agent_that_launches_agents_passes_its_limits_on() {
     bridge.call(6, "launch_agent", &asked("mine"));
     assert_eq!((of_child.end().0, bridge.end().0), (Some(0), Some(0)));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_of_the_newest_version_needs_no_handshake_and_sends_no_headers() {
+    let server = TestServer::start();
+    let mut bridge = Bridge::start(&server);
+    let about = |version: &str| {
+        let (version_key, capabilities) =
+            ("io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities");
+        json!({version_key: version, capabilities: {}})
+    };
+    let meta = about("2026-07-28");
+    let discovered = bridge.ask(1, "server/discover", &json!({"_meta": meta}));
+    assert_eq!(discovered["result"]["supportedVersions"][0], "2026-07-28", "{discovered}");
+    let listed = bridge.ask(2, "tools/call", &json!({"name": "list_agents", "_meta": meta}));
+    assert_eq!(listed["result"]["resultType"], "complete", "{listed}");
+    for (id, method, params, code) in [
+        (3, "ping", json!({"_meta": meta}), -32601),
+        (4, "tools/call", json!({"name": "Gr\u{fc}\u{df}e\n", "_meta": meta}), -32602),
+        (5, "resources/read", json!({"uri": "x:\u{e9}", "_meta": meta}), -32602),
+        (6, "tools/list", json!({"_meta": about("2099-01-01")}), -32022),
+    ] {
+        let refused = bridge.ask(id, method, &params);
+        assert_eq!(refused["error"]["code"], code, "{method}: {refused}");
+    }
+    let earlier = bridge.ask(7, "tools/list", &json!({}));
+    assert_eq!(earlier["result"]["resultType"], Value::Null, "an earlier version, over the same pipes");
+    assert_eq!(bridge.end(), (Some(0), String::new()));
+}

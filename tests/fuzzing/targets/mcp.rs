@@ -1,11 +1,19 @@
 //! Whatever an MCP client posts, it gets a valid JSON-RPC response or none, and the server has no error.
 
+use actix_web::http::header::HeaderValue;
 use actix_web::test::TestRequest;
 use serde_json::Value;
 
 use super::world::{self, Answer, HOST};
 
 pub(crate) const WORDS: &[&str] = &[
+    "!2026-07-28|tools/list|\n",
+    "!2026-07-28|tools/call|wait_for_agent\n",
+    "!2026-07-28|resources/read|=?base64?dA==?=\n",
+    "\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"",
+    "\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{}}",
+    "\"server/discover\"",
+    "\"_meta\":{",
     "\"jsonrpc\":\"2.0\"",
     "\"id\":1",
     "\"id\":\"\\ud800\"",
@@ -46,23 +54,39 @@ pub(crate) const WORDS: &[&str] = &[
     "\"uri\":\"tokenrail://agents/$ID/transcript\"",
 ];
 
-/// A body. `$ID` stands for an existing agent.
+/// The headers that repeat parts of a message.
+const MIRRORS: [&str; 3] = ["mcp-protocol-version", "mcp-method", "mcp-name"];
+
+/// A body. `$ID` stands for an existing agent. Before it may be a line with `!` and the values of the headers.
 pub(crate) fn run(data: &[u8]) {
     world::with(async |world, agent| {
-        let body = match std::str::from_utf8(data) {
+        let (mirrors, body) = split(data);
+        let body = match std::str::from_utf8(body) {
             Ok(text) => text.replace("$ID", &agent.to_string()).into_bytes(),
-            Err(_) => data.to_vec(),
+            Err(_) => body.to_vec(),
         };
-        let request = TestRequest::post().uri("/mcp").insert_header(("host", HOST));
+        let mut request = TestRequest::post().uri("/mcp").insert_header(("host", HOST));
+        let values = mirrors.into_iter().flat_map(|line| line.split(|byte| *byte == b'|'));
+        for (name, value) in MIRRORS.into_iter().zip(values) {
+            if let Ok(value) = HeaderValue::from_bytes(value) {
+                request = request.insert_header((name, value));
+            }
+        }
         let request = request.insert_header(("content-type", "application/json"));
         let request = request.insert_header(("accept", "application/json, text/event-stream"));
         check(&world.call(request.set_payload(body)).await);
     });
 }
 
+fn split(data: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    let rest = data.strip_prefix(b"!").unwrap_or_default();
+    let end = rest.iter().position(|byte| *byte == b'\n');
+    end.map_or((None, data), |end| (Some(&rest[..end]), &rest[end + 1..]))
+}
+
 fn check(answer: &Answer) {
     let said = String::from_utf8_lossy(&answer.body);
-    assert!(matches!(answer.status, 200 | 202 | 400 | 413), "{answer:?}");
+    assert!(matches!(answer.status, 200 | 202 | 400 | 404 | 413), "{answer:?}");
     if answer.status == 202 {
         assert!(answer.body.is_empty(), "{said}");
         return;

@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
-use super::client::forward::Lost;
+use super::client::forward::{Lost, Message};
 use super::own_run::own_run;
 use super::{Exit, Failure};
 use crate::config::Config;
@@ -66,9 +66,10 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
         // What is no message has a response without an id. A notification has none.
         let id = if message.is_object() { message.get("id").cloned() } else { Some(Value::Null) };
         let (bridge, out) = (Arc::clone(&bridge), out.clone());
+        let message = Message::new(line, &message);
         let handle = calls.spawn({
             let id = id.clone();
-            async move { bridge.answer(line, id, &out).await }
+            async move { bridge.answer(&message, id, &out).await }
         });
         underway.began(id, handle);
     }
@@ -130,7 +131,7 @@ impl<E: Into<Failure>> From<E> for Unanswered {
 
 impl Bridge {
     /// Forwards a message, and prints what the server answers. An error is the response to the request, if it is one.
-    async fn answer(&self, message: String, id: Option<Value>, out: &mpsc::Sender<String>) {
+    async fn answer(&self, message: &Message, id: Option<Value>, out: &mpsc::Sender<String>) {
         let answered = async { pass_on(self.forward(message).await?, out).await };
         let answered = timeout(CALL_TIMEOUT, answered).await;
         let answered = answered.unwrap_or_else(|_| Err(lost("the server took too long")));
@@ -158,10 +159,10 @@ impl Bridge {
         }
     }
 
-    async fn forward(&self, message: String) -> Result<Response, Failure> {
+    async fn forward(&self, message: &Message) -> Result<Response, Failure> {
         let until = Instant::now() + CONNECT_WAIT;
         loop {
-            match self.reach(until).await?.forward(message.clone(), self.run.as_deref()).await {
+            match self.reach(until).await?.forward(message, self.run.as_deref()).await {
                 Err(Lost::NotConnected(_)) if Instant::now() < until => sleep(CONNECT_PAUSE).await,
                 forwarded => return Ok(forwarded?),
             }

@@ -6,29 +6,38 @@ mod prompts;
 mod reading;
 mod resources;
 mod stream;
+mod test_inputs;
 mod test_tools;
 mod tools;
 mod wait;
 
+use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::dto::{Call, Done, Empty, Failed, Incoming, Method, PromptList, RequestId, TEMPLATES, ToolList};
-use super::dto::{check_version, initialized, ready};
+use super::dto::{Call, Caller, Done, Empty, Failed, Incoming, Method, Mirrors, Params, PromptList};
+use super::dto::{TemplateList, ToolList, Unfit, check_version, client, discovered, initialized};
 use super::refusal::sentence;
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::error::Problem;
 use crate::query;
 
-/// The header with the version of the protocol.
+/// The headers that repeat parts of the request.
 const VERSION: &str = "mcp-protocol-version";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
 
 /// Send a message of the Model Context Protocol
 ///
 /// The body is one JSON-RPC message. The response to a request is JSON, or an event stream if the request asks for
 /// progress notifications. Other messages get 202.
 #[utoipa::path(post, path = "/mcp", tag = "mcp", request_body = serde_json::Value,
-    params(("Tokenrail-Run" = Option<String>, Header,
+    params(("MCP-Protocol-Version" = Option<String>, Header, description = "The version of the protocol."),
+        ("Mcp-Method" = Option<String>, Header,
+        description = "The method of the request. Required by version 2026-07-28."),
+        ("Mcp-Name" = Option<String>, Header,
+        description = "The name of the tool or prompt, or the URI of the resource. Required by version 2026-07-28."),
+        ("Tokenrail-Run" = Option<String>, Header,
         description = "Sent by an agent of this server: the value of its variable `TOKENRAIL_RUN`. The agents that \
                        it launches get its limits.")),
     responses((status = 200, content((serde_json::Value = "application/json"), (EventBlock = "text/event-stream"))),
@@ -39,37 +48,76 @@ pub(crate) async fn message(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let body = query::body(&request, payload, api.config()).await?;
-    check_version(request.headers().get(VERSION).and_then(|version| version.to_str().ok()))?;
-    match Incoming::read(&body, api.config().json_depth)? {
-        Incoming::Call(call) => Ok(answer(&api, &request, call).await),
-        Incoming::Unanswered => Ok(HttpResponse::Accepted().finish()),
-    }
-}
-
-async fn answer(api: &Api, request: &HttpRequest, call: Call) -> HttpResponse {
-    let Call { id, method, params } = call;
-    let Some(method) = Method::from_name(&method) else {
-        return HttpResponse::Ok().json(Failed::no_method(&id));
+    let mirrors = mirrors(request.headers());
+    let call = match Incoming::read(&body, api.config().json_depth) {
+        Ok(Incoming::Call(call)) => call,
+        other => {
+            check_version(mirrors.version.as_deref())?;
+            return other.map(|_| HttpResponse::Accepted().finish());
+        }
     };
+    let offers = match client(&call, &mirrors) {
+        Ok(offers) => offers,
+        Err(unfit) => return Ok(refuse(&call, unfit)),
+    };
+    check_version(mirrors.version.as_deref())?;
+    let (caller, method, params) = Caller::of(call, offers);
+    Ok(answer(&api, &request, caller, &method, params).await)
+}
+
+fn mirrors(headers: &HeaderMap) -> Mirrors {
+    let all = |name| {
+        // A character that a header must not have becomes one that no method or version has.
+        let values = headers.get_all(name).map(|value| value.to_str().map_or("\u{fffd}", str::trim));
+        let joined = values.collect::<Vec<_>>().join(", ");
+        headers.contains_key(name).then_some(joined)
+    };
+    Mirrors { version: all(VERSION), method: all(METHOD), name: all(NAME) }
+}
+
+fn refuse(call: &Call, unfit: Unfit) -> HttpResponse {
+    HttpResponse::BadRequest().json(match unfit {
+        Unfit::Header(header) => Failed::header_mismatch(&call.id, header),
+        Unfit::Version(version) => Failed::unsupported(&call.id, version),
+        Unfit::Meta(problem) => Failed::unclear(&call.id, sentence(&problem)),
+    })
+}
+
+async fn answer(
+    api: &Api,
+    request: &HttpRequest,
+    caller: Caller,
+    method: &str,
+    params: Params,
+) -> HttpResponse {
+    let Some(method) = Method::from_name(method, caller.is_newest()) else {
+        let mut response = if caller.is_newest() { HttpResponse::NotFound() } else { HttpResponse::Ok() };
+        return response.json(Failed::no_method(&caller));
+    };
+    let caller = caller.with_cache(method.cache());
     match method {
-        Method::Initialize => respond(&id, initialized(&params)),
-        Method::Ping => respond(&id, Ok(Empty {})),
-        Method::ListTools if api.config().test_routes => respond(&id, Ok(test_tools::tools())),
-        Method::ListTools => respond(&id, Ok(ToolList::new())),
-        Method::CallTool => tools::call(api, request, id, &params).await,
-        Method::ListResources => respond(&id, resources::list(api, &params).await),
-        Method::ListTemplates => respond(&id, Ok(ready(TEMPLATES))),
-        Method::ReadResource => respond(&id, resources::read(api, &params).await),
-        Method::ListPrompts if api.config().test_routes => respond(&id, Ok(test_tools::prompts())),
-        Method::ListPrompts => respond(&id, Ok(PromptList::new())),
-        Method::GetPrompt => respond(&id, prompts::get(api, &params).await),
-        Method::Complete => respond(&id, prompts::complete(api, &params).await),
+        Method::Initialize => respond(&caller, initialized(&params)),
+        Method::Ping => respond(&caller, Ok(Empty {})),
+        Method::Discover => respond(&caller, Ok(discovered())),
+        Method::ListTools if api.config().test_routes => respond(&caller, Ok(test_tools::tools(&caller))),
+        Method::ListTools => respond(&caller, Ok(ToolList::new())),
+        Method::CallTool => tools::call(api, request, caller, &params).await,
+        Method::ListResources => respond(&caller, resources::list(api, &params).await),
+        Method::ListTemplates => respond(&caller, Ok(TemplateList::new())),
+        Method::ReadResource => respond(&caller, resources::read(api, &params).await),
+        Method::ListPrompts if api.config().test_routes => respond(&caller, Ok(test_tools::prompts(&caller))),
+        Method::ListPrompts => respond(&caller, Ok(PromptList::new())),
+        Method::GetPrompt if api.config().test_routes && test_inputs::is_prompt(&caller, &params) => {
+            test_inputs::call(&caller, test_inputs::PROMPT, &params)
+        }
+        Method::GetPrompt => respond(&caller, prompts::get(api, &params).await),
+        Method::Complete => respond(&caller, prompts::complete(api, &params).await),
     }
 }
 
-fn respond<T: serde::Serialize>(id: &RequestId, result: Result<T, Problem>) -> HttpResponse {
+fn respond<T: serde::Serialize>(caller: &Caller, result: Result<T, Problem>) -> HttpResponse {
     match result {
-        Ok(result) => HttpResponse::Ok().json(Done::new(id, result)),
-        Err(problem) => HttpResponse::Ok().json(Failed::refused(id, problem.code, sentence(&problem))),
+        Ok(result) => HttpResponse::Ok().json(Done::new(caller, result)),
+        Err(problem) => HttpResponse::Ok().json(Failed::refused(caller, problem.code, sentence(&problem))),
     }
 }

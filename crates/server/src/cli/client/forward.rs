@@ -1,6 +1,11 @@
 //! Forwards messages of the Model Context Protocol.
 
+mod mirrors;
+
+use mirrors::mirrors;
+use reqwest::header::HeaderValue;
 use reqwest::{Method, Response};
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::{ANSWER_TIMEOUT, Client, root_cause};
@@ -8,6 +13,19 @@ use crate::cli::{Exit, Failure};
 
 /// The header with the run of the agent that sends the message.
 const RUN: &str = "tokenrail-run";
+
+/// A message, and the headers that repeat parts of it.
+pub(crate) struct Message {
+    text: String,
+    mirrors: Vec<(&'static str, HeaderValue)>,
+}
+
+impl Message {
+    /// `json` is the text, read.
+    pub(crate) fn new(text: String, json: &Value) -> Self {
+        Self { text, mirrors: mirrors(json) }
+    }
+}
 
 /// Why a message has no response.
 pub(crate) enum Lost {
@@ -26,10 +44,14 @@ impl From<Lost> for Failure {
 
 impl Client {
     /// Forwards a message, and returns the response whatever its status is. `run` is that of the sending agent.
-    pub(crate) async fn forward(&self, message: String, run: Option<&str>) -> Result<Response, Lost> {
+    pub(crate) async fn forward(&self, message: &Message, run: Option<&str>) -> Result<Response, Lost> {
         let request = self.request(Method::POST, &["mcp"], &[]).map_err(Lost::Broken)?;
         let request = request.header("content-type", "application/json");
-        let mut request = request.header("accept", "application/json, text/event-stream").body(message);
+        let mut request =
+            request.header("accept", "application/json, text/event-stream").body(message.text.clone());
+        for (name, value) in &message.mirrors {
+            request = request.header(*name, value);
+        }
         if let Some(run) = run {
             request = request.header(RUN, run);
         }

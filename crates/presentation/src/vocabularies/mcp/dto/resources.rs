@@ -10,8 +10,8 @@ use super::rpc::Params;
 use crate::error::{Code, Problem};
 use crate::json::{IdText, IsoTime};
 
-/// The only template, as `resources/templates/list` returns it.
-pub(crate) const TEMPLATES: &str = r#"{"resourceTemplates":[{"uriTemplate":"tokenrail://agents/{agent_id}/transcript","name":"transcript","title":"Transcript of an agent","description":"What an agent has said and done, from its first prompt on","mimeType":"text/plain"}]}"#;
+/// The only template.
+const TEMPLATES: &str = r#"[{"uriTemplate":"tokenrail://agents/{agent_id}/transcript","name":"transcript","title":"Transcript of an agent","description":"What an agent has said and done, from its first prompt on","mimeType":"text/plain"}]"#;
 
 /// The URI of the template.
 pub(super) const URI_TEMPLATE: &str = "tokenrail://agents/{agent_id}/transcript";
@@ -96,6 +96,20 @@ fn uri(agent: AgentId) -> String {
     format!("{URI_BEFORE}{agent}{URI_AFTER}")
 }
 
+/// The result of `resources/templates/list`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TemplateList {
+    resource_templates: &'static RawValue,
+}
+
+impl TemplateList {
+    /// `None` if the text of the template is malformed, which a test excludes.
+    pub(crate) fn new() -> Option<Self> {
+        ready(TEMPLATES).map(|resource_templates| Self { resource_templates })
+    }
+}
+
 /// Reads the cursor of a page of resources.
 pub(crate) fn resources_after(params: &Params) -> Result<Option<AgentId>, Problem> {
     let mut fields = params.fields()?;
@@ -121,6 +135,6 @@ pub(crate) fn agent_at(uri: &str) -> Result<AgentId, Problem> {
 }
 
 /// JSON of this server's own, which is not parsed again.
-pub(crate) fn ready(json: &'static str) -> Option<&'static RawValue> {
+pub(super) fn ready(json: &'static str) -> Option<&'static RawValue> {
     serde_json::from_str(json).ok()
 }

@@ -13,7 +13,7 @@ use super::wait::Wait;
 use crate::api::{Api, StreamPlace};
 use crate::blocks::BlockWriter;
 use crate::frames::CHUNK_BYTES;
-use crate::vocabularies::mcp::dto::{Done, ProgressDto, RequestId};
+use crate::vocabularies::mcp::dto::{Caller, Done, ProgressDto, RequestId};
 use crate::vocabularies::mcp::refusal::failed;
 use crate::waits::every;
 
@@ -25,14 +25,14 @@ const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 /// Streams a wait.
 pub(super) fn open(
     api: &Api,
-    id: RequestId,
+    caller: Caller,
     token: RequestId,
     wait: Wait,
     place: StreamPlace,
 ) -> HttpResponse {
     let stream = WaitStream {
         api: api.clone(),
-        id,
+        caller,
         token,
         wait: Some(wait),
         beat: every(api.config().heartbeat),
@@ -50,7 +50,7 @@ pub(super) fn open(
 
 struct WaitStream {
     api: Api,
-    id: RequestId,
+    caller: Caller,
     token: RequestId,
     /// `None` once its result is written.
     wait: Option<Wait>,
@@ -99,11 +99,11 @@ impl WaitStream {
             Ok(false) => {
                 let wait = self.wait.take()?;
                 let result = wait.result(&self.api).await.unwrap_or_else(|problem| failed(&problem));
-                out.unnamed(&Done::new(&self.id, result));
+                out.unnamed(&Done::new(&self.caller, result));
             }
             Err(problem) => {
                 self.wait = None;
-                out.unnamed(&Done::new(&self.id, failed(&problem)));
+                out.unnamed(&Done::new(&self.caller, failed(&problem)));
             }
         }
         Some(out.take())

@@ -4,10 +4,11 @@
 use actix_web::HttpResponse;
 use serde_json::{Value, json};
 
+use super::test_inputs;
 use crate::blocks::BlockWriter;
 use crate::vocabularies::mcp::dto::{
-    Completed, Completion, CompletionWish, ContentDto, Done, Media, Params, ProgressDto, PromptCall,
-    PromptList, RequestId, ResourceContents, ToolList, ToolResult,
+    Caller, Completed, Completion, CompletionWish, ContentDto, Done, Media, Params, ProgressDto, PromptCall,
+    PromptList, ResourceContents, ToolList, ToolResult,
 };
 
 /// The tools with their descriptions.
@@ -39,24 +40,28 @@ const WAV: &[u8] =
     b"RIFF&\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0@\x1f\0\0\x80>\0\0\x02\0\x10\0data\x02\0\0\0\0\0";
 
 /// All tools: the real ones and these.
-pub(super) fn tools() -> Value {
+pub(super) fn tools(caller: &Caller) -> Value {
     let tools = TOOLS.map(|(name, description)| {
         json!({ "name": name, "description": description, "inputSchema": { "type": "object" } })
     });
-    with(json!(ToolList::new()), "tools", tools)
+    let asking = test_inputs::tools(caller).map(
+        |name| json!({ "name": name, "description": "Asks for input", "inputSchema": { "type": "object" } }),
+    );
+    with(json!(ToolList::new()), "tools", tools.into_iter().chain(asking))
 }
 
 /// All prompts: the real ones and these.
-pub(super) fn prompts() -> Value {
+pub(super) fn prompts(caller: &Caller) -> Value {
     let prompts = PROMPTS.map(|(name, description, arguments)| {
         let argument = |name: &&str| json!({ "name": name, "required": true });
         let arguments: Vec<_> = arguments.iter().map(argument).collect();
         json!({ "name": name, "description": description, "arguments": arguments })
     });
-    with(json!(PromptList::new()), "prompts", prompts)
+    let asking = test_inputs::prompts(caller).map(|name| json!({ "name": name }));
+    with(json!(PromptList::new()), "prompts", prompts.into_iter().chain(asking))
 }
 
-fn with<const N: usize>(mut list: Value, field: &str, more: [Value; N]) -> Value {
+fn with(mut list: Value, field: &str, more: impl Iterator<Item = Value>) -> Value {
     if let Some(listed) = list.get_mut(field).and_then(Value::as_array_mut) {
         listed.extend(more);
     }
@@ -64,15 +69,16 @@ fn with<const N: usize>(mut list: Value, field: &str, more: [Value; N]) -> Value
 }
 
 /// Calls one of these tools. `None` if it is another one.
-pub(super) fn call(id: &RequestId, name: &str, params: &Params) -> Option<HttpResponse> {
+pub(super) fn call(caller: &Caller, name: &str, params: &Params) -> Option<HttpResponse> {
     let result = match name {
         "test_error_handling" => {
             ToolResult::failed("This tool intentionally returns an error for testing".to_owned())
         }
-        "test_tool_with_progress" => return Some(with_progress(id, params)),
+        "test_tool_with_progress" => return Some(with_progress(caller, params)),
+        name if test_inputs::has(caller, name) => return Some(test_inputs::call(caller, name, params)),
         name => ToolResult::of_content(content(name)?),
     };
-    Some(super::respond(id, Ok(result)))
+    Some(super::respond(caller, Ok(result)))
 }
 
 fn content(tool: &str) -> Option<Vec<ContentDto>> {
@@ -105,14 +111,14 @@ fn embedded(uri: String, mime_type: &'static str, text: String) -> ContentDto {
     ContentDto::Resource { resource: ResourceContents::text(uri, mime_type, text) }
 }
 
-fn with_progress(id: &RequestId, params: &Params) -> HttpResponse {
+fn with_progress(caller: &Caller, params: &Params) -> HttpResponse {
     let mut out = BlockWriter::default();
     if let Ok(Some(token)) = params.progress_token() {
         for done in [0, 50, 100] {
             out.unnamed(&ProgressDto::new(&token, done, format!("{done} of 100")));
         }
     }
-    out.unnamed(&Done::new(id, ToolResult::of_text("It is done.".to_owned())));
+    out.unnamed(&Done::new(caller, ToolResult::of_text("It is done.".to_owned())));
     HttpResponse::Ok().content_type("text/event-stream").body(out.take())
 }
 
