@@ -12,6 +12,7 @@ use tokio::time::sleep;
 use super::client::{Client, Heard, serve};
 use super::harness::{Answer, Harness};
 use super::mcp::{self, tool, wait};
+use super::mcp_forms;
 
 /// Two nodes of one store, started. They beat often, and nothing but a test declares one of them lost.
 pub(super) async fn two_nodes() -> [Harness; 2] {
@@ -239,4 +240,15 @@ async fn any_node_answers_any_request_of_mcp() {
     let done = wait(second, &id, since).await;
     assert_eq!((&done["reason"], &done["agent"]["status"]), (&json!("ended"), &json!("completed")), "{done}");
     assert_eq!(wait(first, &id, since).await["entries"], done["entries"]);
+}
+
+#[actix_web::test]
+async fn any_node_asks_the_person_at_an_mcp_client_and_any_node_takes_the_answer() {
+    let [first, second] = &two_nodes().await;
+    let id = mcp::launch(first, "ask and say hello").await;
+    let forms = json!({"elicitation": {}});
+    let asked = mcp_forms::wait(second, &id, &json!({}), &forms).await;
+    let yes = json!({"action": "accept", "content": {"option_id": "yes"}});
+    let done = mcp_forms::wait(second, &id, &mcp_forms::reply(&asked, &yes), &forms).await;
+    assert_eq!(done["structuredContent"]["reason"], "ended", "{done}");
 }

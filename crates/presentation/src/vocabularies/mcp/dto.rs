@@ -7,6 +7,7 @@ mod content;
 mod discover;
 mod entry;
 mod failed;
+mod input;
 mod method;
 mod prompts;
 mod resources;
@@ -24,6 +25,7 @@ pub(crate) use content::{ContentDto, Media, ResourceContents, ToolResult};
 pub(crate) use discover::{discovered, initialized};
 pub(crate) use entry::{AskedDto, EntryDto, PIECE_BYTES, SaidDto, Shortened, settled};
 pub(crate) use failed::Failed;
+pub(crate) use input::{Answers, InputRequired, Waited, answers};
 pub(crate) use method::Method;
 pub(crate) use prompts::{PromptCall, PromptList, PromptResult, PromptWish};
 pub(crate) use resources::{

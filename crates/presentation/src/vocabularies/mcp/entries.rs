@@ -200,9 +200,19 @@ impl OpenAsked {
         }
     }
 
-    /// Whether there is one that a client with this cursor has not seen.
-    pub(super) fn has_newer(&self, since: Sequence) -> bool {
-        self.0.values().any(|(asked_at, _)| since < *asked_at)
+    /// Whether there is one that a client with this cursor has not seen, besides those that it has just `answered`.
+    pub(super) fn has_newer(&self, since: Sequence, answered: &[String]) -> bool {
+        self.0.iter().any(|(request, (asked_at, _))| since < *asked_at && !answered.contains(request))
+    }
+
+    /// Those that a client with this cursor has not seen, the oldest first.
+    pub(super) fn newer(&self, since: Sequence, answered: &[String]) -> Vec<AskedDto> {
+        let is_newer = |(request, (asked_at, _)): &(&String, &(Sequence, AskedDto))| {
+            since < *asked_at && !answered.contains(request)
+        };
+        let mut newer: Vec<_> = self.0.iter().filter(is_newer).map(|(_, asked)| asked).collect();
+        newer.sort_by_key(|(asked_at, _)| *asked_at);
+        newer.into_iter().map(|(_, asked)| asked.clone()).collect()
     }
 
     pub(super) fn into_list(self) -> Vec<AskedDto> {

@@ -26,7 +26,7 @@ const MODEL_BYTES: usize = 128;
 /// The maximum length of an idempotency key, in bytes.
 const KEY_BYTES: usize = 255;
 /// The maximum number of options in one answer.
-const ANSWER_OPTIONS: usize = 64;
+pub(super) const ANSWER_OPTIONS: usize = 64;
 
 /// Which agents to list.
 pub(crate) struct ListWish {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::discover::{SERVER, ServerInfo};
+use super::input::Waited;
 use super::rpc::{Call, JSONRPC, Params, RequestId};
 use super::versions::ClientOffers;
 
@@ -107,5 +108,15 @@ impl<'a, T> Done<'a, T> {
 
     fn of(caller: &'a Caller, result: T, envelope: Option<Envelope>) -> Self {
         Self { jsonrpc: JSONRPC, id: &caller.id, result: Enveloped { result, envelope } }
+    }
+}
+
+impl<'a> Done<'a, Waited> {
+    /// The end of a wait.
+    pub(crate) fn waited(caller: &'a Caller, result: Waited) -> Self {
+        match result {
+            Waited::Over(_) => Self::new(caller, result),
+            Waited::Asks(_) => Self::asking(caller, result),
+        }
     }
 }

@@ -94,18 +94,18 @@ pub(crate) struct AskedDto {
     pub(crate) request_id: String,
     pub(crate) tool: String,
     #[serde(flatten)]
-    input: Shortened,
-    options: Vec<OptionDto>,
+    pub(super) input: Shortened,
+    pub(super) options: Vec<OptionDto>,
     /// What it accepts besides one option: `note`, `text`, `several`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     accepts: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct OptionDto {
+pub(super) struct OptionDto {
     #[serde(rename(deserialize = "optionId"))]
-    option_id: String,
-    name: String,
+    pub(super) option_id: String,
+    pub(super) name: String,
     kind: String,
 }
 
@@ -160,6 +160,24 @@ impl AskedDto {
             options,
             accepts: accepted.filter_map(|(name, is_accepted)| is_accepted.then_some(name)).collect(),
         })
+    }
+}
+
+impl AskedDto {
+    /// Whether it accepts this besides one option.
+    pub(super) fn accepts(&self, what: &str) -> bool {
+        self.accepts.contains(&what)
+    }
+
+    /// Whether a form can have an answer.
+    pub(super) fn fits_a_form(&self) -> bool {
+        !self.options.is_empty() || self.accepts("text")
+    }
+
+    /// The option that rejects once.
+    pub(super) fn rejecting(&self) -> Option<String> {
+        let option = self.options.iter().find(|option| option.kind == "reject_once");
+        option.map(|option| option.option_id.clone())
     }
 }
 

@@ -1,16 +1,18 @@
 //! The tools that do one thing and return.
 
 use actix_web::http::header::HeaderMap;
-use tokenrail_application::{AgentFilter, ArchivedFilter, CommandKey, Launch, LaunchOutcome, ListPage};
-use tokenrail_domain::Sequence;
+use tokenrail_application::{
+    AgentFilter, ArchivedFilter, CommandKey, Launch, LaunchOutcome, ListPage, Refusal,
+};
+use tokenrail_domain::{AgentId, Sequence};
 
 use super::parent::parent;
 use crate::api::Api;
 use crate::error::Problem;
 use crate::json::IdText;
 use crate::vocabularies::mcp::dto::{
-    self, AgentList, AgentState, AgentTypeList, AnswerState, Cancelled, Launched, NewAgent, Params, Sent,
-    ToolResult,
+    self, AgentList, AgentState, AgentTypeList, AnswerState, Answers, Cancelled, Launched, NewAgent, Params,
+    Sent, ToolResult,
 };
 
 pub(super) async fn types(api: &Api) -> ToolResult {
@@ -64,6 +66,19 @@ pub(super) async fn answer(api: &Api, params: &Params) -> Result<ToolResult, Pro
     let request_id = answer.request_id.clone();
     let outcome = api.service().answer(agent, answer).await?;
     Ok(ToolResult::of(&AnswerState::new(agent, request_id, outcome)))
+}
+
+/// Gives an agent the answers of a person. Returns the ids of the requests. Somebody else may have answered meanwhile.
+pub(super) async fn pass_on(api: &Api, agent: AgentId, answers: Answers) -> Result<Vec<String>, Problem> {
+    let mut answered = Vec::new();
+    for answer in answers.given {
+        answered.push(answer.request_id.clone());
+        match api.service().answer(agent, answer).await {
+            Ok(_) | Err(Refusal::RequestSettled(_)) => {}
+            Err(refusal) => return Err(refusal.into()),
+        }
+    }
+    Ok(answered)
 }
 
 pub(super) async fn cancel(api: &Api, params: &Params) -> Result<ToolResult, Problem> {

@@ -13,7 +13,7 @@ use super::wait::Wait;
 use crate::api::{Api, StreamPlace};
 use crate::blocks::BlockWriter;
 use crate::frames::CHUNK_BYTES;
-use crate::vocabularies::mcp::dto::{Caller, Done, ProgressDto, RequestId};
+use crate::vocabularies::mcp::dto::{Caller, Done, ProgressDto, RequestId, Waited};
 use crate::vocabularies::mcp::refusal::failed;
 use crate::waits::every;
 
@@ -98,8 +98,9 @@ impl WaitStream {
             }
             Ok(false) => {
                 let wait = self.wait.take()?;
-                let result = wait.result(&self.api).await.unwrap_or_else(|problem| failed(&problem));
-                out.unnamed(&Done::new(&self.caller, result));
+                let result = wait.result(&self.api).await;
+                let result = result.unwrap_or_else(|problem| Waited::Over(failed(&problem)));
+                out.unnamed(&Done::waited(&self.caller, result));
             }
             Err(problem) => {
                 self.wait = None;

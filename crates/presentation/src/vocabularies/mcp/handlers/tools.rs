@@ -2,12 +2,15 @@
 
 use actix_web::{HttpRequest, HttpResponse};
 
-use super::{calls, reading, stream, test_tools, wait::Wait};
+use super::{
+    calls, reading, stream, test_tools,
+    wait::{Asking, Wait},
+};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::peer::peer;
 use crate::query::{self, Form};
-use crate::vocabularies::mcp::dto::{self, Caller, Params, ToolName, ToolResult};
+use crate::vocabularies::mcp::dto::{self, Answers, Caller, Done, Params, ToolName, ToolResult, Waited};
 use crate::vocabularies::mcp::refusal::failed;
 
 /// Calls a tool. An error of the tool is a result too: the client's model reads it, and mends its call.
@@ -46,12 +49,24 @@ fn tool_name(params: &Params) -> Result<String, Problem> {
     Ok(name)
 }
 
-/// Waits with a place among the streams, which are limited. With progress, the response is an event stream.
+/// Waits with a place among the streams, which are limited. With progress, the response is an event stream. If the call
+/// brings a person's answers, the agent gets them first.
 async fn wait(api: &Api, request: &HttpRequest, caller: Caller, params: &Params) -> HttpResponse {
+    let wish = dto::wait(params);
+    let answers = match &wish {
+        Ok(wish) if caller.offers().forms => dto::answers(params, wish.read.agent),
+        _ => Ok(Answers::default()),
+    };
+    let answers = match answers {
+        Ok(answers) => answers,
+        Err(problem) => return super::respond::<ToolResult>(&caller, Err(problem)),
+    };
+    let forms = caller.offers().forms && !answers.is_dismissed;
     let beginning = async {
-        let token = params.progress_token()?;
+        let (wish, token) = (wish?, params.progress_token()?);
         let place = api.open_stream(peer(request.peer_addr()))?;
-        Ok((token, place, Wait::begin(api, dto::wait(params)?).await?))
+        let answered = calls::pass_on(api, wish.read.agent, answers).await?;
+        Ok((token, place, Wait::begin(api, wish, Asking { forms, answered }).await?))
     };
     let (token, place, wait) = match beginning.await {
         Ok(begun) => begun,
@@ -62,9 +77,9 @@ async fn wait(api: &Api, request: &HttpRequest, caller: Caller, params: &Params)
             stream::open(api, caller, token, wait, place)
         }
         _ => {
-            let result = wait.finish(api).await.unwrap_or_else(|problem| failed(&problem));
+            let result = wait.finish(api).await.unwrap_or_else(|problem| Waited::Over(failed(&problem)));
             drop(place);
-            super::respond(&caller, Ok(result))
+            HttpResponse::Ok().json(Done::waited(&caller, result))
         }
     }
 }

@@ -8,7 +8,7 @@ use super::reading::refuse_ahead;
 use crate::api::Api;
 use crate::error::Problem;
 use crate::vocabularies::mcp::dto::{
-    AgentState, AskedDto, ReadResult, ToolResult, WaitReason, WaitResult, WaitWish,
+    AgentState, AskedDto, InputRequired, ReadResult, ToolResult, WaitReason, WaitResult, WaitWish, Waited,
 };
 use crate::vocabularies::mcp::entries::{EntryPage, OpenAsked};
 
@@ -26,11 +26,21 @@ pub(super) struct Wait {
     /// Whether any events after the cursor were read. An agent that always has more to say must not prolong the wait.
     has_read: bool,
     reason: Option<WaitReason>,
+    asking: Asking,
+}
+
+/// How the person at the client is asked what the agent asks.
+#[derive(Default)]
+pub(super) struct Asking {
+    /// With forms. Otherwise the client's model is told.
+    pub(super) forms: bool,
+    /// The requests that the person has just answered. The agent may not have heard of it yet.
+    pub(super) answered: Vec<String>,
 }
 
 impl Wait {
     /// The follower begins with the turn of the cursor, because a request may be open that the client has seen.
-    pub(super) async fn begin(api: &Api, wish: WaitWish) -> Result<Self, Problem> {
+    pub(super) async fn begin(api: &Api, wish: WaitWish, asking: Asking) -> Result<Self, Problem> {
         let WaitWish { read, limit } = wish;
         let until = Instant::now() + limit;
         // A cursor that is ahead of the head is refused, like everywhere.
@@ -48,6 +58,7 @@ impl Wait {
             until,
             has_read: false,
             reason: None,
+            asking,
         })
     }
 
@@ -62,7 +73,7 @@ impl Wait {
     pub(super) async fn step(&mut self) -> Result<bool, Problem> {
         let reason = if self.page.is_full() {
             WaitReason::PageFull
-        } else if self.has_all() && self.open.has_newer(self.since) {
+        } else if self.has_all() && self.open.has_newer(self.since, &self.asking.answered) {
             WaitReason::NeedsAnswer
         } else if self.has_read && self.until <= Instant::now() {
             WaitReason::Timeout
@@ -110,19 +121,27 @@ impl Wait {
     }
 
     /// Waits to the end.
-    pub(super) async fn finish(mut self, api: &Api) -> Result<ToolResult, Problem> {
+    pub(super) async fn finish(mut self, api: &Api) -> Result<Waited, Problem> {
         while self.step().await? {}
         self.result(api).await
     }
 
     /// The result, once the wait is over.
-    pub(super) async fn result(mut self, api: &Api) -> Result<ToolResult, Problem> {
+    pub(super) async fn result(mut self, api: &Api) -> Result<Waited, Problem> {
+        let newer = self.open.newer(self.since, &self.asking.answered);
         let open_requests = self.open_requests().await?;
         let agent = api.service().get(self.agent).await?;
+        let reason = self.reason.unwrap_or(WaitReason::Timeout);
+        if self.asking.forms
+            && reason == WaitReason::NeedsAnswer
+            && let Some(required) = InputRequired::new(&agent, newer)
+        {
+            return Ok(Waited::Asks(required));
+        }
         let up_to = self.page.up_to();
         let more = up_to < self.follower.head();
-        Ok(ToolResult::of(&WaitResult {
-            reason: self.reason.unwrap_or(WaitReason::Timeout),
+        Ok(Waited::Over(ToolResult::of(&WaitResult {
+            reason,
             read: ReadResult {
                 agent: AgentState::from(agent),
                 entries: self.page.into_entries(),
@@ -130,6 +149,6 @@ impl Wait {
                 more,
             },
             open_requests,
-        }))
+        })))
     }
 }
