@@ -38,7 +38,7 @@ const fn client(what: &'static str, folder: &'static str, tests: &'static str) -
     Client { what, folder, tests, programs: &[] }
 }
 
-pub(crate) const CLIENTS: [Client; 25] = [
+pub(crate) const CLIENTS: [Client; 27] = [
     client("ai 7", "ai-7", "real_clients::ai_sdk::ai_7"),
     client("ai 7.0.0", "ai-7-oldest", "real_clients::ai_sdk::oldest_7"),
     client("ai 6", "ai-6", "real_clients::ai_sdk::ai_6"),
@@ -56,7 +56,9 @@ pub(crate) const CLIENTS: [Client; 25] = [
     client("@openai/agents npm", "openai-agents", "real_clients::openai::built_on_them::agents_javascript"),
     client("openai-agents PyPI", "openai-agents-py", "real_clients::openai::built_on_them::agents_python"),
     client("litellm PyPI", "litellm", "real_clients::openai::built_on_them::litellm"),
-    client("MCP conformance", "mcp-conformance", "real_clients::mcp::"),
+    client("MCP conformance", "mcp-conformance", "real_clients::mcp::earlier"),
+    client("MCP conformance 2026", "mcp-conformance-2026", "real_clients::mcp::newest"),
+    client("@modelcontextprotocol/client npm", "mcp", "real_clients::mcp::client"),
     client("socket.io-client npm", "socket-io", "real_clients::socket_io::javascript"),
     client("python-socketio PyPI", "socket-io-py", "real_clients::socket_io::python"),
     Client { programs: &CODEX, ..client("codex CLI", "codex", "real_codex::") },

@@ -1,4 +1,5 @@
-//! The conformance suite of MCP. It knows tools and resources with fixed names, which the server has for tests.
+//! The conformance suites of MCP, and its official client. The suites know tools and resources with fixed names, which
+//! the server has for tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,9 +7,21 @@ use std::process::Command;
 use crate::harness::{TestServer, fake_config};
 use crate::real_clients::{clients, node};
 
-/// The number of the suite's active scenarios.
-const SCENARIOS: usize = 30;
-const NOT_OFFERED: &str = "clients/mcp-conformance/not-offered.yml";
+const PAGE: &str = "../docs/reference/protocol/mcp.md";
+
+/// A conformance suite.
+struct Suite {
+    /// Its folder among the clients. It contains the list of what the server does not offer.
+    client: &'static str,
+    /// What it runs.
+    arguments: &'static [&'static str],
+    /// The number of its scenarios that count.
+    scenarios: usize,
+    /// Beginnings of the names of scenarios that it runs in addition, and that do not count.
+    extra: &'static [&'static str],
+    /// What the page calls its scenarios.
+    called: &'static str,
+}
 
 /// The suite sends no token.
 fn start() -> TestServer {
@@ -19,31 +32,73 @@ fn start() -> TestServer {
     server
 }
 
-#[tokio::test]
-async fn the_conformance_suite_finds_no_fault_in_what_the_server_offers() {
-    let server = start();
-    let suite =
-        clients().join("mcp-conformance/node_modules/@modelcontextprotocol/conformance/dist/index.js");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let not_offered = folder.join(NOT_OFFERED);
-    let mut command = Command::new(node(&clients()));
-    command.arg(suite).args(["server", "--url", &format!("http://{}/mcp", server.authority())]);
-    command.arg("--expected-failures").arg(&not_offered).current_dir(server.folder.path());
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+impl Suite {
+    fn check(&self) {
+        let server = start();
+        let suite = clients().join(self.client);
+        let suite = suite.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let not_offered = folder.join("clients").join(self.client).join("not-offered.yml");
+        let mut command = Command::new(node(&clients()));
+        command.arg(suite).args(["server", "--url", &format!("http://{}/mcp", server.authority())]);
+        command.args(self.arguments).arg("--expected-failures").arg(&not_offered);
+        let output = command.current_dir(server.folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
 
-    let list = std::fs::read_to_string(not_offered).unwrap();
-    let not_offered: Vec<_> = list.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
-    let (_, summary) = said.split_once("=== SUMMARY ===").expect("a summary");
-    let scenarios: Vec<_> = summary.lines().filter(|line| line.starts_with(['✓', '✗'])).collect();
-    assert_eq!(scenarios.len(), SCENARIOS, "{said}");
-    let is_offered = |line: &str| !not_offered.iter().any(|name| line.contains(&format!(" {name}:")));
-    let passed = scenarios.iter().filter(|line| line.starts_with('✓') && is_offered(line)).count();
-    assert_eq!(passed + not_offered.len(), SCENARIOS, "{said}");
-    let page = std::fs::read_to_string(folder.join("../docs/reference/protocol/mcp.md")).unwrap();
-    assert!(
-        page.contains(&format!("{passed} of its {SCENARIOS} active scenarios")),
-        "the page says {passed}"
-    );
+        let list = std::fs::read_to_string(not_offered).unwrap();
+        let not_offered: Vec<_> = list.lines().filter_map(|line| line.trim().strip_prefix("- ")).collect();
+        let (_, summary) = said.split_once("=== SUMMARY ===").expect("a summary");
+        let counts = |line: &&str| !self.extra.iter().any(|extra| line[3..].trim_start().starts_with(extra));
+        let scenarios = summary.lines().filter(|line| line.starts_with(['✓', '✗']));
+        let scenarios: Vec<_> = scenarios.filter(counts).collect();
+        assert_eq!(scenarios.len(), self.scenarios, "{said}");
+        let is_offered = |line: &str| !not_offered.iter().any(|name| line.contains(&format!(" {name}:")));
+        let passed = scenarios.iter().filter(|line| line.starts_with('✓') && is_offered(line)).count();
+        assert_eq!(passed + not_offered.len(), self.scenarios, "{said}");
+        let sentence = format!("{passed} of its {} {}", self.scenarios, self.called);
+        let page = std::fs::read_to_string(folder.join(PAGE)).unwrap();
+        assert!(page.contains(&sentence), "the page says {sentence}");
+    }
+}
+
+mod earlier {
+    use super::Suite;
+
+    #[tokio::test]
+    async fn the_conformance_suite_finds_no_fault_in_what_the_server_offers() {
+        let client = "mcp-conformance";
+        let called = "active scenarios";
+        Suite { client, arguments: &[], scenarios: 30, extra: &[], called }.check();
+    }
+}
+
+mod newest {
+    use super::Suite;
+
+    #[tokio::test]
+    async fn the_conformance_suite_finds_no_fault_in_what_the_server_offers() {
+        let client = "mcp-conformance-2026";
+        let arguments = &["--requirements", "2026-07-28"];
+        let extra = &["tasks-", "json-schema-", "http-"];
+        Suite { client, arguments, scenarios: 37, extra, called: "required scenarios" }.check();
+    }
+}
+
+mod client {
+    use crate::harness::TestServer;
+    use crate::questions;
+    use crate::real_clients::Driver;
+
+    #[tokio::test]
+    async fn the_official_client_speaks_every_version_and_uses_all_that_there_is() {
+        let server = TestServer::start();
+        Driver::start("mcp", "mcp.mjs", &server, &["talk"]).finish().await;
+    }
+
+    #[tokio::test]
+    async fn a_person_at_the_official_client_answers_what_an_agent_asks() {
+        let server = questions::server("");
+        Driver::start("mcp", "mcp.mjs", &server, &["question"]).finish().await;
+    }
 }

@@ -178,6 +178,11 @@ async fn what_a_method_refuses_has_the_numbers_of_the_version() {
         let error = ask(&harness, method, &about(params, &json!({}))).await;
         assert_eq!(error["error"]["code"], -32602, "{method}: {error}");
     }
+    let uri = "tokenrail://agents/x/transcript";
+    let missing = ask(&harness, "resources/read", &about(json!({"uri": uri}), &json!({}))).await;
+    assert_eq!(missing["error"]["data"]["uri"], uri, "{missing}");
+    let earlier = mcp::ask(&harness, "resources/read", &json!({"uri": uri})).await;
+    assert_eq!(earlier["error"]["data"], json!({"code": "not_found", "retryable": false}));
     // A tool's own refusals are results, as ever.
     let call = json!({"name": "read_agent", "arguments": {"agent_id": "x"}});
     let refused = ask(&harness, "tools/call", &about(call, &json!({}))).await;

@@ -104,7 +104,7 @@ async fn answer(
         Method::CallTool => tools::call(api, request, caller, &params).await,
         Method::ListResources => respond(&caller, resources::list(api, &params).await),
         Method::ListTemplates => respond(&caller, Ok(TemplateList::new())),
-        Method::ReadResource => respond(&caller, resources::read(api, &params).await),
+        Method::ReadResource => resources::respond(api, &caller, &params).await,
         Method::ListPrompts if api.config().test_routes => respond(&caller, Ok(test_tools::prompts(&caller))),
         Method::ListPrompts => respond(&caller, Ok(PromptList::new())),
         Method::GetPrompt if api.config().test_routes && test_inputs::is_prompt(&caller, &params) => {

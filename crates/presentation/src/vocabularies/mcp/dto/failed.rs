@@ -58,6 +58,10 @@ struct ErrorData {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     requested: Option<String>,
+    /// The resource that does not exist.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    uri: Option<String>,
     /// What the client would have to offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = serde_json::Value, required = false)]
@@ -67,7 +71,7 @@ struct ErrorData {
 impl ErrorData {
     fn new(code: Code) -> Self {
         let (code, retryable) = (code.as_str(), code.retryable());
-        Self { code, retryable, supported: None, requested: None, required_capabilities: None }
+        Self { code, retryable, supported: None, requested: None, uri: None, required_capabilities: None }
     }
 }
 
@@ -96,6 +100,13 @@ impl<'a> Failed<'a> {
             _ => SERVER_ERROR,
         };
         Self::of(Some(&caller.id), number, code, message)
+    }
+
+    /// A resource that does not exist. Only the newest version says which.
+    pub(crate) fn no_resource(caller: &'a Caller, uri: String, message: String) -> Self {
+        let mut failed = Self::refused(caller, Code::NotFound, message);
+        failed.error.data.uri = Some(uri).filter(|_| caller.is_newest());
+        failed
     }
 
     pub(crate) fn no_method(caller: &'a Caller) -> Self {

@@ -2,16 +2,18 @@
 
 use std::fmt::Write as _;
 
+use actix_web::HttpResponse;
 use tokenrail_application::{AgentFilter, ArchivedFilter, ListPage};
 use tokenrail_domain::{AgentId, Sequence};
 
 use super::{reading, test_tools};
 use crate::api::Api;
-use crate::error::Problem;
+use crate::error::{Code, Problem};
 use crate::vocabularies::mcp::dto::{
-    EntryDto, Params, ReadResource, ReadWish, ResourceContents, ResourceList, SaidDto, agent_at,
-    resource_uri, resources_after,
+    Caller, EntryDto, Failed, Params, ReadResource, ReadWish, ResourceContents, ResourceList, SaidDto,
+    agent_at, resource_uri, resources_after,
 };
+use crate::vocabularies::mcp::refusal::sentence;
 
 /// The number of agents in one page.
 const RESOURCES: usize = 50;
@@ -31,7 +33,17 @@ pub(super) async fn list(api: &Api, params: &Params) -> Result<ResourceList, Pro
     Ok(ResourceList::new(items.into_iter().map(|listed| listed.agent).collect(), next))
 }
 
-pub(super) async fn read(api: &Api, params: &Params) -> Result<ReadResource, Problem> {
+/// The contents of a resource, or that it does not exist.
+pub(super) async fn respond(api: &Api, caller: &Caller, params: &Params) -> HttpResponse {
+    match (read(api, params).await, resource_uri(params)) {
+        (Err(problem), Ok(uri)) if problem.code == Code::NotFound => {
+            HttpResponse::Ok().json(Failed::no_resource(caller, uri, sentence(&problem)))
+        }
+        (result, _) => super::respond(caller, result),
+    }
+}
+
+async fn read(api: &Api, params: &Params) -> Result<ReadResource, Problem> {
     let uri = resource_uri(params)?;
     if api.config().test_routes
         && let Some(resource) = test_tools::resource(&uri)

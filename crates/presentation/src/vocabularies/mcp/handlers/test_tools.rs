@@ -57,7 +57,8 @@ pub(super) fn prompts(caller: &Caller) -> Value {
         let arguments: Vec<_> = arguments.iter().map(argument).collect();
         json!({ "name": name, "description": description, "arguments": arguments })
     });
-    let asking = test_inputs::prompts(caller).map(|name| json!({ "name": name }));
+    let listed = |name| json!({ "name": name, "description": "Asks for input" });
+    let asking = test_inputs::prompts(caller).map(listed);
     with(json!(PromptList::new()), "prompts", prompts.into_iter().chain(asking))
 }
 
