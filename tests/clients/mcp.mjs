@@ -80,6 +80,30 @@ const stories = {
     assert.deepEqual([open.reason, open.open_requests.length], ["needs_answer", 1]);
     await client.close();
   },
+
+  async subscription() {
+    const client = await connected("auto");
+    const launched = await tool(client, "launch_agent", { agent_type: "fake", prompt: JSON.stringify({ mode: "hang" }) });
+    const agent_id = launched.agent_id;
+    const { resources } = await client.listResources();
+    const uri = resources[0].uri;
+    assert.ok(uri.includes(agent_id));
+    const heard = [];
+    let hear;
+    client.setNotificationHandler("notifications/resources/updated", ({ params }) => {
+      heard.push(params.uri);
+      hear?.();
+    });
+    const subscription = await client.listen({ resourceSubscriptions: [uri], toolsListChanged: true });
+    assert.deepEqual(subscription.honoredFilter, { resourceSubscriptions: [uri] });
+    const told = new Promise((done) => (hear = done));
+    await tool(client, "cancel_agent", { agent_id });
+    await told;
+    assert.deepEqual([...new Set(heard)], [uri]);
+    await subscription.close();
+    assert.equal(await subscription.closed, "local");
+    await client.close();
+  },
 };
 
 await stories[story]();

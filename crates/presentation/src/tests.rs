@@ -34,6 +34,7 @@ mod mcp_forms;
 mod mcp_newest;
 mod mcp_parts;
 mod mcp_prompts;
+mod mcp_subscriptions;
 mod mcp_test_tools;
 mod needs;
 mod nodes;

@@ -97,6 +97,12 @@ mod client {
     }
 
     #[tokio::test]
+    async fn the_official_client_hears_that_a_transcript_grows() {
+        let server = TestServer::start();
+        Driver::start("mcp", "mcp.mjs", &server, &["subscription"]).finish().await;
+    }
+
+    #[tokio::test]
     async fn a_person_at_the_official_client_answers_what_an_agent_asks() {
         let server = questions::server("");
         Driver::start("mcp", "mcp.mjs", &server, &["question"]).finish().await;

@@ -80,7 +80,8 @@ async fn a_client_needs_no_handshake() {
     let discovered = ask(&harness, "server/discover", &about(json!({}), &json!({}))).await;
     let versions = json!(["2026-07-28", "2025-11-25", "2025-06-18"]);
     assert_eq!(discovered["result"]["supportedVersions"], versions);
-    let capabilities = json!({"tools": {}, "resources": {}, "prompts": {}, "completions": {}});
+    let capabilities =
+        json!({"tools": {}, "resources": {"subscribe": true}, "prompts": {}, "completions": {}});
     assert_eq!(discovered["result"]["capabilities"], capabilities);
 }
 

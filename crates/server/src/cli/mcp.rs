@@ -133,8 +133,12 @@ impl Bridge {
     /// Forwards a message, and prints what the server answers. An error is the response to the request, if it is one.
     async fn answer(&self, message: &Message, id: Option<Value>, out: &mpsc::Sender<String>) {
         let answered = async { pass_on(self.forward(message).await?, out).await };
-        let answered = timeout(CALL_TIMEOUT, answered).await;
-        let answered = answered.unwrap_or_else(|_| Err(lost("the server took too long")));
+        let answered = if message.lasts {
+            answered.await
+        } else {
+            let answered = timeout(CALL_TIMEOUT, answered).await;
+            answered.unwrap_or_else(|_| Err(lost("the server took too long")))
+        };
         let Some(id) = id else { return };
         let error = match answered {
             Ok(has_response) if has_response => return,

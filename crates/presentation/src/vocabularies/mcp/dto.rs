@@ -8,6 +8,7 @@ mod discover;
 mod entry;
 mod failed;
 mod input;
+mod listen;
 mod method;
 mod prompts;
 mod resources;
@@ -26,6 +27,7 @@ pub(crate) use discover::{discovered, initialized};
 pub(crate) use entry::{AskedDto, EntryDto, PIECE_BYTES, SaidDto, Shortened, settled};
 pub(crate) use failed::Failed;
 pub(crate) use input::{Answers, InputRequired, Waited, answers};
+pub(crate) use listen::{Notification, listen};
 pub(crate) use method::Method;
 pub(crate) use prompts::{PromptCall, PromptList, PromptResult, PromptWish};
 pub(crate) use resources::{

@@ -1,6 +1,7 @@
 //! The endpoint: each POST has one message, and gets its response.
 
 mod calls;
+mod listen;
 mod parent;
 mod prompts;
 mod reading;
@@ -99,6 +100,7 @@ async fn answer(
         Method::Initialize => respond(&caller, initialized(&params)),
         Method::Ping => respond(&caller, Ok(Empty {})),
         Method::Discover => respond(&caller, Ok(discovered())),
+        Method::Listen => listen::open(api, request, caller, &params).await,
         Method::ListTools if api.config().test_routes => respond(&caller, Ok(test_tools::tools(&caller))),
         Method::ListTools => respond(&caller, Ok(ToolList::new())),
         Method::CallTool => tools::call(api, request, caller, &params).await,

@@ -14,16 +14,22 @@ use crate::cli::{Exit, Failure};
 /// The header with the run of the agent that sends the message.
 const RUN: &str = "tokenrail-run";
 
+/// The method whose response is a stream without an end.
+const LISTEN: &str = "subscriptions/listen";
+
 /// A message, and the headers that repeat parts of it.
 pub(crate) struct Message {
     text: String,
     mirrors: Vec<(&'static str, HeaderValue)>,
+    /// Whether its response lasts until the client cancels it.
+    pub(crate) lasts: bool,
 }
 
 impl Message {
     /// `json` is the text, read.
     pub(crate) fn new(text: String, json: &Value) -> Self {
-        Self { text, mirrors: mirrors(json) }
+        let lasts = json.get("method").is_some_and(|method| method == LISTEN);
+        Self { text, mirrors: mirrors(json), lasts }
     }
 }
 

@@ -44,8 +44,12 @@ impl Caller {
     }
 
     /// What the newest version says in each result.
-    fn envelope(&self, result_type: &'static str, cache: Option<CacheHint>) -> Option<Envelope> {
-        self.is_newest().then_some(Envelope { result_type, cache, meta: ResultMeta { server_info: SERVER } })
+    fn envelope(&self, result_type: &'static str, cache: Option<CacheHint>) -> Option<Envelope<'_>> {
+        self.is_newest().then_some(Envelope {
+            result_type,
+            cache,
+            meta: ResultMeta { server_info: SERVER, subscription: None },
+        })
     }
 }
 
@@ -66,18 +70,21 @@ impl CacheHint {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Envelope {
+struct Envelope<'a> {
     result_type: &'static str,
     #[serde(flatten)]
     cache: Option<CacheHint>,
     #[serde(rename = "_meta")]
-    meta: ResultMeta,
+    meta: ResultMeta<'a>,
 }
 
 #[derive(Debug, Serialize)]
-struct ResultMeta {
+struct ResultMeta<'a> {
     #[serde(rename = "io.modelcontextprotocol/serverInfo")]
     server_info: ServerInfo,
+    /// The subscription that ends with the result.
+    #[serde(rename = "io.modelcontextprotocol/subscriptionId", skip_serializing_if = "Option::is_none")]
+    subscription: Option<&'a RequestId>,
 }
 
 /// The response to a request that was carried out, or that needs more from the client.
@@ -85,15 +92,15 @@ struct ResultMeta {
 pub(crate) struct Done<'a, T> {
     jsonrpc: &'static str,
     id: &'a RequestId,
-    result: Enveloped<T>,
+    result: Enveloped<'a, T>,
 }
 
 #[derive(Debug, Serialize)]
-struct Enveloped<T> {
+struct Enveloped<'a, T> {
     #[serde(flatten)]
     result: T,
     #[serde(flatten)]
-    envelope: Option<Envelope>,
+    envelope: Option<Envelope<'a>>,
 }
 
 impl<'a, T> Done<'a, T> {
@@ -106,7 +113,16 @@ impl<'a, T> Done<'a, T> {
         Self::of(caller, result, caller.envelope(INPUT_REQUIRED, None))
     }
 
-    fn of(caller: &'a Caller, result: T, envelope: Option<Envelope>) -> Self {
+    /// The end of a subscription.
+    pub(super) fn with_subscription(caller: &'a Caller, result: T) -> Self {
+        let mut envelope = caller.envelope(COMPLETE, None);
+        if let Some(envelope) = &mut envelope {
+            envelope.meta.subscription = Some(&caller.id);
+        }
+        Self::of(caller, result, envelope)
+    }
+
+    fn of(caller: &'a Caller, result: T, envelope: Option<Envelope<'a>>) -> Self {
         Self { jsonrpc: JSONRPC, id: &caller.id, result: Enveloped { result, envelope } }
     }
 }

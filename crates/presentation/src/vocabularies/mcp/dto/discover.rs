@@ -38,9 +38,15 @@ pub(crate) struct Discovered {
 #[derive(Debug, Default, Serialize)]
 struct Capabilities {
     tools: Empty,
-    resources: Empty,
+    resources: ResourceCapability,
     prompts: Empty,
     completions: Empty,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct ResourceCapability {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    subscribe: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,5 +71,7 @@ pub(crate) fn initialized(params: &Params) -> Result<Initialized, Problem> {
 }
 
 pub(crate) fn discovered() -> Discovered {
-    Discovered { supported_versions: ALL, capabilities: Capabilities::default(), instructions: INSTRUCTIONS }
+    let resources = ResourceCapability { subscribe: true };
+    let capabilities = Capabilities { resources, ..Capabilities::default() };
+    Discovered { supported_versions: ALL, capabilities, instructions: INSTRUCTIONS }
 }

@@ -8,6 +8,7 @@ pub(crate) enum Method {
     Initialize,
     Ping,
     Discover,
+    Listen,
     ListTools,
     CallTool,
     ListResources,
@@ -25,6 +26,7 @@ impl Method {
             "initialize" if !is_newest => Self::Initialize,
             "ping" if !is_newest => Self::Ping,
             "server/discover" if is_newest => Self::Discover,
+            "subscriptions/listen" if is_newest => Self::Listen,
             "tools/list" => Self::ListTools,
             "tools/call" => Self::CallTool,
             "resources/list" => Self::ListResources,
@@ -44,7 +46,12 @@ impl Method {
                 Some(CacheHint::FIXED)
             }
             Self::ListResources | Self::ReadResource => Some(CacheHint::STALE),
-            Self::Initialize | Self::Ping | Self::CallTool | Self::GetPrompt | Self::Complete => None,
+            Self::Initialize
+            | Self::Ping
+            | Self::Listen
+            | Self::CallTool
+            | Self::GetPrompt
+            | Self::Complete => None,
         }
     }
 }

@@ -92,7 +92,7 @@ impl ResourceContents {
     }
 }
 
-fn uri(agent: AgentId) -> String {
+pub(super) fn uri(agent: AgentId) -> String {
     format!("{URI_BEFORE}{agent}{URI_AFTER}")
 }
 

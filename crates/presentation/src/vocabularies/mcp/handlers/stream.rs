@@ -18,7 +18,7 @@ use crate::vocabularies::mcp::refusal::failed;
 use crate::waits::every;
 
 /// A comment that keeps the connection alive.
-const BEAT: Bytes = Bytes::from_static(b":\n\n");
+pub(super) const BEAT: Bytes = Bytes::from_static(b":\n\n");
 /// The least time between two notifications. An agent prints faster than a client wants to be told.
 const PROGRESS_PAUSE: Duration = Duration::from_secs(1);
 
@@ -41,11 +41,16 @@ pub(super) fn open(
         rest: BEAT,
         _place: place,
     };
+    event_stream(blocks(stream))
+}
+
+/// An event stream as the response.
+pub(super) fn event_stream(blocks: impl Stream<Item = Result<Bytes, Infallible>> + 'static) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/event-stream")
         .insert_header((header::CACHE_CONTROL, "no-cache, no-transform"))
         .insert_header(("X-Accel-Buffering", "no"))
-        .streaming(blocks(stream))
+        .streaming(blocks)
 }
 
 struct WaitStream {
