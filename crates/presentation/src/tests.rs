@@ -13,6 +13,7 @@ mod chat_socket;
 mod client;
 mod copies;
 mod cors;
+mod credentials;
 mod cuts;
 mod deleted_streams;
 mod dialects;

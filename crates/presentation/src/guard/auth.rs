@@ -82,7 +82,7 @@ async fn shown(
         // Without a token, the handler requires a login code.
         return Ok(Pass::Free);
     }
-    let socket = query::is_socket_path(asking.path);
+    let socket = query::is_socket_path(asking.path) && asking.method == Method::GET;
     let mut tokens = offered(asking.headers).filter_map(|offer| offer.strip_prefix("bearer.")).peekable();
     let offers = socket && tokens.peek().is_some();
     if offers && tokens.any(|shown| is_token(token, shown)) {
