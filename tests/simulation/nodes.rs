@@ -5,17 +5,21 @@
 //! 1. [`place`]: what is checked at the ports of a node;
 //! 2. [`node`]: the lives of a node, and what goes wrong in them;
 //!    [`failover`]: a store that loses the last moments;
-//! 3. [`clients`]: launches, messages, cancels, answers; [`readers`]: what clients read;
+//! 3. [`clients`]: launches, messages, cancels, answers; [`remover`]: deletes and purges; [`removals`]: what is known
+//!    of these; [`folders`]: the folders that they remove; [`readers`]: what clients read;
 //! 4. [`promises`]: checks after everything has ended; [`seeds`]: the sweep.
 //!
 //! `TOKENRAIL_NODES_SEED=<number>` replays one seed. `TOKENRAIL_NODES_SEEDS=<count>` sets the number of fresh seeds.
 
 mod clients;
 mod failover;
+mod folders;
 mod node;
 mod place;
 mod promises;
 mod readers;
+mod removals;
+mod remover;
 mod seeds;
 
 use std::cell::{Cell, RefCell};
@@ -36,6 +40,7 @@ use crate::faults::{Cut, Faults, Quirk};
 use crate::join::join_all;
 use crate::simulation::EVENT_INTERVAL;
 
+pub(crate) use self::folders::SimWorkspace;
 pub(crate) use self::place::Place;
 
 use self::node::Node;
@@ -96,6 +101,12 @@ struct Cluster {
     following: RefCell<BTreeMap<usize, NodeId>>,
     /// How much is left of what a reader has seen, after a failover.
     cut_off: RefCell<BTreeMap<usize, usize>>,
+    /// How many clients may still remove agents.
+    removers: Cell<usize>,
+    /// The agents of which a client was told that they are deleted.
+    removed: RefCell<BTreeSet<AgentId>>,
+    /// The readers that were told that their agent is gone.
+    told_gone: RefCell<BTreeSet<usize>>,
 }
 
 impl Cluster {
@@ -118,7 +129,10 @@ impl Cluster {
         let nodes: Vec<_> = (1..=dice.between(2, 3)).map(|id| Node::new(NodeId(id))).collect();
         let mut never_back = of_its_own("never back");
         let one = NodeId(1 + never_back.below(nodes.len() as u64));
+        let removers =
+            if of_its_own("whether agents are removed").chance(remover::EXIST) { faults.slots } else { 0 };
         Rc::new(Self {
+            removers: Cell::new(removers),
             seed,
             record,
             is_prompt,
@@ -144,6 +158,8 @@ impl Cluster {
             quiet_until_ms: Cell::default(),
             following: RefCell::default(),
             cut_off: RefCell::default(),
+            removed: RefCell::default(),
+            told_gone: RefCell::default(),
         })
     }
 
@@ -162,6 +178,11 @@ impl Cluster {
 
     fn now_ms(&self) -> u64 {
         self.began.elapsed().as_millis() as u64
+    }
+
+    /// The numbers of the readers of an agent.
+    fn readers_of(&self, slot: usize) -> impl Iterator<Item = usize> {
+        (slot..self.faults.slots * self.faults.readers).step_by(self.faults.slots)
     }
 
     fn dice(&self, purpose: &str) -> Dice {
@@ -238,6 +259,9 @@ async fn play(cluster: &Cluster) {
         for slot in 0..cluster.faults.slots {
             parts.push(Box::pin(clients::command(cluster, slot)));
             parts.push(Box::pin(clients::answer(cluster, slot)));
+        }
+        for slot in 0..cluster.removers.get() {
+            parts.push(Box::pin(remover::remove(cluster, slot)));
         }
         for reader in &mut readers {
             parts.push(Box::pin(reader.read(cluster)));

@@ -72,7 +72,10 @@ fn hunt(bug: Option<Bug>) -> Option<(u64, String)> {
             | Bug::AnswerLostBetweenNodes
             | Bug::NodeStartsOutOfTouch
             | Bug::ShownNumbersReused
-            | Bug::WaitingTurnEndsWithNode,
+            | Bug::WaitingTurnEndsWithNode
+            | Bug::LeftoversForgotten
+            | Bug::PurgeUntoldElsewhere
+            | Bug::PurgeWaitsForLostNode,
         ) => &[NODES],
         Some(_) => &[SIMULATION],
         None => &[SIMULATION, NODES, WATCHER, STORE],

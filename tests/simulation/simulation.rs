@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokenrail_application::{AgentService, AgentType, AgentTypes, AtStop, Outside};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::Abilities;
-use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository, PretendWorkspace};
+use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository};
 use tokio::runtime::{Builder, Handle};
 use tokio::time::{sleep, timeout};
 
@@ -18,6 +18,7 @@ use crate::dice::Dice;
 use crate::ends;
 use crate::faults::Faults;
 use crate::join::join_all;
+use crate::nodes::SimWorkspace;
 use crate::planted_outside;
 use crate::reader::{Agents, Reader};
 use crate::runner::{SimRunner, SimRuns};
@@ -161,7 +162,7 @@ pub(crate) fn outside(world: &Arc<World>, bus: Arc<MemoryBus>) -> Outside {
     let store = Arc::new(SimStore(Arc::clone(world)));
     let kind = AgentType {
         runner: Arc::new(SimRunner(Arc::clone(world))),
-        workspace: Arc::new(PretendWorkspace),
+        workspace: Arc::new(SimWorkspace(Arc::clone(world))),
         parser: Arc::new(|| planted_outside::parser(ClaudeParser::two_way())),
         runner_name: "simulated".into(),
         abilities: Abilities::default(),

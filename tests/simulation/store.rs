@@ -332,13 +332,22 @@ impl IAgentRepository for SimStore {
         let purge = async {
             // After the purge nobody can check what was saved, and a page that was read before may be shown later.
             self.0.sync(agent);
+            if let (Some(place), Some(_)) = (&self.0.node, self.0.disk.saved_agent(agent)) {
+                place.purges(agent, self.0.disk.saved(agent), self.0.now_ms());
+            }
             self.0.disk.purge(agent, at).await
         };
         self.write("purge", purge).await
     }
 
     async fn delete(&self, agent: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {
-        self.write("delete", self.0.disk.delete(agent, at, deletion)).await
+        let delete = async {
+            if let Some(place) = &self.0.node {
+                place.deletes(agent, deletion);
+            }
+            self.0.disk.delete(agent, at, deletion).await
+        };
+        self.write("delete", delete).await
     }
 
     async fn check(&self) -> StoreResult<()> {

@@ -91,10 +91,16 @@ pub enum Bug {
     ShownNumbersReused,
     /// A turn that waits at a lost node ends, although any node could run it.
     WaitingTurnEndsWithNode,
+    /// A node that is back does not remove what it has of agents that were purged meanwhile.
+    LeftoversForgotten,
+    /// Readers at other nodes are not told that an agent is purged.
+    PurgeUntoldElsewhere,
+    /// An agent that is to be purged stays as long as its node is lost.
+    PurgeWaitsForLostNode,
 }
 
 impl Bug {
-    pub const ALL: [Self; 55] = [
+    pub const ALL: [Self; 58] = [
         Self::AnnounceBeforeCommit,
         Self::SnapshotBeforeSubscribe,
         Self::SequenceBurntOnError,
@@ -150,6 +156,9 @@ impl Bug {
         Self::NodeStartsOutOfTouch,
         Self::ShownNumbersReused,
         Self::WaitingTurnEndsWithNode,
+        Self::LeftoversForgotten,
+        Self::PurgeUntoldElsewhere,
+        Self::PurgeWaitsForLostNode,
     ];
 }
 

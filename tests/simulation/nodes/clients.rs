@@ -25,12 +25,20 @@ pub(super) fn any(cluster: &Cluster, dice: &mut Dice) -> Option<Rc<Life>> {
     cluster.nodes[at].life()
 }
 
+fn ask<T>(life: &Life, asked: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    ask_within(PATIENCE, life, asked)
+}
+
 /// Asks a node. `None` if it is gone, or takes too long.
-async fn ask<T>(life: &Life, asked: impl Future<Output = T>) -> Option<T> {
+pub(super) async fn ask_within<T>(
+    patience: Duration,
+    life: &Life,
+    asked: impl Future<Output = T>,
+) -> Option<T> {
     tokio::select! {
         biased;
         () = life.ended.cancelled() => None,
-        answer = timeout(PATIENCE, asked) => answer.ok(),
+        answer = timeout(patience, asked) => answer.ok(),
     }
 }
 
@@ -78,10 +86,14 @@ async fn launch(cluster: &Cluster, slot: usize, dice: &mut Dice) -> Option<Agent
 }
 
 async fn send(cluster: &Cluster, agent: AgentId, prompt: String, dice: &mut Dice) {
+    let is_removed = cluster.removed.borrow().contains(&agent);
     for _ in 0..ATTEMPTS {
         if let Some(life) = any(cluster, dice) {
             let key = CommandKey { key: prompt.clone(), body: prompt.clone() };
             match ask(&life, life.service.send(agent, prompt.as_str().into(), Some(key))).await {
+                Some(Ok(_)) if is_removed && cluster.removed.borrow().contains(&agent) => {
+                    return cluster.fail("G11: an agent that was told to be deleted accepts a message");
+                }
                 Some(Ok(_)) => {
                     let home = cluster.disk.saved_agent(agent).and_then(|agent| agent.home);
                     if home != life.place().map(super::Place::node) {
@@ -97,8 +109,10 @@ async fn send(cluster: &Cluster, agent: AgentId, prompt: String, dice: &mut Dice
                         return;
                     }
                 }
-                Some(Err(Refusal::NotFound(_))) => {
-                    cluster.fail("G11: a launched agent is unknown");
+                Some(Err(Refusal::Deleted)) if cluster.promises.may_be_deleted(agent) => return,
+                Some(Err(Refusal::NotFound(_))) if cluster.promises.may_be_purged(agent) => return,
+                Some(Err(Refusal::NotFound(_) | Refusal::Deleted)) => {
+                    cluster.fail("G11: a launched agent is unknown or deleted");
                     return;
                 }
                 _ => {}
@@ -141,7 +155,8 @@ pub(super) async fn answer(cluster: &Cluster, slot: usize) {
         life.world.sync(agent);
         let saved =
             life.world.lock().ledgers.get(&agent).and_then(|it| it.questions.get(&request_id).cloned());
-        if saved != Some(QuestionSoFar::Settled(Some(option.clone()))) {
+        let is_purged = cluster.disk.saved_agent(agent).is_none();
+        if saved != Some(QuestionSoFar::Settled(Some(option.clone()))) && !is_purged {
             cluster.fail(format!("Q1: {option} is told to have settled {request_id}, and it is {saved:?}"));
         }
     }

@@ -44,7 +44,11 @@ impl Cluster {
     fn fail_over(&self, dead: NodeId) {
         self.failovers.set(self.failovers.get() + 1);
         self.quiet_until_ms.set(self.now_ms() + QUIET_MS);
-        for LostTail { agent, head, starts } in self.disk.fail_over(dead) {
+        for LostTail { agent, head, starts, deletion, purge } in self.disk.fail_over(dead) {
+            if deletion || purge {
+                self.lose_removal(agent, deletion);
+                continue;
+            }
             self.reach("a failover has lost the end of a journal");
             self.promises.has_lost_after(agent, head);
             for life in self.nodes.iter().filter_map(Node::life) {
@@ -55,6 +59,20 @@ impl Cluster {
             }
             self.cut_readers_off(dead, agent, head);
         }
+    }
+
+    /// The agent is back. If only its purge is lost, it is purged again.
+    fn lose_removal(&self, agent: AgentId, deletion: bool) {
+        self.reach(if deletion {
+            self.removed.borrow_mut().remove(&agent);
+            "a failover has lost a deletion"
+        } else {
+            "a failover has lost a purge"
+        });
+        let agents = self.agents.borrow();
+        let Some((slot, _)) = agents.iter().find(|(_, id)| **id == agent) else { return };
+        let mut told_gone = self.told_gone.borrow_mut();
+        told_gone.retain(|told| self.readers_of(*slot).all(|reader| reader != *told));
     }
 
     /// Nothing shows any more that the turn has begun. If the node comes back, it ends the run: it belongs to no turn.
@@ -74,7 +92,7 @@ impl Cluster {
         let agents = self.agents.borrow();
         let Some((slot, _)) = agents.iter().find(|(_, id)| **id == agent) else { return };
         let following = self.following.borrow();
-        for reader in (*slot..self.faults.slots * self.faults.readers).step_by(self.faults.slots) {
+        for reader in self.readers_of(*slot) {
             if following.get(&reader).is_none_or(|node| *node == dead) {
                 let mut cut_off = self.cut_off.borrow_mut();
                 let left = cut_off.entry(reader).or_insert(head.0 as usize);

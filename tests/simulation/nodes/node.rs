@@ -36,6 +36,8 @@ pub(super) struct Life {
     pub(super) service: AgentService,
     bus: Arc<MemoryBus>,
     pub(super) ended: CancellationToken,
+    /// It is being stopped in order.
+    pub(super) is_closing: Cell<bool>,
     /// What a client knows that watches all agents.
     pub(super) told: RefCell<BTreeMap<AgentId, AgentStatus>>,
 }
@@ -86,7 +88,8 @@ impl Node {
         let outside = outside(&world, bus.clone());
         let limits = planted_outside::limits(cluster.faults.limits);
         let service = AgentService::new(outside, limits, Handle::current());
-        Rc::new(Life { world, service, bus, ended: CancellationToken::new(), told: RefCell::default() })
+        let (ended, is_closing, told) = (CancellationToken::new(), Cell::default(), RefCell::default());
+        Rc::new(Life { world, service, bus, ended, is_closing, told })
     }
 
     /// Ends the process of the server. Its tasks never go on.
@@ -201,6 +204,7 @@ async fn suffer(cluster: &Cluster, life: &Life, dice: &mut Dice) -> u64 {
             }
             _ => {
                 cluster.reach("a node was stopped in order");
+                life.is_closing.set(true);
                 life.service.shutdown(AtStop::Keep, Duration::from_mins(1)).await;
                 return short_or_long;
             }

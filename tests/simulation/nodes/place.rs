@@ -8,6 +8,7 @@ use tokenrail_domain::{AgentId, NodeId, Sequence, TurnNumber};
 use tokenrail_ports::TurnOrder;
 use tokio::sync::Notify;
 
+use super::removals::Removals;
 use crate::world::World;
 
 /// A node that has beaten this recently must not be declared lost: less than `lost_after`, because what was read may
@@ -35,6 +36,9 @@ pub(super) struct Known {
     begun: BTreeSet<(AgentId, TurnNumber)>,
     /// Turns that had begun at a node, and a failover has lost it.
     lost_starts: Vec<(NodeId, AgentId, TurnNumber, String)>,
+    /// The nodes that are declared lost.
+    lost: BTreeSet<NodeId>,
+    pub(super) removals: Removals,
 }
 
 impl Promises {
@@ -57,7 +61,11 @@ impl Promises {
         self.known().lost_starts.push((node, agent, turn, prompt));
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    pub(super) fn is_lost(&self, node: NodeId) -> bool {
+        self.known().lost.contains(&node)
+    }
+
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,6 +92,10 @@ impl Place {
 
     pub(super) fn node(&self) -> NodeId {
         self.node
+    }
+
+    pub(super) fn promises(&self) -> &Promises {
+        &self.promises
     }
 
     /// Stops the process, or lets it go on.
@@ -125,6 +137,7 @@ impl Place {
     /// If its process was dead at a failover, nothing shows it which turns had begun: they may run again.
     pub(crate) fn has_joined(&self) {
         let mut known = self.promises.known();
+        known.lost.remove(&self.node);
         let (own, others) =
             std::mem::take(&mut known.lost_starts).into_iter().partition::<Vec<_>, _>(|it| it.0 == self.node);
         known.lost_starts = others;
@@ -143,6 +156,7 @@ impl Place {
         if now.saturating_sub(beaten) < BEATS_MS {
             return Err(format!("node {node} is declared lost at {now}, and it has beaten at {beaten}"));
         }
+        self.promises.known().lost.insert(node);
         Ok(())
     }
 
@@ -166,7 +180,9 @@ impl Place {
     pub(crate) fn starts(&self, order: &TurnOrder, world: &World) -> Result<(), String> {
         let (agent, now) = (order.agent, world.now_ms());
         let home = world.disk.saved_agent(agent).and_then(|agent| agent.home);
-        if home != Some(self.node) {
+        // Of one that was purged while this node was lost, the run is ended when the node learns of it.
+        let is_purged = world.disk.saved_agent(agent).is_none() && self.promises.may_be_purged(agent);
+        if home != Some(self.node) && !is_purged {
             return Err(format!("turn {} of an agent of {home:?} is run at node {}", order.run, self.node));
         }
         let mut known = self.promises.known();

@@ -2,13 +2,14 @@
 
 use tokenrail_domain::{Event, EventBody, TurnState};
 
-use super::Cluster;
 use super::readers::Reader;
+use super::{Cluster, remover};
 use crate::world::EPOCH_MS;
 
 /// Whether all nodes are up, and no turn is open.
 pub(super) fn has_ended(cluster: &Cluster) -> bool {
     cluster.commanders.get() == 0
+        && remover::is_over(cluster)
         && cluster
             .nodes
             .iter()
@@ -31,15 +32,17 @@ pub(super) fn open(cluster: &Cluster) -> String {
             agent.and_then(|agent| agent.home)
         )
     };
-    agents.iter().map(tell).collect()
+    agents.iter().map(tell).collect::<String>() + &remover::left(cluster)
 }
 
 pub(super) fn everything(cluster: &Cluster, readers: &[Reader]) -> Result<(), String> {
     for reader in readers {
         let Some(id) = cluster.agents.borrow().get(&reader.slot).copied() else { continue };
-        let saved = cluster.disk.saved(id);
+        // What a reader of a purged agent has seen is a beginning.
+        let is_purged = cluster.disk.saved_agent(id).is_none();
+        let saved = if is_purged { cluster.promises.journal(id) } else { cluster.disk.saved(id) };
         let is_seen = |(seen, saved): (&Event, &Event)| seen == saved || is_lost(cluster, saved);
-        if reader.seen.len() != saved.len() || !reader.seen.iter().zip(&saved).all(is_seen) {
+        if reader.seen.len() != saved.len() && !is_purged || !reader.seen.iter().zip(&saved).all(is_seen) {
             let (seen, all) = (reader.seen.len(), saved.len());
             return Err(format!(
                 "G2: a reader of agent {} has {seen} events of {all}, or others",
@@ -70,10 +73,11 @@ pub(super) fn everything(cluster: &Cluster, readers: &[Reader]) -> Result<(), St
     for (agent, prompt) in &*cluster.accepted.borrow() {
         let turns = cluster.disk.saved_turns(*agent);
         let times = turns.iter().filter(|turn| turn.prompt == *prompt).count();
-        if times != 1 {
+        if times != 1 && cluster.disk.saved_agent(*agent).is_some() {
             return Err(format!("G11: {prompt:?} was accepted, and is in {times} turns"));
         }
     }
+    remover::check(cluster)?;
     told(cluster)
 }
 
@@ -101,7 +105,8 @@ fn told(cluster: &Cluster) -> Result<(), String> {
         let Some(life) = node.life() else { continue };
         for (slot, id) in &*cluster.agents.borrow() {
             let told = life.told.borrow().get(id).copied();
-            let is = cluster.disk.saved_agent(*id).map(|agent| agent.status);
+            let listed = cluster.disk.saved_agent(*id).filter(|agent| agent.deleted_at.is_none());
+            let is = listed.map(|agent| agent.status);
             if told != is {
                 return Err(format!(
                     "node {} tells that agent {slot} is {told:?}, and it is {is:?}",

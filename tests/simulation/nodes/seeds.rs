@@ -27,7 +27,7 @@ const REGRESSIONS: [u64; 5] = [
 ];
 
 /// What must have happened in a sweep of [`SEEDS`] or more.
-const RARE: [&str; 19] = [
+const RARE: [&str; 27] = [
     "a failover has lost the end of a journal",
     "a failover has lost the start of a turn",
     "a launch was claimed",
@@ -41,8 +41,16 @@ const RARE: [&str; 19] = [
     "a node was removed",
     "a node was stopped by a signal",
     "a node was stopped in order",
+    "a node that was lost removed a folder when it was back",
+    "a reader was told that an agent is gone",
     "a reader went on at another node",
+    "an agent of a lost node was purged",
+    "an agent of a silent node was purged",
+    "an agent that was taken over was purged",
     "an agent was adopted",
+    "an agent was purged after a failover",
+    "an agent was purged at another node",
+    "an agent was purged at its home",
     "an agent was taken over",
     "an answer settled a question of another node",
     "an event that was shown is lost",

@@ -10,6 +10,7 @@ mod faults;
 mod launch_rate;
 mod launches;
 mod letters;
+mod lost_removals;
 mod lost_starts;
 mod nodes;
 mod saved;
@@ -279,7 +280,8 @@ impl State {
         }
     }
 
-    fn delete(&mut self, id: AgentId, at: Timestamp, deletion: Deletion) -> bool {
+    fn delete(&mut self, id: AgentId, at: Timestamp, deletion: Deletion, node: NodeId) -> bool {
+        self.note_delete(id, at, deletion, node);
         self.touch(id);
         let Some(of) = self.shelves.get_mut(&id) else { return false };
         of.cancel(at);
@@ -292,6 +294,7 @@ impl State {
     }
 
     fn purge(&mut self, id: AgentId, node: NodeId) -> bool {
+        self.note_purge(id, node);
         self.touch(id);
         let Some(removed) = self.shelves.remove(&id) else { return false };
         self.leave_files(&removed.agent, node);

@@ -8,6 +8,7 @@ use tokenrail_domain::{AgentId, StopReason, TurnState};
 use tokenrail_ports::{OpenErrand, StoreError};
 
 use crate::error::Refusal;
+use crate::planted::{self, Bug};
 use crate::service::AgentService;
 use crate::stats::Counters;
 use crate::use_cases::delete::REMOVE_AGAIN;
@@ -60,7 +61,7 @@ impl AgentService {
             let service = self.clone();
             self.remove_once(agent, async move { service.try_to_purge(agent).await });
         }
-        for agent in errands.leftovers {
+        for agent in planted::instead(Bug::LeftoversForgotten, errands.leftovers, Vec::new) {
             let service = self.clone();
             self.remove_once(agent, async move { service.remove_leftover(agent).await });
         }

@@ -182,6 +182,7 @@ impl Core {
                     tail.set_gone();
                 }
             }
+            None if planted::is_planted(Bug::PurgeUntoldElsewhere) => {}
             None if self.outside.nodes.is_shared() && !AfterFailover::of(self).may_be_behind() => {
                 tail.set_gone();
             }

@@ -9,6 +9,7 @@ use tokenrail_ports::{Hint, Standing, StoreError, TouchMark};
 use crate::core::Core;
 use crate::lifecycle::{LifecycleEvent, UpdateCause};
 use crate::node_state::{CHANGES_MAX, Outcome, Pending, ReadAgent};
+use crate::planted::{self, Bug};
 
 /// How much the clocks of two nodes may differ.
 const CLOCKS_DIFFER_MS: i64 = 60_000;
@@ -149,7 +150,9 @@ impl Teller {
     }
 
     fn tell_deleted(&self, agent: AgentId) {
-        if let Some(tail) = self.core.tails.get(agent) {
+        if let Some(tail) = self.core.tails.get(agent)
+            && planted::correctly(Bug::PurgeUntoldElsewhere)
+        {
             tail.set_gone();
             tail.forget();
         }

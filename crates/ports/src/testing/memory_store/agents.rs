@@ -200,7 +200,7 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn delete(&self, id: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {
-        Ok(self.act(|state| state.delete(id, at, deletion)).await)
+        Ok(self.act(|state| state.delete(id, at, deletion, self.node)).await)
     }
 
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {

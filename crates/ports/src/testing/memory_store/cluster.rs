@@ -7,6 +7,7 @@ use tokenrail_domain::{AgentId, NodeId};
 use super::errands::Rounds;
 use super::failover::Failover;
 use super::launch_rate::LaunchRate;
+use super::lost_removals::Removals;
 use super::lost_starts::LostStarts;
 use crate::{Letter, LetterReply, Node, NodeState, TouchMark, Touched};
 
@@ -21,6 +22,7 @@ pub(super) struct Cluster {
     pub(super) joins_refused: u32,
     pub(super) lost_starts: LostStarts,
     pub(super) failover: Failover,
+    pub(super) removals: Removals,
     pub(super) nodes: BTreeMap<NodeId, Node>,
     pub(super) watched: BTreeSet<(AgentId, NodeId)>,
     pub(super) leftovers: BTreeSet<(NodeId, AgentId)>,

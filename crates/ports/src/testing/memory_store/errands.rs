@@ -6,6 +6,7 @@ use tokenrail_domain::{Agent, AgentId, Copied, NodeId, Turn, TurnState};
 
 use super::State;
 use super::shelf::Shelf;
+use crate::planted::{Bug, is_planted};
 use crate::{Errands, OpenErrand};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +58,8 @@ impl State {
         let mut open: Vec<_> = open.collect();
         let is_import = |shelf: &Shelf| shelf.agent.copy == Some(Copied::File);
         let is_left = |shelf: &Shelf| {
-            let home_is_lost = shelf.agent.home.is_some_and(|home| self.cluster.is_lost(home));
+            let is_lost = |home| self.cluster.is_lost(home) && !is_planted(Bug::PurgeWaitsForLostNode);
+            let home_is_lost = shelf.agent.home.is_some_and(is_lost);
             (home_is_lost && !self.is_catching_up() || shelf.agent.is_unclaimed())
                 && shelf.open_turns().is_empty()
         };

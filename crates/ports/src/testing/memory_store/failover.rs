@@ -47,18 +47,23 @@ pub struct LostTail {
     pub head: Sequence,
     /// The turns that had begun, and wait again.
     pub starts: Vec<TurnNumber>,
+    /// Whether its deletion is lost.
+    pub deletion: bool,
+    /// Whether its purge is lost.
+    pub purge: bool,
 }
 
 impl State {
     /// The standby receives nothing more.
     pub(super) fn fall_behind(&mut self) {
         self.cluster.failover.standby.clone_from(&self.shelves);
+        self.cluster.removals.fall_behind();
     }
 
     /// The standby takes over while this node is dead.
     pub(super) fn fail_over(&mut self, dead: NodeId) -> Vec<LostTail> {
         let standby = std::mem::take(&mut self.cluster.failover.standby);
-        let mut lost = Vec::new();
+        let mut lost = self.lose_removals(&standby, dead);
         for (agent, was) in standby {
             let Some(of) = self.shelves.get_mut(&agent).filter(|of| of.only_node_went_on(&was, dead)) else {
                 continue;
@@ -67,7 +72,7 @@ impl State {
             let begun =
                 was.turns.values().filter(|turn| is_queued(turn) && !is_queued(&of.turns[&turn.number]));
             let starts = begun.map(|turn| turn.number).collect();
-            lost.push(LostTail { agent, head: was.agent.head, starts });
+            lost.push(LostTail { agent, head: was.agent.head, starts, deletion: false, purge: false });
             // What is still under way to the former server changes nothing.
             let epoch = Epoch(of.epoch.0 + 1);
             *of = Shelf { epoch, ..was };

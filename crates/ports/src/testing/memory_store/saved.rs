@@ -23,6 +23,11 @@ impl MemoryStore {
         self.lock().shelves.get(&agent).map(|shelf| shelf.agent.clone())
     }
 
+    /// Whether an agent is to be purged, without hesitation.
+    pub fn is_saved_to_purge(&self, agent: AgentId) -> bool {
+        self.lock().shelves.get(&agent).is_some_and(|shelf| shelf.to_purge)
+    }
+
     /// The epoch of an agent's latest ownership, without hesitation.
     pub fn saved_epoch(&self, agent: AgentId) -> Option<Epoch> {
         self.lock().shelves.get(&agent).map(|shelf| shelf.epoch)
