@@ -1,12 +1,17 @@
 //! What a failover of a shared database may have lost of an agent's journal. Each turn passes here.
 
 use tokenrail_domain::Sequence;
+use tokenrail_ports::TurnStep;
 
 use super::AgentTask;
 use crate::after_failover::AfterFailover;
+use crate::announce::save_and_announce;
 use crate::core::SaveError;
 use crate::planted::{self, Bug};
 use crate::recorder::Recorder;
+
+/// The notice that takes the place of a lost event.
+const EVENTS_LOST: &str = "events_lost";
 
 impl AgentTask {
     /// After a failover, a server that has just started waits until the other nodes have said how far they had shown
@@ -24,15 +29,37 @@ impl AgentTask {
     /// Records that events are lost that were shown: a failover of the database has lost them, and their node cannot
     /// repeat them. Nothing else may have their numbers.
     pub(super) async fn fill_up(&self, recorder: &mut Recorder) -> Result<(), SaveError> {
-        let seen = self.patiently(|| self.core.outside.nodes.seen(self.agent)).await?;
-        let seen = planted::instead(Bug::ShownNumbersReused, seen, || Sequence::START);
-        let (first, now) = (recorder.next_sequence(), self.core.now());
+        let seen = self.last_seen(recorder.next_sequence()).await?;
+        let now = self.core.now();
         while recorder.next_sequence() <= seen {
-            recorder.notice("events_lost", "{}", now);
-        }
-        if first <= seen {
-            tracing::error!(agent = %self.agent, %first, last = %seen, "a failover of the database has lost events");
+            recorder.notice(EVENTS_LOST, "{}", now);
         }
         Ok(())
+    }
+
+    /// The same in a turn that runs. It is saved in parts, so that not all of it waits in memory.
+    pub(super) async fn fill_up_running(&self, recorder: &mut Recorder) -> Result<(), SaveError> {
+        let seen = self.last_seen(recorder.next_sequence()).await?;
+        let now = self.core.now();
+        while recorder.next_sequence() <= seen {
+            recorder.notice(EVENTS_LOST, "{}", now);
+            if self.core.limits.saving.pending_events <= recorder.pending_events()
+                && let Some(append) = recorder.take(TurnStep::Continue)
+            {
+                save_and_announce(&self.core, &self.tail, append).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The last number that any node has shown. `next` is the one after the journal.
+    async fn last_seen(&self, next: Sequence) -> Result<Sequence, SaveError> {
+        let seen = self.patiently(|| self.core.outside.nodes.seen(self.agent)).await?;
+        let seen = planted::instead(Bug::ShownNumbersReused, seen, || Sequence::START);
+        if next <= seen {
+            let agent = self.agent;
+            tracing::error!(%agent, first = %next, last = %seen, "a failover of the database has lost events");
+        }
+        Ok(seen)
     }
 }

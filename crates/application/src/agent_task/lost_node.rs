@@ -52,7 +52,7 @@ impl AgentTask {
         let Some(agent) = self.agent_row().await? else { return Ok(()) };
         let so_far = self.so_far(&turn).await?;
         let mut recorder = self.recorder(&agent, &turn, so_far).await?;
-        self.fill_up(&mut recorder).await?;
+        self.fill_up_running(&mut recorder).await?;
         self.end(recorder, Verdict::node_lost()).await
     }
 }

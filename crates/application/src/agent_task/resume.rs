@@ -38,7 +38,7 @@ impl AgentTask {
         let so_far = self.so_far(&turn).await?;
         let ran_ms = self.core.now().ms_since(so_far.started_at);
         let mut recorder = self.recorder(&agent, &turn, so_far).await?;
-        self.fill_up(&mut recorder).await?;
+        self.fill_up_running(&mut recorder).await?;
         let Some(kind) = self.agent_type(&agent) else {
             return self.leave_alone(recorder, &agent, &turn, channels.cancel).await;
         };
