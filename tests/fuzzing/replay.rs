@@ -105,8 +105,11 @@ fuzz! {
     bad_requests_are_refused: "request", 20_000;
     bad_output_is_told_as_it_was_recorded: "event_stream", 5_000;
     bad_packets_are_answered_or_end_their_session: "socket_io", 5_000;
+    bad_upgrades_to_a_websocket_are_refused_or_end_their_session: "socket_io_upgrade", 1_000;
     bad_requests_of_openais_clients_are_refused: "openai", 5_000;
     bad_runs_of_ag_ui_are_refused: "ag_ui", 5_000;
+    bad_answers_of_ag_ui_are_refused: "ag_ui_answers", 5_000;
+    bad_reads_of_durable_streams_are_refused: "durable_streams", 10_000;
     bad_messages_of_mcp_are_answered: "mcp", 10_000;
     bad_frames_are_answered_or_closed: "ws_client_frame", 5_000;
 }

@@ -62,6 +62,21 @@ async fn post(world: &World, uri: &str, body: &[u8]) -> Answer {
 
 /// Returns whether the response has the events of a run.
 fn check(answer: &Answer, is_from_start: bool) -> bool {
+    let Some(kinds) = kinds(answer) else { return false };
+    if is_from_start {
+        assert!(kinds.first().is_none_or(|first| first == "RUN_STARTED"), "{kinds:?}");
+    }
+    let ends = kinds.iter().filter(|kind| is_end(kind)).count();
+    assert!(answer.whole == (0 < ends) || !is_from_start, "{kinds:?}");
+    true
+}
+
+pub(super) fn is_end(kind: &str) -> bool {
+    ["RUN_FINISHED", "RUN_ERROR"].contains(&kind)
+}
+
+/// The types of the events of a response. `None` if it is a problem.
+pub(super) fn kinds(answer: &Answer) -> Option<Vec<String>> {
     let said = String::from_utf8_lossy(&answer.body);
     let kind = answer.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap_or("?"));
     match (answer.status, kind) {
@@ -69,19 +84,13 @@ fn check(answer: &Answer, is_from_start: bool) -> bool {
             // What comes later does not come here.
             let blocks = said.rfind("\n\n").map_or("", |end| &said[..end]);
             let blocks = blocks.split("\n\n").filter(|block| !block.is_empty() && !block.starts_with(':'));
-            let kinds: Vec<_> = blocks.map(kind_of).collect();
-            if is_from_start {
-                assert!(kinds.first().is_none_or(|first| first == "RUN_STARTED"), "{said}");
-            }
-            let ends = kinds.iter().filter(|kind| ["RUN_FINISHED", "RUN_ERROR"].contains(&kind.as_str()));
-            assert!(answer.whole == (0 < ends.count()) || !is_from_start, "{said}");
-            true
+            Some(blocks.map(kind_of).collect())
         }
         (400 | 404 | 409 | 413 | 422 | 429 | 503, "application/problem+json") => {
             let problem: Value =
                 serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
             assert!(problem["code"].is_string() && problem["detail"].is_string(), "{said}");
-            false
+            None
         }
         _ => panic!("{answer:?}"),
     }

@@ -4,9 +4,12 @@
 //! them. `docs/explanation/reliability-tests.md` says what each of them must find.
 
 mod ag_ui;
+mod ag_ui_answers;
 mod agent_parser;
+mod asker;
 mod config;
 mod cursor;
+mod durable_streams;
 mod event_stream;
 mod format_parsers;
 mod line_framer;
@@ -17,9 +20,11 @@ mod packed_batch;
 mod request;
 mod said_messages;
 mod socket_io;
+mod socket_io_upgrade;
 mod source;
 mod sse_decoder;
 mod sse_model;
+mod unix_server;
 mod world;
 mod ws_client_frame;
 
@@ -39,7 +44,7 @@ const JSON: &[&str] = &["{", "}", "[", "]", "\"", ":", ",", "null", "1e999"];
 /// Words of the JSON lines that agent programs print.
 const JSON_LINES: &[&str] = &["true", "-1", "\n", "\\ud83d", "\\ude00", "\\u0000", "\u{2028}", "\"type\":"];
 
-pub(crate) const TARGETS: [Target; 15] = [
+pub(crate) const TARGETS: [Target; 18] = [
     Target { name: "line_framer", run: line_framer::run, words: &[line_framer::WORDS] },
     Target { name: "sse_decoder", run: sse_decoder::run, words: &[sse_decoder::WORDS] },
     Target { name: "agent_parser", run: agent_parser::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
@@ -55,8 +60,15 @@ pub(crate) const TARGETS: [Target; 15] = [
     Target { name: "request", run: request::run, words: &[JSON, request::WORDS] },
     Target { name: "event_stream", run: event_stream::run, words: &[JSON, JSON_LINES, agent_parser::WORDS] },
     Target { name: "socket_io", run: socket_io::run, words: &[JSON, socket_io::WORDS] },
+    Target {
+        name: "socket_io_upgrade",
+        run: socket_io_upgrade::run,
+        words: &[JSON, socket_io_upgrade::WORDS],
+    },
     Target { name: "openai", run: openai::run, words: &[JSON, openai::WORDS] },
     Target { name: "ag_ui", run: ag_ui::run, words: &[JSON, ag_ui::WORDS] },
+    Target { name: "ag_ui_answers", run: ag_ui_answers::run, words: &[JSON, ag_ui_answers::WORDS] },
+    Target { name: "durable_streams", run: durable_streams::run, words: &[durable_streams::WORDS] },
     Target { name: "mcp", run: mcp::run, words: &[JSON, mcp::WORDS] },
     Target { name: "ws_client_frame", run: ws_client_frame::run, words: &[JSON, ws_client_frame::WORDS] },
 ];

@@ -74,7 +74,7 @@ async fn ask(world: &World, request: TestRequest) -> (u16, String) {
 }
 
 /// Checks a packet of the server.
-fn check(packet: &str) {
+pub(super) fn check(packet: &str) {
     let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_else(|_| panic!("{packet}"));
     match packet.split_at(packet.len().min(2)) {
         ("40", connected) => assert!(json(connected)["sid"].is_string(), "{packet}"),

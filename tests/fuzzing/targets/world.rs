@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Poll;
 
 use actix_web::body::MessageBody;
 use actix_web::dev::Service as _;
@@ -14,7 +15,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
 use tokenrail_application::{AgentService, AgentType, AgentTypes, Launch, Limits, Outside};
-use tokenrail_domain::{AgentId, Event, Sequence, Timestamp};
+use tokenrail_domain::{AgentId, Event, EventBody, Notice, Sequence, Timestamp};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::samples::WHOLE;
 use tokenrail_ports::testing::{MemoryStore, PretendRepository, PretendRuns, PretendWorkspace};
@@ -25,7 +26,9 @@ use tokenrail_ports::{
 use tokenrail_presentation::{Api, PresentationConfig, app};
 use tokenrail_runner::FramerLimits;
 use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
 
+use super::asker::{Asker, REQUESTS};
 use super::line_framer::framed;
 
 pub(crate) const HOST: &str = "localhost:7117";
@@ -54,6 +57,7 @@ pub(crate) struct World {
     pub(crate) service: AgentService,
     store: Arc<MemoryStore>,
     call: Call,
+    deleted: Rc<OnceCell<AgentId>>,
 }
 
 thread_local! {
@@ -104,7 +108,7 @@ async fn new() -> (World, AgentId, u32) {
         }
         .boxed_local()
     });
-    let world = World { service, store, call };
+    let world = World { service, store, call, deleted: Rc::default() };
     let agent = world.launch(TALK).await;
     world.ended(agent).await;
     (world, agent, 0)
@@ -126,6 +130,11 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         abilities: Abilities::default(),
         format: "claude".into(),
     };
+    let asker = AgentType {
+        runner: Arc::new(Asker),
+        parser: Arc::new(|| Box::new(ClaudeParser::two_way())),
+        ..printer.clone()
+    };
     let outside = Outside {
         journal: store.clone(),
         agents: store.clone(),
@@ -139,7 +148,7 @@ pub(crate) fn api() -> (Api, AgentService, Arc<MemoryStore>) {
         runs: Arc::new(PretendRuns),
         git: Arc::new(PretendRepository::default()),
         types: AgentTypes {
-            listed: BTreeMap::from([("printer".to_owned(), printer)]),
+            listed: BTreeMap::from([("printer".to_owned(), printer), ("asker".to_owned(), asker)]),
             ..AgentTypes::default()
         },
         default_type: Some("printer".to_owned()),
@@ -188,6 +197,38 @@ impl World {
         launched.expect("it can be launched").agent.id
     }
 
+    /// An agent that is deleted, and has ended before.
+    pub(crate) async fn deleted(&self) -> AgentId {
+        let make = async || {
+            let agent = self.launch(TALK).await;
+            self.ended(agent).await;
+            self.service.delete(agent, false).await.expect("it can be deleted");
+            agent
+        };
+        *self.deleted.get_or_init(make).await
+    }
+
+    /// Launches an agent, and waits until it has sent its permission requests.
+    pub(crate) async fn ask(&self) -> AgentId {
+        let launch = Launch { kind: Some("asker".to_owned()), prompt: "x".to_owned(), ..Launch::default() };
+        let agent = self.service.launch(launch).await.expect("it can be launched").agent.id;
+        let (_, mut follower) =
+            self.service.follow(agent, Some(Sequence::START), true).await.expect("it is there");
+        let mut asked = 0;
+        while asked < REQUESTS.len() {
+            let tokenrail_application::Next::Page(page) = follower.next().await.expect("it can be read")
+            else {
+                panic!("it asks before it ends");
+            };
+            let is_request = |event: &&Event| match &event.body {
+                EventBody::Notice(notice) => notice.subtype == Notice::PERMISSION_REQUEST,
+                _ => false,
+            };
+            asked += page.events().iter().filter(is_request).count();
+        }
+        agent
+    }
+
     pub(crate) async fn ended(&self, agent: AgentId) {
         let (_, mut follower) = self.service.follow(agent, None, false).await.expect("it is there");
         while let tokenrail_application::Next::Page(_) = follower.next().await.expect("it can be read") {}
@@ -195,6 +236,19 @@ impl World {
 
     pub(crate) async fn call(&self, request: TestRequest) -> Answer {
         (self.call)(request).await
+    }
+
+    /// Like `call`, but `None` if the response waits for more than what other tasks do at once.
+    pub(crate) async fn call_at_once(&self, request: TestRequest) -> Option<Answer> {
+        let mut call = (self.call)(request);
+        for _ in 0..500 {
+            let answer = std::future::poll_fn(|cx| Poll::Ready(call.as_mut().poll(cx))).await;
+            if let Poll::Ready(answer) = answer {
+                return Some(answer);
+            }
+            tokio::task::yield_now().await;
+        }
+        None
     }
 
     pub(crate) async fn journal(&self, agent: AgentId) -> Vec<Event> {

@@ -2,16 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::time::Duration;
 
-use actix_web::{HttpServer, rt};
 use serde_json::Value;
-use tokenrail_presentation::app;
 
 use super::source::Source;
-use super::world::{self, HOST};
+use super::unix_server::server;
+use super::world::HOST;
 
 pub(crate) const WORDS: &[&str] = &[
     "{\"type\":\"ping\"}",
@@ -30,7 +27,7 @@ pub(crate) const WORDS: &[&str] = &[
 ];
 
 /// The codes in the table of `docs/reference/protocol/websocket.md`.
-const CLOSE_CODES: [u16; 8] = [1000, 1002, 1003, 1007, 4401, 4408, 4410, 4509];
+pub(super) const CLOSE_CODES: [u16; 8] = [1000, 1002, 1003, 1007, 4401, 4408, 4410, 4509];
 
 /// The limit of a message, `PresentationConfig::ws_message_bytes`.
 const MESSAGE_BYTES: u64 = 64 << 10;
@@ -69,7 +66,7 @@ pub(crate) fn run(data: &[u8]) {
 }
 
 /// Appends a frame as clients send it, masked.
-fn frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
+pub(super) fn frame(out: &mut Vec<u8>, first: u8, payload: &[u8]) {
     let mask = [0x17, 0x2a, 0x00, 0xff];
     out.push(first);
     match payload.len() {
@@ -239,24 +236,4 @@ fn check(mut frames: &[u8], asked: Option<u16>) -> Option<u16> {
     }
     assert!(frames.is_empty(), "half a frame: {frames:?}");
     closed
-}
-
-/// The server for all threads, on a Unix socket in a folder.
-fn server() -> &'static PathBuf {
-    static SERVER: OnceLock<PathBuf> = OnceLock::new();
-    SERVER.get_or_init(|| {
-        let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || {
-            rt::System::new().block_on(async move {
-                let folder = tempfile::tempdir().expect("a folder");
-                let path = folder.path().join("socket");
-                let (api, _service, _store) = world::api();
-                let server = HttpServer::new(move || app(api.clone())).workers(1).disable_signals();
-                let running = server.bind_uds(&path).expect("it can listen").run();
-                tell.send(path).expect("somebody waits");
-                running.await.expect("it runs");
-            });
-        });
-        told.recv().expect("it has started")
-    })
 }
