@@ -20,6 +20,10 @@ use crate::questions;
 const SENDS: &str = "pg_notify";
 const HEARS: &str = "LISTEN tokenrail_bell";
 
+/// How late a reader may be without hints. A server promises 1.5 s, and tests in `application` check exactly that in
+/// virtual time. The rest is for a busy machine and its debug build. A reader whom only a chance helps is later.
+const LATE_MOST: Duration = Duration::from_secs(10);
+
 /// Two servers, each behind a proxy that disturbs only its hints.
 struct Pair {
     home: TestServer,
@@ -124,7 +128,7 @@ impl Pair {
                     break;
                 }
                 let way = &reader.way;
-                assert!(started.elapsed() < PATIENCE, "{way} has {seen} of {head} events");
+                assert!(started.elapsed() < LATE_MOST, "{way} has {seen} of {head} events");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
