@@ -15,6 +15,7 @@ mod operator;
 mod reading;
 mod refusals;
 mod socket_io;
+mod split;
 pub(crate) mod storm;
 mod takeovers;
 mod upgrades;

@@ -40,7 +40,7 @@ impl Pair {
     }
 }
 
-async fn metric(server: &TestServer, name: &str) -> u64 {
+pub(super) async fn metric(server: &TestServer, name: &str) -> u64 {
     let text = server.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
     let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
     line.unwrap_or_else(|| panic!("{name} is missing")).parse().unwrap()
@@ -52,7 +52,7 @@ fn doctor(server: &TestServer) -> (Option<i32>, String) {
 }
 
 /// The first answer with this status.
-async fn until_ready(server: &TestServer, status: StatusCode) -> Value {
+pub(super) async fn until_ready(server: &TestServer, status: StatusCode) -> Value {
     let started = Instant::now();
     loop {
         let answer = server.request(Method::GET, "/readyz").send().await.unwrap();
