@@ -1,9 +1,10 @@
 //! Every kind of client at a server that is not the home of its agent: it reads the same bytes as at the home, while
 //! the agent works and afterwards.
 
+mod continuing;
+
 use std::path::PathBuf;
 
-use futures_util::future::join;
 use reqwest::header::{ACCEPT, ETAG};
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
@@ -35,22 +36,6 @@ const STREAMS: [(&str, &str); 13] = [
     ("GET", "/ag-ui/threads/ID"),
 ];
 
-/// What a client adds to the path of a stream of which it has everything up to a block.
-type Cursor = fn(&str) -> String;
-
-/// Streams that a client continues.
-const CONTINUED: [(&str, Cursor); 3] = [
-    ("/openai/v1/responses/resp_HEX00000002?stream=true&", |block| {
-        format!("starting_after={}", data(block)["sequence_number"])
-    }),
-    ("/openai/v1/chat/completions/chatcmpl-HEX00000002?stream=true&", |block| {
-        format!("starting_after={}", block.strip_prefix("id: ").unwrap().split_once('\n').unwrap().0)
-    }),
-    ("/ag-ui/threads/ID?", |block| {
-        format!("after={}", data(block)["metadata"]["tokenrail"]["cursor"].as_str().unwrap())
-    }),
-];
-
 /// Answers that are whole.
 const PAGES: [&str; 17] = [
     "/api/agents/ID",
@@ -71,10 +56,6 @@ const PAGES: [&str; 17] = [
     "/openai/v1/chat/completions/chatcmpl-HEX00000001",
     "/v1/stream/agents/ID/events",
 ];
-
-fn data(block: &str) -> Value {
-    serde_json::from_str(block.split_once("data: ").unwrap().1).unwrap()
-}
 
 /// An agent that belongs to a chat. It has used a tool in its first turn, and stops in the middle of its second one
 /// until the gate is open.
@@ -130,10 +111,20 @@ struct Reading {
 
 impl Reading {
     /// Each stream begins at once with a comment, or with the time after which clients reconnect.
-    async fn begin(server: &TestServer, (method, path): (&str, &str), story: &Story) -> Self {
+    async fn begin(server: &TestServer, way: (&str, &str), story: &Story) -> Self {
+        Self::begin_with(server, way, story, &json!({ "starting_after": 0 })).await
+    }
+
+    /// `body` is for a `POST`.
+    async fn begin_with(
+        server: &TestServer,
+        (method, path): (&str, &str),
+        story: &Story,
+        body: &Value,
+    ) -> Self {
         let request = server.request(method.parse().unwrap(), &story.path(path));
         let request = request.header(ACCEPT, "text/event-stream");
-        let request = if method == "POST" { request.json(&json!({ "starting_after": 0 })) } else { request };
+        let request = if method == "POST" { request.json(body) } else { request };
         let mut answer = request.send().await.unwrap();
         assert!(answer.status().is_success(), "{path}: {}", answer.status());
         let first = timeout(PATIENCE, answer.chunk()).await.expect("in time").unwrap().expect("it is open");
@@ -144,19 +135,6 @@ impl Reading {
     async fn until_its_end(mut self) -> String {
         while self.more().await {}
         self.blocks().concat()
-    }
-
-    /// The blocks up to the one that has this, at which the client is cut off.
-    async fn cut_after(mut self, word: &str) -> Vec<String> {
-        loop {
-            let mut blocks = self.blocks();
-            if let Some(at) = blocks.iter().position(|block| block.contains(word) && block.ends_with("\n\n"))
-            {
-                blocks.truncate(at + 1);
-                return blocks;
-            }
-            assert!(self.more().await, "it ends before {word}: {blocks:?}");
-        }
     }
 
     async fn more(&mut self) -> bool {
@@ -322,41 +300,4 @@ async fn every_stream_of_a_turn_ends_with_it_if_its_node_is_lost() {
     std::fs::write(&story.gate, "").unwrap();
     super::nodes::until_its_processes_end(&story.id).await;
     assert_eq!(story.pages(&home).await, pages, "what comes after the end does not count");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_is_cut_off_in_mid_answer_continues_at_the_other_node() {
-    let (_database, home, other, story) = Story::begin().await;
-    let mut cut = Vec::new();
-    for (path, after) in CONTINUED {
-        let seen = Reading::begin(&home, ("GET", path), &story).await.cut_after("\"7 \"").await;
-        let rest = format!("{path}{}", after(seen.last().unwrap()));
-        cut.push((path, seen.concat(), Reading::begin(&other, ("GET", &rest), &story).await));
-    }
-    let mut entries = json!([]);
-    let mut since = 0;
-    while !entries.to_string().contains("7 ") {
-        let look = json!({ "agent_id": story.id, "timeout_ms": 100 });
-        let read = call(&home, "wait_for_agent", &look).await;
-        (entries, since) = (read["entries"].clone(), read["next_since"].as_u64().unwrap());
-    }
-    let rest = json!({ "agent_id": story.id, "since": since });
-    let (rest, opened) =
-        join(call(&other, "wait_for_agent", &rest), async { std::fs::write(&story.gate, "") }).await;
-    opened.unwrap();
-    for (path, seen, rest) in cut {
-        let rest = rest.until_its_end().await;
-        assert!(rest.contains("\"39 \""), "{path}: {rest}");
-        let whole = Reading::begin(&home, ("GET", path), &story).await.until_its_end().await;
-        assert_eq!(seen + &rest, whole, "{path}");
-    }
-    let whole = call(&home, "read_agent", &json!({ "agent_id": story.id })).await;
-    assert_eq!(said(&entries) + &said(&rest["entries"]), said(&whole["entries"]));
-    assert_eq!((&rest["reason"], &rest["next_since"]), (&json!("ended"), &whole["next_since"]));
-}
-
-/// The text of entries.
-fn said(entries: &Value) -> String {
-    let texts = entries.as_array().unwrap().iter().filter(|entry| entry["kind"] == "text");
-    texts.map(|entry| entry["text"].as_str().unwrap()).collect()
 }

@@ -1,0 +1,145 @@
+//! A client that loses its server in the middle of an answer continues at another one, with the cursor that it has.
+
+use futures_util::future::join;
+use serde_json::{Value, json};
+
+use super::super::vocabularies::call;
+use super::{Reading, Story};
+use crate::harness::TestServer;
+
+/// A stream that a client continues.
+struct Continued {
+    method: &'static str,
+    path: &'static str,
+    /// What the cursor is called: in the query, or in the body of a `POST`.
+    name: &'static str,
+    /// The cursor of a client that has these blocks.
+    cursor: fn(&[String]) -> Value,
+}
+
+const CONTINUED: [Continued; 7] = [
+    Continued {
+        method: "GET",
+        path: "/openai/v1/responses/resp_HEX00000002?stream=true&",
+        name: "starting_after",
+        cursor: |blocks| data(blocks)["sequence_number"].clone(),
+    },
+    Continued {
+        method: "GET",
+        path: "/openai/v1/chat/completions/chatcmpl-HEX00000002?stream=true&",
+        name: "starting_after",
+        cursor: id,
+    },
+    Continued {
+        method: "GET",
+        path: "/ag-ui/threads/ID?",
+        name: "after",
+        cursor: |blocks| data(blocks)["metadata"]["tokenrail"]["cursor"].clone(),
+    },
+    Continued {
+        method: "GET",
+        path: "/api/chat/run-ID-2/stream?",
+        name: "startIndex",
+        cursor: |blocks| blocks.len().into(),
+    },
+    Continued {
+        method: "GET",
+        path: "/api/chat/run-ID-2-v7/stream?",
+        name: "startIndex",
+        cursor: |blocks| blocks.len().into(),
+    },
+    Continued {
+        method: "POST",
+        path: "/v1/runs/run-ID-2-tokens/stream?format=letta",
+        name: "starting_after",
+        cursor: |blocks| data(blocks)["seq_id"].clone(),
+    },
+    Continued {
+        method: "POST",
+        path: "/v1/runs/run-ID-2/stream?format=kelpie",
+        name: "starting_after",
+        cursor: id,
+    },
+];
+
+/// The data of the last block.
+fn data(blocks: &[String]) -> Value {
+    let (_, data) = blocks.last().unwrap().split_once("data: ").unwrap();
+    serde_json::from_str(data).unwrap()
+}
+
+/// The id of the last block.
+fn id(blocks: &[String]) -> Value {
+    let mut lines = blocks.last().unwrap().lines();
+    lines.find_map(|line| line.strip_prefix("id: ")).unwrap().parse().unwrap()
+}
+
+impl Continued {
+    async fn begin(&self, server: &TestServer, story: &Story) -> Reading {
+        Reading::begin(server, (self.method, self.path), story).await
+    }
+
+    /// What comes after these blocks, at another server.
+    async fn rest(&self, server: &TestServer, story: &Story, seen: &[String]) -> Reading {
+        let cursor = (self.cursor)(seen);
+        let (path, body) = if self.method == "POST" {
+            (self.path.to_owned(), json!({ self.name: cursor }))
+        } else {
+            let cursor = cursor.as_str().map_or_else(|| cursor.to_string(), str::to_owned);
+            (format!("{}{}={cursor}", self.path, self.name), Value::Null)
+        };
+        Reading::begin_with(server, (self.method, &path), story, &body).await
+    }
+}
+
+impl Reading {
+    /// The blocks up to the one that has this, at which the client is cut off.
+    async fn cut_after(mut self, word: &str) -> Vec<String> {
+        loop {
+            let mut blocks = self.blocks();
+            if let Some(at) = blocks.iter().position(|block| block.contains(word) && block.ends_with("\n\n"))
+            {
+                blocks.truncate(at + 1);
+                return blocks;
+            }
+            assert!(self.more().await, "it ends before {word}: {blocks:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_is_cut_off_in_mid_answer_continues_at_the_other_node() {
+    let (_database, home, other, story) = Story::begin().await;
+    let mut cut = Vec::new();
+    for stream in CONTINUED {
+        let seen = stream.begin(&home, &story).await.cut_after("\"7 \"").await;
+        let rest = stream.rest(&other, &story, &seen).await;
+        cut.push((stream, seen.concat(), rest));
+    }
+    let mut entries = json!([]);
+    let mut since = 0;
+    while !entries.to_string().contains("7 ") {
+        let look = json!({ "agent_id": story.id, "timeout_ms": 100 });
+        let read = call(&home, "wait_for_agent", &look).await;
+        (entries, since) = (read["entries"].clone(), read["next_since"].as_u64().unwrap());
+    }
+    let rest = json!({ "agent_id": story.id, "since": since });
+    let (rest, opened) =
+        join(call(&other, "wait_for_agent", &rest), async { std::fs::write(&story.gate, "") }).await;
+    opened.unwrap();
+    for (stream, seen, rest) in cut {
+        let (path, rest) = (stream.path, rest.until_its_end().await);
+        assert!(rest.contains("\"39 \""), "{path}: {rest}");
+        let whole = stream.begin(&home, &story).await.until_its_end().await;
+        assert_eq!(seen + &rest, whole, "{path}");
+    }
+    let whole = call(&home, "read_agent", &json!({ "agent_id": story.id })).await;
+    assert_eq!(said(&entries) + &said(&rest["entries"]), said(&whole["entries"]));
+    assert_eq!((&rest["reason"], &rest["next_since"]), (&json!("ended"), &whole["next_since"]));
+}
+
+/// The text of entries.
+fn said(entries: &Value) -> String {
+    let texts = entries.as_array().unwrap().iter().filter(|entry| entry["kind"] == "text");
+    texts.map(|entry| entry["text"].as_str().unwrap()).collect()
+}
