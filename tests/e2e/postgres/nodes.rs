@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use tokenrail_test_postgres::{Database, Flush, Server, database};
 use tokio::runtime::Handle;
 
+use super::failovers::metric;
 use super::{WAYS, config};
 use crate::follower::{Follower, Place};
 use crate::harness::{PATIENCE, TestServer, no_process_is_left, numbers, processes_of_agent, text_of};
@@ -109,6 +110,17 @@ async fn an_agent_is_followed_and_goes_on_at_any_node() {
     other.wait_until(&id, |agent| agent["turn"] == 2 && agent["status"] == "completed").await;
     assert_eq!(other.events(&id).await, home.events(&id).await);
     no_process_is_left(&id).await;
+    for (server, name) in [
+        (&home, "tokenrail_database_writes_total"),
+        (&home, "tokenrail_database_appends_total"),
+        (&home, "tokenrail_hints_sent_total"),
+        (&home, "tokenrail_errands_total"),
+        (&other, "tokenrail_hints_heard_total"),
+        (&other, "tokenrail_gathers_total"),
+        (&other, "tokenrail_events_gathered_total"),
+    ] {
+        assert!(0 < metric(server, name).await, "{name}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
