@@ -143,3 +143,45 @@ fn said(entries: &Value) -> String {
     let texts = entries.as_array().unwrap().iter().filter(|entry| entry["kind"] == "text");
     texts.map(|entry| entry["text"].as_str().unwrap()).collect()
 }
+
+/// The events of a Durable Stream after this offset, up to the block that has this, and the offset after it. Such a
+/// stream does not end with a turn.
+async fn durable(server: &TestServer, story: &Story, offset: &str, word: &str) -> (Vec<Value>, String) {
+    let path = format!("/v1/stream/agents/ID/events?live=sse&offset={offset}");
+    let mut reading = Reading::begin(server, ("GET", &path), story).await;
+    loop {
+        let blocks = reading.blocks();
+        let last = blocks.iter().position(|block| block.contains(word));
+        // The offset follows the events.
+        let read = last
+            .and_then(|last| blocks.get(..last + 2))
+            .filter(|read| read[read.len() - 1].ends_with("\n\n"));
+        if let Some(read) = read {
+            let is_data = |block: &&String| block.starts_with("event: data");
+            let events = read
+                .iter()
+                .filter(is_data)
+                .flat_map(|block| data(std::slice::from_ref(block)).as_array().unwrap().clone());
+            return (events.collect(), data(read)["streamNextOffset"].as_str().unwrap().to_owned());
+        }
+        assert!(reading.more().await, "it ends before {word}: {blocks:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_durable_stream_continues_at_the_other_node_from_any_offset() {
+    let (_database, home, other, story) = Story::begin().await;
+    let (mut seen, offset) = durable(&home, &story, "-1", "\"7 \"").await;
+    std::fs::write(&story.gate, "").unwrap();
+    // The first turn had ended before.
+    let (rest, end) = durable(&other, &story, &offset, "\"eventType\":\"result\"").await;
+    assert!(!rest.is_empty() && offset < end, "{offset}, then {end}");
+    seen.extend(rest);
+    let events = home.events(&story.id).await;
+    assert_eq!(seen, events);
+    let last = format!("\"sequenceNumber\":{}", events.len());
+    for have in [1, events.len() / 2, events.len() - 1] {
+        let (rest, _) = durable(&other, &story, &format!("{have:020}"), &last).await;
+        assert_eq!(rest, events[have..], "after {have}");
+    }
+}
