@@ -11,6 +11,7 @@ mod launches;
 mod leftovers;
 mod moving;
 pub(crate) mod nodes;
+mod one_identity;
 mod operator;
 mod reading;
 mod refusals;

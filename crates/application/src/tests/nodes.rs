@@ -1,6 +1,7 @@
 //! Several nodes on one store: a client may ask any of them.
 
 mod commands;
+mod fences;
 mod homes;
 mod launches;
 mod leftovers;
@@ -319,32 +320,6 @@ async fn a_node_that_takes_long_to_stop_is_alive_meanwhile() {
     let home = two.restart_home().await;
     home.service.cancel(id).await.unwrap();
     assert_eq!(words(&home.watch(id).await).last().unwrap(), "result cancelled -");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_node_that_was_declared_lost_learns_it_and_can_save_nothing() {
-    let gate = Arc::new(Notify::new());
-    let two =
-        pair([vec![Step::line("say a"), Step::Gate(gate.clone()), Step::line("say late"), Step::Hang]]).await;
-    let id = two.home.launch("hi").await;
-    two.home.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
-    let pulse = two.other.store.nodes().await.unwrap()[0].pulse;
-    assert!(two.other.store.declare_lost(NodeId::ONLY, pulse).await.unwrap());
-    assert_eq!(two.home.service.fenced().await, Fence::DeclaredLost);
-    let seen = two.other.watch(id).await;
-    gate.notify_one();
-    sleep(Duration::from_secs(10)).await;
-    assert_eq!(errors(&seen), ["node_lost"]);
-    assert_eq!(two.home.store.saved(id), seen, "what came late is not saved");
-}
-
-#[tokio::test(start_paused = true)]
-async fn of_two_servers_with_one_identity_the_first_one_stops() {
-    let two = pair([vec![Step::Hang]]).await;
-    let copy = two.restart_home().await;
-    assert_eq!(two.home.service.fenced().await, Fence::Replaced);
-    let nodes = copy.service.nodes().await.unwrap();
-    assert_eq!((nodes.len(), nodes[0].is_this, nodes[0].node.pulse.incarnation), (2, true, 2));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! Ends the service.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokenrail_ports::StoreError;
@@ -19,6 +20,8 @@ pub enum AtStop {
     /// Nothing of them would survive. Their open turns end as interrupted, and other nodes take those that need no node
     /// of their own, with the turns that wait.
     Leave,
+    /// Another server is this node now and has their turns. Nobody reads what runs here, so it ends.
+    EndRuns,
 }
 
 impl AgentService {
@@ -26,7 +29,7 @@ impl AgentService {
     /// that was not enough.
     pub async fn shutdown(&self, agents: AtStop, patience: Duration) -> bool {
         let wait = async {
-            if agents != AtStop::Keep {
+            if matches!(agents, AtStop::Cancel | AtStop::Leave) {
                 self.core.drain(agents == AtStop::Leave);
                 while 0 < self.core.active_agents() {
                     self.core.retired.notified().await;
@@ -44,6 +47,9 @@ impl AgentService {
         };
         let in_time = tokio::time::timeout(patience, self.beating(wait)).await.is_ok();
         self.core.close();
+        if agents == AtStop::EndRuns {
+            self.end_all_runs().await;
+        }
         // Also if a task takes longer: otherwise the node would soon be declared lost, and not waited for.
         let leaving = tokio::time::timeout(self.core.limits.commands.command_timeout, self.leave());
         in_time & leaving.await.is_ok()
@@ -77,6 +83,16 @@ impl AgentService {
                     tracing::warn!(error, "cannot hand agents over to the other nodes");
                     break;
                 }
+            }
+        }
+    }
+
+    async fn end_all_runs(&self) {
+        match self.core.outside.runs.sweep(&BTreeSet::new()).await {
+            Ok(ended) => tracing::warn!(ended, "ended the runs of turns that this server has no more"),
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::error!(error, "cannot end all runs of turns that this server has no more");
             }
         }
     }

@@ -20,8 +20,9 @@ use crate::token::{self, TokenError};
 /// Between two tries to start anew.
 const START_PAUSE: Duration = Duration::from_secs(1);
 
-const SAME_NODE: &str = "another server has joined the database as this node, with a copy of this data folder; to run \
-                         both, stop them, remove the file node.id from the copied folder, and start both again";
+const SAME_NODE: &str = "another server has joined the database as this node, with a copy of this data folder, and has \
+                         taken over its agents; what ran here was ended; to run both servers, stop them, remove the \
+                         file node.id from the copied folder, and start both again";
 
 const OUTDATED: &str = "a newer version has changed the database, so this version cannot use it; install the newer \
                         version; agents keep running";
@@ -128,7 +129,8 @@ pub(crate) async fn serve_and(
         tokio::select! {
             _ = stop.recv() => break,
             why = server.fenced() => {
-                server.stop(AtStop::Keep).await;
+                let agents = if why == Fence::Replaced { AtStop::EndRuns } else { AtStop::Keep };
+                server.stop(agents).await;
                 match why {
                     Fence::Replaced => return Err(Failure::new(Exit::Failed, SAME_NODE)),
                     Fence::Outdated => return Err(Failure::new(Exit::Outdated, OUTDATED)),
