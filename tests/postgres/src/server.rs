@@ -13,6 +13,9 @@ use crate::instance::{Flush, Instance, LOOK_EVERY, PATIENCE};
 use crate::sweeper::SweptFolder;
 use crate::{Database, template};
 
+/// Eight megabytes, which is half of a file of the log.
+const FILL_LOG: &str = "SELECT pg_logical_emit_message(true, 'test', repeat('x', 8000000))";
+
 /// A server. It ends when this and all its [`Database`]s are dropped.
 #[derive(Debug)]
 pub struct Server {
@@ -31,6 +34,16 @@ impl Server {
         template::copy_to(&folder.path().join("data"));
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         Self::start_in(folder, flush, settings)
+    }
+
+    /// As [`Server::start_with`], with all of its data in this folder, for example on a small disk. Its log for people
+    /// and its socket are elsewhere.
+    pub fn start_on(disk: &Path, settings: &[&str]) -> Self {
+        let folder = SweptFolder::new();
+        template::copy_to(&disk.join("data"));
+        std::os::unix::fs::symlink(disk.join("data"), folder.path().join("data")).expect("a link");
+        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        Self::start_in(folder, Flush::Off, settings)
     }
 
     /// Starts an empty server in a network namespace, with its port of all addresses there. Clients from `addresses`,
@@ -122,6 +135,23 @@ impl Server {
             assert!(started.elapsed() < PATIENCE, "PostgreSQL does not start again:\n{log}");
             std::thread::sleep(LOOK_EVERY);
         }
+    }
+
+    /// Fills its write-ahead log until it stops, because its disk is full. Only with `restart_after_crash=off` does it
+    /// not start again by itself.
+    pub fn write_until_it_stops(&self) {
+        let started = Instant::now();
+        loop {
+            if let Some(child) = self.instance.process().as_mut()
+                && child.try_wait().expect("it is ours").is_some()
+            {
+                break;
+            }
+            assert!(started.elapsed() < PATIENCE, "PostgreSQL does not stop");
+            // It fails with the server.
+            let _ = self.instance.psql("postgres").arg(FILL_LOG).output();
+        }
+        *self.instance.process() = None;
     }
 
     /// Kills all connections of clients to this database, as an administrator can. Returns their number.
