@@ -2,13 +2,14 @@
 
 use std::process::Command;
 
+use reqwest::{Method, StatusCode};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use tokenrail_test_postgres::{Database, Flush, Replication, Server, database};
 
 use super::config;
 use super::nodes::{node, node_with, pid_of};
-use crate::harness::{TestServer, fake_config, program};
+use crate::harness::{TestServer, fake_config, numbers, program, text_of};
 
 /// A server that has run once, and does not now.
 pub(super) fn stopped(config: &str) -> TestServer {
@@ -163,5 +164,37 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
         "warning replication slots: 1, unused: 1",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
+    }
+}
+
+/// `primary` does not wait for a standby that is away. `auto` does, and acknowledges nothing meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_a_server_that_wants_no_standby_works_while_it_is_away() {
+    let postgres = Server::start(Flush::On);
+    let database = postgres.database();
+    let standby = postgres.standby(Replication::Synchronous);
+    let waits = node(&database, "waits");
+    let goes_on = node_with(format!("{}durability = \"primary\"\n", config(&database)), "goes-on");
+    standby.stop();
+    let launched = goes_on.launch_to_completion(&json!({ "deltas": 3 })).await;
+    let launch = json!({ "type": "fake", "prompt": json!({ "deltas": 3 }).to_string() });
+    let (status, problem) = waits.post("/api/agents", &launch).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{problem}");
+    let answer = goes_on.request(Method::GET, "/readyz").send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    let output = goes_on.command(&["doctor"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        said.contains(
+            "warning durability: does not survive the loss of a machine: with storage.durability = \"primary\", commits \
+             do not wait for a standby"
+        ),
+        "{said}"
+    );
+    standby.start_again();
+    let later = waits.launch_to_completion(&json!({ "deltas": 3 })).await;
+    for id in [launched, later] {
+        assert_eq!(text_of(&goes_on.events(&id).await), numbers(3));
+        assert_eq!(waits.events(&id).await, goes_on.events(&id).await);
     }
 }
