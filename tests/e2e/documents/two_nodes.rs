@@ -28,6 +28,17 @@ const LIMIT: Duration = Duration::from_mins(2);
 /// The ports of the page: nginx, two nodes, PostgreSQL.
 const PORTS: [&str; 4] = ["7117", "7118", "7119", "5433"];
 
+/// Clients of Socket.IO that poll: the session that a client opens is in the memory of one node. Each client says
+/// something in its session. If the requests went to any node, one of these would not find the session.
+const POLLING: &str = r#"
+auth="authorization: Bearer $TOKENRAIL_TOKEN"
+polling="$TOKENRAIL_URL/socket.io/?EIO=4&transport=polling"
+for client in 1 2 3 4 5 6 7 8; do
+    sid=$(curl -sf -H "$auth" "$polling" | sed 's/.*"sid":"\([^"]*\)".*/\1/')
+    curl -sf -H "$auth" --data 40 "$polling&sid=$sid"
+done
+"#;
+
 /// Whatever the page starts ends with this.
 struct Folder(tempfile::TempDir);
 
@@ -129,7 +140,8 @@ fn the_page_brings_up_two_nodes_in_ten_commands() {
     assert!(commands <= COMMANDS_MAX, "{commands} commands");
 
     let mut script = String::from("set -eu\n");
-    for block in &blocks {
+    let [bring_up, use_them, stop_one, stop_rest] = &blocks[..] else { unreachable!("it was counted") };
+    for block in [bring_up, use_them, POLLING, stop_one, stop_rest] {
         write!(script, "echo '--- the next block'\n{block}").unwrap();
     }
     for port in PORTS {
@@ -139,8 +151,9 @@ fn the_page_brings_up_two_nodes_in_ten_commands() {
     let (output, ok) = play(&script, folder.path());
     assert!(ok, "{output}{}", logs(folder.path()));
     let parts: Vec<&str> = output.split("--- the next block\n").collect();
-    let [_, _, used, one, _] = parts[..] else { panic!("{output}") };
+    let [_, _, used, polled, one, _] = parts[..] else { panic!("{output}") };
     assert!(used.contains("node-b  alive"), "{used}");
+    assert_eq!(polled, "ok".repeat(8), "each client reaches its session");
     for shown in ["demo", "node-a  away", "node-b  alive"] {
         assert!(one.contains(shown), "no {shown:?} in {one}");
     }
