@@ -81,6 +81,12 @@ impl AgentService {
         }
     }
 
+    /// Counts on from what a service before this one in the same process has counted. A node that was fenced starts
+    /// anew, and what it shows then includes the writes that were refused.
+    pub fn count_on_from(&self, former: &Self) {
+        self.core.counters.count_on_from(&former.core.counters);
+    }
+
     fn node_stats(&self) -> NodeStats {
         let counters = &self.core.counters;
         NodeStats {

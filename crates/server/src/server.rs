@@ -178,6 +178,11 @@ impl Server {
         }
     }
 
+    /// What the server has counted stays readable after its end.
+    pub(crate) fn service(&self) -> AgentService {
+        self.service.clone()
+    }
+
     /// Completes when this server may save nothing any more, because its node was declared lost or replaced.
     pub(crate) async fn fenced(&self) -> Fence {
         self.service.fenced().await

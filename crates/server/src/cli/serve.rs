@@ -130,6 +130,7 @@ pub(crate) async fn serve_and(
             _ = stop.recv() => break,
             why = server.fenced() => {
                 let agents = if why == Fence::Replaced { AtStop::EndRuns } else { AtStop::Keep };
+                let former = server.service();
                 server.stop(agents).await;
                 match why {
                     Fence::Replaced => return Err(Failure::new(Exit::Failed, SAME_NODE)),
@@ -138,6 +139,7 @@ pub(crate) async fn serve_and(
                 }
                 // The node joins anew, ends what was taken over, and goes on with the rest.
                 let Some(again) = start_again(&config, &mut stop).await? else { return Ok(Exit::Completed) };
+                again.service().count_on_from(&former);
                 server = again;
             }
         }

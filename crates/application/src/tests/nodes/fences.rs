@@ -20,6 +20,11 @@ async fn a_node_that_was_declared_lost_learns_it_and_can_save_nothing() {
     sleep(Duration::from_secs(10)).await;
     assert_eq!(errors(&seen), ["node_lost"]);
     assert_eq!(two.home.store.saved(id), seen, "what came late is not saved");
+    let fenced = |h: &Harness| h.service.stats().nodes.fenced_writes;
+    assert!(0 < fenced(&two.home));
+    let back = two.restart_home().await;
+    back.service.count_on_from(&two.home.service);
+    assert_eq!(fenced(&back), fenced(&two.home), "it is not forgotten when the node starts anew");
 }
 
 #[tokio::test(start_paused = true)]
