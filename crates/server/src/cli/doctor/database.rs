@@ -55,6 +55,15 @@ async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
     let text = format!("PostgreSQL {version} at {hosts}{timeline}; {content}");
     let mut findings = vec![finding("database", Verdict::Good, text)];
     findings.push(durability(block.durability, survives));
+    findings.extend(settings(fsync, full_page_writes, checksums));
+    findings.extend(health::findings(&health, &version));
+    findings.extend(nodes.iter().map(health::node));
+    findings.extend(health::agent_types(&nodes));
+    findings
+}
+
+/// Settings of the server with which data is lost, or its loss is not noticed.
+fn settings(fsync: bool, full_page_writes: bool, checksums: bool) -> impl Iterator<Item = Finding> {
     let problems = [
         (fsync, Verdict::Bad, "fsync is off: a power loss can destroy the whole database; set fsync = on"),
         (
@@ -69,11 +78,7 @@ async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
         ),
     ];
     let problems = problems.into_iter().filter(|(is_on, ..)| !is_on);
-    findings.extend(problems.map(|(_, verdict, text)| finding("database settings", verdict, text)));
-    findings.extend(health::findings(&health, &version));
-    findings.extend(nodes.iter().map(health::node));
-    findings.extend(health::agent_types(&nodes));
-    findings
+    problems.map(|(_, verdict, text)| finding("database settings", verdict, text))
 }
 
 fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
@@ -126,3 +131,6 @@ pub(crate) fn violation(fault: &Fault) -> String {
         None => format!("the database breaks the rule \"{rule}\": {detail}"),
     }
 }
+
+#[cfg(test)]
+mod tests;
