@@ -1,5 +1,6 @@
 //! Two servers and their database, each in a network namespace of its own. The links between them lose what is sent in
-//! one direction, in the other, or in both, for a shorter or a longer time than a server may be silent.
+//! one direction, in the other, or in both, for a shorter or a longer time than a server may be silent. The storm
+//! (`postgres/storm.rs`) breaks them at random, together with everything else.
 //!
 //! `cargo xtask test` sets `TOKENRAIL_TEST_IP` where namespaces can be made.
 
@@ -17,7 +18,6 @@ use crate::harness::{TestServer, numbers, text_of};
 use crate::networks::{ADDRESSES, CUTS, Cut, Networks, database_address};
 use crate::postgres::config;
 use crate::postgres::nodes::{TOKEN, named, results, until_its_processes_end};
-use crate::postgres::storm::{self, Followers};
 
 const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo];
 
@@ -28,9 +28,6 @@ const PATIENCE: Duration = Duration::from_mins(2);
 const SHORTLY: Duration = Duration::from_secs(1);
 
 const DELTAS: u64 = 20_000;
-
-/// How many faults a storm has here. Up to half of them break a link.
-const FAULTS: u64 = 40;
 
 struct Cluster {
     // They end before their database does, and the networks last.
@@ -188,11 +185,4 @@ async fn links_between_namespaces_break_and_nothing_is_lost() {
         cluster.survives(1, cut, false).await;
         cluster.survives(0, cut, true).await;
     }
-}
-
-/// As in any storm, servers and PostgreSQL are killed and stopped too.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn links_between_namespaces_break_at_random_in_a_storm() {
-    let Some(networks) = Networks::make(storm::NODES_MOST) else { return is_not_run() };
-    storm::passes(FAULTS, Followers::Own, Some(networks)).await;
 }

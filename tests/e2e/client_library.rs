@@ -8,5 +8,5 @@ const FAULTS: u64 = 50;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn it_misses_and_repeats_nothing_in_a_storm() {
-    storm::passes(FAULTS, Followers::Library, None).await;
+    storm::passes(FAULTS, Followers::Library).await;
 }
