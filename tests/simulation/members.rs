@@ -118,6 +118,7 @@ impl INodes for SimStore {
     }
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
+        self.late_appends_arrive(agent).await;
         let take = async {
             let taken = self.0.disk.take_over(agent).await?;
             if let (Some(place), Some(_)) = (&self.0.node, taken) {

@@ -4,7 +4,7 @@
 //!
 //! 1. [`place`]: what is checked at the ports of a node;
 //! 2. [`node`]: the lives of a node, and what goes wrong in them;
-//!    [`failover`]: a store that loses the last moments;
+//!    [`failover`]: a store that loses the last moments; [`late`]: appends that arrive after their server has ended;
 //! 3. [`clients`]: launches, messages, cancels, answers; [`remover`]: deletes and purges; [`removals`]: what is known
 //!    of these; [`folders`]: the folders that they remove; [`readers`]: what clients read;
 //! 4. [`promises`]: checks after everything has ended; [`seeds`]: the sweep.
@@ -14,6 +14,7 @@
 mod clients;
 mod failover;
 mod folders;
+mod late;
 mod node;
 mod place;
 mod promises;
@@ -41,6 +42,7 @@ use crate::join::join_all;
 use crate::simulation::EVENT_INTERVAL;
 
 pub(crate) use self::folders::SimWorkspace;
+pub(crate) use self::late::LateAppend;
 pub(crate) use self::place::Place;
 
 use self::node::Node;
@@ -95,6 +97,8 @@ struct Cluster {
     never_back: Option<NodeId>,
     /// Standbys take over that lack the last moments.
     loses_tails: bool,
+    /// Servers are killed while they save something.
+    killed_in_appends: bool,
     failovers: Cell<u32>,
     quiet_until_ms: Cell<u64>,
     /// At which node each reader is, while it follows.
@@ -154,6 +158,7 @@ impl Cluster {
             accepted: RefCell::default(),
             never_back: never_back.chance(300).then_some(one),
             loses_tails: of_its_own("tails").chance(400),
+            killed_in_appends: of_its_own("kills").chance(300),
             failovers: Cell::default(),
             quiet_until_ms: Cell::default(),
             following: RefCell::default(),

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
-    Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, NodeId, Sequence, StopReason,
+    Timestamp, Turn, TurnNumber,
 };
+use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::{
     AgentFilter, Append, Created, Deletion, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal,
     Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreError,
@@ -14,6 +15,7 @@ use tokenrail_ports::{
 };
 
 use crate::bounds;
+use crate::nodes::{LateAppend, Place};
 use crate::planted_outside;
 use crate::world::World;
 
@@ -75,36 +77,60 @@ impl SimStore {
 /// arrive: long after the next server has started.
 struct Underway<'a> {
     world: &'a World,
-    append: Append,
-    has_arrived: bool,
-    /// Whether it arrives if the server is killed now. Decided when it begins: a killed server drops its tasks in an
+    number: u64,
+}
+
+impl<'a> Underway<'a> {
+    /// Whether it arrives if the server is killed is decided when it begins: a killed server drops its tasks in an
     /// order that depends on what else this process simulates.
-    arrives_late: bool,
+    fn new(world: &'a World, append: &Append) -> Self {
+        let arrives_late = world.chance(500);
+        let mut state = world.lock();
+        state.appends_begun += 1;
+        let number = state.appends_begun;
+        if arrives_late {
+            state.underway.insert(number, append.clone());
+            world.saving.notify_waiters();
+        }
+        Self { world, number }
+    }
+
+    /// It has arrived, or never will.
+    fn settle(&self) {
+        self.world.lock().underway.remove(&self.number);
+    }
 }
 
 impl Drop for Underway<'_> {
     fn drop(&mut self) {
-        if !self.has_arrived && self.arrives_late {
-            let late = self.append.clone();
-            self.world.lock().late_appends.entry(late.agent).or_default().push(late);
+        let mut state = self.world.lock();
+        if let Some(late) = state.underway.remove(&self.number) {
+            state.late_appends.entry(late.agent).or_default().push(late);
         }
     }
 }
 
 impl SimStore {
     async fn save(&self, append: Append) -> StoreResult<()> {
+        let sender = self.0.node.as_ref().map(Place::node);
+        self.save_of(append, &self.0.disk, sender).await
+    }
+
+    /// Saves what `sender` has sent, which sees the store as `disk`.
+    async fn save_of(&self, append: Append, disk: &MemoryStore, sender: Option<NodeId>) -> StoreResult<()> {
         let agent = append.agent;
         let current = self.0.disk.saved_epoch(agent).unwrap_or(append.epoch);
         let append = Append { epoch: planted_outside::checked_epoch(append.epoch, current), ..append };
         let last = append.events.last().map_or(0, |event| event.sequence.0);
-        let is_taken = self.0.node.as_ref().is_some_and(|place| place.is_owned_elsewhere(agent));
+        let place = self.0.node.as_ref().zip(sender);
+        let is_taken = place.is_some_and(|(place, sender)| place.is_owned_by_other(agent, sender));
         let is_new = self.0.disk.saved_agent(agent).is_some_and(|agent| agent.head.0 < last);
         // Not one that ends before it has begun.
         let begun = match &append.step {
             TurnStep::Start(turn) if append.then.is_none() => Some(turn.number),
             TurnStep::Start(_) | TurnStep::Continue | TurnStep::End => None,
         };
-        let saved = self.0.disk.append(append).await;
+        let saved = disk.append(append).await;
         if is_taken && is_new && saved.is_ok() {
             self.0.fail(format!("G28: {last} was saved by a node from which the agent was taken"));
         }
@@ -120,7 +146,7 @@ impl SimStore {
     }
 
     /// Lets the appends arrive that were under way when a server was killed or stopped waiting.
-    async fn late_appends_arrive(&self, agent: AgentId) {
+    pub(crate) async fn late_appends_arrive(&self, agent: AgentId) {
         if !self.0.chance(300) {
             return;
         }
@@ -130,6 +156,16 @@ impl SimStore {
                 Ok(()) => "a late append was saved, or had been saved",
                 Err(StoreError::Fenced) => "a late append of a former server was fenced",
                 Err(_) => "a late append was refused",
+            };
+            self.0.reach(what);
+        }
+        for LateAppend { append, sender, disk } in
+            self.0.node.iter().flat_map(|place| place.take_late(agent)).collect::<Vec<_>>()
+        {
+            let what = match self.save_of(append, &disk, Some(sender)).await {
+                Ok(()) => "a late append of a killed node was saved, or had been saved",
+                Err(StoreError::Fenced) => "a late append of a killed node was fenced",
+                Err(_) => "a late append of a killed node was refused",
             };
             self.0.reach(what);
         }
@@ -149,16 +185,15 @@ impl IJournal for SimStore {
         let failed = self.0.lock().failed_appends.get(&agent).copied().unwrap_or(0);
         let append = planted_outside::again(append, failed);
         self.late_appends_arrive(agent).await;
-        let arrives_late = self.0.chance(500);
-        let mut underway =
-            Underway { world: &self.0, append: append.clone(), has_arrived: false, arrives_late };
+        let underway = Underway::new(&self.0, &append);
         let save = async {
-            underway.has_arrived = true;
+            underway.settle();
             self.save(append).await
         };
         let done = self.write("append", save).await;
-        // An error that is certain: it does not arrive any more.
-        underway.has_arrived |= !matches!(done, Err(StoreError::OutcomeUnknown(_)));
+        if !matches!(done, Err(StoreError::OutcomeUnknown(_))) {
+            underway.settle();
+        }
         drop(underway);
         let mut state = self.0.lock();
         match &done {

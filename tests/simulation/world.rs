@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) halt: Notify,
     /// Signalled when the end of a turn is saved.
     pub(crate) ended: Notify,
+    /// Fires when an append begins that would arrive late.
+    pub(crate) saving: Notify,
     /// Fires when faults and commands are over.
     pub(crate) calm: CancellationToken,
     /// The server, while it runs.
@@ -75,6 +77,9 @@ pub(crate) struct State {
     pub(crate) failed_appends: BTreeMap<AgentId, u64>,
     /// Appends that may still arrive, although whoever sent them knows nothing of it any more.
     pub(crate) late_appends: BTreeMap<AgentId, Vec<Append>>,
+    /// Appends that arrive late if the server is killed now, by a number of their own.
+    pub(crate) underway: BTreeMap<u64, Append>,
+    pub(crate) appends_begun: u64,
     lived_ms: u64,
     pub(crate) outages: Outages,
     life_began: Option<Instant>,
@@ -134,6 +139,8 @@ impl World {
             settled: BTreeSet::new(),
             failed_appends: BTreeMap::new(),
             late_appends: BTreeMap::new(),
+            underway: BTreeMap::new(),
+            appends_begun: 0,
             lived_ms: 0,
             outages: Outages::default(),
             life_began: None,
@@ -145,6 +152,7 @@ impl World {
             node,
             halt: Notify::new(),
             ended: Notify::new(),
+            saving: Notify::new(),
             calm: CancellationToken::new(),
             service: Mutex::new(None),
             state: Mutex::new(state),
@@ -232,6 +240,13 @@ impl World {
         let mut state = self.lock();
         state.crashed = true;
         std::mem::take(&mut state.processes)
+    }
+
+    /// What the killed server of a node had sent. Its tasks do not end, so they do not say it themselves.
+    pub(crate) fn take_late_appends(&self) -> Vec<Append> {
+        let mut state = self.lock();
+        let late = std::mem::take(&mut state.late_appends).into_values().flatten();
+        late.chain(std::mem::take(&mut state.underway).into_values()).collect()
     }
 
     fn take_step(&self, what: &'static str) -> Pause {

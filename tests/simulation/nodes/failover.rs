@@ -44,6 +44,7 @@ impl Cluster {
     fn fail_over(&self, dead: NodeId) {
         self.failovers.set(self.failovers.get() + 1);
         self.quiet_until_ms.set(self.now_ms() + QUIET_MS);
+        self.lose_late_appends();
         for LostTail { agent, head, starts, deletion, purge } in self.disk.fail_over(dead) {
             if deletion || purge {
                 self.lose_removal(agent, deletion);

@@ -103,6 +103,7 @@ impl Node {
         life.ended.cancel();
         life.bus.break_off();
         let processes = life.world.kill();
+        cluster.keep_late_appends(self.id, life);
         if !cluster.faults.needs_no_home {
             *self.processes.borrow_mut() = processes;
         }
@@ -181,6 +182,7 @@ async fn suffer(cluster: &Cluster, life: &Life, dice: &mut Dice) -> u64 {
         match dice.below(10) {
             0..3 => {
                 cluster.may_fail_over(place.node(), dice).await;
+                cluster.until_it_saves(life).await;
                 cluster.reach("a node was killed");
                 return short_or_long;
             }

@@ -8,6 +8,7 @@ use tokenrail_domain::{AgentId, NodeId, Sequence, TurnNumber};
 use tokenrail_ports::TurnOrder;
 use tokio::sync::Notify;
 
+use super::late::LateAppend;
 use super::removals::Removals;
 use crate::world::World;
 
@@ -39,6 +40,7 @@ pub(super) struct Known {
     /// The nodes that are declared lost.
     lost: BTreeSet<NodeId>,
     pub(super) removals: Removals,
+    pub(super) late: Vec<LateAppend>,
 }
 
 impl Promises {
@@ -90,7 +92,7 @@ impl Place {
         Self { node, promises, stopped, goes_on, cut_off_ms, woken_ms }
     }
 
-    pub(super) fn node(&self) -> NodeId {
+    pub(crate) fn node(&self) -> NodeId {
         self.node
     }
 
@@ -172,8 +174,8 @@ impl Place {
         self.promises.known().owners.insert(agent, self.node);
     }
 
-    pub(crate) fn is_owned_elsewhere(&self, agent: AgentId) -> bool {
-        self.promises.known().owners.get(&agent).is_some_and(|owner| *owner != self.node)
+    pub(crate) fn is_owned_by_other(&self, agent: AgentId, node: NodeId) -> bool {
+        self.promises.known().owners.get(&agent).is_some_and(|owner| *owner != node)
     }
 
     /// This node is about to start an agent.

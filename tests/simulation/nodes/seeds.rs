@@ -29,9 +29,11 @@ const REGRESSIONS: [u64; 6] = [
 ];
 
 /// What must have happened in a sweep of [`SEEDS`] or more.
-const RARE: [&str; 27] = [
+const RARE: [&str; 29] = [
     "a failover has lost the end of a journal",
     "a failover has lost the start of a turn",
+    "a late append of a killed node was fenced",
+    "a late append of a killed node was saved, or had been saved",
     "a launch was claimed",
     "a message was refused: node lost",
     "a message was sent to another node",
