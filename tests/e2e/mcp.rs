@@ -228,3 +228,39 @@ async fn a_program_of_the_newest_version_needs_no_handshake_and_sends_no_headers
     assert_eq!(earlier["result"]["resultType"], Value::Null, "an earlier version, over the same pipes");
     assert_eq!(bridge.end(), (Some(0), String::new()));
 }
+
+/// How many subscriptions a program can have over its pipes.
+const SUBSCRIPTIONS: u64 = 32;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_hold_up_no_request_and_end_with_the_pipe() {
+    let server = TestServer::start();
+    let id = server.launch(&json!({ "mode": "hang", "deltas": 1 })).await;
+    let mut bridge = Bridge::start(&server);
+    let subscribe = |number: u64| {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        });
+        let wanted = json!({"resourceSubscriptions": [format!("tokenrail://agents/{id}/transcript")]});
+        Bridge::request(number, "subscriptions/listen", &json!({"notifications": wanted, "_meta": meta}))
+    };
+    for number in 0..SUBSCRIPTIONS {
+        bridge.send(&subscribe(number));
+        let begun = bridge.receive();
+        assert_eq!(begun["method"], "notifications/subscriptions/acknowledged", "{begun}");
+    }
+    bridge.send(&subscribe(SUBSCRIPTIONS));
+    let refused = bridge.receive();
+    assert_eq!(
+        (&refused["id"], &refused["error"]["code"]),
+        (&json!(SUBSCRIPTIONS), &json!(-32000)),
+        "{refused}"
+    );
+    bridge.ask(100, "ping", &json!({}));
+    bridge.send(&json!({"method": "notifications/cancelled", "params": {"requestId": 0}}));
+    bridge.ask(101, "ping", &json!({}));
+    bridge.send(&subscribe(200));
+    assert_eq!(bridge.receive()["method"], "notifications/subscriptions/acknowledged", "there is room again");
+    assert_eq!(bridge.end(), (Some(0), String::new()), "no subscription keeps the program alive");
+}

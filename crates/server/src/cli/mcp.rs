@@ -29,6 +29,8 @@ const DISCARD_BYTES: u64 = 64 << 10;
 const LINES_MAX: usize = 64;
 /// How many requests may be underway. A further line waits.
 const CALLS_MAX: usize = 64;
+/// How many subscriptions may be open. A further one is refused, because they last until the client ends them.
+const SUBSCRIPTIONS_MAX: usize = 32;
 /// The longest message of an event stream.
 const EVENT_BYTES: usize = 16 << 20;
 /// How long a message waits for a server while none listens, as during a restart.
@@ -39,6 +41,7 @@ const CALL_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// JSON-RPC's numbers of an error of a server, and of a message that is not JSON.
 const SERVER_ERROR: i32 = -32000;
+const SUBSCRIPTIONS_FULL: &str = "too many subscriptions are open; cancel one of them first";
 const PARSE_ERROR: i32 = -32700;
 const CANCELLED: &str = "notifications/cancelled";
 
@@ -47,9 +50,8 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
     bridge.reach(Instant::now() + CONNECT_WAIT).await?;
     let mut lines = read_lines()?;
     let (out, printed) = print_lines()?;
-    let mut calls = JoinSet::new();
     let mut underway = Underway::default();
-    while let Some(line) = next_line(&mut lines, &mut calls).await {
+    while let Some(line) = underway.next_line(&mut lines).await {
         let line = match line {
             Ok(line) => line,
             Err(unreadable) => {
@@ -65,48 +67,63 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
         }
         // What is no message has a response without an id. A notification has none.
         let id = if message.is_object() { message.get("id").cloned() } else { Some(Value::Null) };
-        let (bridge, out) = (Arc::clone(&bridge), out.clone());
         let message = Message::new(line, &message);
-        let handle = calls.spawn({
-            let id = id.clone();
-            async move { bridge.answer(&message, id, &out).await }
-        });
-        underway.began(id, handle);
+        if message.lasts && SUBSCRIPTIONS_MAX <= underway.subscriptions.len() {
+            let error = json!({ "code": SERVER_ERROR, "message": SUBSCRIPTIONS_FULL });
+            let _ = out.send(refusal(&id.unwrap_or_default(), &error)).await;
+            continue;
+        }
+        underway.begin(Arc::clone(&bridge), message, id, out.clone());
     }
-    // The client sends no more, but it may still read.
-    while calls.join_next().await.is_some() {}
+    underway.end().await;
     drop(out);
     printed.await.map_or(Ok(Exit::Closed), |written| Ok(written.map(|()| Exit::Completed)?))
 }
 
-/// The next line, once there is room for a further request.
-async fn next_line(lines: &mut mpsc::Receiver<Line>, calls: &mut JoinSet<()>) -> Option<Line> {
-    loop {
-        tokio::select! {
-            Some(_) = calls.join_next(), if !calls.is_empty() => {}
-            line = lines.recv(), if calls.len() < CALLS_MAX => return line,
-        }
-    }
-}
-
 /// The requests that have no response yet.
 #[derive(Default)]
-struct Underway(HashMap<String, AbortHandle>);
+struct Underway {
+    calls: JoinSet<()>,
+    subscriptions: JoinSet<()>,
+    by_id: HashMap<String, AbortHandle>,
+}
 
 impl Underway {
-    fn began(&mut self, id: Option<Value>, handle: AbortHandle) {
-        self.0.retain(|_, handle| !handle.is_finished());
-        if let Some(id) = id {
-            self.0.insert(id.to_string(), handle);
+    /// The next line, once there is room for a further request.
+    async fn next_line(&mut self, lines: &mut mpsc::Receiver<Line>) -> Option<Line> {
+        let Self { calls, subscriptions, .. } = self;
+        loop {
+            tokio::select! {
+                Some(_) = calls.join_next(), if !calls.is_empty() => {}
+                Some(_) = subscriptions.join_next(), if !subscriptions.is_empty() => {}
+                line = lines.recv(), if calls.len() < CALLS_MAX => return line,
+            }
+        }
+    }
+
+    fn begin(&mut self, bridge: Arc<Bridge>, message: Message, id: Option<Value>, out: mpsc::Sender<String>) {
+        let tasks = if message.lasts { &mut self.subscriptions } else { &mut self.calls };
+        let name = id.as_ref().map(Value::to_string);
+        let handle = tasks.spawn(async move { bridge.answer(&message, id, &out).await });
+        self.by_id.retain(|_, handle| !handle.is_finished());
+        if let Some(name) = name {
+            self.by_id.insert(name, handle);
         }
     }
 
     /// Stops waiting for a response. What the request has done stays done.
     fn cancel(&mut self, notice: &Value) {
         let id = notice.pointer("/params/requestId").map(Value::to_string);
-        if let Some(handle) = id.and_then(|id| self.0.remove(&id)) {
+        if let Some(handle) = id.and_then(|id| self.by_id.remove(&id)) {
             handle.abort();
         }
+    }
+
+    /// The client sends no more, but it may still read the responses to its calls. Its subscriptions have no end of
+    /// their own.
+    async fn end(mut self) {
+        self.subscriptions.shutdown().await;
+        while self.calls.join_next().await.is_some() {}
     }
 }
 
