@@ -22,6 +22,7 @@ mod cluster;
 mod guests;
 mod judge;
 mod proxy;
+mod upgrade;
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -36,7 +37,7 @@ use tokio::task::JoinHandle;
 use by_library::Libraries;
 use clients::{Asked, Author, Program, Reader};
 use cluster::Cluster;
-use guests::Guest;
+use guests::{Guest, Visit};
 use proxy::Address;
 
 use super::WAYS;
@@ -82,6 +83,11 @@ impl Dice {
     }
 }
 
+/// The one that is asked for, or any.
+fn seed() -> u64 {
+    variable("TOKENRAIL_TEST_STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32)
+}
+
 /// The number in this variable.
 fn variable<T: FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;
@@ -109,7 +115,7 @@ pub(crate) enum Followers {
 
 /// A storm of so many faults, if `TOKENRAIL_TEST_STORM_FAULTS` does not say otherwise.
 pub(crate) async fn passes(usual_faults: u64, followers: Followers) {
-    let seed = variable("TOKENRAIL_TEST_STORM_SEED").unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
+    let seed = seed();
     let faults = variable("TOKENRAIL_TEST_STORM_FAULTS").unwrap_or(usual_faults);
     let asynchronous: u8 = variable("TOKENRAIL_TEST_STORM_ASYNCHRONOUS").unwrap_or_default();
     let replication = if asynchronous == 0 { Replication::Synchronous } else { Replication::Asynchronous };
@@ -130,27 +136,47 @@ pub(crate) async fn passes(usual_faults: u64, followers: Followers) {
     );
     let public_url = proxy.as_ref().map(Address::url);
     let mut cluster = Cluster::start(started, nodes, (replication, networks), public_url);
-    let (end, over) = watch::channel(false);
-    let residents = Residents::launch(&cluster, seed, proxy, &over).await;
-    let guests: Vec<_> = (0..GUESTS)
-        .map(|number| Guest::new(&cluster, Dice::of(seed, 2000 + number)))
-        .map(|guest| Handle::current().spawn(guest.visit_until(over.clone())))
-        .collect();
+    let load = Load::begin(&cluster, seed, proxy).await;
     cluster.storm(faults, &mut Dice::of(seed, 0)).await;
     cluster.calm();
     say(started, "it is calm");
-    end.send(true).unwrap();
-    residents.are_as_they_were_asked(&cluster, started).await;
-    let mut visits = Vec::new();
-    for guest in guests {
-        visits.extend(tokio::time::timeout(PATIENCE, guest).await.expect("each visit ends").unwrap());
+    let visits = load.ends_well(&cluster, started).await;
+    assert!(faults <= FAULTS_PER_VISIT * visits as u64, "only {visits} agents were launched");
+}
+
+/// Everybody who uses the servers.
+struct Load {
+    residents: Residents,
+    guests: Vec<JoinHandle<Vec<Visit>>>,
+    end: watch::Sender<bool>,
+}
+
+impl Load {
+    async fn begin(cluster: &Cluster, seed: u64, proxy: Option<Address>) -> Self {
+        let (end, over) = watch::channel(false);
+        let residents = Residents::launch(cluster, seed, proxy, &over).await;
+        let guests = (0..GUESTS)
+            .map(|number| Guest::new(cluster, Dice::of(seed, 2000 + number)))
+            .map(|guest| Handle::current().spawn(guest.visit_until(over.clone())))
+            .collect();
+        Self { residents, guests, end }
     }
-    assert!(faults <= FAULTS_PER_VISIT * visits.len() as u64, "only {} agents were launched", visits.len());
-    say(started, &guests::each_went_as_it_was_asked(&cluster, &visits).await);
-    for server in cluster.servers() {
-        assert!(judge::nothing_is_violated(server, PATIENCE).await, "it counts violations");
+
+    /// All of it is as it was asked for. Returns how many agents were launched by guests.
+    async fn ends_well(self, cluster: &Cluster, started: Instant) -> usize {
+        self.end.send(true).unwrap();
+        self.residents.are_as_they_were_asked(cluster, started).await;
+        let mut visits = Vec::new();
+        for guest in self.guests {
+            visits.extend(tokio::time::timeout(PATIENCE, guest).await.expect("each visit ends").unwrap());
+        }
+        say(started, &guests::each_went_as_it_was_asked(cluster, &visits).await);
+        for server in cluster.servers() {
+            assert!(judge::nothing_is_violated(server, PATIENCE).await, "it counts violations");
+        }
+        say(started, "all of it is as it should be");
+        visits.len()
     }
-    say(started, "all of it is as it should be");
 }
 
 /// The agents that stay from the first fault to the last, with who writes to them and who follows them.

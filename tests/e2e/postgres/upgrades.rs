@@ -1,6 +1,6 @@
 //! Servers of one database are upgraded one after the other. There is no older release to upgrade from, so the newer
 //! program is this one with one more step of the schema: `TOKENRAIL_TEST_NEXT_SCHEMA`. The older program is this one
-//! without it.
+//! without it. The storm's clients use servers that are upgraded in `storm/upgrade.rs`.
 
 use std::process::Command;
 use std::time::Instant;
@@ -16,7 +16,7 @@ use super::nodes::{node, pid_of, until_its_processes_end};
 use crate::follower::{Follower, Place};
 use crate::harness::{PATIENCE, TestServer, numbers, text_of};
 
-fn serve(server: &TestServer, is_newer: bool) -> Command {
+pub(super) fn serve(server: &TestServer, is_newer: bool) -> Command {
     let mut command = server.command(&["serve", "--log", "warn"]);
     if is_newer {
         command.env("TOKENRAIL_TEST_NEXT_SCHEMA", "true");
@@ -32,8 +32,8 @@ fn upgrade(server: &mut TestServer) {
 }
 
 /// Whether what only the older program needs is there.
-fn has_older(database: &Database) -> bool {
-    database.sql("SELECT to_regclass('older_programs') IS NOT NULL") == "t"
+pub(super) fn has_older(database: &Database) -> bool {
+    database.sql("SELECT to_regclass('public.idempotency') IS NOT NULL") == "t"
 }
 
 async fn launched(server: &TestServer) -> String {

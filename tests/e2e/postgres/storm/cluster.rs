@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -83,6 +85,8 @@ pub(super) struct Cluster {
     /// It grows by 1 whenever a standby becomes the primary.
     timeline: u32,
     absent: Absent,
+    /// How many agents guests have launched and done with.
+    visited: Arc<AtomicUsize>,
     /// Its links break if there is one.
     networks: Option<Networks>,
     started: Instant,
@@ -126,8 +130,39 @@ impl Cluster {
             (server, None)
         };
         let nodes = (0..nodes).map(node).collect();
-        let (standby, timeline, absent) = (Some(standby), 1, Absent::default());
-        Self { nodes, database, primary, standby, replication, timeline, absent, networks, started }
+        let (standby, timeline) = (Some(standby), 1);
+        let (absent, visited) = (Absent::default(), Arc::default());
+        Self { nodes, database, primary, standby, replication, timeline, absent, visited, networks, started }
+    }
+
+    pub(super) fn visited(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.visited)
+    }
+
+    /// Waits until guests have launched so many agents more, and have done with them.
+    pub(super) async fn until_visited(&self, times: usize) {
+        let visited = || self.visited.load(Ordering::Relaxed);
+        let (before, started) = (visited(), Instant::now());
+        while visited() < before + times {
+            assert!(started.elapsed() < PATIENCE, "only {} visits", visited() - before);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub(super) fn database(&self) -> &Database {
+        &self.database
+    }
+
+    /// Stops a node in order, and starts this program in its place.
+    pub(super) fn replace(&mut self, number: usize, with: impl FnOnce(&TestServer) -> Command) {
+        say(self.started, &format!("node {number} gets another program"));
+        self.absent.set(number, true);
+        let server = &mut self.nodes[number].0;
+        assert!(server.stop().success());
+        let program = with(server);
+        server.start_by(program).expect("it serves");
+        self.absent.set(number, false);
+        say(self.started, &format!("node {number} is back"));
     }
 
     pub(super) fn absent(&self) -> Absent {

@@ -1,6 +1,8 @@
 //! Agents that are launched for a short time, and answered, cancelled, deleted or purged, each at any server.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
@@ -54,6 +56,8 @@ pub(super) struct Guest {
     client: Client,
     absent: Absent,
     visits: Vec<Visit>,
+    /// How many there were of all guests.
+    visited: Arc<AtomicUsize>,
 }
 
 /// An agent that was launched, and its node.
@@ -68,6 +72,7 @@ impl Guest {
             client: Client { places: cluster.places(), dice },
             absent: cluster.absent(),
             visits: Vec::new(),
+            visited: cluster.visited(),
         }
     }
 
@@ -81,6 +86,7 @@ impl Guest {
                 _ => self.delete(Deed::Purged, "?purge=true").await,
             };
             self.visits.push(visit);
+            self.visited.fetch_add(1, Ordering::Relaxed);
         }
         self.visits
     }

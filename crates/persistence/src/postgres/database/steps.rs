@@ -9,6 +9,8 @@ pub(crate) struct Steps {
     /// What is removed when no node that is alive or away has a program that knows less than this schema. A program
     /// that knows less must not use the database afterwards.
     pub(crate) removals: &'static [Removal],
+    /// What a program that knows these steps sets on each connection.
+    pub(crate) setting: &'static str,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -36,12 +38,13 @@ const MIGRATIONS: [&str; 9] = [
     include_str!("../../../../../migrations/postgres/0009_queued_on.sql"),
 ];
 
-pub(crate) static RELEASED: Steps = Steps { migrations: &MIGRATIONS, removals: &[] };
+pub(crate) static RELEASED: Steps = Steps { migrations: &MIGRATIONS, removals: &[], setting: "" };
 
 /// As a later release could have them. Tests upgrade servers to it.
 pub(crate) static WITH_TEST_STEP: Steps = Steps {
     migrations: &TEST_MIGRATIONS,
-    removals: &[Removal { schema: TEST_MIGRATIONS.len() as i32, sql: "DROP TABLE older_programs" }],
+    removals: &[Removal { schema: TEST_MIGRATIONS.len() as i32, sql: "DROP VIEW public.idempotency" }],
+    setting: "SET search_path = newer, public",
 };
 
 const TEST_MIGRATIONS: [&str; MIGRATIONS.len() + 1] = {
@@ -53,8 +56,10 @@ const TEST_MIGRATIONS: [&str; MIGRATIONS.len() + 1] = {
     all
 };
 
-/// Renames a table, as it were: the new one is there at once, the old one until nobody needs it.
+/// Moves a table that most requests use: it is at its new place at once, and a view is at its old place until nobody
+/// needs that. Each program finds one of them by the same name. Without the view, requests to older programs fail.
 const TEST_STEP: &str = "
-    CREATE TABLE older_programs (agent bigint);
-    CREATE TABLE newer_programs (agent bigint);
+    CREATE SCHEMA newer;
+    ALTER TABLE idempotency SET SCHEMA newer;
+    CREATE VIEW public.idempotency AS SELECT * FROM newer.idempotency;
     ALTER TABLE agents ADD newer text";

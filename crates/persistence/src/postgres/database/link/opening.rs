@@ -131,7 +131,8 @@ impl Connector {
             IdentityAnswer::Standby | IdentityAnswer::Withheld => {}
         }
         if let Some(SetUp { purpose, .. }) = set_up {
-            link.batch(&settings(*purpose, self.durability, &self.limits)).await?;
+            let settings = settings(*purpose, self.durability, &self.limits);
+            link.batch(&format!("{settings};\n{}", self.steps.setting)).await?;
         }
         Ok(link)
     }

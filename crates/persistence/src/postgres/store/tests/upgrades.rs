@@ -19,7 +19,7 @@ async fn what_older_programs_need_is_removed_when_none_of_them_is_left() {
     let older = joined(config(&database)).await;
     let late = PostgresStore::open(config_of(&database, 3)).await.unwrap();
     let newer_store = joined(newer(&database, 2)).await;
-    let is_there = || database.sql("SELECT to_regclass('older_programs') IS NOT NULL") == "t";
+    let is_there = || database.sql("SELECT to_regclass('public.idempotency') IS NOT NULL") == "t";
     let (agent, _) = running(&older, 1).await;
     for store in [&older, &newer_store] {
         store.beat().await.unwrap();
@@ -51,7 +51,7 @@ async fn an_older_node_that_joins_during_the_removal_is_refused_or_keeps_what_it
         let newer = joined(newer(&database, 2)).await;
         let (join, beat) = futures_util::future::join(older.join(), newer.beat()).await;
         beat.unwrap();
-        let is_there = database.sql("SELECT to_regclass('older_programs') IS NOT NULL") == "t";
+        let is_there = database.sql("SELECT to_regclass('public.idempotency') IS NOT NULL") == "t";
         assert_eq!(join.is_ok(), is_there, "{join:?}");
         assert!(join.is_ok() || is_outdated(&join), "{join:?}");
     }
@@ -95,7 +95,11 @@ async fn a_start_that_cannot_migrate_says_who_uses_the_tables() {
     impatient.limits.migration_wait_ms = 100;
     let error = PostgresStore::open(impatient.clone()).await.err().unwrap().to_string();
     assert!(error.contains(&format!("process {pid} of the PostgreSQL server (pg_dump)")), "{error}");
-    assert_eq!(database.sql("SELECT to_regclass('newer_programs') IS NULL"), "t", "nothing of it is there");
+    assert_eq!(
+        database.sql("SELECT to_regclass('newer.idempotency') IS NULL"),
+        "t",
+        "nothing of it is there"
+    );
     dump.batch("ROLLBACK").await.unwrap();
     PostgresStore::open(impatient).await.unwrap();
 }
