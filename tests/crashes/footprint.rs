@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use crate::client::{Client, finished};
 use crate::follower::Way;
 use crate::harness::TestServer;
+use crate::memory::{memory_kib, status};
 
 /// How long the release may take. Threads for blocking work end 10 s after they were last used.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -143,24 +144,4 @@ impl Footprint {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
-}
-
-pub(crate) fn memory_kib(server: &TestServer) -> u64 {
-    status(server, "VmRSS:")
-}
-
-/// The highest memory use since [`forget_the_peak`].
-pub(crate) fn peak_kib(server: &TestServer) -> u64 {
-    status(server, "VmHWM:")
-}
-
-/// Resets the peak.
-pub(crate) fn forget_the_peak(server: &TestServer) {
-    fs::write(format!("/proc/{}/clear_refs", server.pid()), "5").expect("one's own process");
-}
-
-fn status(server: &TestServer, field: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("a field");
-    line.split_whitespace().next().expect("a value").parse().expect("a number")
 }

@@ -12,9 +12,10 @@ use tokio::runtime::Handle;
 use crate::client::{Client, finished};
 use crate::deaf::Deaf;
 use crate::follower::{Follower, Way};
-use crate::footprint::{Footprint, forget_the_peak, peak_kib};
+use crate::footprint::Footprint;
 use crate::harness::{PATIENCE, TestServer, fake_config, numbers, text_of};
 use crate::judge;
+use crate::memory::{forget_the_peak, peak_kib};
 
 /// How long the agents speak.
 const SECONDS: u64 = 8;

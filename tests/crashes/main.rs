@@ -9,6 +9,8 @@ mod follower;
 #[expect(dead_code, reason = "the user stories use more of it")]
 #[path = "../e2e/harness.rs"]
 mod harness;
+#[path = "../e2e/memory.rs"]
+mod memory;
 
 mod client;
 mod deaf;

@@ -13,10 +13,11 @@ use tokio::time::Instant;
 use crate::client::{Client, finished};
 use crate::deaf::Deaf;
 use crate::follower::{Follower, Way};
-use crate::footprint::{Footprint, memory_kib};
+use crate::footprint::Footprint;
 use crate::harness::{TestServer, fake_config, numbers};
 use crate::judge;
 use crate::load::long_numbers;
+use crate::memory::memory_kib;
 
 /// The duration in seconds, unless the variable is set.
 const SECONDS: u64 = 12;

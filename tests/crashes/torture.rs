@@ -6,9 +6,9 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::footprint::{forget_the_peak, memory_kib, peak_kib};
 use crate::harness::{TestServer, fake_config, numbers, processes_of_agent, text_of};
 use crate::judge;
+use crate::memory::{forget_the_peak, memory_kib, peak_kib};
 
 /// How much the server's memory may grow in any mode, at its peak.
 const GROWTH_KIB_MAX: u64 = 32 << 10;

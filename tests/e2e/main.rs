@@ -38,6 +38,7 @@ mod manage_agents;
 mod many_followers;
 mod mcp;
 mod mcp_agents;
+mod memory;
 mod misbehaving_agents;
 mod model_api;
 mod model_server;

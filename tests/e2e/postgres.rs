@@ -15,6 +15,7 @@ mod one_identity;
 mod operator;
 mod reading;
 mod refusals;
+mod slow_database;
 mod socket_io;
 mod split;
 pub(crate) mod storm;

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::strace::Stage;
 use crate::client::{Client, finished};
 use crate::follower::Way;
-use crate::footprint::{forget_the_peak, memory_kib, peak_kib};
 use crate::judge;
+use crate::memory::{forget_the_peak, memory_kib, peak_kib};
 
 /// How long each flush takes.
 const FLUSH: &str = "delay_enter=250000";
