@@ -64,14 +64,15 @@ struct Claims {
 }
 
 impl Claims {
-    fn read(params: &Params) -> Self {
+    fn read(call: &Call) -> Self {
         let nothing = |meta| Self { meta, version: None, name: None };
-        let mut fields = match params.pick(&[META, "name", "uri"]) {
+        let named_by = named_by(&call.method).unwrap_or_default();
+        let mut fields = match call.params.pick(&[META, named_by]) {
             Ok(fields) => fields,
             Err(problem) => return nothing(Err(problem)),
         };
-        let name = fields.text("name", |_| None).or_else(|| fields.text("uri", |_| None));
-        match params.object(META) {
+        let name = fields.text(named_by, |_| None);
+        match call.params.object(META) {
             Ok(mut meta) => {
                 let version = meta.text(META_VERSION, |_| None);
                 Self { meta: Ok(meta), version, name }
@@ -81,9 +82,18 @@ impl Claims {
     }
 }
 
+/// The parameter that `Mcp-Name` repeats. `None` if the method has no such header.
+fn named_by(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        _ => None,
+    }
+}
+
 /// Reads what the client says about itself. `None` if it speaks an earlier version, whose header is checked elsewhere.
 pub(crate) fn client(call: &Call, mirrors: &Mirrors) -> Result<Option<ClientOffers>, Unfit> {
-    let claims = Claims::read(&call.params);
+    let claims = Claims::read(call);
     let is_newest = mirrors.version.as_deref() == Some(NEWEST);
     let is_earlier = |version: &String| EARLIER.contains(&version.as_str());
     let says_earlier = claims.version.as_ref().is_none_or(is_earlier);
@@ -105,7 +115,7 @@ pub(crate) fn client(call: &Call, mirrors: &Mirrors) -> Result<Option<ClientOffe
     if mirrors.method.as_ref() != Some(&call.method) {
         return Err(Unfit::Header("Mcp-Method"));
     }
-    let is_named = matches!(call.method.as_str(), "tools/call" | "prompts/get" | "resources/read");
+    let is_named = named_by(&call.method).is_some();
     let named = mirrors.name.as_deref().and_then(plain);
     if is_named && (named.is_none() || named.as_deref() != claims.name.as_deref()) {
         return Err(Unfit::Header("Mcp-Name"));
