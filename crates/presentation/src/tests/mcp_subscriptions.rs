@@ -1,11 +1,17 @@
 //! A client of the Model Context Protocol is told that transcripts have grown.
 
+use std::time::Duration;
+
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::harness::Harness;
 use super::mcp::{self, tool};
 use super::mcp_newest::{about, ask, post};
+
+/// How long a subscription may take that is about to end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 const HEADERS: [(&str, &str); 2] =
     [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "subscriptions/listen")];
@@ -14,7 +20,7 @@ const HEADERS: [(&str, &str); 2] =
 async fn subscribe(harness: &Harness, notifications: &Value) -> Vec<Value> {
     let params = about(json!({"notifications": notifications}), &json!({}));
     let message = json!({"jsonrpc": "2.0", "id": "s", "method": "subscriptions/listen", "params": params});
-    let answer = post(harness, &HEADERS, &message).await;
+    let answer = timeout(PATIENCE, post(harness, &HEADERS, &message)).await.expect("it ends");
     assert_eq!(
         (answer.status.as_u16(), answer.header("content-type")),
         (200, "text/event-stream"),
@@ -64,6 +70,18 @@ async fn a_client_hears_that_a_transcript_grows_until_its_agent_is_deleted() {
     assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!("s"), &json!("complete")), "{last}");
     assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "s");
     assert_eq!(harness.api.open_streams(), 0);
+}
+
+#[actix_web::test]
+async fn a_subscription_to_an_agent_that_is_already_deleted_ends_at_once() {
+    let harness = Harness::new();
+    let id = harness.launch_to_end("say a").await;
+    let deleted = harness.call(TestRequest::delete().uri(&format!("/api/agents/{id}"))).await;
+    assert_eq!(deleted.status, 204, "{deleted:?}");
+    let messages = subscribe(&harness, &json!({"resourceSubscriptions": [uri(&id)]})).await;
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(messages[0]["params"]["notifications"], json!({}), "it never grows again");
+    assert_eq!(messages[1]["result"]["resultType"], "complete");
 }
 
 #[actix_web::test]

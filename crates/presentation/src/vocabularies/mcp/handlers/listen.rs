@@ -1,12 +1,12 @@
 //! The stream of a subscription: notifications that transcripts have grown.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
-use futures_util::future::select_all;
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{self, FuturesUnordered, Stream, StreamExt};
 use tokenrail_application::{Follower, Next, Refusal, StoreError, StreamEnd};
 use tokenrail_domain::AgentId;
 use tokio::time::{Instant, Interval};
@@ -27,18 +27,23 @@ pub(super) async fn open(api: &Api, request: &HttpRequest, caller: Caller, param
     let beginning = async {
         let agents = dto::listen(params)?;
         let place = api.open_stream(peer(request.peer_addr()))?;
-        let mut watches = Vec::new();
+        let (mut watches, news) = (Vec::new(), FuturesUnordered::new());
         for agent in agents {
             match api.service().follow(agent, None, true).await {
-                Ok((_, follower)) => watches.push(Watch { agent, follower, told: None, due: None }),
+                // Its history may be kept, but it never grows again, and nobody would say so.
+                Ok((deleted, _)) if deleted.deleted_at.is_some() => {}
+                Ok((_, follower)) => {
+                    watches.push(Watch { agent, told: None, due: None });
+                    news.push(news_of(agent, follower));
+                }
                 // What does not exist is not acknowledged.
-                Err(Refusal::NotFound(_) | Refusal::Deleted) => {}
+                Err(Refusal::NotFound(_)) => {}
                 Err(refusal) => return Err(Problem::from(refusal)),
             }
         }
-        Ok((watches, place))
+        Ok((watches, news, place))
     };
-    let (watches, place) = match beginning.await {
+    let (watches, news, place) = match beginning.await {
         Ok(begun) => begun,
         Err(problem) => return super::respond::<()>(&caller, Err(problem)),
     };
@@ -46,12 +51,14 @@ pub(super) async fn open(api: &Api, request: &HttpRequest, caller: Caller, param
     out.unnamed(&Notification::acknowledged(&caller, watches.iter().map(|watch| watch.agent)));
     let beat = every(api.config().heartbeat);
     let first = Some(out.take());
-    event_stream(blocks(Subscription { caller, watches, beat, first, is_over: false, _place: place }))
+    event_stream(blocks(Subscription { caller, watches, news, beat, first, is_over: false, _place: place }))
 }
 
 struct Subscription {
     caller: Caller,
     watches: Vec<Watch>,
+    /// One for each watch. None is dropped before it is ready, so that a busy agent does not hold up the others.
+    news: FuturesUnordered<News>,
     beat: Interval,
     /// What comes before anything else.
     first: Option<Bytes>,
@@ -62,7 +69,6 @@ struct Subscription {
 /// An agent whose transcript is watched.
 struct Watch {
     agent: AgentId,
-    follower: Follower,
     told: Option<Instant>,
     /// When the client is told that there is more. `None` if there is not.
     due: Option<Instant>,
@@ -76,11 +82,14 @@ impl Watch {
     }
 }
 
-/// Waits until a transcript has grown, or an agent is gone.
-async fn next_of(watches: &mut [Watch]) -> (usize, Result<Next, StoreError>) {
-    let followers = watches.iter_mut().map(|watch| Box::pin(watch.follower.next()));
-    let (next, index, _) = select_all(followers).await;
-    (index, next)
+type News = Pin<Box<dyn Future<Output = (AgentId, Follower, Result<Next, StoreError>)>>>;
+
+/// Waits until a transcript has grown, or its agent is gone.
+fn news_of(agent: AgentId, mut follower: Follower) -> News {
+    Box::pin(async move {
+        let next = follower.next().await;
+        (agent, follower, next)
+    })
 }
 
 fn blocks(subscription: Subscription) -> impl Stream<Item = Result<Bytes, Infallible>> {
@@ -105,22 +114,22 @@ impl Subscription {
                 return Some(self.end());
             }
             let due = self.watches.iter().filter_map(|watch| watch.due).min();
-            let (index, next) = tokio::select! {
+            let (agent, follower, next) = tokio::select! {
                 biased;
                 () = deadline(due) => return Some(self.tell()),
-                next = next_of(&mut self.watches) => next,
+                Some(news) = self.news.next() => news,
                 _ = self.beat.tick() => return Some(BEAT),
             };
             match next {
                 Ok(Next::Page(_) | Next::End(StreamEnd::AgentEnded)) => {
-                    if let Some(watch) = self.watches.get_mut(index) {
-                        watch.grew();
-                    }
+                    let watches = self.watches.iter_mut();
+                    watches.filter(|watch| watch.agent == agent).for_each(Watch::grew);
+                    self.news.push(news_of(agent, follower));
                 }
                 Ok(Next::End(StreamEnd::AgentDeleted)) => {
-                    let gone = self.watches.swap_remove(index);
+                    self.watches.retain(|watch| watch.agent != agent);
                     let mut out = BlockWriter::default();
-                    out.unnamed(&Notification::updated(&self.caller, gone.agent));
+                    out.unnamed(&Notification::updated(&self.caller, agent));
                     return Some(out.take());
                 }
                 // The client subscribes again, and reads what it has missed.
