@@ -153,6 +153,29 @@ async fn a_request_must_say_what_it_is_and_its_headers_must_say_the_same() {
 }
 
 #[actix_web::test]
+async fn the_name_in_the_header_is_the_parameter_that_the_method_has() {
+    let harness = Harness::new();
+    let id = harness.launch_to_end("say a").await;
+    let uri = format!("tokenrail://agents/{id}/transcript");
+    for (method, own, other) in [
+        ("resources/read", uri.as_str(), "harmless"),
+        ("tools/call", "list_agents", uri.as_str()),
+        ("prompts/get", "delegate", uri.as_str()),
+    ] {
+        let is_uri = method == "resources/read";
+        let (name, uri) = if is_uri { (other, own) } else { (own, other) };
+        let params = about(json!({"name": name, "uri": uri, "arguments": {"task": "x"}}), &json!({}));
+        let message = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        for (said, status) in [(own, 200), (other, 400)] {
+            let headers = [("mcp-protocol-version", VERSION), ("mcp-method", method), ("mcp-name", said)];
+            let answer = post(&harness, &headers, &message).await;
+            assert_eq!(answer.status, status, "{method} {said}: {answer:?}");
+            assert_eq!(answer.json()["error"]["code"] == -32020, status == 400, "{method}: {answer:?}");
+        }
+    }
+}
+
+#[actix_web::test]
 async fn a_client_of_an_unknown_version_is_told_the_known_ones() {
     let harness = Harness::new();
     let mut params = about(json!({}), &json!({}));
@@ -191,4 +214,15 @@ async fn what_a_method_refuses_has_the_numbers_of_the_version() {
         (&refused["result"]["isError"], &refused["result"]["resultType"]),
         (&json!(true), &json!("complete"))
     );
+}
+
+#[actix_web::test]
+async fn an_id_has_a_maximum_length() {
+    let harness = Harness::new();
+    for (length, status) in [(1_022, 200), (1_023, 400)] {
+        let message = json!({"jsonrpc": "2.0", "id": "x".repeat(length), "method": "ping"});
+        let answer = post(&harness, &[], &message).await;
+        assert_eq!(answer.status, status, "{length}");
+        assert_eq!(answer.json()["error"].is_null(), status == 200, "{length}");
+    }
 }

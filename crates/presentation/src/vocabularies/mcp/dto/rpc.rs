@@ -10,6 +10,9 @@ use crate::json::readable::stumble;
 
 pub(super) const JSONRPC: &str = "2.0";
 
+/// The maximum length of an id as JSON, in bytes. It is repeated in each notification.
+const ID_BYTES: usize = 1_024;
+
 /// The id of a request: a string or a whole number, as it was sent.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -18,12 +21,12 @@ pub(crate) struct RequestId(Box<RawValue>);
 impl RequestId {
     /// Takes an id, or something else of the same form, out of the fields.
     fn take(fields: &mut Fields, name: &str) -> Option<Self> {
-        const EXPECTED: &str = "must be a string or a whole number";
+        const EXPECTED: &str = "must be a string or a whole number, of at most 1,024 bytes as JSON";
         let given = fields.given(name, EXPECTED)?;
         let text = given.get();
         // It is sent back, and the client must be able to read it.
         let is_good = text.starts_with('"') && stumble(text).is_none() || text.parse::<i64>().is_ok();
-        if !is_good {
+        if !is_good || ID_BYTES < text.len() {
             fields.refuse(name, EXPECTED);
         }
         Some(Self(given))
