@@ -14,6 +14,7 @@ mod prompts;
 mod resources;
 mod results;
 mod rpc;
+mod test_inputs;
 mod versions;
 
 pub(crate) use arguments::{
@@ -38,4 +39,5 @@ pub(crate) use results::{
     ToolList, ToolName, WaitReason, WaitResult,
 };
 pub(crate) use rpc::{Call, Empty, Incoming, Params, ProgressDto, RequestId};
+pub(crate) use test_inputs::{SentInputs, asked_inputs, sent_inputs, state_changed};
 pub(crate) use versions::{Mirrors, Unfit, check_version, client};

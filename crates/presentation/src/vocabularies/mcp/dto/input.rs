@@ -21,8 +21,8 @@ const FORMS: usize = 8;
 /// The maximum length of a state that a client sends back, in bytes.
 const STATE_BYTES: usize = 16 * 1024;
 
-const STATE: &str = "requestState";
-const RESPONSES: &str = "inputResponses";
+pub(super) const STATE: &str = "requestState";
+pub(super) const RESPONSES: &str = "inputResponses";
 
 /// The end of a wait.
 #[derive(Debug, Serialize)]

@@ -2,10 +2,13 @@
 //! requires. A server has them only with `--test-routes`, and only for clients of the newest version.
 
 use actix_web::HttpResponse;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::Problem;
-use crate::vocabularies::mcp::dto::{Caller, ContentDto, Done, Failed, Params, PromptResult, ToolResult};
+use crate::vocabularies::mcp::dto::{
+    Caller, ContentDto, Done, Failed, Params, PromptResult, SentInputs, ToolResult, asked_inputs,
+    sent_inputs, state_changed,
+};
 
 /// The prompt that asks.
 pub(super) const PROMPT: &str = "test_input_required_result_prompt";
@@ -64,15 +67,10 @@ fn state(name: &str, round: usize) -> String {
 
 /// The round that follows from what the client sends.
 fn next_round(name: &str, rounds: &[&[&str]], params: &Params) -> Result<usize, Problem> {
-    let mut fields = params.fields()?;
-    let sent = fields.text("requestState", |_| None);
-    let responses = fields.object("inputResponses");
-    fields.finish()?;
+    let SentInputs { state: sent, responses } = sent_inputs(params)?;
     let known = |sent: String| (0..rounds.len()).find(|round| state(name, *round) == sent);
-    let round =
-        sent.map_or(Some(0), known).ok_or_else(|| Problem::field("requestState", "must be unchanged"))?;
-    let responses = responses.map(|responses| serde_json::from_str::<Map<String, Value>>(responses.as_str()));
-    let Some(Ok(responses)) = responses else { return Ok(round) };
+    let round = sent.map_or(Some(0), known).ok_or_else(state_changed)?;
+    let Some(responses) = responses else { return Ok(round) };
     let mut answered = 0;
     for key in rounds.get(round).copied().unwrap_or_default() {
         match responses.get(*key) {
@@ -88,42 +86,10 @@ fn next_round(name: &str, rounds: &[&[&str]], params: &Params) -> Result<usize, 
 
 /// Asks for what the client offers.
 fn ask(caller: &Caller, state: &str, keys: &[&str]) -> HttpResponse {
-    let offers = caller.offers();
-    let mut requests = Map::new();
-    let mut missing = "";
-    for key in keys {
-        let (is_offered, capability, request) = match *key {
-            "greeting" => (offers.sampling, "sampling", sampling()),
-            "client_roots" => (offers.roots, "roots", json!({ "method": "roots/list", "params": {} })),
-            key => (offers.forms, "elicitation", form(key)),
-        };
-        if is_offered {
-            requests.insert((*key).to_owned(), request);
-        } else {
-            missing = capability;
-        }
+    match asked_inputs(caller.offers(), state, keys) {
+        Ok(result) => HttpResponse::Ok().json(Done::asking(caller, result)),
+        Err(missing) => HttpResponse::BadRequest().json(Failed::capability_missing(caller, missing)),
     }
-    if requests.is_empty() {
-        return HttpResponse::BadRequest().json(Failed::capability_missing(caller, missing));
-    }
-    let result = json!({ "inputRequests": requests, "requestState": state });
-    HttpResponse::Ok().json(Done::asking(caller, result))
-}
-
-fn form(key: &str) -> Value {
-    let (name, kind) = if key == "confirm" { ("ok", "boolean") } else { ("name", "string") };
-    json!({ "method": "elicitation/create", "params": {
-        "mode": "form",
-        "message": "Please answer",
-        "requestedSchema": { "type": "object", "properties": { name: { "type": kind } }, "required": [name] },
-    }})
-}
-
-fn sampling() -> Value {
-    let question = json!({ "type": "text", "text": "What is the capital of France?" });
-    json!({ "method": "sampling/createMessage", "params": {
-        "messages": [{ "role": "user", "content": question }], "maxTokens": 100,
-    }})
 }
 
 /// The result of a tool, or of the prompt.
