@@ -30,6 +30,7 @@ mod letta;
 mod letta_runs;
 mod lists;
 mod mcp;
+mod mcp_answers;
 mod mcp_children;
 mod mcp_forms;
 mod mcp_newest;

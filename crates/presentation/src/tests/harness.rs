@@ -1,5 +1,7 @@
 //! A presentation to test: the real application over a memory store, and an agent that does what its prompt says.
 
+mod script;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,19 +16,12 @@ use actix_web::test::{TestRequest, init_service};
 use async_trait::async_trait;
 use serde_json::Value;
 use tokenrail_application::{AgentService, AgentType, AgentTypes, Limits, Outside};
-use tokenrail_domain::{
-    Accepts, AgentId, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
-    PermissionReply, PermissionRequest, Said, Timestamp, TurnClose,
-};
+use tokenrail_domain::{AgentId, Timestamp};
 use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository, PretendRuns, StoppedClock};
-use tokenrail_ports::{
-    Abilities, Activity, Adoption, CwdNotAllowed, FolderError, IAgentRun, IAgentRunner, ICredentials,
-    IMessageParser, INodes, IRandom, IWorkspace, Line, OutputLine, PermissionAnswer, Probe, RunEnd,
-    RunOutput, RunnerError, TurnOrder,
-};
+use tokenrail_ports::{Abilities, CwdNotAllowed, FolderError, ICredentials, INodes, IRandom, IWorkspace};
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
 
+use self::script::{ScriptParser, ScriptRunner};
 use crate::{Api, PresentationConfig, app};
 
 pub(crate) const TOKEN: &str = "0123456789abcdef";
@@ -39,9 +34,6 @@ pub(crate) struct Harness {
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) clock: Arc<StoppedClock>,
 }
-
-/// The notice of a request as agents send it.
-const WHOLE_REQUEST: &str = r#"{"requestId":"1-1","toolName":"Write","input":{},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}"#;
 
 /// The time of the harness.
 const NOW: Timestamp = Timestamp(1_795_299_000_000);
@@ -219,158 +211,6 @@ async fn read<B: actix_web::body::MessageBody>(response: ServiceResponse<B>) -> 
     let (status, headers) = (response.status(), response.headers().clone());
     let body = to_bytes(response.into_body()).await.map_err(|_| "the body breaks off").unwrap();
     Answer { status, headers, text: String::from_utf8(body.to_vec()).unwrap() }
-}
-
-/// Does what the prompt says. `say WORDS`: prints a message word by word. `ask`: sends a permission request and waits
-/// for the answer. `ask in vain`: never uses the answer. `ask and say WORDS`: prints words meanwhile. `hang`: does
-/// nothing until it is cancelled.
-struct ScriptRunner;
-
-struct ScriptRun {
-    lines: Vec<String>,
-    hang: bool,
-    /// It prints only its first line until it has an answer.
-    asks: bool,
-    offset: u64,
-    answered: Notify,
-}
-
-#[async_trait]
-impl IAgentRunner for ScriptRunner {
-    async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
-        let mut lines: Vec<String> = order.prompt.split(' ').skip(1).map(|word| format!("+{word}")).collect();
-        lines.extend([".".to_owned(), "end".to_owned()]);
-        let hang = order.prompt == "hang" || order.prompt.starts_with("hang ");
-        let asks = order.prompt.starts_with("ask");
-        if hang || asks {
-            lines.clear();
-        }
-        if asks {
-            let extras = if order.prompt == "ask freely" { " +" } else { "" };
-            lines.push(format!("?1-1 yes no{extras}"));
-        }
-        if let Some(words) = order.prompt.strip_prefix("ask and say ") {
-            lines = vec!["*1-1 yes no".to_owned()];
-            lines.extend(words.split(' ').map(|word| format!("+{word}")));
-        }
-        let answered = Notify::new();
-        Ok(Box::new(ScriptRun {
-            lines,
-            hang: hang || order.prompt == "ask in vain",
-            asks,
-            offset: 0,
-            answered,
-        }))
-    }
-
-    async fn adopt(&self, _: &TurnOrder, _: u64) -> Result<Adoption, RunnerError> {
-        Ok(Adoption::Gone)
-    }
-
-    async fn probe(&self) -> Probe {
-        Probe {
-            program: Some("/bin/script".into()),
-            version: Some("1.0".into()),
-            problem: None,
-            unset_keys: vec!["SCRIPT_API_KEY".into()],
-        }
-    }
-}
-
-#[async_trait]
-impl IAgentRun for ScriptRun {
-    async fn next(&mut self) -> Result<RunOutput, RunnerError> {
-        if self.hang && self.lines.is_empty() {
-            std::future::pending::<()>().await;
-        }
-        if self.asks && self.lines.is_empty() {
-            self.answered.notified().await;
-            self.asks = false;
-            self.lines.extend(["!1-1 yes".to_owned(), "end".to_owned()]);
-        }
-        if self.lines.is_empty() {
-            return Ok(RunOutput::Ended(RunEnd::default()));
-        }
-        let line = |text: String| {
-            self.offset += 1;
-            OutputLine { line: Line::Whole(text.into()), end_offset: self.offset }
-        };
-        Ok(RunOutput::Lines(self.lines.drain(..).map(line).collect()))
-    }
-
-    async fn cancel(&mut self) -> Result<(), RunnerError> {
-        (self.hang, self.asks) = (false, false);
-        Ok(())
-    }
-
-    async fn answer(&mut self, _: &PermissionAnswer) -> Result<(), RunnerError> {
-        self.answered.notify_one();
-        Ok(())
-    }
-
-    async fn leave(&mut self) {}
-}
-
-struct ScriptParser;
-
-impl IMessageParser for ScriptParser {
-    fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        let message = MessageOrdinal(0);
-        let next = match line {
-            b"." => Said::End { message, outcome: MessageOutcome::Complete, rest: Vec::new() },
-            b"end" => Said::Close(Box::new(TurnClose { text: "done".into(), ..TurnClose::default() })),
-            [kind @ (b'?' | b'*'), question @ ..] => {
-                let mut words = String::from_utf8_lossy(question).into_owned();
-                let options = words.split_off(words.find(' ').unwrap());
-                let data =
-                    if *kind == b'*' { WHOLE_REQUEST } else { r#"{"requestId":"1-1","toolName":"Write"}"# };
-                said.push(about_question(Notice::PERMISSION_REQUEST, data));
-                Said::Asked(Box::new(request(words, &options)))
-            }
-            [b'!', question @ ..] => {
-                let words = String::from_utf8_lossy(question).into_owned();
-                let (question, option) = words.split_once(' ').unwrap();
-                said.push(about_question(
-                    Notice::PERMISSION_RESOLVED,
-                    r#"{"requestId":"1-1","optionId":"yes","by":"user"}"#,
-                ));
-                Said::Settled {
-                    request_id: question.to_owned(),
-                    reply: PermissionReply::of(Some(option.to_owned())),
-                }
-            }
-            word => {
-                let text = String::from_utf8_lossy(&word[1..]).into_owned();
-                Said::Event(EventBody::TextDelta { message, part: Part(0), text })
-            }
-        };
-        said.push(next);
-    }
-
-    fn activity(&self) -> Activity {
-        Activity::default()
-    }
-}
-
-/// A request that expires a minute after the harness's time.
-fn request(id: String, options: &str) -> PermissionRequest {
-    let option = |id: &str| PermissionOption { id: id.to_owned(), name: id.to_owned(), kind: "allow_once" };
-    PermissionRequest {
-        id,
-        call: None,
-        tool: "Write".to_owned(),
-        input: JsonText::new_unchecked(r#"{"file_path":"a.txt"}"#),
-        options: options.split_whitespace().filter(|option| *option != "+").map(option).collect(),
-        accepts: Accepts { note: options.ends_with('+'), text: options.ends_with('+'), several: false },
-        asked_at: None,
-        expires_at: Some(Timestamp(NOW.0 + 60_000)),
-        default_option: Some("no".to_owned()),
-    }
-}
-
-fn about_question(subtype: &str, data: &str) -> Said {
-    let data = JsonText::new_unchecked(data);
-    Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
 }
 
 struct Anywhere;

@@ -249,6 +249,6 @@ async fn any_node_asks_the_person_at_an_mcp_client_and_any_node_takes_the_answer
     let forms = json!({"elicitation": {}});
     let asked = mcp_forms::wait(second, &id, &json!({}), &forms).await;
     let yes = json!({"action": "accept", "content": {"option_id": "yes"}});
-    let done = mcp_forms::wait(second, &id, &mcp_forms::reply(&asked, &yes), &forms).await;
+    let done = mcp_forms::wait(first, &id, &mcp_forms::reply(&asked, &yes), &forms).await;
     assert_eq!(done["structuredContent"]["reason"], "ended", "{done}");
 }

@@ -18,8 +18,8 @@ mod test_inputs;
 mod versions;
 
 pub(crate) use arguments::{
-    AnswerWish, CancelWish, MessageWish, NewAgent, PartWish, ReadWish, WaitWish, answer, argument, cancel,
-    launch, list, message, part, read, wait,
+    AnswerWish, CancelWish, MessageWish, NewAgent, PartWish, ReadWish, answer, argument, cancel, launch,
+    list, message, part, read, wait,
 };
 pub(crate) use caller::{Caller, Done};
 pub(crate) use completion::{Completed, Completion, CompletionWish, VALUES as COMPLETION_VALUES, ValueKind};

@@ -200,6 +200,10 @@ impl OpenAsked {
         }
     }
 
+    pub(super) fn has(&self, request: &str) -> bool {
+        self.0.contains_key(request)
+    }
+
     /// Whether there is one that a client with this cursor has not seen, besides those that it has just `answered`.
     pub(super) fn has_newer(&self, since: Sequence, answered: &[String]) -> bool {
         self.0.iter().any(|(request, (asked_at, _))| since < *asked_at && !answered.contains(request))

@@ -25,6 +25,11 @@ pub(super) fn failed(problem: &Problem) -> ToolResult {
     ToolResult::failed(format!("{} ({})", described(problem, argument), problem.code.as_str()))
 }
 
+/// The same without the code, for a person.
+pub(super) fn why(problem: &Problem) -> String {
+    described(problem, argument)
+}
+
 /// What is wrong.
 pub(super) fn sentence(problem: &Problem) -> String {
     described(problem, |field| field)

@@ -174,6 +174,13 @@ impl AskedDto {
         !self.options.is_empty() || self.accepts("text")
     }
 
+    /// The options with which a note may be sent: those that reject.
+    pub(super) fn with_note(&self) -> Vec<String> {
+        let rejecting = self.options.iter().filter(|option| option.kind.starts_with("reject_"));
+        let ids = rejecting.map(|option| option.option_id.clone());
+        ids.filter(|_| self.accepts("note")).collect()
+    }
+
     /// The option that rejects once.
     pub(super) fn rejecting(&self) -> Option<String> {
         let option = self.options.iter().find(|option| option.kind == "reject_once");

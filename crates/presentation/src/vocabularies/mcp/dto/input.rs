@@ -97,6 +97,9 @@ struct Choice {
 struct State {
     agent: String,
     asked: Vec<AskedState>,
+    /// The requests that the person has answered before, but that are still open.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    answered: Vec<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -105,23 +108,40 @@ struct AskedState {
     /// The option that rejects, for a person who declines to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     reject: Option<String>,
+    /// The options with which the agent accepts a note.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    with_note: Vec<String>,
 }
 
 impl InputRequired {
-    /// Asks about requests of an agent. `None` if a form cannot show any of them.
-    pub(crate) fn new(agent: &Agent, asked: Vec<AskedDto>) -> Option<Self> {
+    /// Asks about requests of an agent, and says why it does not accept the answers that were `refused`. `None` if a
+    /// form cannot show any of them. `answered` are those of which the agent may not have heard yet.
+    pub(crate) fn new(
+        agent: &Agent,
+        asked: Vec<AskedDto>,
+        answered: Vec<String>,
+        refused: &BTreeMap<String, String>,
+    ) -> Option<Self> {
         let asked: Vec<_> = asked.into_iter().filter(AskedDto::fits_a_form).take(FORMS).collect();
         let state = State {
             agent: agent.id.to_string(),
             asked: asked
                 .iter()
-                .map(|asked| AskedState { id: asked.request_id.clone(), reject: asked.rejecting() })
+                .map(|asked| AskedState {
+                    id: asked.request_id.clone(),
+                    reject: asked.rejecting(),
+                    with_note: asked.with_note(),
+                })
                 .collect(),
+            answered,
         };
         let name = agent.name.as_deref().unwrap_or(&agent.kind);
         let input_requests: BTreeMap<_, _> = asked
             .into_iter()
-            .map(|asked| (asked.request_id.clone(), Elicitation::new(name, asked)))
+            .map(|asked| {
+                let refused = refused.get(&asked.request_id);
+                (asked.request_id.clone(), Elicitation::new(name, asked, refused))
+            })
             .collect();
         // Not expected to fail: it consists of texts.
         let request_state = URL_SAFE_NO_PAD.encode(serde_json::to_vec(&state).ok()?);
@@ -131,8 +151,10 @@ impl InputRequired {
 }
 
 impl Elicitation {
-    fn new(agent: &str, asked: AskedDto) -> Self {
-        let message = format!("{agent} asks: {}\n\n{}", asked.tool, asked.input.shown());
+    fn new(agent: &str, asked: AskedDto, refused: Option<&String>) -> Self {
+        let refused = refused.map(|why| format!("Your answer was not accepted: {why}\n\n"));
+        let refused = refused.unwrap_or_default();
+        let message = format!("{refused}{agent} asks: {}\n\n{}", asked.tool, asked.input.shown());
         let (several, text, note) = (asked.accepts("several"), asked.accepts("text"), asked.accepts("note"));
         let choices: Vec<_> = asked
             .options
@@ -168,6 +190,8 @@ impl Elicitation {
 #[derive(Debug, Default)]
 pub(crate) struct Answers {
     pub(crate) given: Vec<PermissionAnswer>,
+    /// The requests that the person has answered before.
+    pub(crate) earlier: Vec<String>,
     /// Whether the person has closed a form without an answer.
     pub(crate) is_dismissed: bool,
 }
@@ -186,21 +210,21 @@ pub(crate) fn answers(params: &Params, agent: AgentId) -> Result<Answers, Proble
             Ok(Answers::default())
         };
     };
-    let asked = state_of(&state, agent).ok_or_else(|| {
+    let State { asked, answered: earlier, .. } = state_of(&state, agent).ok_or_else(|| {
         Problem::field(
             STATE,
             "must be that of the result that has asked, and the call must be about the same agent",
         )
     })?;
-    let mut answers = Answers::default();
+    let mut answers = Answers { earlier, ..Answers::default() };
     let Some(responses) = responses else { return Ok(answers) };
     let mut responses = params.inner(&responses)?;
-    for AskedState { id: request_id, reject } in asked {
+    for AskedState { id: request_id, reject, with_note } in asked {
         // What is not answered is asked again.
         let Some(response) = responses.object(&request_id) else { continue };
         let mut response = params.inner(&response)?;
         let reply = match &*response.required_text("action", |_| None) {
-            "accept" => chosen(params, &mut response)?,
+            "accept" => chosen(params, &mut response, &with_note)?,
             "decline" => Some(PermissionReply::of(reject)),
             "cancel" => {
                 answers.is_dismissed = true;
@@ -218,16 +242,21 @@ pub(crate) fn answers(params: &Params, agent: AgentId) -> Result<Answers, Proble
     Ok(answers)
 }
 
-fn state_of(state: &str, agent: AgentId) -> Option<Vec<AskedState>> {
+fn state_of(state: &str, agent: AgentId) -> Option<State> {
     if STATE_BYTES < state.len() {
         return None;
     }
     let state: State = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(state).ok()?).ok()?;
-    (state.agent.parse().ok() == Some(agent) && state.asked.len() <= FORMS).then_some(state.asked)
+    (state.agent.parse().ok() == Some(agent) && state.asked.len() <= FORMS).then_some(state)
 }
 
-/// What a filled-in form says. `None` if nothing is filled in. A form may have empty fields.
-fn chosen(params: &Params, response: &mut Fields) -> Result<Option<PermissionReply>, Problem> {
+/// What a filled-in form says. `None` if nothing is filled in. A form may have empty fields. It cannot say that a note
+/// needs an option that rejects, so a note with another answer is left out.
+fn chosen(
+    params: &Params,
+    response: &mut Fields,
+    with_note: &[String],
+) -> Result<Option<PermissionReply>, Problem> {
     let Some(content) = response.optional_object("content") else { return Ok(None) };
     let mut content = params.inner(&content)?;
     content.forget_nulls();
@@ -241,5 +270,8 @@ fn chosen(params: &Params, response: &mut Fields) -> Result<Option<PermissionRep
     let note = content.text("note", |_| None).filter(is_filled);
     response.refuse_all("content", content);
     let is_answer = option.is_some() || options.is_some() || text.is_some();
-    Ok(is_answer.then(|| PermissionReply::from_parts(option, options, text, note)))
+    let mut reply = PermissionReply::from_parts(option, options, text, note);
+    let rejects = matches!(&*reply.options, [option] if with_note.contains(option)) && reply.text.is_none();
+    reply.note = reply.note.filter(|_| rejects);
+    Ok(is_answer.then_some(reply))
 }

@@ -1,19 +1,28 @@
 //! The tools that do one thing and return.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use actix_web::http::header::HeaderMap;
+use futures_util::future::join_all;
 use tokenrail_application::{
-    AgentFilter, ArchivedFilter, CommandKey, Launch, LaunchOutcome, ListPage, Refusal,
+    AgentFilter, ArchivedFilter, CommandKey, Launch, LaunchOutcome, ListPage, PermissionAnswer, Refusal,
 };
 use tokenrail_domain::{AgentId, Sequence};
+use tokio::time::{Instant, timeout_at};
 
 use super::parent::parent;
 use crate::api::Api;
 use crate::error::Problem;
 use crate::json::IdText;
 use crate::vocabularies::mcp::dto::{
-    self, AgentList, AgentState, AgentTypeList, AnswerState, Answers, Cancelled, Launched, NewAgent, Params,
-    Sent, ToolResult,
+    self, AgentList, AgentState, AgentTypeList, AnswerState, Cancelled, Launched, NewAgent, Params, Sent,
+    ToolResult,
 };
+use crate::vocabularies::mcp::refusal::why;
+
+/// The least time that answers get. A wait may be shorter, but a person wants to know of a refusal.
+const ANSWERS_MIN: Duration = Duration::from_secs(1);
 
 pub(super) async fn types(api: &Api) -> ToolResult {
     ToolResult::of(&AgentTypeList::from(api.service().types().await))
@@ -68,17 +77,58 @@ pub(super) async fn answer(api: &Api, params: &Params) -> Result<ToolResult, Pro
     Ok(ToolResult::of(&AnswerState::new(agent, request_id, outcome)))
 }
 
-/// Gives an agent the answers of a person. Returns the ids of the requests. Somebody else may have answered meanwhile.
-pub(super) async fn pass_on(api: &Api, agent: AgentId, answers: Answers) -> Result<Vec<String>, Problem> {
-    let mut answered = Vec::new();
-    for answer in answers.given {
-        answered.push(answer.request_id.clone());
-        match api.service().answer(agent, answer).await {
-            Ok(_) | Err(Refusal::RequestSettled(_)) => {}
-            Err(refusal) => return Err(refusal.into()),
+/// What became of a person's answers.
+pub(super) struct Passed {
+    /// The requests that are answered. The agent may not have heard of it yet.
+    pub(super) answered: Vec<String>,
+    /// Why the agent does not accept the answers to the other requests.
+    pub(super) refused: BTreeMap<String, String>,
+}
+
+/// Gives an agent the answers of a person, all at once. Somebody else may have answered meanwhile. An answer that is on
+/// its way for too long is not waited for, but not recalled either.
+pub(super) async fn pass_on(
+    api: &Api,
+    agent: AgentId,
+    answers: Vec<PermissionAnswer>,
+    until: Instant,
+) -> Result<Passed, Problem> {
+    let until = until.max(Instant::now() + ANSWERS_MIN);
+    let given = answers.into_iter().map(|answer| {
+        let (service, request) = (api.service().clone(), answer.request_id.clone());
+        let giving = actix_web::rt::spawn(async move { service.answer(agent, answer).await });
+        async move { (request, timeout_at(until, giving).await) }
+    });
+    let mut passed = Passed { answered: Vec::new(), refused: BTreeMap::new() };
+    let mut failure = None;
+    for (request, outcome) in join_all(given).await {
+        let refusal = match outcome {
+            Err(_) | Ok(Ok(Ok(_) | Err(Refusal::RequestSettled(_)))) => {
+                passed.answered.push(request);
+                continue;
+            }
+            Ok(Ok(Err(refusal))) => refusal,
+            // The server stops.
+            Ok(Err(_)) => Refusal::ShuttingDown,
+        };
+        if is_of_the_answer(&refusal) {
+            passed.refused.insert(request, why(&refusal.into()));
+        } else {
+            failure.get_or_insert(refusal);
         }
     }
-    Ok(answered)
+    failure.map_or(Ok(passed), |refusal| Err(refusal.into()))
+}
+
+/// Whether another answer, or the same one later, may succeed.
+fn is_of_the_answer(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::OptionUnknown { .. }
+            | Refusal::ReplyNotAccepted(_)
+            | Refusal::ReplyTooLong { .. }
+            | Refusal::AnswerNotDelivered
+    )
 }
 
 pub(super) async fn cancel(api: &Api, params: &Params) -> Result<ToolResult, Problem> {

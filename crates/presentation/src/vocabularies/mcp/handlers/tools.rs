@@ -1,6 +1,7 @@
 //! Calls a tool.
 
 use actix_web::{HttpRequest, HttpResponse};
+use tokio::time::Instant;
 
 use super::{
     calls, reading, stream, test_tools,
@@ -50,11 +51,12 @@ fn tool_name(params: &Params) -> Result<String, Problem> {
 }
 
 /// Waits with a place among the streams, which are limited. With progress, the response is an event stream. If the call
-/// brings a person's answers, the agent gets them first.
+/// brings a person's answers, the agent gets them first. The time of the wait begins before that.
 async fn wait(api: &Api, request: &HttpRequest, caller: Caller, params: &Params) -> HttpResponse {
     let wish = dto::wait(params);
     let answers = match &wish {
-        Ok(wish) if caller.offers().forms => dto::answers(params, wish.read.agent),
+        // Also if the client no longer says that it can show forms: the person has answered.
+        Ok(wish) if caller.is_newest() => dto::answers(params, wish.read.agent),
         _ => Ok(Answers::default()),
     };
     let answers = match answers {
@@ -65,8 +67,11 @@ async fn wait(api: &Api, request: &HttpRequest, caller: Caller, params: &Params)
     let beginning = async {
         let (wish, token) = (wish?, params.progress_token()?);
         let place = api.open_stream(peer(request.peer_addr()))?;
-        let answered = calls::pass_on(api, wish.read.agent, answers).await?;
-        Ok((token, place, Wait::begin(api, wish, Asking { forms, answered }).await?))
+        let until = Instant::now() + wish.limit;
+        let passed = calls::pass_on(api, wish.read.agent, answers.given, until).await?;
+        let answered = [answers.earlier, passed.answered].concat();
+        let asking = Asking { forms, answered, refused: passed.refused };
+        Ok((token, place, Wait::begin(api, wish.read, until, asking).await?))
     };
     let (token, place, wait) = match beginning.await {
         Ok(begun) => begun,

@@ -1,5 +1,7 @@
 //! Waits for an agent, but not for long: clients give up on a tool that does not return.
 
+use std::collections::BTreeMap;
+
 use tokenrail_application::{Follower, Next, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, timeout_at};
@@ -8,7 +10,7 @@ use super::reading::refuse_ahead;
 use crate::api::Api;
 use crate::error::Problem;
 use crate::vocabularies::mcp::dto::{
-    AgentState, AskedDto, InputRequired, ReadResult, ToolResult, WaitReason, WaitResult, WaitWish, Waited,
+    AgentState, InputRequired, ReadResult, ReadWish, ToolResult, WaitReason, WaitResult, Waited,
 };
 use crate::vocabularies::mcp::entries::{EntryPage, OpenAsked};
 
@@ -34,15 +36,20 @@ pub(super) struct Wait {
 pub(super) struct Asking {
     /// With forms. Otherwise the client's model is told.
     pub(super) forms: bool,
-    /// The requests that the person has just answered. The agent may not have heard of it yet.
+    /// The requests that the person has answered. The agent may not have heard of it yet.
     pub(super) answered: Vec<String>,
+    /// Why the agent does not accept the answers to others.
+    pub(super) refused: BTreeMap<String, String>,
 }
 
 impl Wait {
     /// The follower begins with the turn of the cursor, because a request may be open that the client has seen.
-    pub(super) async fn begin(api: &Api, wish: WaitWish, asking: Asking) -> Result<Self, Problem> {
-        let WaitWish { read, limit } = wish;
-        let until = Instant::now() + limit;
+    pub(super) async fn begin(
+        api: &Api,
+        read: ReadWish,
+        until: Instant,
+        asking: Asking,
+    ) -> Result<Self, Problem> {
         // A cursor that is ahead of the head is refused, like everywhere.
         let head = api.service().get(read.agent).await?.head;
         refuse_ahead(api, read.agent, read.since, head).await?;
@@ -104,20 +111,21 @@ impl Wait {
         self.follower.head() <= self.follower.cursor()
     }
 
-    /// The open requests. What the wait did not read is looked through, but not without end: then there are none.
-    async fn open_requests(&mut self) -> Result<Vec<AskedDto>, Problem> {
+    /// Looks for open requests in what the wait did not read, but not without end: then none are known.
+    async fn look_ahead(&mut self) -> Result<(), Problem> {
         let mut count = 0;
         while !self.has_all() {
             let Next::Page(page) = self.follower.next().await? else { break };
             count += page.events().len();
             if LOOK_EVENTS < count {
-                return Ok(Vec::new());
+                self.open = OpenAsked::default();
+                break;
             }
             for event in page.events() {
                 self.open.event(event);
             }
         }
-        Ok(std::mem::take(&mut self.open).into_list())
+        Ok(())
     }
 
     /// Waits to the end.
@@ -126,17 +134,19 @@ impl Wait {
         self.result(api).await
     }
 
-    /// The result, once the wait is over.
+    /// The result, once the wait is over. Whatever has ended it, the person is asked first: the client moves its cursor
+    /// past the request otherwise, and would never be asked.
     pub(super) async fn result(mut self, api: &Api) -> Result<Waited, Problem> {
-        let newer = self.open.newer(self.since, &self.asking.answered);
-        let open_requests = self.open_requests().await?;
+        self.look_ahead().await?;
         let agent = api.service().get(self.agent).await?;
         let reason = self.reason.unwrap_or(WaitReason::Timeout);
-        if self.asking.forms
-            && reason == WaitReason::NeedsAnswer
-            && let Some(required) = InputRequired::new(&agent, newer)
-        {
-            return Ok(Waited::Asks(required));
+        if self.asking.forms {
+            let Asking { answered, refused, .. } = &self.asking;
+            let newer = self.open.newer(self.since, answered);
+            let still_open = answered.iter().filter(|request| self.open.has(request)).cloned().collect();
+            if let Some(required) = InputRequired::new(&agent, newer, still_open, refused) {
+                return Ok(Waited::Asks(required));
+            }
         }
         let up_to = self.page.up_to();
         let more = up_to < self.follower.head();
@@ -148,7 +158,7 @@ impl Wait {
                 next_since: up_to.0,
                 more,
             },
-            open_requests,
+            open_requests: self.open.into_list(),
         })))
     }
 }
