@@ -235,7 +235,8 @@ const SUBSCRIPTIONS: u64 = 32;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_hold_up_no_request_and_end_with_the_pipe() {
     let server = TestServer::start();
-    let id = server.launch(&json!({ "mode": "hang", "deltas": 1 })).await;
+    // Its transcript does not grow any more, so nothing comes in between.
+    let id = server.launch_to_completion(&json!({ "deltas": 1 })).await;
     let mut bridge = Bridge::start(&server);
     let subscribe = |number: u64| {
         let meta = json!({
