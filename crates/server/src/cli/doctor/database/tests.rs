@@ -109,7 +109,7 @@ fn settings_that_lose_data_are_errors_and_missing_checksums_are_not() {
     let name = "database settings";
     only(&problems(settings(false, true, true)), name, Verdict::Bad, &["set fsync = on"]);
     only(&problems(settings(true, false, true)), name, Verdict::Bad, &["set full_page_writes = on"]);
-    only(&problems(settings(true, true, false)), name, Verdict::Remark, &["run pg_checksums"]);
+    only(&problems(settings(true, true, false)), name, Verdict::Remark, &["pg_checksums --enable"]);
 }
 
 #[test]
