@@ -98,17 +98,31 @@ impl AgentService {
             pause = longer;
         };
         let own = nodes.iter().find(|node| Some(node.id) == self.core.membership.me());
-        let why = if own.is_some_and(|own| own.state == NodeState::Alive) {
-            tracing::error!(
-                "another server has joined the database as this node, with a copy of the data folder; this server stops"
-            );
-            Fence::Replaced
-        } else {
-            tracing::error!(
-                "another node declared this node lost and took over its agents; this node stops saving and rejoins \
-                 the database"
-            );
-            Fence::DeclaredLost
+        let own = own.filter(|own| own.state == NodeState::Alive);
+        let known = own.and_then(|own| self.core.membership.node(own.id)).map(|node| node.pulse.incarnation);
+        let why = match (own.map(|own| own.pulse.incarnation), known) {
+            (Some(now), Some(known)) if known < now => {
+                tracing::error!(
+                    "another server has joined the database as this node, with a copy of the data folder; this server \
+                     stops"
+                );
+                Fence::Replaced
+            }
+            // The database was set back to before this node has joined. Its agents are still its own.
+            (Some(_), _) => {
+                tracing::error!(
+                    "the database does not know any more that this node has joined; this node stops saving and \
+                     rejoins the database"
+                );
+                Fence::DeclaredLost
+            }
+            (None, _) => {
+                tracing::error!(
+                    "another node declared this node lost and took over its agents; this node stops saving and \
+                     rejoins the database"
+                );
+                Fence::DeclaredLost
+            }
         };
         self.core.membership.fence(why);
     }
