@@ -59,20 +59,31 @@ impl Place {
         folder.keep_spool()
     }
 
+    /// Ends and removes the chosen runs. One that cannot be ended stays, and the others are removed all the same.
     fn remove_where(&self, is_chosen: impl Fn(&RunFolder, &RunName) -> io::Result<bool>) -> io::Result<u32> {
         let mut removed = 0;
+        let mut failed = Ok(());
         for (folder, run) in all_runs(&self.runs)? {
-            if !is_chosen(&folder, &run)? {
-                continue;
+            let done = is_chosen(&folder, &run).and_then(|chosen| {
+                if chosen {
+                    self.remove(&folder, &run)?;
+                }
+                Ok(u32::from(chosen))
+            });
+            match done {
+                Ok(done) => removed += done,
+                Err(error) => failed = failed.and(Err(error)),
             }
-            if !run.kept {
-                self.end(&folder)?;
-                tracing::info!(agent = %run.agent, turn = %run.run, "removing a run that belongs to no turn");
-            }
-            folder.remove()?;
-            removed += 1;
         }
-        Ok(removed)
+        failed.map(|()| removed)
+    }
+
+    fn remove(&self, folder: &RunFolder, run: &RunName) -> io::Result<()> {
+        if !run.kept {
+            self.end(folder)?;
+            tracing::info!(agent = %run.agent, turn = %run.run, "removing a run that belongs to no turn");
+        }
+        folder.remove()
     }
 
     /// Kills the supervisor and all its descendants, and then all other processes that the agent has started.
