@@ -68,9 +68,11 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
         // What is no message has a response without an id. A notification has none.
         let id = if message.is_object() { message.get("id").cloned() } else { Some(Value::Null) };
         let message = Message::new(line, &message);
-        if message.lasts && SUBSCRIPTIONS_MAX <= underway.subscriptions.len() {
+        if message.lasts && SUBSCRIPTIONS_MAX <= underway.subscriptions() {
             let error = json!({ "code": SERVER_ERROR, "message": SUBSCRIPTIONS_FULL });
-            let _ = out.send(refusal(&id.unwrap_or_default(), &error)).await;
+            if let Some(id) = id {
+                let _ = out.send(refusal(&id, &error)).await;
+            }
             continue;
         }
         underway.begin(Arc::clone(&bridge), message, id, out.clone());
@@ -85,7 +87,8 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
 struct Underway {
     calls: JoinSet<()>,
     subscriptions: JoinSet<()>,
-    by_id: HashMap<String, AbortHandle>,
+    /// Each with whether it is a subscription.
+    by_id: HashMap<String, (AbortHandle, bool)>,
 }
 
 impl Underway {
@@ -103,18 +106,23 @@ impl Underway {
 
     fn begin(&mut self, bridge: Arc<Bridge>, message: Message, id: Option<Value>, out: mpsc::Sender<String>) {
         let tasks = if message.lasts { &mut self.subscriptions } else { &mut self.calls };
-        let name = id.as_ref().map(Value::to_string);
+        let (name, lasts) = (id.as_ref().map(Value::to_string), message.lasts);
         let handle = tasks.spawn(async move { bridge.answer(&message, id, &out).await });
-        self.by_id.retain(|_, handle| !handle.is_finished());
+        self.by_id.retain(|_, (handle, _)| !handle.is_finished());
         if let Some(name) = name {
-            self.by_id.insert(name, handle);
+            self.by_id.insert(name, (handle, lasts));
         }
+    }
+
+    /// How many subscriptions are open. One that was cancelled does not count, even if its task has not ended yet.
+    fn subscriptions(&self) -> usize {
+        self.by_id.values().filter(|(handle, lasts)| *lasts && !handle.is_finished()).count()
     }
 
     /// Stops waiting for a response. What the request has done stays done.
     fn cancel(&mut self, notice: &Value) {
         let id = notice.pointer("/params/requestId").map(Value::to_string);
-        if let Some(handle) = id.and_then(|id| self.by_id.remove(&id)) {
+        if let Some((handle, _)) = id.and_then(|id| self.by_id.remove(&id)) {
             handle.abort();
         }
     }
