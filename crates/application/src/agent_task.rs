@@ -14,7 +14,7 @@
 //! | [`past_turns`] | `past_turns`: the history that some runners send with a turn |
 //! | [`unfollowed`] | `watch_followers`: cancels the agent after its last follower has left |
 //! | [`lost_node`] | `end_for_lost_node`: ends the turns of an agent of a lost node |
-//! | [`after_failover`] | what a failover may have lost of the journal: `until_others_have_told`, `fill_up` |
+//! | [`after_failover`] | what a failover may have lost of the journal: `until_others_have_told`, `fill_up`, `fill_up_running` |
 //! | [`panicked`] | `clean_up`: ends the turn after a panic |
 //! | [`refused`] | `give_up`: ends the task although the agent has open turns, and says why |
 

@@ -95,7 +95,7 @@ pub enum Bug {
     LeftoversForgotten,
     /// Readers at other nodes are not told that an agent is purged.
     PurgeUntoldElsewhere,
-    /// An agent that is to be purged stays as long as its node is lost.
+    /// An agent whose purge was asked for before its node was lost stays until the node is back.
     PurgeWaitsForLostNode,
 }
 

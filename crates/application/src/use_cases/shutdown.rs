@@ -89,6 +89,7 @@ impl AgentService {
 
     async fn end_all_runs(&self) {
         match self.core.outside.runs.sweep(&BTreeSet::new()).await {
+            Ok(0) => {}
             Ok(ended) => tracing::warn!(ended, "ended the runs of turns that this server has no more"),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;

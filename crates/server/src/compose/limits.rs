@@ -1,4 +1,5 @@
-//! The configured limits, as the structs of the crates that enforce them. `store.rs` has those of the store.
+//! The configured limits, as the structs of the crates that enforce them. `store.rs` has those of the store,
+//! and `compose.rs` those of single runners.
 
 use std::time::Duration;
 
