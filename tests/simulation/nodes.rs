@@ -45,6 +45,7 @@ pub(crate) use self::folders::SimWorkspace;
 pub(crate) use self::late::LateAppend;
 pub(crate) use self::place::Place;
 
+use self::late::Kills;
 use self::node::Node;
 use self::place::Promises;
 use self::readers::Reader;
@@ -97,8 +98,7 @@ struct Cluster {
     never_back: Option<NodeId>,
     /// Standbys take over that lack the last moments.
     loses_tails: bool,
-    /// Servers are killed while they save something.
-    killed_in_appends: bool,
+    kills: Kills,
     failovers: Cell<u32>,
     quiet_until_ms: Cell<u64>,
     /// At which node each reader is, while it follows.
@@ -158,7 +158,7 @@ impl Cluster {
             accepted: RefCell::default(),
             never_back: never_back.chance(300).then_some(one),
             loses_tails: of_its_own("tails").chance(400),
-            killed_in_appends: of_its_own("kills").chance(300),
+            kills: if of_its_own("kills").chance(300) { Kills::WhileSaving } else { Kills::AtAnyTime },
             failovers: Cell::default(),
             quiet_until_ms: Cell::default(),
             following: RefCell::default(),

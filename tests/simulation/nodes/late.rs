@@ -19,6 +19,13 @@ pub(crate) struct LateAppend {
     pub(crate) disk: MemoryStore,
 }
 
+/// When servers are killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kills {
+    AtAnyTime,
+    WhileSaving,
+}
+
 /// How long a kill waits for an append.
 const FOR_AN_APPEND: Duration = Duration::from_secs(5);
 
@@ -30,7 +37,7 @@ impl Cluster {
                 life.world.saving.notified().await;
             }
         };
-        if self.killed_in_appends {
+        if self.kills == Kills::WhileSaving {
             // A server that saves nothing is killed all the same.
             let _ = timeout(FOR_AN_APPEND, saves).await;
         }
