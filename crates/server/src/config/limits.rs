@@ -1,9 +1,8 @@
 //! `[limits]`: all limits that can be configured.
 //!
 //! A key sets the field of the same name in one struct of the crate that enforces it: without its unit if the field is
-//! a `Duration`, or in another unit (`_s`: `_ms`). The default below names the struct. `compose/limits.rs`,
-//! `compose.rs` (of runners and their watcher) and `store.rs` pass the value on. The paths are those in the crate's
-//! `src`.
+//! a `Duration`, or in another unit (`_s`: `_ms`). The default below names the struct. `compose.rs`,
+//! `compose/limits.rs` and `store.rs` pass the value on. The paths are those in the crate's `src`.
 //!
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
