@@ -54,7 +54,7 @@ pub(crate) struct Core {
     pub(crate) orphans: Notify,
     /// Notified when other nodes may have saved something for this one.
     pub(crate) work_left_here: Notify,
-    pub(crate) counters: Counters,
+    pub(crate) counters: Arc<Counters>,
     /// Cancelled when the server shuts down: streams end and pumps stop. Agents that still run keep running.
     pub(crate) closing: CancellationToken,
     /// Cancelled when the server shuts down and stops its agents: nothing new begins.
@@ -85,7 +85,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new(outside: Outside, limits: &Limits, runtime: Handle) -> Self {
+    pub(crate) fn new(outside: Outside, limits: &Limits, runtime: Handle, counters: Arc<Counters>) -> Self {
         Self {
             outside,
             limits: *limits,
@@ -103,7 +103,7 @@ impl Core {
             orphans: Notify::new(),
             work_left_here: Notify::new(),
             key_times: OnceCell::new(),
-            counters: Counters::default(),
+            counters,
             closing: CancellationToken::new(),
             draining: CancellationToken::new(),
             leaving: AtomicBool::new(false),

@@ -37,7 +37,18 @@ impl AgentService {
     /// Creates the service. `runtime` runs the agents' tasks. Call [`AgentService::recover`] before the first client
     /// connects.
     pub fn new(outside: Outside, limits: Limits, runtime: Handle) -> Self {
-        let core = Arc::new(Core::new(outside, &limits, runtime));
+        Self::counting(outside, &limits, runtime, Arc::default())
+    }
+
+    /// Creates the service that takes the place of this one in the same process. It goes on with the same counters, so
+    /// the metrics of a node that was fenced include the writes that were refused.
+    #[must_use]
+    pub fn successor(&self, outside: Outside, limits: Limits, runtime: Handle) -> Self {
+        Self::counting(outside, &limits, runtime, Arc::clone(&self.core.counters))
+    }
+
+    fn counting(outside: Outside, limits: &Limits, runtime: Handle, counters: Arc<Counters>) -> Self {
+        let core = Arc::new(Core::new(outside, limits, runtime, counters));
         core.tracker.spawn_on(compact(Arc::clone(&core)), &core.runtime);
         Self { core }
     }
@@ -79,12 +90,6 @@ impl AgentService {
             tasks: self.core.runtime.metrics().num_alive_tasks() as u64,
             nodes: self.node_stats(),
         }
-    }
-
-    /// Counts on from what a service before this one in the same process has counted. A node that was fenced starts
-    /// anew, and what it shows then includes the writes that were refused.
-    pub fn count_on_from(&self, former: &Self) {
-        self.core.counters.count_on_from(&former.core.counters);
     }
 
     fn node_stats(&self) -> NodeStats {

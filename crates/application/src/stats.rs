@@ -32,44 +32,6 @@ impl Counters {
     pub(crate) fn read(counter: &AtomicU64) -> u64 {
         counter.load(Ordering::Relaxed)
     }
-
-    /// Adds what others have counted.
-    pub(crate) fn count_on_from(&self, others: &Self) {
-        let Self {
-            events_saved,
-            batches_saved,
-            write_retries,
-            turns_started,
-            turns_ended,
-            invariant_violations,
-            turns_of_lost_nodes,
-            events_gathered,
-            poll_found,
-            errands,
-            letters,
-            fenced_writes,
-            gathers,
-            gather_us,
-        } = others;
-        for (counter, other) in [
-            (&self.events_saved, events_saved),
-            (&self.batches_saved, batches_saved),
-            (&self.write_retries, write_retries),
-            (&self.turns_started, turns_started),
-            (&self.turns_ended, turns_ended),
-            (&self.invariant_violations, invariant_violations),
-            (&self.turns_of_lost_nodes, turns_of_lost_nodes),
-            (&self.events_gathered, events_gathered),
-            (&self.poll_found, poll_found),
-            (&self.errands, errands),
-            (&self.letters, letters),
-            (&self.fenced_writes, fenced_writes),
-            (&self.gathers, gathers),
-            (&self.gather_us, gather_us),
-        ] {
-            Self::add(counter, Self::read(other));
-        }
-    }
 }
 
 /// What the application has done, and what it holds now.

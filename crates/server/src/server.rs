@@ -81,6 +81,14 @@ impl Server {
     /// # Errors
     /// [`StartError`]. No server runs in that case.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_after(config, None).await
+    }
+
+    /// The same. If the node was fenced, `former` is its service, which has ended.
+    ///
+    /// # Errors
+    /// [`StartError`]. No server runs in that case.
+    pub async fn start_after(config: Config, former: Option<&AgentService>) -> Result<Self, StartError> {
         let store = Store::open(&config).await?;
         check_private(&config.data_dir)?;
         let token = if config.insecure_no_auth { None } else { Some(token::read_or_make(&config.data_dir)?) };
@@ -97,7 +105,11 @@ impl Server {
         let local = listener.local_addr().map_err(failed)?;
 
         let outside = compose::outside(&config, &store)?;
-        let service = AgentService::new(outside, all_limits(&config), Handle::current());
+        let (limits, runtime) = (all_limits(&config), Handle::current());
+        let service = match former {
+            Some(former) => former.successor(outside, limits, runtime),
+            None => AgentService::new(outside, limits, runtime),
+        };
         let adopted_agents = match service.recover().await {
             Ok(agents) => agents,
             Err(refusal) => {

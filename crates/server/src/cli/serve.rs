@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
-use tokenrail_application::{AtStop, Fence};
+use tokenrail_application::{AgentService, AtStop, Fence};
 use tokenrail_persistence::is_in_use;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -138,8 +138,8 @@ pub(crate) async fn serve_and(
                     Fence::DeclaredLost => {}
                 }
                 // The node joins anew, ends what was taken over, and goes on with the rest.
-                let Some(again) = start_again(&config, &mut stop).await? else { return Ok(Exit::Completed) };
-                again.service().count_on_from(&former);
+                let again = start_again(&config, &former, &mut stop).await?;
+                let Some(again) = again else { return Ok(Exit::Completed) };
                 server = again;
             }
         }
@@ -158,9 +158,13 @@ pub(crate) async fn serve_and(
 
 /// Starts the server anew after its node was declared lost. Whatever made it silent may not be over, so this is tried
 /// until it succeeds. Returns `None` if a stop signal comes first.
-async fn start_again(config: &Config, stop: &mut StopSignal) -> Result<Option<Server>, Failure> {
+async fn start_again(
+    config: &Config,
+    former: &AgentService,
+    stop: &mut StopSignal,
+) -> Result<Option<Server>, Failure> {
     loop {
-        let error = match Server::start(config.clone()).await {
+        let error = match Server::start_after(config.clone(), Some(former)).await {
             Ok(server) => return Ok(Some(server)),
             Err(StartError::Store(error)) if error.is_corrupt() || error.is_outdated() => {
                 return Err(start_failure(error.into()));
