@@ -1,4 +1,4 @@
-//! What becomes of the answers that a person gives through a client of the Model Context Protocol.
+//! Answers that a person gives in the forms of an MCP client.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A client of the Model Context Protocol is told that transcripts have grown.
+//! Subscriptions of an MCP client to transcripts.
 
 use std::time::Duration;
 

@@ -38,7 +38,7 @@ impl Caller {
         self.offers.unwrap_or_default()
     }
 
-    /// The same caller, which is told how long it may keep the result.
+    /// The same caller. The result says how long it may be kept.
     pub(crate) fn with_cache(self, cache: Option<CacheHint>) -> Self {
         Self { cache, ..self }
     }

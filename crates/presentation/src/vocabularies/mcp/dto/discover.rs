@@ -6,7 +6,7 @@ use super::rpc::{Empty, Params};
 use super::versions::{ALL, EARLIER};
 use crate::error::Problem;
 
-/// What the client's model is told about the server as a whole.
+/// Instructions for the client's model: what the server is for.
 const INSTRUCTIONS: &str = "Tokenrail runs AI agents in the background and saves everything that they say. launch_agent \
                             starts one, wait_for_agent waits for its answer, send_message continues the conversation. \
                             Agents keep running if you stop: find them again with list_agents, and read the rest with \

@@ -90,7 +90,7 @@ struct Choice {
     title: String,
 }
 
-/// What the client sends back with the answers. The server remembers nothing of what it has asked.
+/// What the client sends back with the answers. The server keeps nothing itself.
 ///
 /// It is not signed. A client can answer any request with `answer_permission`, so it gains nothing by changing this.
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! Subscriptions: the client is told that transcripts have grown.
+//! Subscriptions to transcripts, and the notifications that they have grown.
 
 use serde::Serialize;
 use tokenrail_domain::AgentId;

@@ -70,7 +70,7 @@ struct Subscription {
 struct Watch {
     agent: AgentId,
     told: Option<Instant>,
-    /// When the client is told that there is more. `None` if there is not.
+    /// When the next notification is sent. `None` if there is nothing new.
     due: Option<Instant>,
 }
 
@@ -133,7 +133,12 @@ impl Subscription {
                     return Some(out.take());
                 }
                 // The client subscribes again, and reads what it has missed.
-                Ok(Next::End(StreamEnd::ShuttingDown)) | Err(_) => return Some(self.end()),
+                Ok(Next::End(StreamEnd::ShuttingDown)) => return Some(self.end()),
+                Err(error) => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(%agent, error, "a subscription ends because a journal cannot be read");
+                    return Some(self.end());
+                }
             }
         }
     }

@@ -34,7 +34,7 @@ pub(super) struct Wait {
 /// How the person at the client is asked what the agent asks.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// With forms. Otherwise the client's model is told.
+    /// With forms. Otherwise, the client's model reads the requests in the result.
     pub(super) forms: bool,
     /// The requests that the person has answered. The agent may not have heard of it yet.
     pub(super) answered: Vec<String>,
