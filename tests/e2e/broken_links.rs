@@ -66,15 +66,9 @@ impl Cluster {
         let mut readers = Vec::new();
         for server in &self.servers {
             for way in WAYS {
-                let mut follower = Follower::new(Place::of(server), &id);
-                readers.push(Handle::current().spawn(async move {
-                    while follower.results() == 0 {
-                        if !follower.read(way, usize::MAX >> 1).await {
-                            tokio::time::sleep(Duration::from_millis(50)).await;
-                        }
-                    }
-                    follower
-                }));
+                let follower = Follower::new(Place::of(server), &id);
+                let reading = follower.read_to_a_result(way, std::iter::empty());
+                readers.push(Handle::current().spawn(reading));
             }
         }
         server.wait_until(&id, |agent| 20 < agent["head"].as_u64().unwrap()).await;

@@ -17,6 +17,9 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use crate::harness::TestServer;
 
 /// The server's address and token. It does not borrow the server, so readers can outlive it.
+/// How long to wait before the next try at a place that is away.
+const AWAY_PAUSE: Duration = Duration::from_millis(20);
+
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) http: reqwest::Client,
@@ -100,6 +103,23 @@ impl Follower {
     }
 
     /// Goes on at another server, with the same cursor.
+    /// Reads until the agent has a result. If its place is away, it goes on at the next of `others`, if there is one.
+    pub(crate) async fn read_to_a_result(
+        mut self,
+        way: Way,
+        mut others: impl Iterator<Item = Place>,
+    ) -> Self {
+        while self.results == 0 {
+            if !self.read(way, usize::MAX >> 1).await {
+                if let Some(other) = others.next() {
+                    self.move_to(other);
+                }
+                tokio::time::sleep(AWAY_PAUSE).await;
+            }
+        }
+        self
+    }
+
     pub(crate) fn move_to(&mut self, place: Place) {
         self.place = place;
     }

@@ -64,7 +64,6 @@ pub(super) async fn until_ready(server: &TestServer, status: StatusCode) -> Valu
     }
 }
 
-#[expect(clippy::too_many_lines, reason = "one story")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_notices_what_an_asynchronous_failover_has_lost() {
     let pair = Pair::new();
@@ -75,17 +74,9 @@ async fn nobody_notices_what_an_asynchronous_failover_has_lost() {
     let mut readers = Vec::new();
     for (at, server) in [&home, &other].into_iter().enumerate() {
         for way in WAYS {
-            let mut servers = [&home, &other].map(Place::of).into_iter().cycle().skip(at);
-            let mut follower = Follower::new(Place::of(server), &id);
-            readers.push(Handle::current().spawn(async move {
-                while follower.results() == 0 {
-                    if !follower.read(way, usize::MAX >> 1).await {
-                        follower.move_to(servers.next().unwrap());
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                    }
-                }
-                follower
-            }));
+            let servers = [&home, &other].map(Place::of).into_iter().cycle().skip(at);
+            let follower = Follower::new(Place::of(server), &id);
+            readers.push(Handle::current().spawn(follower.read_to_a_result(way, servers)));
         }
     }
     other.wait_until(&id, |agent| 20 < agent["head"].as_u64().unwrap()).await;

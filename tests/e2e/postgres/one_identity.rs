@@ -42,16 +42,8 @@ impl Scene {
         for at in [0, 1] {
             for way in WAYS {
                 let mut servers = [&first, &beside].map(Place::of).into_iter().cycle().skip(at);
-                let mut follower = Follower::new(servers.next().unwrap(), &id);
-                readers.push(Handle::current().spawn(async move {
-                    while follower.results() == 0 {
-                        if !follower.read(way, usize::MAX >> 1).await {
-                            follower.move_to(servers.next().unwrap());
-                            tokio::time::sleep(Duration::from_millis(20)).await;
-                        }
-                    }
-                    follower
-                }));
+                let follower = Follower::new(servers.next().unwrap(), &id);
+                readers.push(Handle::current().spawn(follower.read_to_a_result(way, servers)));
             }
         }
         beside.wait_until(&id, |agent| DELTAS < agent["head"].as_u64().unwrap()).await;
