@@ -1,8 +1,8 @@
-//! Authenticates requests: by the token in `Authorization`, by the token in a WebSocket subprotocol, by a ticket, or by
-//! a session cookie.
+//! Authenticates requests: by the token in `Authorization`, in `X-Api-Key` or in a WebSocket subprotocol, by a ticket,
+//! or by a session cookie.
 
 use actix_web::http::Method;
-use actix_web::http::header::{self, HeaderMap};
+use actix_web::http::header::{self, HeaderMap, HeaderName};
 use subtle::ConstantTimeEq;
 use tokenrail_domain::Timestamp;
 
@@ -18,6 +18,10 @@ pub(crate) const SUBPROTOCOL: &str = "tokenrail.v1";
 /// A request that changes something and has a session cookie needs this header. A form or a link of another site cannot
 /// send it, and a script of another origin needs a preflight for it, which the server refuses.
 const CSRF_HEADER: &str = "tokenrail-csrf";
+
+/// The header in which clients of several model APIs send their key, such as Anthropic's. It counts if a request has no
+/// `Authorization`.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 const SESSION_PATH: &str = "/api/session";
 const LOGIN_CODES_PATH: &str = "/api/session/codes";
@@ -72,10 +76,10 @@ async fn shown(
     if is_open(config, asking) {
         return Ok(Pass::Free);
     }
-    let mut shown = asking.headers.get_all(header::AUTHORIZATION);
-    if let Some(authorization) = shown.next() {
-        let bearer = authorization.to_str().ok().and_then(bearer);
-        let good = bearer.is_some_and(|shown| is_token(token, shown)) && shown.next().is_none();
+    if let Some((name, read)) = token_header(asking.headers) {
+        let mut sent = asking.headers.get_all(name);
+        let shown = sent.next().and_then(|value| value.to_str().ok()).and_then(read);
+        let good = shown.is_some_and(|shown| is_token(token, shown)) && sent.next().is_none();
         return if good { Ok(Pass::Free) } else { Err(Denied::Failed) };
     }
     if asking.method == Method::POST && asking.path == SESSION_PATH {
@@ -137,6 +141,19 @@ fn is_open(config: &PresentationConfig, asking: &Asking<'_>) -> bool {
         None => asking.path == open,
     });
     configured || matches!(asking.path, "/healthz" | "/readyz") || asking.path.starts_with("/problems/")
+}
+
+/// Whether a request shows a token in a header, right or wrong.
+pub(crate) fn shows_token(headers: &HeaderMap) -> bool {
+    token_header(headers).is_some()
+}
+
+/// The header in which a request shows a token, and what reads the token out of its value.
+fn token_header(headers: &HeaderMap) -> Option<(HeaderName, fn(&str) -> Option<&str>)> {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return Some((header::AUTHORIZATION, bearer));
+    }
+    headers.contains_key(&API_KEY).then_some((API_KEY, |key| Some(key)))
 }
 
 fn bearer(authorization: &str) -> Option<&str> {

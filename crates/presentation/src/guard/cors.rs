@@ -19,8 +19,8 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PATCH, D
 /// client send. If a header is missing here, browsers block the whole request. Browsers do not accept `*` for
 /// `Authorization`.
 const REQUEST_HEADERS: &str = "accept, authorization, cache-control, content-type, idempotency-key, if-none-match, \
-                               last-event-id, mcp-method, mcp-name, mcp-protocol-version, user-agent, x-conversation-id, x-letta-source, \
-                               x-project, x-project-id";
+                               last-event-id, mcp-method, mcp-name, mcp-protocol-version, user-agent, x-api-key, \
+                               x-conversation-id, x-letta-source, x-project, x-project-id";
 
 /// Letta's client describes itself in headers with this prefix. Each version adds more of them.
 const STAINLESS: &str = "x-stainless-";

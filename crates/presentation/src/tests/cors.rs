@@ -146,7 +146,7 @@ async fn a_preflight_of_a_listed_origin_is_answered_without_a_token() {
     let harness = harness();
     let sent = "accept, authorization, cache-control, content-type, idempotency-key, if-none-match, \
                 last-event-id, mcp-protocol-version, user-agent, \
-                x-letta-source, x-project, x-project-id, x-stainless-lang, X-Stainless-Retry-Count, \
+                x-api-key, x-letta-source, x-project, x-project-id, x-stainless-lang, X-Stainless-Retry-Count, \
                 x-stainless-of-a-later-version";
     let answer = harness.call_raw(preflight(PAGE, sent)).await;
     assert_eq!(answer.status, 204);

@@ -98,15 +98,19 @@ async fn each_vocabulary_accepts_the_credentials_that_the_page_lists() {
             !matches!(one.status(&harness, &id, query, headers).await, 401 | 403)
         };
         assert!(accepts("", &[("authorization", BEARER)]).await, "{row}");
+        assert!(accepts("", &[("x-api-key", TOKEN)]).await, "{row}, with x-api-key");
         let page = [("cookie", &*cookie), ("origin", OWN), ("tokenrail-csrf", "1")];
         assert!(accepts("", &page).await, "{row}, with a session");
         for wrong in [TOKEN, "Basic 0123456789abcdef", "Bearer wrong"] {
             assert!(!accepts("", &[("authorization", wrong)]).await, "{row}, with {wrong}");
         }
+        for wrong in [BEARER, "wrong", ""] {
+            assert!(!accepts("", &[("x-api-key", wrong)]).await, "{row}, with x-api-key {wrong}");
+        }
         if one.later {
             continue;
         }
-        for name in ["x-api-key", "api-key", "x-auth-token", "proxy-authorization"] {
+        for name in ["api-key", "x-auth-token", "proxy-authorization"] {
             for value in [TOKEN, BEARER] {
                 assert!(!accepts("", &[(name, value)]).await, "{row}, with {name}");
             }
@@ -127,7 +131,7 @@ async fn each_vocabulary_accepts_the_credentials_that_the_page_lists() {
 
 #[test]
 fn the_page_lists_no_other_vocabulary() {
-    let (_, table) = PAGE.split_once("| Requests | `Authorization: Bearer` |").unwrap();
+    let (_, table) = PAGE.split_once("| Requests | the token in a header |").unwrap();
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
     assert!(rows.eq(vocabularies().iter().map(Vocabulary::line)));
 }

@@ -130,6 +130,20 @@ async fn only_the_token_opens_the_api() {
 }
 
 #[actix_web::test]
+async fn the_token_in_x_api_key_counts_if_there_is_no_authorization() {
+    let [bearer, wrong_bearer] = ["Bearer 0123456789abcdef", "Bearer x"].map(|value| ("authorization", value));
+    let [key, wrong_key] = [TOKEN, "x"].map(|value| ("x-api-key", value));
+    let nothing = ("authorization", "(none)");
+    for uri in ["/api/agents", "/metrics"] {
+        check(&[nothing, key], uri, "").await;
+        check(&[nothing, wrong_key], uri, "unauthenticated").await;
+        check(&[nothing, key, wrong_key], uri, "unauthenticated").await;
+        check(&[bearer, wrong_key], uri, "").await;
+        check(&[wrong_bearer, key], uri, "unauthenticated").await;
+    }
+}
+
+#[actix_web::test]
 async fn one_answer_to_every_wrong_token() {
     let harness = Harness::new();
     let mut seen = Vec::new();

@@ -15,7 +15,7 @@ const TAG_BYTES: usize = 16;
 /// changes if the agent is purged, if its output is parsed again, or if the database loses events in a failover.
 const ASK: &str = "private, no-cache";
 /// Caches must not give a page to whoever has no access.
-const VARY: &str = "Authorization, Cookie";
+const VARY: &str = "Authorization, X-Api-Key, Cookie";
 
 /// Where a response ends in the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use tokenrail_domain::Timestamp;
 
 use crate::api::Api;
 use crate::error::{Code, Problem};
-use crate::guard::comes_from_own_page;
+use crate::guard::{comes_from_own_page, shows_token};
 use crate::json::IsoTime;
 use crate::peer::peer;
 use crate::query;
@@ -28,7 +28,7 @@ const OTHER_PAGE: &str =
 /// Start a session: set a cookie that is accepted instead of the token
 #[utoipa::path(post, path = "/api/session", tag = "service", request_body = Option<SessionBody>,
     responses((status = 204, description = "The session cookie is set. The request must have the token in \
-         `Authorization`, or a login code in its body")))]
+         `Authorization` or `X-Api-Key`, or a login code in its body")))]
 pub(crate) async fn start(
     api: web::Data<Api>,
     request: HttpRequest,
@@ -41,7 +41,7 @@ pub(crate) async fn start(
     let body = query::optional_body_within(&request, payload, SESSION_BYTES, SESSION_TIMEOUT).await?;
     let code = body.map(|body| dto::requests::login_code(&body, config.json_depth)).transpose()?.flatten();
     // The guard has checked the token of a request that has one.
-    let has_token = request.headers().contains_key(header::AUTHORIZATION) || config.token.is_none();
+    let has_token = shows_token(request.headers()) || config.token.is_none();
     match code {
         _ if has_token => {}
         Some(code) if api.redeem_login_code(&code).await? => {}
