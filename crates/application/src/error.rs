@@ -29,7 +29,7 @@ pub enum Refusal {
     #[error("the agent has been deleted; launch a new agent")]
     Deleted,
     /// The one that launches.
-    #[error("the agent that launches has been deleted, so it can launch no other agents")]
+    #[error("the launching agent has been deleted, so it cannot launch other agents")]
     ParentDeleted,
     #[error("the agent is a read-only copy, so it accepts no messages; launch a new agent")]
     ReadOnly,
@@ -42,7 +42,7 @@ pub enum Refusal {
     #[error("too many launches are queued; try again later, or raise limits.queued_launches")]
     TooManyQueuedLaunches,
     #[error(
-        "this agent has launched too many agents that still run; wait until one has ended, or raise \
+        "too many agents that this agent launched are still running; wait until one has ended, or raise \
          limits.child_agents ({limit})"
     )]
     TooManyChildren { limit: usize },
@@ -103,7 +103,7 @@ pub enum Refusal {
         where_the_type_is(nodes)
     )]
     TypeNotHere { node: String, kind: String, nodes: Vec<String> },
-    #[error("there is no node {0}")]
+    #[error("there is no node {0}; GET /api/nodes lists the nodes")]
     NodeUnknown(NodeId),
     #[error("there is no node {0:?}; use a name or an id that `tokenrail nodes` or GET /api/nodes lists")]
     NoNodeNamed(String),

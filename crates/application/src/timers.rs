@@ -94,7 +94,10 @@ impl Expired {
 }
 
 fn sentence(what: &str, bound: Duration, limit: &str) -> String {
-    format!("{what} {} s ({limit}) and was terminated", bound.as_secs_f64())
+    format!(
+        "{what} {} s ({limit}) and was terminated; if it needs more time, raise the limit",
+        bound.as_secs_f64()
+    )
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ impl fmt::Display for ReplyFault {
             Self::UnknownOption => "not an option of this permission request; choose one of its options",
             Self::NotSeveral => "this permission request accepts only one answer; send one of its options",
             Self::Unmixable => {
-                "only options of the kind allow_once can be combined with others or with a text; choose another \
+                "only options of the kind allow_once can be combined with other options or with text; choose another \
                  option, or send this one alone"
             }
             Self::NoText => "this permission request accepts no text; send one of its options",

@@ -254,7 +254,7 @@ pub enum RunnerError {
     #[error("the environment variable {variable} is not set; set it to the API key and restart the server")]
     KeyMissing { variable: String },
     #[error(
-        "cannot reach the proxied service; check that it is running and that `url` in its block is right"
+        "cannot reach the proxied service; check that it is running and that `url` of the agent type is correct"
     )]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("cannot start the agent")]

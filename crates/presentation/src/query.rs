@@ -27,7 +27,10 @@ impl Query {
     pub(crate) fn read(text: &str) -> Result<Self, Problem> {
         match web::Query::<Vec<(String, String)>>::from_query(text) {
             Ok(pairs) => Ok(Self(pairs.into_inner())),
-            Err(_) => Err(Problem::new(Code::BadRequest, "the query is malformed")),
+            Err(_) => Err(Problem::new(
+                Code::BadRequest,
+                "the query is malformed; percent-encode its names and values as UTF-8",
+            )),
         }
     }
 

@@ -90,10 +90,12 @@ impl AgentService {
     async fn end_all_runs(&self) {
         match self.core.outside.runs.sweep(&BTreeSet::new()).await {
             Ok(0) => {}
-            Ok(ended) => tracing::warn!(ended, "ended the runs of turns that this server has no more"),
+            Ok(ended) => {
+                tracing::warn!(ended, "ended the runs of turns that no longer belong to this server")
+            }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::error!(error, "cannot end all runs of turns that this server has no more");
+                tracing::error!(error, "cannot end all runs of turns that no longer belong to this server");
             }
         }
     }
@@ -105,7 +107,7 @@ impl AgentService {
         }
         if let Err(error) = self.core.outside.nodes.leave().await {
             let error = &error as &dyn std::error::Error;
-            tracing::warn!(error, "cannot tell the other nodes that this one stops");
+            tracing::warn!(error, "cannot tell the other nodes that this one is stopping");
         }
     }
 }

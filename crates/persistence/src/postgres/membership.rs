@@ -12,7 +12,7 @@ use crate::postgres::error::unavailable;
 /// Why a store does not do what only a node may do.
 #[derive(Debug, thiserror::Error)]
 enum NotANode {
-    #[error("this server has not joined the nodes of the database yet")]
+    #[error("this server has not joined the database as a node yet")]
     NotJoined,
     #[error("this program has no data folder of its own, so it cannot be a node of the database")]
     NoIdentity,

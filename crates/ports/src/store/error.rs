@@ -11,7 +11,7 @@ pub enum StoreError {
     #[error("no such agent: {0}")]
     UnknownAgent(AgentId),
     /// There are two writers, or there is a bug. The caller must stop writing.
-    #[error("the events do not follow directly on the latest saved event ({head})")]
+    #[error("the events do not directly follow the latest saved event ({head})")]
     Conflict { head: Sequence },
     /// The agent has another owner, or this node owns it anew. The caller must stop its run and must not announce
     /// anything.

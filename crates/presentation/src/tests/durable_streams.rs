@@ -105,7 +105,10 @@ async fn a_client_may_keep_what_cannot_change_and_asks_about_the_rest() {
         numbers.extend(page.json().as_array().unwrap().iter().map(|event| event["sequenceNumber"].clone()));
         let is_last = page.header("stream-up-to-date") == "true";
         let keep = "private, no-cache";
-        assert_eq!((page.header("cache-control"), page.header("vary")), (keep, "Authorization, X-Api-Key, Cookie"));
+        assert_eq!(
+            (page.header("cache-control"), page.header("vary")),
+            (keep, "Authorization, X-Api-Key, Cookie")
+        );
         let tag = page.header("etag").to_owned();
         for known in [tag.clone(), format!("W/{tag}"), format!("\"x\", {tag}"), "*".to_owned()] {
             let again = ask(&query, &known).await;

@@ -131,7 +131,8 @@ async fn only_the_token_opens_the_api() {
 
 #[actix_web::test]
 async fn the_token_in_x_api_key_counts_if_there_is_no_authorization() {
-    let [bearer, wrong_bearer] = ["Bearer 0123456789abcdef", "Bearer x"].map(|value| ("authorization", value));
+    let [bearer, wrong_bearer] =
+        ["Bearer 0123456789abcdef", "Bearer x"].map(|value| ("authorization", value));
     let [key, wrong_key] = [TOKEN, "x"].map(|value| ("x-api-key", value));
     let nothing = ("authorization", "(none)");
     for uri in ["/api/agents", "/metrics"] {

@@ -108,7 +108,7 @@ async fn matching(client: &Client, search: &Search, archived: &str) -> Result<Ve
         }
     }
     let hint = format!(
-        "there are too many agents to search for {search}; type the beginning of the id, or all of it"
+        "cannot search for {search}, because there are too many agents; type the beginning of the id, or all of it"
     );
     Err(Failure::new(Exit::Failed, hint).coded(TOO_MANY))
 }

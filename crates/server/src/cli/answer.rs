@@ -20,15 +20,16 @@ pub(crate) struct AnswerArgs {
     /// The id of the permission request, such as 1-1. It may be left out if the agent has exactly one open request
     #[arg(required_unless_present = "text")]
     request: Option<String>,
-    /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. Give several if the request accepts
-    /// that. If you give a request, but neither an option nor `--text`, the request is dismissed: no option is chosen,
-    /// and the agent does not get the permission
+    /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. You can give several if the request
+    /// accepts that. If you give a request, but neither an option nor `--text`, the request is dismissed: no option is
+    /// chosen, and the agent does not get permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
-    /// Tell the agent why you reject, if the request accepts a note. OPTION must be an option that rejects
+    /// Tell the agent why you reject the request. The request must accept a note, and OPTION must be an option that
+    /// rejects
     #[arg(long, value_name = "TEXT", requires = "request", conflicts_with = "text")]
     note: Option<String>,
-    /// Answer in your own words, if the request accepts a text
+    /// Answer in your own words, if the request accepts text
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
 }

@@ -110,12 +110,12 @@ impl Attended<'_> {
                 None => screen.remark(&format!("the agent keeps running; to follow it again: {tail}")),
             },
             Host::OwnServer => screen.remark(&format!(
-                "the server that this command started stops, but the agent keeps running; when a server runs again, \
+                "stopping the server that this command started; the agent keeps running, and when a server runs again, \
                  it saves what the agent has printed\nto start a server: {}\nto follow the agent again: {tail}",
                 client.command("serve")
             )),
             Host::OwnConnection => screen.remark(
-                "the server that this command started stops, and its connection to the agent is closed; the \
+                "stopping the server that this command started, which closes its connection to the agent; the \
                  next server will mark the agent's turn as interrupted",
             ),
         }

@@ -227,7 +227,10 @@ impl Client {
 
     async fn send_within(&self, limit: Duration, request: RequestBuilder) -> Result<Response, Failure> {
         let Ok(answer) = timeout(limit, request.send()).await else {
-            let text = format!("the server at {} did not respond within {limit:?}", self.base());
+            let text = format!(
+                "the server at {} did not respond within {limit:?}; try again, or read its log",
+                self.base()
+            );
             return Err(Failure::new(Exit::Unreachable, text));
         };
         self.check(answer).await

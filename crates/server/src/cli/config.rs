@@ -26,8 +26,8 @@ pub(crate) struct ConfigArgs {
 pub(crate) enum ConfigCommand {
     /// Print the paths where a configuration file may be, and which one is read
     Path,
-    /// Print the settings in effect, in the format of a configuration file. Values of `env`, texts in `parameters` and
-    /// logins in URLs are hidden; `args`, `resume_args` and `model_args` are shown as they are
+    /// Print the settings in effect, in the format of a configuration file. Values of `env`, strings in `parameters`
+    /// and credentials in URLs are hidden; `args`, `resume_args` and `model_args` are shown as they are
     Show,
     /// Write an example configuration file: the most common settings, all of them commented out. It is written to the
     /// file named by --config, else to `tokenrail.toml` in the user's config folder. The file must not exist yet

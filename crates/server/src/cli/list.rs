@@ -22,7 +22,7 @@ pub(crate) struct LsArgs {
     /// Show only pinned agents
     #[arg(long)]
     pinned: bool,
-    /// Show archived agents instead of the others
+    /// Show only archived agents, which are otherwise left out
     #[arg(long)]
     archived: bool,
 }

@@ -162,7 +162,7 @@ impl Bridge {
             answered.await
         } else {
             let answered = timeout(CALL_TIMEOUT, answered).await;
-            answered.unwrap_or_else(|_| Err(lost("the server took too long")))
+            answered.unwrap_or_else(|_| Err(lost("the server did not respond in time; before you repeat the call, check whether it took effect")))
         };
         let Some(id) = id else { return };
         let error = match answered {
@@ -252,7 +252,9 @@ fn refused(status: StatusCode, body: &str) -> Unanswered {
 async fn print(message: &str, out: &mpsc::Sender<String>) -> Result<(), Failure> {
     // In JSON, a line break can only be where a space may be.
     let line = message.replace(['\n', '\r'], " ");
-    out.send(line).await.map_err(|_| Failure::new(Exit::Closed, "the reader of the output has gone"))
+    out.send(line)
+        .await
+        .map_err(|_| Failure::new(Exit::Closed, "the program that reads the output has exited"))
 }
 
 /// A line, or why it cannot be read.

@@ -19,7 +19,7 @@ pub(crate) struct NodesArgs {
 #[derive(Debug, Subcommand)]
 enum NodesCommand {
     /// Remove a node that will not come back. Stop it first. Its open turns are ended; its agents stay readable. If
-    /// its server is started after all, it joins the database as a node again
+    /// its server starts again, it rejoins the database as a node
     Forget {
         /// The node's name or id, as `tokenrail nodes` shows them
         #[arg(value_name = "NODE")]

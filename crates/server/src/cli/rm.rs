@@ -15,7 +15,7 @@ pub(crate) struct RmArgs {
     /// newest agent
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    /// Also delete the history permanently, and the folder that was created for the agent
+    /// Also permanently delete the history and the folder that was created for the agent
     #[arg(long)]
     purge: bool,
     /// Also delete running agents; they are cancelled first. Without this option, nothing is deleted if one of the

@@ -21,7 +21,7 @@ use crate::token::{self, TokenError};
 const START_PAUSE: Duration = Duration::from_secs(1);
 
 const SAME_NODE: &str = "another server has joined the database as this node, with a copy of this data folder, and has \
-                         taken over its agents; what ran here was ended; to run both servers, stop them, remove the \
+                         taken over its agents; the agent processes here were terminated; to run both servers, stop them, remove the \
                          file node.id from the copied folder, and start both again";
 
 const OUTDATED: &str = "a newer version has changed the database, so this version cannot use it; install the newer \

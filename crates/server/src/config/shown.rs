@@ -16,7 +16,7 @@ use super::{
 const HIDDEN: &str = "(hidden)";
 
 impl Config {
-    /// All settings, with the defaults. Values of `env`, texts in `parameters` and logins in URLs are hidden.
+    /// All settings, with the defaults. Values of `env`, strings in `parameters` and credentials in URLs are hidden.
     pub(crate) fn to_table(&self) -> Table {
         let server = table([
             ("listen", Some(self.listen.to_string().into())),

@@ -7,7 +7,7 @@ import type { Agent, AgentUpdated } from "./generated/wire.js";
 import { after } from "./timers.js";
 
 export interface AgentListOptions {
-  /** List the archived agents instead of the others. */
+  /** List only archived agents, which are otherwise left out. */
   archived?: boolean | undefined;
 }
 

@@ -63,7 +63,7 @@ export interface Keyed extends Abortable {
   idempotencyKey?: string | undefined;
 }
 export interface CancelOptions extends Abortable {
-  /** Cancel only this turn. The queued ones continue. Default: the running turn and the queued ones. */
+  /** Cancel only this turn. The other turns are not affected. Default: the running turn and the queued ones. */
   turn?: number | undefined;
 }
 export interface AgentsQuery extends Abortable {
@@ -74,9 +74,9 @@ export interface AgentsQuery extends Abortable {
   before?: string | undefined;
   /** Return only pinned agents. */
   pinned?: boolean | undefined;
-  /** Return archived agents instead of the others. */
+  /** Return only archived agents, which are otherwise left out. */
   archived?: boolean | undefined;
-  /** Return deleted agents instead of the others. */
+  /** Return only deleted agents, which are otherwise left out. */
   deleted?: boolean | undefined;
 }
 export interface EventsQuery extends Abortable {

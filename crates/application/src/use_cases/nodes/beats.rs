@@ -111,7 +111,7 @@ impl AgentService {
             // The database was set back to before this node has joined. Its agents are still its own.
             (Some(_), _) => {
                 tracing::error!(
-                    "the database does not know any more that this node has joined; this node stops saving and \
+                    "the database no longer has a record that this node joined; this node stops saving and \
                      rejoins the database"
                 );
                 Fence::DeclaredLost

@@ -83,7 +83,7 @@ impl PostgresStore {
                 Ok(age) => figures.note_age(age),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
-                    tracing::debug!(error, "cannot read how old the snapshots of the database are");
+                    tracing::debug!(error, "cannot read the age of the oldest database snapshot");
                 }
             }
         }

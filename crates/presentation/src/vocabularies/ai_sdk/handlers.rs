@@ -36,7 +36,7 @@ const PROTOCOL: (&str, &str) = ("x-vercel-ai-ui-message-stream", "v1");
 /// The latest user message becomes a turn. The response is its UI message stream. An unknown chat launches an agent
 /// of the default type. A repeated message returns the same response.
 #[utoipa::path(post, path = "/api/chat", tag = "ai-sdk", request_body = ChatBody,
-    params(("v" = Option<String>, Query, description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149. Default: only what all versions support")),
+    params(("v" = Option<String>, Query, description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149. If omitted, the stream has only what all versions support")),
     responses((status = 200, body = EventBlock, content_type = "text/event-stream",
         headers(("x-workflow-run-id" = String, description = "The id of the answer")))))]
 pub(crate) async fn chat_say(

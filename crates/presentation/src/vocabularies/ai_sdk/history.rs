@@ -39,13 +39,14 @@ pub(crate) struct UiMessage {
 ///
 /// Returns the messages (`UIMessage`) of the latest turns, oldest first, as `useChat` would have them after streaming.
 /// If a turn is running, its user message is the last one. Its answer is not included: the header `x-workflow-run-id`
-/// names it, and the stream of that id has all of it. Later queued turns are not included. An unknown chat is empty.
+/// names it, and the stream of that id has all of it. Later queued turns are not included. For an unknown chat, the
+/// list is empty.
 #[utoipa::path(get, path = "/api/chat/{id}/messages", tag = "ai-sdk",
     params(("id" = String, Path, description = "The id of the chat or of an answer. For an answer, the list ends with that answer"),
         ("limit" = Option<u32>, Query, minimum = 1, description = "The number of turns. Default: 100"),
         ("before" = Option<u32>, Query, description = "Only turns before this one"),
         ("v" = Option<String>, Query, pattern = r"^[567](\.[0-9]{1,9}){0,2}(-[0-9a-z.]+)?$",
-            description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149. Default: only what all versions support")),
+            description = "The AI SDK version: 5, 6 or 7, or a release such as 7.0.149. If omitted, the messages have only what all versions support")),
     responses((status = 200, body = [UiMessage],
         headers(("x-workflow-run-id" = String, description = "The id of the answer in progress")))))]
 pub(crate) async fn chat_messages(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {

@@ -40,7 +40,7 @@ const NAME: &str = "mcp-name";
         description = "The name of the tool or prompt, or the URI of the resource. Required by version 2026-07-28."),
         ("Tokenrail-Run" = Option<String>, Header,
         description = "Sent by an agent of this server: the value of its variable `TOKENRAIL_RUN`. The agents that \
-                       it launches get its limits.")),
+                       it launches are then limited to its folder, and in number and depth.")),
     responses((status = 200, content((serde_json::Value = "application/json"), (EventBlock = "text/event-stream"))),
         (status = 202, description = "A notification, or a response")))]
 pub(crate) async fn message(

@@ -46,7 +46,7 @@ impl Suggestion<'_> {
                 format!("allow {}", rules.join(", "))
             }
             "addDirectories" if !self.directories.is_empty() => {
-                format!("allow work in {}", self.directories.join(", "))
+                format!("allow access to {}", self.directories.join(", "))
             }
             "setMode" => match text(self.mode)?.as_str() {
                 "acceptEdits" => "allow edits".to_owned(),

@@ -69,7 +69,10 @@ impl Client {
                 Err(if error.is_connect() { Lost::NotConnected(failure) } else { Lost::Broken(failure) })
             }
             Err(_) => {
-                let text = format!("the server at {} did not respond within {ANSWER_TIMEOUT:?}", self.base());
+                let text = format!(
+                    "the server at {} did not respond within {ANSWER_TIMEOUT:?}; try again, or read its log",
+                    self.base()
+                );
                 Err(Lost::Broken(Failure::new(Exit::Unreachable, text)))
             }
         }

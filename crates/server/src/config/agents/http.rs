@@ -45,7 +45,9 @@ impl HttpKeys {
         if api_key_env.as_deref() == Some(TOKEN_VARIABLE) {
             return Err((
                 "api_key_env",
-                format!("api_key_env: {TOKEN_VARIABLE} is not a key of a model API"),
+                format!(
+                    "api_key_env: {TOKEN_VARIABLE} is not a key of a model API; name the variable that holds the API key"
+                ),
             ));
         }
         if self.max_tokens == Some(0) {

@@ -90,7 +90,7 @@ function NameField({ isFull, onName, onEnd }: NameProps) {
       )}
       {hasFailed && (
         <span className="field-problem" role="alert">
-          The browser cannot store the prompt.
+          The browser cannot store the prompt. Allow this site to store data, or delete a saved prompt.
         </span>
       )}
     </span>

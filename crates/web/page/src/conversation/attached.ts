@@ -60,7 +60,7 @@ export function readImage(file: Blob): Promise<ImageData> {
       const url = String(reader.result);
       resolve({ mimeType: file.type, data: url.slice(url.indexOf(",") + 1) });
     };
-    reader.onerror = () => reject(new Error("the image cannot be read"));
+    reader.onerror = () => reject(new Error("the browser cannot read the image; add it again"));
     reader.readAsDataURL(file);
   });
 }

@@ -55,7 +55,7 @@ fn read(parts: Vec<ContentPart>, place: &str, limits: ImageLimits) -> Result<Pro
                 images.push(image.map_err(|detail| Problem::field(&place, detail))?);
             }
             ("image", ..) => {
-                let detail = "must be of the type data, with base64: the server fetches nothing";
+                let detail = "must be of the type data, with base64, because the server does not fetch URLs";
                 return Err(Problem::field(&format!("{place}/source"), detail));
             }
             _ => return Err(Problem::field(&place, "must be of the type text or image")),

@@ -59,7 +59,8 @@ pub(crate) enum Choice {
 #[schema(as = AgUiRunInput, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]
 pub(crate) struct RunInputBody {
-    /// The conversation. The server launches an agent for a new one. The id of an agent names its conversation too.
+    /// The id of the conversation. For an unknown id, the server launches an agent. An agent's id also identifies its
+    /// conversation.
     #[schema(min_length = 1, max_length = 255)]
     thread_id: String,
     /// A new id for a new run. A repeated id returns the same run.
@@ -68,7 +69,7 @@ pub(crate) struct RunInputBody {
     /// The version of the protocol.
     #[schema(nullable = false)]
     protocol_version: Option<String>,
-    /// The conversation so far. The newest message is sent to the agent, and it must be of the role `user`.
+    /// The conversation so far. The newest message is sent to the agent, and it must have the role `user`.
     #[schema(value_type = Vec<Object>)]
     messages: (),
     /// Answers to the interrupts of the previous run. With them, no message is sent.

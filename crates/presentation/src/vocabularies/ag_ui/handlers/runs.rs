@@ -145,7 +145,8 @@ async fn check_resumed(
     if let Wish::Say(prompt) = wish
         && api.service().conversed(thread, agent.id, &key(run, prompt)).await?.is_none()
     {
-        let detail = "no such run; to resume a thread of any age, use GET /ag-ui/threads/{threadId}?after=…";
+        let detail =
+            "no such run, or it is too old; to resume a thread, use GET /ag-ui/threads/{threadId}?after=…";
         return Err(Problem::new(Code::NotFound, detail));
     }
     Ok(())

@@ -17,8 +17,8 @@ use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 
 /// Stream the runs of an AG-UI thread
 ///
-/// All runs so far, with what the user said, and then the run that is in progress, until it ends. A run that is
-/// interrupted has ended.
+/// All runs so far, with what the user said, and then the run that is in progress, until it ends. A run also
+/// ends with an interrupt: a permission request.
 #[utoipa::path(get, path = "/ag-ui/threads/{id}", tag = "ag-ui", operation_id = "ag_ui_connect",
     params(("id" = String, Path, description = "The id of the thread, or of the agent"),
         ("after" = Option<String>, Query, description = "The cursor of the last event that the client has")),
@@ -43,7 +43,7 @@ pub(crate) async fn connect(ById { api, id, request }: ById) -> Result<HttpRespo
 
 /// Cancel the runs of an AG-UI thread
 ///
-/// Cancels the running turn and those that wait. The streams of the runs show how they end.
+/// Cancels the running turn and the queued turns. The streams of the runs show how these turns end.
 #[utoipa::path(post, path = "/ag-ui/threads/{id}/cancel", tag = "ag-ui", operation_id = "ag_ui_cancel",
     params(("id" = String, Path, description = "The id of the thread, or of the agent")),
     responses((status = 202, body = AgentRefDto)))]

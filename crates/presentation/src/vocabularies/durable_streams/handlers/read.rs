@@ -23,7 +23,7 @@ use crate::vocabularies::durable_streams::read_query::{Live, ReadQuery};
 #[utoipa::path(get, path = "/v1/stream/agents/{id}/events", tag = "durable-streams",
     params(("id" = String, Path),
         ("offset" = Option<String>, Query, pattern = "^(-1|now|[0-9]{20})$",
-            description = "`-1`, `now`, or an offset from an earlier response; a live read needs it"),
+            description = "`-1`, `now`, or an offset from an earlier response. Required for a live read"),
         ("live" = Option<String>, Query, pattern = "^(long-poll|sse)$"),
         ("cursor" = Option<String>, Query, description = "The cursor from the last live response"),
         ("If-None-Match" = Option<String>, Header)),

@@ -101,14 +101,14 @@ pub(crate) struct LettaMessageBody {
     /// [{tool_call_id, approve}]}`.
     #[schema(value_type = Option<Vec<Object>>)]
     messages: (),
-    /// A text, or parts of type `text`.
+    /// A string, or parts of type `text`.
     #[schema(value_type = serde_json::Value, required = false)]
     input: (),
     role: Option<String>,
-    /// A text, or parts of type `text`.
+    /// A string, or parts of type `text`.
     #[schema(value_type = serde_json::Value, required = false)]
     content: (),
-    /// The agent, where the path does not name it.
+    /// The agent, if the path does not name it.
     agent_id: Option<String>,
     /// Whether to stream the response.
     streaming: Option<bool>,
@@ -118,7 +118,7 @@ pub(crate) struct LettaMessageBody {
     cancel_on_disconnect: Option<bool>,
 }
 
-/// What of a run is still wanted.
+/// A request to resume the stream of a run.
 #[derive(ToSchema)]
 #[schema(as = LettaStreamRequest)]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]

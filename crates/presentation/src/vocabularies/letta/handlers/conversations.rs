@@ -41,8 +41,8 @@ pub(crate) async fn conversations(api: web::Data<Api>, request: HttpRequest) -> 
 
 /// Create a conversation
 ///
-/// An agent without messages is its own conversation. Otherwise the request creates another agent of the same type
-/// and model.
+/// If the agent has no messages yet, it becomes the conversation. Otherwise the request creates another agent of the
+/// same type and model.
 #[utoipa::path(post, path = "/v1/conversations", tag = "letta",
     params(("agent_id" = String, Query)),
     responses((status = 200, body = ConversationDto)))]

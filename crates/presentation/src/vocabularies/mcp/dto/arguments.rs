@@ -129,11 +129,14 @@ fn is_model(model: &str) -> Option<&'static str> {
     let is_legal = (1..=MODEL_BYTES).contains(&model.len())
         && !model.starts_with('-')
         && model.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:/-".contains(&byte));
-    (!is_legal).then_some("must be the name of a model")
+    (!is_legal).then_some(
+        "must have 1 to 128 letters, digits, or any of . _ : / -, and must not begin with a hyphen",
+    )
 }
 
 fn is_path(path: &str) -> Option<&'static str> {
-    (path.is_empty() || path.chars().any(char::is_control)).then_some("must be a path")
+    (path.is_empty() || path.chars().any(char::is_control))
+        .then_some("must not be empty or contain control characters")
 }
 
 pub(crate) fn list(params: &Params) -> Result<ListWish, Problem> {

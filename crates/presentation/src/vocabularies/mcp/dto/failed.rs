@@ -116,7 +116,7 @@ impl<'a> Failed<'a> {
 
     /// A request whose headers do not fit to it.
     pub(crate) fn header_mismatch(id: &'a RequestId, header: &str) -> Self {
-        let message = format!("the header {header} must be present, and must say the same as the request");
+        let message = format!("the header {header} must be present and must match the body of the request");
         Self::of(Some(id), HEADER_MISMATCH, Code::ValidationFailed, message)
     }
 

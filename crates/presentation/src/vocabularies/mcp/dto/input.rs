@@ -179,7 +179,7 @@ impl Elicitation {
             properties.insert("text", words("Answer in your own words"));
         }
         if note {
-            properties.insert("note", words("Why you reject, if you do"));
+            properties.insert("note", words("Reason for rejecting (optional)"));
         }
         let requested_schema = FormSchema { kind: "object", properties, required };
         Self { method: "elicitation/create", params: Form { mode: "form", message, requested_schema } }
@@ -213,7 +213,7 @@ pub(crate) fn answers(params: &Params, agent: AgentId) -> Result<Answers, Proble
     let State { asked, answered: earlier, .. } = state_of(&state, agent).ok_or_else(|| {
         Problem::field(
             STATE,
-            "must be that of the result that has asked, and the call must be about the same agent",
+            "must be the requestState of the result that asked for input, and the call must name the same agent",
         )
     })?;
     let mut answers = Answers { earlier, ..Answers::default() };

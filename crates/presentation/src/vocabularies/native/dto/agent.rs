@@ -74,9 +74,9 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = DateTime, required = false)]
     deleted_at: Option<IsoTime>,
-    /// Whether users want to see it before the others.
+    /// Whether it is pinned: the page shows it before the other agents.
     pinned: bool,
-    /// Whether lists leave it out. It comes back if it gets a message or asks for permission.
+    /// Whether it is archived: lists leave it out. It is unarchived if it gets a message or asks for permission.
     archived: bool,
     /// Why the newest turn failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,11 +107,11 @@ pub(crate) struct AgentDto<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uuid", required = false)]
     replay_of: Option<IdText>,
-    /// The agent that has launched it, if an agent has.
+    /// The agent that launched this one, if an agent did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = "uuid", required = false)]
     launched_by: Option<IdText>,
-    /// How deep that launch was: 1 if no agent has launched the parent.
+    /// The depth of that launch: 1 if the parent was not launched by an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     launch_depth: Option<u32>,

@@ -21,7 +21,7 @@ pub(crate) enum ChangesDto<'a> {
 #[schema(as = GitChanges)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "GitChanges"))]
 pub(crate) struct GitChangesDto<'a> {
-    /// The turn at whose start HEAD named the commit.
+    /// The turn at whose start HEAD pointed to the commit.
     turn: u32,
     /// The commit, or the id of the empty tree if there was none.
     base: &'a str,
@@ -30,7 +30,7 @@ pub(crate) struct GitChangesDto<'a> {
     truncated: bool,
 }
 
-/// Git cannot tell what has changed. The agent's own tool calls may.
+/// Git cannot tell what has changed. The agent's own tool calls may show it.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = NoChanges)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "NoChanges"))]

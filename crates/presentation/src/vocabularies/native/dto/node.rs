@@ -23,7 +23,7 @@ pub(crate) struct NodeDto<'a> {
     state: &'static str,
     /// The version of its program.
     version: &'a str,
-    /// Whether it is the server that answers.
+    /// Whether this is the server that sent the response.
     #[serde(rename = "self")]
     is_this: bool,
 }

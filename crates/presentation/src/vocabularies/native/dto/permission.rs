@@ -15,7 +15,7 @@ use crate::json::fields::Fields;
 /// The maximum number of options in one answer.
 const ANSWER_OPTIONS: usize = 64;
 
-/// The answer to a permission request: one option, or what else the request accepts, or `cancelled`.
+/// The answer to a permission request: one option, something else that the request accepts, or `cancelled`.
 #[derive(ToSchema)]
 #[schema(as = PermissionAnswer, rename_all = "camelCase")]
 #[expect(dead_code, reason = "it describes the body in the OpenAPI document; the reading is done by hand")]

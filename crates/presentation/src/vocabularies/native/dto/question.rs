@@ -32,7 +32,7 @@ pub(crate) struct OpenQuestionDto<'a> {
     options: Vec<OptionDto<'a>>,
     #[schema(value_type = String, format = DateTime)]
     asked_at: IsoTime,
-    /// When the request is settled without an answer.
+    /// When the request is settled if nobody answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String, format = DateTime, required = false)]
     expires_at: Option<IsoTime>,
@@ -46,7 +46,7 @@ pub(crate) struct OpenQuestionDto<'a> {
     accepts: Option<AcceptsDto>,
 }
 
-/// What a permission request accepts besides one option. Only what is accepted is there.
+/// What a permission request accepts besides one option. Fields that are not accepted are absent.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = AcceptedAnswers)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(rename = "AcceptedAnswers", optional_fields))]
@@ -55,11 +55,11 @@ pub(crate) struct AcceptsDto {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     note: Option<bool>,
-    /// A text in the user's own words, in place of an option.
+    /// Text in the user's own words, instead of an option.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     text: Option<bool>,
-    /// Several options of the kind `allow_once`; with `text`, also together with a text.
+    /// Several options of the kind `allow_once`; if `text` is also accepted, text can be sent with them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     several: Option<bool>,

@@ -61,7 +61,7 @@ pub(crate) struct LaunchBody {
     #[schema(min_length = 1, pattern = r"\S")]
     prompt: String,
     /// The images of the prompt: at most `limits.prompt_images` of them, with at most `limits.prompt_image_bytes` bytes
-    /// together, for agents whose type says `can.images`.
+    /// in total. Only if the agent type has `can.images`.
     #[schema(nullable = false)]
     #[cfg_attr(test, ts(optional, type = "NewImage[]"))]
     images: Option<Vec<ImageBody>>,
@@ -72,7 +72,7 @@ pub(crate) struct LaunchBody {
     #[schema(min_length = 1, nullable = false)]
     cwd: Option<String>,
     /// The name or the id of the server that runs the agent, if several servers share one database. It cannot be
-    /// combined with `cwd` or `sessionId`, unless it is the server that is asked.
+    /// combined with `cwd` or `sessionId`, unless it is the server that receives the request.
     #[schema(min_length = 1, max_length = 200, nullable = false)]
     node: Option<String>,
     /// A session of the agent program to resume.
@@ -100,7 +100,7 @@ pub(crate) struct EditBody {
     /// `null` removes the name.
     #[schema(max_length = 200)]
     name: Option<String>,
-    /// Whether users want to see the agent before the others.
+    /// Whether the agent is pinned: the page shows it before the others.
     #[schema(nullable = false)]
     #[cfg_attr(test, ts(optional))]
     pinned: Option<bool>,
@@ -287,7 +287,8 @@ fn is_model(model: &str) -> Option<&'static str> {
 }
 
 fn is_path(path: &str) -> Option<&'static str> {
-    (path.is_empty() || path.chars().any(char::is_control)).then_some("must be a path")
+    (path.is_empty() || path.chars().any(char::is_control))
+        .then_some("must not be empty or contain control characters")
 }
 
 fn is_name(name: &str) -> Option<&'static str> {

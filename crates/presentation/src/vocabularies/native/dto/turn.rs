@@ -23,10 +23,10 @@ pub(crate) struct TurnDto<'a> {
     #[schema(value_type = String, format = "uuid")]
     agent_id: IdText,
     number: u32,
-    /// The number of this turn, or, if the agent started this turn by itself, the number of the requested turn in whose
-    /// run it did so.
+    /// The number of this turn. If the agent started this turn by itself: the number of the requested turn during whose
+    /// run it started.
     run: u32,
-    /// `queued`, `running`, or its outcome. `cancelled` already when it is withdrawn.
+    /// `queued`, `running`, or its outcome. A withdrawn turn is `cancelled` immediately.
     #[cfg_attr(test, ts(type = "\"queued\" | \"running\" | TurnOutcome"))]
     status: &'static str,
     /// `completed`, `failed`, `cancelled` or `interrupted`, once it has ended.

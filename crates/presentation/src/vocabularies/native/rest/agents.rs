@@ -105,7 +105,7 @@ pub(crate) async fn get(api: web::Data<Api>, id: web::Path<String>) -> Result<Ht
 /// Change an agent's name or its place in lists
 ///
 /// The body is a JSON merge patch: fields that are absent stay as they are. The agent's events stay as they are, so
-/// this is possible at any time, also after the agent has ended.
+/// this is possible at any time, even after the agent has ended.
 #[utoipa::path(patch, path = "/api/agents/{id}", tag = "agents", request_body = EditBody, params(("id" = String, Path)),
     responses((status = 200, body = AgentDto)))]
 pub(crate) async fn edit(
@@ -129,8 +129,8 @@ pub(crate) async fn status(api: web::Data<Api>, id: web::Path<String>) -> Result
 
 /// Cancel an agent's running and queued turns
 ///
-/// With `turn`, only that turn is cancelled, and the queued ones continue. The agent's events show how the turns end. A
-/// repeated request, or a request for an agent or a turn that has ended, has the same response.
+/// With `turn`, only that turn is cancelled, and the other turns are not affected. The agent's events show how the
+/// turns end. A repeated request, or a request for an agent or a turn that has ended, has the same response.
 #[utoipa::path(post, path = "/api/agents/{id}/cancel", tag = "agents",
     params(("id" = String, Path),
         ("turn" = Option<u32>, Query, description = "Cancel only this turn. A turn that does not exist changes nothing")),

@@ -10,8 +10,8 @@ use crate::vocabularies::native::dto::changes::ChangesDto;
 
 /// List the files that differ from the commit at the start of a turn
 ///
-/// Git compares the repository of the agent's folder with the commit that HEAD named when the turn started. The files
-/// are those of the whole repository as they are now, and include what others changed.
+/// Git compares the repository of the agent's folder with the commit that HEAD pointed to when the turn started. The
+/// files are those of the whole repository as they are now, and include what others changed.
 #[utoipa::path(get, path = "/api/agents/{id}/changes", tag = "changes",
     params(("id" = String, Path),
         ("turn" = Option<u32>, Query, description = "Default: the first turn that started in a repository")),

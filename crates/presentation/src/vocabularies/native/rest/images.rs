@@ -14,8 +14,8 @@ use crate::query;
 
 /// Get an image of a turn's prompt
 ///
-/// The image never changes. It is one of four types that contain no scripts. A client may keep it, but must ask again
-/// before it shows it, with `If-None-Match`.
+/// The image never changes. It is one of four types that contain no scripts. A client may cache it, but must revalidate
+/// it with `If-None-Match` before each use.
 #[utoipa::path(get, path = "/api/agents/{id}/turns/{n}/images/{k}", tag = "turns",
     params(("id" = String, Path), ("n" = u32, Path, description = "The number of the turn"),
         ("k" = u32, Path, description = "The position of the image in the prompt, from 0"),

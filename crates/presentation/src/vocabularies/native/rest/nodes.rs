@@ -9,7 +9,7 @@ use crate::vocabularies::native::dto::node::NodeDto;
 
 /// List the nodes: the servers that share the database
 #[utoipa::path(get, path = "/api/nodes", tag = "service",
-    responses((status = 200, body = [NodeDto], description = "By id. A database that is not shared has one node")))]
+    responses((status = 200, body = [NodeDto], description = "Sorted by id. A database that is not shared has one node")))]
 pub(crate) async fn nodes(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     let nodes = api.service().nodes().await?;
     Ok(HttpResponse::Ok().json(nodes.iter().map(NodeDto::from).collect::<Vec<_>>()))

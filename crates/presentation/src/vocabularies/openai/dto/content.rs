@@ -81,7 +81,7 @@ impl Content {
                 let place = format!("{place}/image_url");
                 return Err(wrong(&place, "must be present: file_id is not supported"));
             }
-            _ => return Err(wrong(place, "must be a text or an image")),
+            _ => return Err(wrong(place, "must be text or an image")),
         }
         Ok(())
     }

@@ -32,8 +32,8 @@ pub(crate) struct CreateResponse {
 pub(crate) struct CreateResponseBody {
     /// The agent type, or `type/model`. Default: the configured type.
     model: Option<String>,
-    /// A text, or messages of the role `user` with parts `input_text` and `input_image`. Items of earlier responses may
-    /// precede them.
+    /// A string, or messages with the role `user` and parts `input_text` and `input_image`. Items of earlier responses
+    /// may precede them.
     #[schema(value_type = serde_json::Value)]
     input: (),
     /// The beginning of the first prompt of the conversation.
@@ -41,7 +41,7 @@ pub(crate) struct CreateResponseBody {
     /// The newest response of the conversation to continue.
     previous_response_id: Option<String>,
     stream: Option<bool>,
-    /// Whether to return at once. Every response continues if its client disconnects.
+    /// Whether to return immediately. Every response continues if its client disconnects.
     background: Option<bool>,
     #[schema(value_type = Option<Object>)]
     metadata: (),

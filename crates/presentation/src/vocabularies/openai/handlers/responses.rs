@@ -39,7 +39,7 @@ pub(super) fn from(query: &Query) -> Result<u64, Problem> {
 
 /// Cancel a response
 ///
-/// Cancels the turn, whether it waits or runs. A response that has ended stays as it is.
+/// Cancels the turn, whether it is queued or running. A response that has ended stays as it is.
 #[utoipa::path(post, path = "/openai/v1/responses/{id}/cancel", tag = "openai",
     params(("id" = String, Path)),
     responses((status = 200, body = serde_json::Value)))]
