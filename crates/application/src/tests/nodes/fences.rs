@@ -37,6 +37,15 @@ async fn of_two_servers_with_one_identity_the_first_one_stops() {
     assert_eq!((nodes.len(), nodes[0].is_this, nodes[0].node.pulse.incarnation), (2, true, 2));
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_server_whose_join_the_database_has_lost_is_not_taken_for_the_first_of_two() {
+    let two = pair([vec![Step::Hang]]).await;
+    let again = two.restart_home().await;
+    assert_eq!(two.home.service.fenced().await, Fence::Replaced);
+    two.home.store.forget_join(NodeId::ONLY);
+    assert_eq!(again.service.fenced().await, Fence::DeclaredLost);
+}
+
 /// The copy of its data folder lacks its runs.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_was_replaced_ends_what_runs_there() {

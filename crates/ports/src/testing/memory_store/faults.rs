@@ -98,6 +98,12 @@ impl MemoryStore {
         self.lock().fail_over(dead)
     }
 
+    /// Sets the store back to before the latest join of a node.
+    pub fn forget_join(&self, node: NodeId) {
+        let mut state = self.lock();
+        state.cluster.nodes.entry(node).and_modify(|node| node.pulse.incarnation -= 1);
+    }
+
     /// Makes reads of images fail, as if the database was damaged.
     pub fn damage_images(&self) {
         self.lock().images_damaged = true;
