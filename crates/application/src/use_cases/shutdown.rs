@@ -91,7 +91,7 @@ impl AgentService {
         match self.core.outside.runs.sweep(&BTreeSet::new()).await {
             Ok(0) => {}
             Ok(ended) => {
-                tracing::warn!(ended, "ended the runs of turns that no longer belong to this server")
+                tracing::warn!(ended, "ended the runs of turns that no longer belong to this server");
             }
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
