@@ -126,7 +126,7 @@ pub use use_cases::{
 pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
     Abilities, AgentFilter, ArchivedFilter, BusFigures, ChangedFile, Changes, Credential, CredentialDigest,
-    CredentialKind, CredentialRoom, CredentialScope, Extent, Failovers, FileChoice, FileStatus, ICredentials,
-    ListPage, MessagePage, NewTurn, Node, NodeState, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS,
-    StoreAge, StoreError, StoreFigures, TurnFilter, TurnRange, ValidCredential, WhenFull,
+    CredentialKind, CredentialRoom, CredentialScope, Deletion, Extent, Failovers, FileChoice, FileStatus,
+    ICredentials, ListPage, MessagePage, NewTurn, Node, NodeState, Patch, PermissionAnswer, Probe,
+    STOP_REASON_EVENTS, StoreAge, StoreError, StoreFigures, TurnFilter, TurnRange, ValidCredential, WhenFull,
 };

@@ -14,7 +14,7 @@ use actix_web::test::{TestRequest, init_service};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
-use tokenrail_application::{AgentService, AgentType, AgentTypes, Launch, Limits, Outside};
+use tokenrail_application::{AgentService, AgentType, AgentTypes, Deletion, Launch, Limits, Outside};
 use tokenrail_domain::{AgentId, Event, EventBody, Notice, Sequence, Timestamp};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::samples::WHOLE;
@@ -202,7 +202,7 @@ impl World {
         let make = async || {
             let agent = self.launch(TALK).await;
             self.ended(agent).await;
-            self.service.delete(agent, false).await.expect("it can be deleted");
+            self.service.delete(agent, Deletion::KeepHistory).await.expect("it can be deleted");
             agent
         };
         *self.deleted.get_or_init(make).await

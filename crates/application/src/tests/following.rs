@@ -4,7 +4,7 @@ use std::time::Duration;
 use tokenrail_domain::{Event, EventBody, Sequence};
 use tokenrail_ports::testing::samples::{Scribe, launch};
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
-use tokenrail_ports::{IAgentRepository as _, IJournal as _};
+use tokenrail_ports::{Deletion, IAgentRepository as _, IJournal as _};
 use tokio::sync::Notify;
 
 use super::harness::{Harness, assert_dense, hanging, harness, harness_with, tiny_limits, words};
@@ -79,7 +79,7 @@ async fn a_delete_ends_the_streams() {
     let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
     let id = h.launch("hi").await;
     let (_, mut follower) = h.service.follow(id, Some(Sequence::START), true).await.unwrap();
-    let deleted = h.service.delete(id, true);
+    let deleted = h.service.delete(id, Deletion::Purge);
     let read = async {
         loop {
             match follower.next().await {
@@ -111,7 +111,7 @@ async fn who_reads_history_while_it_is_purged_hears_that_it_was_deleted() {
                 }
             }
         };
-        let (deleted, end) = tokio::join!(h.service.delete(id, true), read);
+        let (deleted, end) = tokio::join!(h.service.delete(id, Deletion::Purge), read);
         deleted.unwrap();
         let ends = [StreamEnd::AgentDeleted, StreamEnd::AgentEnded];
         assert!(matches!(&end, Ok(Next::End(end)) if ends.contains(end)), "seed {seed}: {end:?}");

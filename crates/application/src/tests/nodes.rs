@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentId, AgentStatus, Event, EventBody, NodeId, Notice, PermissionReply, Sequence};
 use tokenrail_ports::testing::{MemoryBus, MemoryStore, NotedWorkspace, ScriptedRunner, Step};
-use tokenrail_ports::{INodes, NodeState, PermissionAnswer};
+use tokenrail_ports::{Deletion, INodes, NodeState, PermissionAnswer};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
@@ -220,7 +220,7 @@ async fn a_delete_at_another_node_stops_the_agent_and_removes_its_files() {
     let id = two.home.launch("hi").await;
     two.home.wait_for(id, |_| true).await;
     let mut news = two.home.service.lifecycle_events();
-    two.other.service.delete(id, true).await.unwrap();
+    two.other.service.delete(id, Deletion::Purge).await.unwrap();
     assert!(two.home.store.saved_agent(id).is_none());
     assert_eq!((two.home.runner.forgotten(), two.home.runner.cancels()), (vec![id], 1));
     assert!(two.other.runner.forgotten().is_empty());
@@ -260,7 +260,7 @@ async fn clients_of_another_node_hear_of_all_agents() {
         for told in ["created", "completed"] {
             until_told(&mut news, told).await;
         }
-        two.home.service.delete(id, false).await.unwrap();
+        two.home.service.delete(id, Deletion::KeepHistory).await.unwrap();
         until_told(&mut news, "deleted").await;
     }
 }

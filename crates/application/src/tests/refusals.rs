@@ -1,4 +1,5 @@
 use tokenrail_domain::{AgentId, Sequence, Timestamp};
+use tokenrail_ports::Deletion;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
 use super::harness::{hanging, harness, words};
@@ -115,7 +116,7 @@ async fn an_unknown_agent_is_not_found_everywhere() {
     let told = |refusal: Refusal| matches!(refusal, Refusal::NotFound(told) if told == id);
     assert!(told(h.service.get(id).await.unwrap_err()));
     assert!(told(h.service.cancel(id).await.unwrap_err()));
-    assert!(told(h.service.delete(id, false).await.unwrap_err()));
+    assert!(told(h.service.delete(id, Deletion::KeepHistory).await.unwrap_err()));
     assert!(told(h.service.send(id, "x".into(), None).await.unwrap_err()));
     assert!(told(h.service.messages(id, Sequence::START, None).await.unwrap_err()));
     assert!(told(h.service.follow(id, None, false).await.err().unwrap()));
@@ -124,7 +125,7 @@ async fn an_unknown_agent_is_not_found_everywhere() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_agent_can_be_read_and_not_written() {
     let (h, id) = hanging("hi").await;
-    h.service.delete(id, false).await.unwrap();
+    h.service.delete(id, Deletion::KeepHistory).await.unwrap();
     assert!(h.service.get(id).await.unwrap().deleted_at.is_some());
     assert!(matches!(h.service.send(id, "x".into(), None).await, Err(Refusal::Deleted)));
     let page = h.service.messages(id, Sequence::START, None).await.unwrap();
@@ -168,7 +169,7 @@ async fn a_command_that_comes_again_is_answered_whatever_has_become_of_the_serve
     assert_eq!(h.workspace.own_folders(), [first, second, third], "no folder was made for it");
 
     let sent = h.service.send(first, "m".into(), Some(key("m"))).await.unwrap();
-    h.service.delete(first, false).await.unwrap();
+    h.service.delete(first, Deletion::KeepHistory).await.unwrap();
     assert_eq!(h.service.send(first, "m".into(), Some(key("m"))).await.unwrap(), sent);
     assert!(matches!(h.service.send(first, "m".into(), None).await, Err(Refusal::Deleted)));
     assert!(matches!(h.service.send(first, "n".into(), Some(key("n"))).await, Err(Refusal::KeyReused)));

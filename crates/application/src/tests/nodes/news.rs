@@ -41,7 +41,7 @@ async fn clients_learn_once_what_users_change_at_another_node_with_and_without_h
             let told = told(&mut news).await;
             assert_eq!(count(&told, is_edit), 1, "broken: {is_broken}; {told:?}");
         }
-        two.other.service.delete(id, false).await.unwrap();
+        two.other.service.delete(id, Deletion::KeepHistory).await.unwrap();
         let told = told(&mut news).await;
         let deleted = |event: &LifecycleEvent| matches!(event, LifecycleEvent::Deleted { .. });
         assert_eq!(count(&told, deleted), 1, "broken: {is_broken}; {told:?}");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use tokenrail_application::Deletion;
 use tokenrail_domain::{Agent, Turn};
 use tokio::time::timeout;
 
@@ -105,7 +106,7 @@ impl Response {
                  conversation, delete its newest response",
             ));
         }
-        api.service().delete(agent, false).await?;
+        api.service().delete(agent, Deletion::KeepHistory).await?;
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Streams whose agent is deleted at the wrong moment.
 
+use tokenrail_application::Deletion;
 use tokenrail_domain::{AgentId, TurnNumber};
 
 use super::*;
@@ -17,7 +18,7 @@ async fn purged_meanwhile(writer: impl Writer + 'static, missing: fn() -> Proble
     let response = Response::find(&harness.api, &id.to_string()).await.unwrap();
     let place = harness.api.open_stream([127, 0, 0, 1].into()).unwrap();
     let followed = response.follow(&harness.api, place).await.unwrap();
-    harness.service.delete(id.agent, true).await.unwrap();
+    harness.service.delete(id.agent, Deletion::Purge).await.unwrap();
     resume(&harness.api, followed, writer, missing).await.unwrap_err()
 }
 
