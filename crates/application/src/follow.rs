@@ -18,8 +18,7 @@ use crate::tails::{Tail, TailState};
 pub struct Follower {
     agent: AgentId,
     cursor: Sequence,
-    /// Whether the stream stays open after the agent's last turn.
-    keep: bool,
+    after_last_turn: AfterLastTurn,
     tail: Arc<Tail>,
     tail_state: watch::Receiver<TailState>,
     stored: StoredEvents,
@@ -28,6 +27,14 @@ pub struct Follower {
     after_failover: AfterFailover,
     closing: CancellationToken,
     draining: CancellationToken,
+}
+
+/// What a stream does when the agent has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterLastTurn {
+    /// It stays open for later turns.
+    Wait,
+    End,
 }
 
 /// The next events of a journal: those of `batch` from the `skip`-th on.
@@ -61,12 +68,18 @@ pub enum StreamEnd {
 }
 
 impl Follower {
-    pub(crate) fn new(core: &Core, agent: AgentId, cursor: Sequence, keep: bool, tail: Arc<Tail>) -> Self {
+    pub(crate) fn new(
+        core: &Core,
+        agent: AgentId,
+        cursor: Sequence,
+        after_last_turn: AfterLastTurn,
+        tail: Arc<Tail>,
+    ) -> Self {
         tail.follower_came();
         Self {
             agent,
             cursor,
-            keep,
+            after_last_turn,
             tail_state: tail.subscribe(),
             stored: StoredEvents::new(core, agent, Arc::clone(&tail)),
             tail,
@@ -129,7 +142,7 @@ impl Follower {
             if state.gone {
                 return Ok(Next::End(StreamEnd::AgentDeleted));
             }
-            if !state.active && !self.keep {
+            if !state.active && self.after_last_turn == AfterLastTurn::End {
                 let end = self.end().await;
                 if self.tail_state.has_changed().unwrap_or(false) {
                     continue;

@@ -102,7 +102,7 @@ mod tests;
 
 pub use batch::Batch;
 pub use error::{NoChanges, Refusal, ReplyText};
-pub use follow::{Follower, Next, Page, StreamEnd};
+pub use follow::{AfterLastTurn, Follower, Next, Page, StreamEnd};
 pub use lifecycle::{
     KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, UpdateCause,
 };

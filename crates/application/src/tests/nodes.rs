@@ -20,7 +20,8 @@ use tokio::time::{Instant, sleep};
 
 use super::harness::{Harness, assert_dense, outside, tiny_limits, words};
 use crate::{
-    AgentService, AnswerOutcome, Fence, Launch, LifecycleEvent, LifecycleReader, Next, Outside, Refusal,
+    AfterLastTurn, AgentService, AnswerOutcome, Fence, Launch, LifecycleEvent, LifecycleReader, Next,
+    Outside, Refusal,
 };
 
 mod watching;
@@ -131,7 +132,8 @@ async fn without_hints_a_reader_at_another_node_is_late_but_misses_nothing() {
     let two = pair([script]).await;
     two.other_bus.break_off();
     let id = two.home.launch("hi").await;
-    let (_, mut follower) = two.other.service.follow(id, Some(Sequence::START), true).await.unwrap();
+    let (_, mut follower) =
+        two.other.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
     let mut seen = Vec::new();
     let mut asked = None;
     while seen.len() < 3 {
@@ -225,7 +227,10 @@ async fn a_delete_at_another_node_stops_the_agent_and_removes_its_files() {
     assert_eq!((two.home.runner.forgotten(), two.home.runner.cancels()), (vec![id], 1));
     assert!(two.other.runner.forgotten().is_empty());
     until_told(&mut news, "deleted").await;
-    assert!(matches!(two.home.service.follow(id, None, true).await, Err(Refusal::NotFound(_))));
+    assert!(matches!(
+        two.home.service.follow(id, None, AfterLastTurn::Wait).await,
+        Err(Refusal::NotFound(_))
+    ));
 }
 
 /// Waits for a lifecycle event with this name or status.

@@ -3,7 +3,7 @@ use tokenrail_ports::Deletion;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
 use super::harness::{hanging, harness, words};
-use crate::{AgentFilter, CommandKey, Launch, Refusal};
+use crate::{AfterLastTurn, AgentFilter, CommandKey, Launch, Refusal};
 
 fn ask(change: impl FnOnce(&mut Launch)) -> Launch {
     let mut launch = Launch { prompt: "hi".into(), ..Launch::default() };
@@ -105,7 +105,7 @@ async fn a_cursor_ahead_of_the_journal_is_refused_everywhere() {
     let told = |refusal| matches!(refusal, Refusal::CursorAhead { head: told } if told == head);
     assert!(told(h.service.messages(id, ahead, None).await.unwrap_err()));
     assert!(told(h.service.events(id, ahead, None).await.unwrap_err()));
-    assert!(told(h.service.follow(id, Some(ahead), false).await.err().unwrap()));
+    assert!(told(h.service.follow(id, Some(ahead), AfterLastTurn::End).await.err().unwrap()));
     assert_eq!(h.service.messages(id, head, None).await.unwrap().events, []);
 }
 
@@ -119,7 +119,7 @@ async fn an_unknown_agent_is_not_found_everywhere() {
     assert!(told(h.service.delete(id, Deletion::KeepHistory).await.unwrap_err()));
     assert!(told(h.service.send(id, "x".into(), None).await.unwrap_err()));
     assert!(told(h.service.messages(id, Sequence::START, None).await.unwrap_err()));
-    assert!(told(h.service.follow(id, None, false).await.err().unwrap()));
+    assert!(told(h.service.follow(id, None, AfterLastTurn::End).await.err().unwrap()));
 }
 
 #[tokio::test(start_paused = true)]

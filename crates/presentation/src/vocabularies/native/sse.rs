@@ -4,7 +4,7 @@ use actix_web::http::header::HeaderMap;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
-use tokenrail_application::{Follower, Next, StreamEnd};
+use tokenrail_application::{AfterLastTurn, Follower, Next, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
 
@@ -37,7 +37,8 @@ pub(crate) async fn open(
         None => query.since()?.unwrap_or(Sequence::START),
     };
     let (keep, unnamed, detail) = (query.flag("keep")?, query.flag("unnamed")?, Detail::wished(query)?);
-    let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
+    let after_last_turn = if keep { AfterLastTurn::Wait } else { AfterLastTurn::End };
+    let (agent, follower) = api.service().follow(id, Some(cursor), after_last_turn).await?;
     let ended = !agent.status.is_active() && agent.queued == 0 && !follower.expects_more();
     if ended && !keep && cursor == follower.head() {
         // This status stops an EventSource from reconnecting.

@@ -1,7 +1,7 @@
 //! The streams of runs and threads.
 
 use bytes::Bytes;
-use tokenrail_application::{Follower, Next, Refusal, StreamEnd};
+use tokenrail_application::{AfterLastTurn, Follower, Next, Refusal, StreamEnd};
 use tokenrail_domain::{Event, Sequence, TurnNumber};
 
 use super::requests::{is_end_of, is_settled};
@@ -69,7 +69,7 @@ impl ThreadStream {
         if !is_settled(&self.api, (agent, *turn), request, *at).await? {
             return Ok(false);
         }
-        let (_, follower) = self.api.service().follow(agent, Some(*at), false).await?;
+        let (_, follower) = self.api.service().follow(agent, Some(*at), AfterLastTurn::End).await?;
         (self.follower, self.asked) = (follower, None);
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! The events that a client emits: `subscribe` and `unsubscribe`.
 
+use tokenrail_application::AfterLastTurn;
 use tokenrail_domain::{AgentId, Sequence};
 
 use super::{Session, error_frame, tagged};
@@ -70,7 +71,7 @@ impl Session {
                  one, or open another connection",
             ));
         }
-        let (agent, follower) = self.api.service().follow(agent, Some(since), true).await?;
+        let (agent, follower) = self.api.service().follow(agent, Some(since), AfterLastTurn::Wait).await?;
         let (head, cursor) = (follower.head(), follower.cursor());
         let fold = DialectFold::for_socket_io(agent.id, Detail::of(raw, packed));
         self.subscriptions.insert(follower, Teller::new(fold, cursor, false, Telling::SocketIo));
