@@ -119,7 +119,7 @@ pub use stats::{NodeStats, Stats};
 pub use token_bucket::TokenBucket;
 pub use use_cases::{
     Accepted, AgentChanges, AnswerOutcome, AtStop, CommandKey, ConversationTurn, Finding, Import,
-    ImportError, Imported, Launch, LaunchOutcome, MessageStatus, Prompt, Reparsed, TypeInfo,
+    ImportError, Imported, Launch, LaunchOutcome, MessageStatus, Prompt, Prompts, Reparsed, TypeInfo,
 };
 
 // The types of the ports that callers need, so that the presentation layer does not depend on the ports.

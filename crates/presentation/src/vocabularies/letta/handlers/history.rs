@@ -1,7 +1,7 @@
 //! The messages so far: of an agent, of its conversation, or of one run.
 
 use actix_web::HttpResponse;
-use tokenrail_application::TurnRange;
+use tokenrail_application::{Prompts, TurnRange};
 use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState, event_of, message_of};
 
 use super::message_page::{MessagePage, Wanted};
@@ -73,7 +73,7 @@ async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, 
     }
     let mut page = MessagePage::new(wanted);
     'turns: loop {
-        let turns = api.service().list_turns(agent, range, false).await?;
+        let turns = api.service().list_turns(agent, range, Prompts::LeftOut).await?;
         for listed in &turns.items {
             if !add_turn(api, &listed.turn, &mut page).await? {
                 break 'turns;
