@@ -11,18 +11,18 @@ use crate::fold::Fold as _;
 use crate::turn_events::{TurnEvents, broken, cut};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::fold::{AgUiFold, Scope};
-use crate::vocabularies::ag_ui::rest::Rest;
+use crate::vocabularies::ag_ui::unsent_writer::UnsentWriter;
 
 /// One run.
 pub(super) struct RunStream {
     events: TurnEvents,
     fold: AgUiFold,
-    out: Rest,
+    out: UnsentWriter,
 }
 
 impl RunStream {
     pub(super) fn new(events: TurnEvents, fold: AgUiFold, after: ThreadCursor) -> Self {
-        Self { events, fold, out: Rest::new(after) }
+        Self { events, fold, out: UnsentWriter::new(after) }
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) struct ThreadStream {
     follower: Follower,
     thread: String,
     fold: Option<(TurnNumber, AgUiFold)>,
-    out: Rest,
+    out: UnsentWriter,
     /// The newest permission request, if its end was not read with it.
     asked: Option<Asked>,
 }
@@ -59,7 +59,7 @@ struct Asked {
 
 impl ThreadStream {
     pub(super) fn new(api: Api, follower: Follower, thread: String, after: ThreadCursor) -> Self {
-        Self { api, follower, thread, fold: None, out: Rest::new(after), asked: None }
+        Self { api, follower, thread, fold: None, out: UnsentWriter::new(after), asked: None }
     }
 
     /// Goes on after a permission request if it is settled. Returns whether it is. May be dropped at any await.

@@ -15,7 +15,7 @@ use crate::blocks::EventBlock;
 use crate::error::Problem;
 use crate::vocabularies::openai::dto::{CreateResponse, CreateResponseBody, create_response};
 use crate::vocabularies::openai::response_id::ResponseId;
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
 /// Create a response
 ///
@@ -37,7 +37,7 @@ pub(crate) async fn create(
     let id = response.id();
     let followed = response.follow(&api, place).await?;
     if stream {
-        return Ok(open(&api, followed, Rest::new(0)));
+        return Ok(open(&api, followed, UnsentWriter::new(0)));
     }
     Ok(whole::whole(&api, id, followed, whole::response))
 }

@@ -11,7 +11,7 @@ use crate::by_id::ById;
 use crate::error::Problem;
 use crate::query::{self, Query};
 use crate::vocabularies::openai::dto::{Deleted, InputItem, Page};
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
 /// Retrieve a response, or resume its stream
 #[utoipa::path(get, path = "/openai/v1/responses/{id}", tag = "openai",
@@ -25,7 +25,7 @@ pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResp
     let response = Response::find(&api, &id).await?;
     if query.flag("stream")? {
         let followed = response.follow(&api, place(&api, &request)?).await?;
-        return resume(&api, followed, Rest::new(from), missing).await;
+        return resume(&api, followed, UnsentWriter::new(from), missing).await;
     }
     whole::now(&api, &response).await
 }

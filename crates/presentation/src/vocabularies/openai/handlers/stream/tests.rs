@@ -8,7 +8,7 @@ use crate::tests::harness::Harness;
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::handlers::shared::{Response, missing, missing_completion};
 use crate::vocabularies::openai::response_id::ResponseId;
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
 /// The problem of a client that resumes a stream whose agent is purged after the server has found it.
 async fn purged_meanwhile(writer: impl Writer + 'static, missing: fn() -> Problem) -> Problem {
@@ -28,6 +28,6 @@ async fn a_client_learns_which_kind_of_turn_is_gone() {
     let chunks = Chunks::new(turn, 3, false);
     let problem = purged_meanwhile(chunks, missing_completion).await;
     assert_eq!((problem.code, &*problem.detail), (Code::NotFound, "no such chat completion"));
-    let problem = purged_meanwhile(Rest::new(3), missing).await;
+    let problem = purged_meanwhile(UnsentWriter::new(3), missing).await;
     assert_eq!((problem.code, &*problem.detail), (Code::NotFound, "no such response"));
 }
