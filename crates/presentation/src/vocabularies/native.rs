@@ -47,7 +47,7 @@ pub use dto::event_json;
 pub(crate) use events::EventFold;
 pub(crate) use native_frame::{Piece, TextPiece};
 pub(crate) use packed::{Packed, packed};
-pub(crate) use teller::{Teller, Telling, Words};
+pub(crate) use teller::{PageFrames, Teller, TextMode};
 pub(crate) use writing::{EventWriting, items_of_events, items_of_page};
 pub use writing::{agent_frames, packed_frames, packed_items};
 

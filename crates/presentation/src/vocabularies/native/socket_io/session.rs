@@ -30,7 +30,7 @@ use crate::frames::{self, FrameWriter};
 use crate::vocabularies::native::dto::frames::ErrorFrame;
 use crate::vocabularies::native::dto::socket_io::{NotConnectedDto, OpenDto};
 use crate::vocabularies::native::transport::Packets;
-use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Told};
+use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
 use crate::waits::{deadline, every};
 use crate::websocket::{Broken, Message, because_of, close_code, close_reply};
 
@@ -39,7 +39,7 @@ use news::news;
 pub(super) use connect::{Place, new_id};
 
 /// After so many bytes of events in a row, everything else that a session waits for is checked too.
-const TOLD_BYTES: usize = 8 << 10;
+const UPDATE_BYTES: usize = 8 << 10;
 
 const NO_BINARY: &str = "binary data is not supported; send JSON";
 
@@ -72,7 +72,7 @@ pub(super) struct Session {
     giving: bool,
     /// Filled only when it is empty, with the output of one [`Wake`].
     out: VecDeque<Given>,
-    told_bytes: usize,
+    update_bytes: usize,
     closed: bool,
 }
 
@@ -84,7 +84,7 @@ enum Wake {
     NoPong,
     Ping,
     Lifecycle(Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>),
-    Told(Told),
+    Update(Update),
 }
 
 /// The first packet of a connection, with the id of its session. `upgrades`: the transports that may take over.
@@ -123,7 +123,7 @@ impl Session {
             pong_due: None,
             giving: false,
             out: VecDeque::new(),
-            told_bytes: 0,
+            update_bytes: 0,
             closed: false,
             api: api.clone(),
         }
@@ -163,7 +163,7 @@ impl Session {
                     self.pong_due.get_or_insert(due);
                 }
                 Wake::Lifecycle(event) => self.lifecycle(event),
-                Wake::Told(told) => self.told(told),
+                Wake::Update(update) => self.handle_update(update),
             }
         }
     }
@@ -178,13 +178,13 @@ impl Session {
 
     async fn next_wake(&mut self) -> Wake {
         // Nearly every wake-up is for events.
-        if self.told_bytes < TOLD_BYTES
-            && let Poll::Ready(told) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
+        if self.update_bytes < UPDATE_BYTES
+            && let Poll::Ready(update) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
         {
-            self.told_bytes += told.bytes();
-            return Wake::Told(told);
+            self.update_bytes += update.bytes();
+            return Wake::Update(update);
         }
-        self.told_bytes = 0;
+        self.update_bytes = 0;
         let Self { incoming, subscriptions, lifecycle, closing, ping, pong_due, connect_due, .. } = self;
         tokio::select! {
             biased;
@@ -195,7 +195,7 @@ impl Session {
             () = deadline(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             event = news(lifecycle) => Wake::Lifecycle(event),
-            told = poll_fn(|cx| subscriptions.poll_next(cx)) => Wake::Told(told),
+            update = poll_fn(|cx| subscriptions.poll_next(cx)) => Wake::Update(update),
         }
     }
 

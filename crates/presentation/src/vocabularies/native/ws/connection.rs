@@ -25,7 +25,7 @@ use crate::vocabularies::native::ws::envelope::{deleted_frame, envelope, lifecyc
 use crate::vocabularies::native::ws::follow::{Followed, follow};
 use crate::vocabularies::native::ws::message_status::message_status;
 use crate::vocabularies::native::ws::outbox::Outbox;
-use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Told};
+use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
 use crate::vocabularies::native::ws::wishes::Wishes;
 use crate::waits::{deadline, every};
 use crate::websocket::{Broken, Message, Messages};
@@ -48,14 +48,14 @@ pub(crate) struct Connection {
     wishes: Wishes,
     out: Outbox,
     /// How many bytes of events were taken since everything else was last checked.
-    told_bytes: usize,
+    update_bytes: usize,
     closed: bool,
     _place: StreamPlace,
 }
 
 /// After so many bytes of events in a row, everything else that a connection waits for is checked too: at most sixteen
 /// updates, or one page of the history.
-const TOLD_BYTES: usize = 8 << 10;
+const UPDATE_BYTES: usize = 8 << 10;
 
 /// Why the connection has woken up.
 enum Wake {
@@ -66,7 +66,7 @@ enum Wake {
     Heartbeat,
     OutDue,
     Lifecycle(Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>),
-    Told(Told),
+    Update(Update),
     Answered(Answered),
 }
 
@@ -85,7 +85,7 @@ impl Connection {
             giving: false,
             wishes,
             out: Outbox::new(wishes.batch, wishes.throttle, config.ws_batch_bytes),
-            told_bytes: 0,
+            update_bytes: 0,
             closed: false,
             api,
             _place: place,
@@ -120,7 +120,7 @@ impl Connection {
                 }
                 Wake::OutDue => self.out.let_out(),
                 Wake::Lifecycle(event) => self.lifecycle(event),
-                Wake::Told(told) => self.told(told),
+                Wake::Update(update) => self.handle_update(update),
                 Wake::Answered(answered) => self.answered(answered),
             }
         }
@@ -136,14 +136,14 @@ impl Connection {
 
     async fn next_wake(&mut self) -> Wake {
         // Nearly every wake-up is for events.
-        if self.told_bytes < TOLD_BYTES
+        if self.update_bytes < UPDATE_BYTES
             && !self.out.is_full()
-            && let Poll::Ready(told) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
+            && let Poll::Ready(update) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
         {
-            self.told_bytes += told.bytes();
-            return Wake::Told(told);
+            self.update_bytes += update.bytes();
+            return Wake::Update(update);
         }
-        self.told_bytes = 0;
+        self.update_bytes = 0;
         let Self {
             messages, subscriptions, lifecycle, closing, heartbeat, ping, pong_due, out, answers, ..
         } = self;
@@ -160,7 +160,7 @@ impl Connection {
             () = deadline(out.due()) => Wake::OutDue,
             event = lifecycle.next() => Wake::Lifecycle(event),
             Some(answered) = answers.next() => Wake::Answered(answered),
-            told = poll_fn(|cx| subscriptions.poll_next(cx)), if !full => Wake::Told(told),
+            update = poll_fn(|cx| subscriptions.poll_next(cx)), if !full => Wake::Update(update),
         }
     }
 
@@ -245,17 +245,17 @@ impl Connection {
         }
     }
 
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Words(words) => {
+    fn handle_update(&mut self, update: Update) {
+        match update {
+            Update::Page(frames) => {
                 self.giving = true;
-                self.out.say(words);
+                self.out.say(frames);
             }
-            Told::End { end: StreamEnd::ShuttingDown, .. } => {}
-            Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
+            Update::End { end: StreamEnd::ShuttingDown, .. } => {}
+            Update::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
                 self.unsubscribed(agent, deleted);
             }
-            Told::Broken { agent, error, deleted } => {
+            Update::Broken { agent, error, deleted } => {
                 self.problem(&error.into(), Some(agent));
                 if let Some(at) = deleted {
                     self.deleted(agent, at);

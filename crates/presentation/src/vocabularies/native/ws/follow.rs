@@ -8,7 +8,7 @@ use crate::error::Problem;
 use crate::fold::{Begins, Fold as _};
 use crate::vocabularies::native::dto::client::Subscribe;
 use crate::vocabularies::native::ws::wishes::Wishes;
-use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, Telling};
+use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, TextMode};
 
 /// An agent that is followed from now on.
 pub(crate) struct Followed {
@@ -39,13 +39,13 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
     } else {
         api.service().follow(agent.id, Some(begin), AfterLastTurn::Wait).await?.1
     };
-    let telling = match dialect {
+    let text_mode = match dialect {
         // The throttle joins the pieces that wait.
-        Dialect::Stream if wishes.throttle.is_some() => Telling::Pieces,
-        _ if packed => Telling::Packed,
-        _ => Telling::Plain,
+        Dialect::Stream if wishes.throttle.is_some() => TextMode::Pieces,
+        _ if packed => TextMode::Packed,
+        _ => TextMode::Plain,
     };
-    let teller = Teller::new(fold, cursor, since.is_none(), telling);
+    let teller = Teller::new(fold, cursor, since.is_none(), text_mode);
     Ok(Followed { agent, head, follower, teller })
 }
 

@@ -8,7 +8,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokenrail_application::{Follower, LifecycleEvent, Next, StoreError, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 
-use crate::vocabularies::native::{Teller, Words};
+use crate::vocabularies::native::{PageFrames, Teller};
 
 /// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
 pub(crate) struct Subscriptions {
@@ -33,9 +33,9 @@ struct Waited {
 
 /// An update about one of the agents.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum Update {
     /// Its next frames. They are empty if the dialect shows none of the new events.
-    Words(Words),
+    Page(PageFrames),
     /// The agent is no longer followed.
     End {
         agent: AgentId,
@@ -55,11 +55,11 @@ pub(crate) enum Told {
 /// An update counts as this many bytes, even if the dialect shows none of its events.
 const LEAST_BYTES: usize = 512;
 
-impl Told {
+impl Update {
     /// How much it counts, in bytes: what the connection sends for it, but at least [`LEAST_BYTES`].
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Words(words) => words.bytes().max(LEAST_BYTES),
+            Self::Page(frames) => frames.bytes().max(LEAST_BYTES),
             Self::End { .. } | Self::Broken { .. } => LEAST_BYTES,
         }
     }
@@ -119,12 +119,12 @@ impl Subscriptions {
 
     /// The next update about one of the agents. Pending forever if none is followed. `Connection::next_wake`
     /// (`connection.rs`) polls it.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Update> {
         loop {
             match ready!(self.waiting.poll_next_unpin(cx)) {
                 Some(Ok(waited)) => {
-                    if let Some(told) = self.told(waited) {
-                        return Poll::Ready(told);
+                    if let Some(update) = self.update_of(waited) {
+                        return Poll::Ready(update);
                     }
                 }
                 Some(Err(Aborted)) => {}
@@ -133,24 +133,24 @@ impl Subscriptions {
         }
     }
 
-    fn told(&mut self, Waited { follower, next }: Waited) -> Option<Told> {
+    fn update_of(&mut self, Waited { follower, next }: Waited) -> Option<Update> {
         let (agent, given) = (follower.agent(), follower.cursor().0);
         match next {
             Ok(Next::Page(page)) => {
                 let subscription = self.known.get_mut(&agent)?;
                 subscription.given = given.max(subscription.given);
-                let words = subscription.teller.tell(&page);
+                let frames = subscription.teller.tell(&page);
                 let abort = self.push(follower);
                 self.known.get_mut(&agent)?.abort = abort;
-                Some(Told::Words(words))
+                Some(Update::Page(frames))
             }
             Ok(Next::End(end)) => {
                 let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);
-                Some(Told::End { agent, end, deleted })
+                Some(Update::End { agent, end, deleted })
             }
             Err(error) => {
                 let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);
-                Some(Told::Broken { agent, error, deleted })
+                Some(Update::Broken { agent, error, deleted })
             }
         }
     }

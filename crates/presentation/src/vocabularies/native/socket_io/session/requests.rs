@@ -9,7 +9,7 @@ use crate::vocabularies::native::dto::client::{Mistake, subscribe, unsubscribe};
 use crate::vocabularies::native::dto::frames::{Subscribed, Unsubscribed};
 use crate::vocabularies::native::dto::socket_io::AckDto;
 use crate::vocabularies::native::socket_io::packet::ACK;
-use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, Telling};
+use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, TextMode};
 
 const NO_EVENT: &str = "must be subscribe or unsubscribe; to send a message to an agent, use POST \
                         /api/agents/{agentId}/messages";
@@ -74,7 +74,7 @@ impl Session {
         let (agent, follower) = self.api.service().follow(agent, Some(since), AfterLastTurn::Wait).await?;
         let (head, cursor) = (follower.head(), follower.cursor());
         let fold = DialectFold::for_socket_io(agent.id, Detail::of(raw, packed));
-        self.subscriptions.insert(follower, Teller::new(fold, cursor, false, Telling::SocketIo));
+        self.subscriptions.insert(follower, Teller::new(fold, cursor, false, TextMode::SocketIo));
         Ok(Subscribed { agent_id: agent.id.into(), head: head.0, status: agent.status.as_str() })
     }
 
