@@ -1,7 +1,9 @@
 //! The state behind the service that all use cases and tasks share. More methods of [`Core`] are in `announce.rs`
-//! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent; hints to other nodes), `after_failover.rs`
-//! (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`) and `requests_elsewhere.rs`.
+//! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent), `core/hints.rs` (hints to other nodes),
+//! `after_failover.rs` (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`) and
+//! `requests_elsewhere.rs`.
 
+mod hints;
 mod homes;
 
 use std::collections::BTreeMap;

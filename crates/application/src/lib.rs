@@ -48,7 +48,7 @@
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
 //! crate they are `pump`, `recorder`, `core` (the save), `announce`, `tails`, `follow`. "The path of a token to another
-//! node" is there too: `announce`, `core/homes`, then at the other node `use_cases/nodes/listening` and `gatherer`.
+//! node" is there too: `announce`, `core/hints`, then at the other node `use_cases/nodes/listening` and `gatherer`.
 //! `launch.rs`, `cancel.rs` and `answer.rs` in `use_cases` list the steps of a launch, a cancel and an answer.
 //!
 //! From there the presentation crate takes over: [`AgentService::follow`] hands a follower to it. A WebSocket polls the
