@@ -4,8 +4,8 @@ use actix_web::{HttpResponse, web};
 use tokenrail_application::{AfterLastTurn, Refusal};
 use tokenrail_domain::Sequence;
 
-use super::shared::{after, agent_of, no_thread};
 use super::streams::ThreadStream;
+use super::thread::{after, agent_of, no_thread};
 use crate::api::Api;
 use crate::block_stream::{BEAT, event_stream, streamed};
 use crate::blocks::EventBlock;

@@ -4,7 +4,10 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{AgentFilter, Deletion, Launch};
 use tokenrail_domain::Agent;
 
-use super::shared::{Range, agent_id, answer, body};
+use super::body::body;
+use super::ids::agent_id;
+use super::range::Range;
+use super::refusal::answer;
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;

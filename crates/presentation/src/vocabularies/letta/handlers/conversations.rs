@@ -5,9 +5,12 @@ use tokenrail_application::{Deletion, Launch};
 use tokenrail_domain::{Sequence, TurnNumber, TurnState};
 
 use super::agents::{known, list};
+use super::body::{body, resume_body};
 use super::cancel::cancelled;
+use super::ids::{conversation_id, run as find_run};
 use super::messages::said;
-use super::shared::{Range, answer, body, conversation_id, resume_body, run as find_run};
+use super::range::Range;
+use super::refusal::answer;
 use super::stream::{FollowedTurn, Wanted, open};
 use crate::api::Api;
 use crate::blocks::EventBlock;

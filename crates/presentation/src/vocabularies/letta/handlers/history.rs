@@ -4,8 +4,10 @@ use actix_web::HttpResponse;
 use tokenrail_application::{Prompts, TurnRange};
 use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState, event_of, message_of};
 
+use super::ids::{agent_id, conversation_id, run as find_run};
 use super::message_page::{MessagePage, Wanted};
-use super::shared::{Range, agent_id, answer, conversation_id, run as find_run};
+use super::range::Range;
+use super::refusal::answer;
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;

@@ -6,7 +6,7 @@ use tokenrail_domain::{AgentId, TurnNumber};
 use super::*;
 use crate::tests::harness::Harness;
 use crate::vocabularies::openai::chunks::Chunks;
-use crate::vocabularies::openai::handlers::shared::{Response, missing, missing_completion};
+use crate::vocabularies::openai::handlers::response_turn::{ResponseTurn, missing, missing_completion};
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
@@ -15,7 +15,7 @@ async fn purged_meanwhile(writer: impl Writer + 'static, missing: fn() -> Proble
     let harness = Harness::with(|_, limits| limits.reading.tail_bytes = 1);
     let id: AgentId = harness.launch_to_end("say a").await.parse().unwrap();
     let id = ResponseId { agent: id, turn: TurnNumber::FIRST };
-    let response = Response::find(&harness.api, &id.to_string()).await.unwrap();
+    let response = ResponseTurn::find(&harness.api, &id.to_string()).await.unwrap();
     let place = harness.api.open_stream([127, 0, 0, 1].into()).unwrap();
     let followed = response.follow(&harness.api, place).await.unwrap();
     harness.service.delete(id.agent, Deletion::Purge).await.unwrap();

@@ -20,7 +20,7 @@ use crate::vocabularies::openai::response_id::ResponseId;
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
 /// A turn, and its agent.
-pub(super) struct Response {
+pub(super) struct ResponseTurn {
     pub(super) agent: Agent,
     pub(super) turn: Turn,
 }
@@ -33,7 +33,7 @@ pub(super) fn missing_completion() -> Problem {
     Problem::new(Code::NotFound, "no such chat completion")
 }
 
-impl Response {
+impl ResponseTurn {
     /// Finds a response. Those of a deleted agent are gone.
     pub(super) async fn find(api: &Api, id: &str) -> Result<Self, Problem> {
         let id: ResponseId = id.parse().map_err(|_| missing())?;
