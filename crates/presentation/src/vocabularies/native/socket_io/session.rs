@@ -11,7 +11,6 @@ use std::future::poll_fn;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -37,9 +36,6 @@ use crate::websocket::{Broken, Message, because_of, close_code, close_reply};
 use news::news;
 
 pub(super) use connect::{Place, new_id};
-
-/// After so many bytes of events in a row, everything else that a session waits for is checked too.
-const UPDATE_BYTES: usize = 8 << 10;
 
 const NO_BINARY: &str = "binary data is not supported; send JSON";
 
@@ -72,7 +68,6 @@ pub(super) struct Session {
     giving: bool,
     /// Filled only when it is empty, with the output of one [`Wake`].
     out: VecDeque<Given>,
-    update_bytes: usize,
     closed: bool,
 }
 
@@ -123,7 +118,6 @@ impl Session {
             pong_due: None,
             giving: false,
             out: VecDeque::new(),
-            update_bytes: 0,
             closed: false,
             api: api.clone(),
         }
@@ -177,14 +171,10 @@ impl Session {
     }
 
     async fn next_wake(&mut self) -> Wake {
-        // Nearly every wake-up is for events.
-        if self.update_bytes < UPDATE_BYTES
-            && let Poll::Ready(update) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
-        {
-            self.update_bytes += update.bytes();
+        if let Some(update) = self.subscriptions.take_ready().await {
             return Wake::Update(update);
         }
-        self.update_bytes = 0;
+        self.subscriptions.note_all_checked();
         let Self { incoming, subscriptions, lifecycle, closing, ping, pong_due, connect_due, .. } = self;
         tokio::select! {
             biased;

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -47,15 +46,9 @@ pub(crate) struct Connection {
     giving: bool,
     wishes: Wishes,
     out: Outbox,
-    /// How many bytes of events were taken since everything else was last checked.
-    update_bytes: usize,
     closed: bool,
     _place: StreamPlace,
 }
-
-/// After so many bytes of events in a row, everything else that a connection waits for is checked too: at most sixteen
-/// updates, or one page of the history.
-const UPDATE_BYTES: usize = 8 << 10;
 
 /// Why the connection has woken up.
 enum Wake {
@@ -85,7 +78,6 @@ impl Connection {
             giving: false,
             wishes,
             out: Outbox::new(wishes.batch, wishes.throttle, config.ws_batch_bytes),
-            update_bytes: 0,
             closed: false,
             api,
             _place: place,
@@ -135,15 +127,12 @@ impl Connection {
     }
 
     async fn next_wake(&mut self) -> Wake {
-        // Nearly every wake-up is for events.
-        if self.update_bytes < UPDATE_BYTES
-            && !self.out.is_full()
-            && let Poll::Ready(update) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
+        if !self.out.is_full()
+            && let Some(update) = self.subscriptions.take_ready().await
         {
-            self.update_bytes += update.bytes();
             return Wake::Update(update);
         }
-        self.update_bytes = 0;
+        self.subscriptions.note_all_checked();
         let Self {
             messages, subscriptions, lifecycle, closing, heartbeat, ping, pong_due, out, answers, ..
         } = self;
@@ -211,14 +200,7 @@ impl Connection {
     }
 
     async fn subscribe(&mut self, wish: Subscribe) -> Result<(), Problem> {
-        let full = self.api.config().subscriptions_per_connection <= self.subscriptions.len();
-        if full && !self.subscriptions.contains(wish.agent) {
-            return Err(Problem::new(
-                Code::CapacityExhausted,
-                "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from \
-                 one, or open another connection",
-            ));
-        }
+        self.subscriptions.check_room(wish.agent, self.api.config().subscriptions_per_connection)?;
         let Followed { agent, head, follower, teller } = follow(&self.api, &wish, &self.wishes).await?;
         let (agent_id, status) = (agent.id.into(), agent.status.as_str());
         self.send("subscribed", Subscribed { agent_id, head: head.0, status });

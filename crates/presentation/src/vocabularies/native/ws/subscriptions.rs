@@ -1,6 +1,7 @@
 //! The agents that one connection follows.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _, pending};
@@ -8,6 +9,7 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokenrail_application::{Follower, LifecycleEvent, Next, StoreError, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 
+use crate::error::{Code, Problem};
 use crate::vocabularies::native::{PageFrames, Teller};
 
 /// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
@@ -15,6 +17,8 @@ pub(crate) struct Subscriptions {
     waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
     /// Boxed: a node of the map has room for eleven, and most connections follow one agent.
     known: BTreeMap<AgentId, Box<Subscription>>,
+    /// How many bytes of updates were taken in a row: see [`UPDATE_BYTES`].
+    update_bytes: usize,
 }
 
 struct Subscription {
@@ -52,6 +56,10 @@ pub(crate) enum Update {
     },
 }
 
+/// After so many bytes of updates in a row, everything else that a connection waits for is checked too: at most sixteen
+/// updates, or one page of the history.
+const UPDATE_BYTES: usize = 8 << 10;
+
 /// An update counts as this many bytes, even if the dialect shows none of its events.
 const LEAST_BYTES: usize = 512;
 
@@ -72,22 +80,29 @@ impl Default for Subscriptions {
         // never wakes, that does not happen.
         let (_, registration) = AbortHandle::new_pair();
         waiting.push(Abortable::new(pending().boxed(), registration));
-        Self { waiting, known: BTreeMap::new() }
+        Self { waiting, known: BTreeMap::new(), update_bytes: 0 }
     }
 }
 
 impl Subscriptions {
-    pub(crate) fn len(&self) -> usize {
-        self.known.len()
-    }
-
     /// The agents that are followed.
     pub(crate) fn agents(&self) -> impl Iterator<Item = AgentId> + '_ {
         self.known.keys().copied()
     }
 
-    pub(crate) fn contains(&self, agent: AgentId) -> bool {
-        self.known.contains_key(&agent)
+    /// Checks that the agent may be followed. One that is already followed always may.
+    ///
+    /// # Errors
+    /// [`Problem`] if the connection already follows `agents_max` agents.
+    pub(crate) fn check_room(&self, agent: AgentId, agents_max: usize) -> Result<(), Problem> {
+        if self.known.len() < agents_max || self.known.contains_key(&agent) {
+            return Ok(());
+        }
+        Err(Problem::new(
+            Code::CapacityExhausted,
+            "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from one, or \
+             open another connection",
+        ))
     }
 
     /// Follows an agent. If it is already followed, the new cursor replaces the old one.
@@ -115,6 +130,26 @@ impl Subscriptions {
     /// For each agent, the sequence number up to which its events were passed to the connection.
     pub(crate) fn heads(&self) -> BTreeMap<AgentId, u64> {
         self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
+    }
+
+    /// Takes an update that is there already. `None` also after [`UPDATE_BYTES`] in a row, until
+    /// [`Subscriptions::note_all_checked`]. Nearly every wake-up of a connection is for an update.
+    pub(crate) async fn take_ready(&mut self) -> Option<Update> {
+        if UPDATE_BYTES <= self.update_bytes {
+            return None;
+        }
+        match poll_fn(|cx| Poll::Ready(self.poll_next(cx))).await {
+            Poll::Ready(update) => {
+                self.update_bytes += update.bytes();
+                Some(update)
+            }
+            Poll::Pending => None,
+        }
+    }
+
+    /// Notes that the connection now checks everything that it waits for.
+    pub(crate) fn note_all_checked(&mut self) {
+        self.update_bytes = 0;
     }
 
     /// The next update about one of the agents. Pending forever if none is followed. `Connection::next_wake`

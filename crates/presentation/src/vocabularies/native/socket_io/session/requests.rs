@@ -63,14 +63,7 @@ impl Session {
         raw: bool,
         packed: bool,
     ) -> Result<Subscribed, Problem> {
-        let full = self.api.config().subscriptions_per_connection <= self.subscriptions.len();
-        if full && !self.subscriptions.contains(agent) {
-            return Err(Problem::new(
-                Code::CapacityExhausted,
-                "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from \
-                 one, or open another connection",
-            ));
-        }
+        self.subscriptions.check_room(agent, self.api.config().subscriptions_per_connection)?;
         let (agent, follower) = self.api.service().follow(agent, Some(since), AfterLastTurn::Wait).await?;
         let (head, cursor) = (follower.head(), follower.cursor());
         let fold = DialectFold::for_socket_io(agent.id, Detail::of(raw, packed));
