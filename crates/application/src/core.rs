@@ -23,7 +23,7 @@ use crate::error::Refusal;
 use crate::full_since::FullSince;
 use crate::lifecycle::LifecycleEvents;
 use crate::limits::Limits;
-use crate::node_state::{Membership, News, RequestsElsewhere, Underway, Wanted};
+use crate::node_state::{LifecycleElsewhere, Membership, RequestsElsewhere, Underway, Wanted};
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
 use crate::planted::{self, Bug};
@@ -44,7 +44,7 @@ pub(crate) struct Core {
     key_times: OnceCell<(Timestamp, Instant)>,
     pub(crate) membership: Membership,
     pub(crate) wanted: Wanted,
-    pub(crate) news: News,
+    pub(crate) lifecycle_elsewhere: LifecycleElsewhere,
     pub(crate) requests_elsewhere: RequestsElsewhere,
     pub(crate) letters: Underway<LetterId>,
     pub(crate) errands: Underway<AgentId>,
@@ -96,7 +96,7 @@ impl Core {
             open_requests: OpenRequests::new(limits.lists.list_field_bytes),
             membership: Membership::new(),
             wanted: Wanted::default(),
-            news: News::default(),
+            lifecycle_elsewhere: LifecycleElsewhere::default(),
             requests_elsewhere: RequestsElsewhere::default(),
             letters: Underway::default(),
             errands: Underway::default(),

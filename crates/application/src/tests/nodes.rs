@@ -5,7 +5,7 @@ mod fences;
 mod homes;
 mod launches;
 mod leftovers;
-mod news;
+mod lifecycle_elsewhere;
 mod takeovers;
 
 use std::sync::Arc;

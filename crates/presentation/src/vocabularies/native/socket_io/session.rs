@@ -2,8 +2,8 @@
 //! [`Session::next`].
 
 mod connect;
-mod news;
 mod requests;
+mod updates;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -33,9 +33,8 @@ use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
 use crate::waits::{deadline, every};
 use crate::websocket::{Broken, Message, because_of, close_code, close_reply};
 
-use news::news;
-
 pub(super) use connect::{Place, new_id};
+use updates::next_lifecycle_event;
 
 const NO_BINARY: &str = "binary data is not supported; send JSON";
 
@@ -184,7 +183,7 @@ impl Session {
             () = deadline(*connect_due) => Wake::NotConnected,
             () = deadline(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
-            event = news(lifecycle) => Wake::Lifecycle(event),
+            event = next_lifecycle_event(lifecycle) => Wake::Lifecycle(event),
             update = poll_fn(|cx| subscriptions.poll_next(cx)) => Wake::Update(update),
         }
     }

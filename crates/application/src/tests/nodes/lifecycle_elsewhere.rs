@@ -89,7 +89,7 @@ async fn a_hint_that_comes_after_a_look_tells_nothing_twice() {
     two.other.service.edit(id, AgentEdit { name, ..AgentEdit::default() }).await.unwrap();
     assert_eq!(count(&told(&mut news).await, is_updated), 1);
     for late in [Hint::Created(id), Hint::Changed(id)] {
-        two.home.service.core.news.note(late);
+        two.home.service.core.lifecycle_elsewhere.note(late);
     }
     let late = told(&mut news).await;
     assert_eq!(late.len(), 0, "{late:?}");

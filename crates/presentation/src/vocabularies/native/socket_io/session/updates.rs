@@ -71,7 +71,7 @@ impl Session {
 }
 
 /// Waits for the next lifecycle event. Forever without a reader.
-pub(super) async fn news(
+pub(super) async fn next_lifecycle_event(
     lifecycle: &mut Option<LifecycleReader>,
 ) -> Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>> {
     match lifecycle {
