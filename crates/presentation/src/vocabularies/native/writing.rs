@@ -73,7 +73,7 @@ fn items(fold: &mut EventFold, events: &[Event]) -> Rendering {
 /// frame; for `agent`, the fold itself knows that.
 ///
 /// The next step is [`written`] (`fold.rs`), which calls `render` only for the first follower that wants this form. For
-/// `agent`, [`Detail::feed_noting_ends`] (`native.rs`) follows: it calls `event` of the fold in `dialects/agent.rs`, or
+/// `agent`, [`Detail::feed_noting_ends`] (`detail.rs`) follows: it calls `event` of the fold in `dialects/agent.rs`, or
 /// `deltas` for a packed run, which write to `FrameWriter` (`transport.rs` and `native_frame.rs` here, and `frames.rs`
 /// of this crate). For the others, `joined.rs` calls `event` of the fold. The bytes return to
 /// `Subscriptions::update_of` (`ws/subscriptions.rs`), and `Connection::handle_update` (`ws/connection.rs`) puts them
