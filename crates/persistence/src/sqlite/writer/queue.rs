@@ -44,7 +44,7 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct LogNews {
     cut_log: bool,
-    taken_over: bool,
+    checkpoint_done: bool,
 }
 
 /// The tasks of one transaction.
@@ -83,7 +83,7 @@ impl Queue {
                 self.small.push_back(task);
             }
             WriterOrder::CutLog => self.log.cut_log = true,
-            WriterOrder::TakenOver => self.log.taken_over = true,
+            WriterOrder::CheckpointDone => self.log.checkpoint_done = true,
             WriterOrder::Stop => self.stop = true,
         }
     }
@@ -113,8 +113,8 @@ impl Queue {
     }
 
     /// Whether the requested checkpoint is done.
-    pub(super) fn take_taken_over(&mut self) -> bool {
-        std::mem::take(&mut self.log.taken_over)
+    pub(super) fn take_checkpoint_done(&mut self) -> bool {
+        std::mem::take(&mut self.log.checkpoint_done)
     }
 
     /// Whether the queue accepts no more messages for now.
