@@ -22,7 +22,7 @@ use tokio::sync::mpsc;
 
 pub(crate) use self::cutter::{LogCut, LogCutter};
 use crate::sqlite::command::WriterOrder;
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::database::folder::free_bytes;
 use crate::sqlite::database::reserve::SharedReserve;
 
@@ -76,7 +76,7 @@ pub(crate) type UnderWay = Arc<Mutex<()>>;
 pub(crate) fn run(
     connection: &Connection,
     (path, database, under_way): (&Path, &File, &UnderWay),
-    limits: &StoreLimits,
+    limits: &SqliteLimits,
     reserve: &SharedReserve,
     (orders, to_wipe): (&mpsc::WeakSender<WriterOrder>, &AtomicBool),
     asked: &Receiver<CheckpointRound>,
@@ -263,7 +263,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.db");
         std::fs::File::create(&path).unwrap();
-        let config = crate::sqlite::config::StoreConfig::new(folder.path());
+        let config = crate::sqlite::config::SqliteConfig::new(folder.path());
         let writer = crate::sqlite::database::connection::open_writer(&path, &config).unwrap();
         let other = crate::sqlite::database::connection::open_writer(&path, &config).unwrap();
         writer.execute_batch("CREATE TABLE t (n); CREATE TABLE u (n)").unwrap();

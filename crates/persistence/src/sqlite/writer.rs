@@ -25,7 +25,7 @@ pub(crate) use self::commit::{CommitFault, CommitFaults};
 use self::queue::{Queue, Wait};
 use crate::sqlite::checkpoint::{LogCut, LogCutter};
 use crate::sqlite::command::{Task, WriterOrder};
-use crate::sqlite::config::StoreConfig;
+use crate::sqlite::config::SqliteConfig;
 use crate::sqlite::database::folder::Folder;
 use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::error::shared_store_error;
@@ -40,7 +40,7 @@ const WIPE_AGAIN: Duration = Duration::from_secs(10);
 /// The state of the writer.
 pub(crate) struct Writer {
     pub(crate) path: PathBuf,
-    pub(crate) config: StoreConfig,
+    pub(crate) config: SqliteConfig,
     /// `None` after a failed COMMIT: the next transaction opens a new connection.
     pub(crate) connection: Option<Connection>,
     pub(crate) cutter: LogCutter,

@@ -11,7 +11,7 @@ use super::{
     CheckpointRound, FEW_PAGES, Fingerprint, LOOK_BYTES, Pages, RESTART, SCARCE, TRUNCATE, UnderWay,
     checkpoint_with, free_bytes, has_room, log_path,
 };
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::database::reserve::{ReserveUse, SharedReserve};
 
 /// Keeps the log from growing without end; used by the writer.
@@ -47,7 +47,7 @@ pub(crate) struct LogCut {
 impl LogCutter {
     pub(crate) fn new(
         database: &Path,
-        limits: &StoreLimits,
+        limits: &SqliteLimits,
         reserve: SharedReserve,
         (rounds, under_way): (SyncSender<CheckpointRound>, UnderWay),
     ) -> Self {
@@ -214,12 +214,12 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use super::*;
-    use crate::sqlite::config::StoreConfig;
+    use crate::sqlite::config::SqliteConfig;
     use crate::sqlite::database::reserve::Reserve;
 
     /// One that has held large writes for a minute, of the second that it may.
     fn held(folder: &Path) -> (LogCutter, Connection) {
-        let mut config = StoreConfig::new(folder);
+        let mut config = SqliteConfig::new(folder);
         config.limits.flood_wait_ms = 1000;
         let path = folder.join("some.db");
         std::fs::File::create(&path).unwrap();
