@@ -81,7 +81,7 @@ const NO_ABILITIES: Abilities =
 
 impl Format {
     /// The format with this name. `None` if there is no such format.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         FORMATS.into_iter().find(|format| format.name == name)
     }
 

@@ -151,5 +151,5 @@ impl Command {
 }
 
 fn model_api(name: &str) -> Result<ModelApi, &'static str> {
-    ModelApi::named(name).ok_or("unknown API")
+    ModelApi::from_name(name).ok_or("unknown API")
 }

@@ -27,7 +27,7 @@ impl Dialect {
     ///
     /// # Errors
     /// [`Problem`] with the unknown name and the known names.
-    pub(crate) fn named(name: &str) -> Result<Self, Problem> {
+    pub(crate) fn from_name(name: &str) -> Result<Self, Problem> {
         let dialect = Self::ALL.into_iter().find(|dialect| dialect.as_str() == name);
         dialect.ok_or_else(|| unknown(name, &Self::ALL.map(Self::as_str)))
     }

@@ -16,7 +16,7 @@ use crate::guard::Stay;
 use crate::peer::peer;
 use crate::query::{self, Query};
 use crate::vocabularies::native::{Detail, EventWriting};
-use crate::waits::{deadline, every, in_turns};
+use crate::waits::{every, in_turns, passed};
 
 /// The first block, which is sent at once. It shows that the stream is open, and sets the reconnection delay in
 /// milliseconds. It also contains the cursor: a client that is disconnected before the first event reconnects with that
@@ -106,7 +106,7 @@ impl EventStream {
     async fn more(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
-            () = deadline(self.until) => None,
+            () = passed(self.until) => None,
             next = self.follower.next() => match next {
                 Ok(Next::Page(page)) => {
                     self.beat.reset();

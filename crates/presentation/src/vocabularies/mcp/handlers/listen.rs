@@ -17,7 +17,7 @@ use crate::blocks::BlockWriter;
 use crate::error::Problem;
 use crate::peer::peer;
 use crate::vocabularies::mcp::dto::{self, Caller, Done, Notification, Params};
-use crate::waits::{deadline, every};
+use crate::waits::{every, passed};
 
 /// The least time between two notifications about one transcript.
 const UPDATE_PAUSE: Duration = Duration::from_secs(1);
@@ -116,7 +116,7 @@ impl Subscription {
             let due = self.watches.iter().filter_map(|watch| watch.due).min();
             let (agent, follower, next) = tokio::select! {
                 biased;
-                () = deadline(due) => return Some(self.tell()),
+                () = passed(due) => return Some(self.tell()),
                 Some(news) = self.news.next() => news,
                 _ = self.beat.tick() => return Some(BEAT),
             };

@@ -15,7 +15,7 @@ use super::session::{Given, Session};
 use crate::frames;
 use crate::polled_sessions::{Listed, Output, PolledRequest};
 use crate::vocabularies::native::transport::comes_before_its_number;
-use crate::waits::deadline;
+use crate::waits::passed;
 
 /// The request that waits for output.
 enum Waiting {
@@ -62,9 +62,9 @@ pub(super) async fn serve(
                 Some(asked) => desk.asked(asked),
                 None => desk.over = true,
             },
-            () = deadline(idle_due) => desk.over = true,
+            () = passed(idle_due) => desk.over = true,
             // If a request waits, the session itself answers it in both cases.
-            () = deadline(connect_due), if !connected.get() && desk.waiting.is_none() => desk.over = true,
+            () = passed(connect_due), if !connected.get() && desk.waiting.is_none() => desk.over = true,
             () = closing.cancelled(), if desk.waiting.is_none() => desk.over = true,
             () = left(&mut desk.waiting) => desk.waiting = None,
             given = given.next(), if wants => match given {

@@ -30,7 +30,7 @@ use crate::vocabularies::native::dto::frames::ErrorFrame;
 use crate::vocabularies::native::dto::socket_io::{NotConnectedDto, OpenDto};
 use crate::vocabularies::native::transport::Packets;
 use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
-use crate::waits::{deadline, every};
+use crate::waits::{every, passed};
 use crate::websocket::{Broken, Message, because_of, close_code, close_reply};
 
 pub(super) use connect::{Place, new_id};
@@ -180,8 +180,8 @@ impl Session {
             () = closing.cancelled() => Wake::Closing,
             // Before the deadlines, because the packet may have arrived while nothing was taken.
             message = incoming.next() => Wake::Message(message),
-            () = deadline(*connect_due) => Wake::NotConnected,
-            () = deadline(*pong_due) => Wake::NoPong,
+            () = passed(*connect_due) => Wake::NotConnected,
+            () = passed(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             event = next_lifecycle_event(lifecycle) => Wake::Lifecycle(event),
             update = poll_fn(|cx| subscriptions.poll_next(cx)) => Wake::Update(update),

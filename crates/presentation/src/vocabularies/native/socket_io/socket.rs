@@ -14,7 +14,7 @@ use super::session::{Given, Session};
 use crate::api::Api;
 use crate::frames::{self, CHUNK_BYTES};
 use crate::polled_sessions::{Output, PolledFault, PolledSession};
-use crate::waits::deadline;
+use crate::waits::passed;
 use crate::websocket::{Broken, Message, Messages, because_of, close_code, close_reply};
 
 /// A session that has its own WebSocket.
@@ -137,7 +137,7 @@ impl Upgrade {
             biased;
             // Once the WebSocket has taken over, the session itself says that the server is shutting down.
             () = closing.cancelled(), if !is_open => Wake::Closing,
-            () = deadline(due) => Wake::Late,
+            () = passed(due) => Wake::Late,
             Some(posted) = OptionFuture::from(posting.as_mut()) => Wake::Posted(posted),
             message = messages.next(), if !is_posting => Wake::Message(message),
             Some(output) = OptionFuture::from(page.as_mut()) => Wake::Page(output),

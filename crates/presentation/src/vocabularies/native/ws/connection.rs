@@ -26,7 +26,7 @@ use crate::vocabularies::native::ws::message_status::message_status;
 use crate::vocabularies::native::ws::outbox::Outbox;
 use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
 use crate::vocabularies::native::ws::wishes::Wishes;
-use crate::waits::{deadline, every};
+use crate::waits::{every, passed};
 use crate::websocket::{Broken, Message, Messages};
 use crate::websocket::{because_of, close_code, close_reply};
 
@@ -143,10 +143,10 @@ impl Connection {
             () = closing.cancelled() => Wake::Closing,
             // Before the pong's deadline, because the pong may have arrived while the socket was full.
             message = messages.next() => Wake::Message(message),
-            () = deadline(*pong_due) => Wake::NoPong,
+            () = passed(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             _ = heartbeat.tick() => Wake::Heartbeat,
-            () = deadline(out.due()) => Wake::OutDue,
+            () = passed(out.due()) => Wake::OutDue,
             event = lifecycle.next() => Wake::Lifecycle(event),
             Some(answered) = answers.next() => Wake::Answered(answered),
             update = poll_fn(|cx| subscriptions.poll_next(cx)), if !full => Wake::Update(update),
