@@ -120,6 +120,7 @@ impl Follower {
         loop {
             // The state is read before the events, so that a later commit wakes this loop again.
             let state = *self.tail_state.borrow_and_update();
+            // Does nothing, except in the build that hunts for planted bugs.
             self.cursor = planted::skipping(Bug::DropOnLag, self.cursor, state.head);
             if self.cursor < state.head {
                 let page = match self.page().await {
@@ -153,6 +154,7 @@ impl Follower {
             if state.closing {
                 return Ok(Next::End(StreamEnd::ShuttingDown));
             }
+            // Does nothing, except in that build.
             planted::losing_wake_up(Bug::LostWakeUp, &mut self.tail_state).await;
             if self.tail_state.changed().await.is_err() {
                 return Ok(Next::End(StreamEnd::AgentEnded));
