@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokenrail_application::{AfterLastTurn, AgentService, Follower, Next, Page, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_presentation::{agent_frames, packed_frames, packed_items};
+use tokenrail_presentation::testing::{agent_frames, packed_frames, packed_items};
 use tokio::time::sleep;
 
 use crate::bounds;

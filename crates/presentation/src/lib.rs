@@ -92,4 +92,7 @@ pub use forwarded::{Announced, Forwarded};
 pub use listen::{ListenLimits, listen};
 pub use routes::{MissingPage, OWN_PATHS, app, page, routes};
 pub use socket::{SocketLimits, set_limits};
-pub use vocabularies::native::{agent_frames, event_json, packed_frames, packed_items};
+pub use vocabularies::native::event_json;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub use vocabularies::native::testing;

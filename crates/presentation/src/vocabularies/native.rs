@@ -33,6 +33,8 @@ pub(crate) mod rest;
 pub(crate) mod socket_io;
 mod sse;
 mod teller;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod transport;
 mod turn_record;
 mod writing;
@@ -44,10 +46,8 @@ pub(crate) use dialects::DialectFold;
 pub use dto::event_json;
 pub(crate) use events::EventFold;
 pub(crate) use native_frame::{Piece, TextPiece};
-pub(crate) use packed::Packed;
 pub(crate) use teller::{PageFrames, Teller, TextMode};
 pub(crate) use writing::{EventWriting, items_of_events, items_of_page};
-pub use writing::{agent_frames, packed_frames, packed_items};
 
 #[cfg(test)]
 mod tests;
