@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use tokenrail_domain::{
     Agent, AgentId, Event, EventBody, MessageOrdinal, Part, Sequence, Timestamp, Turn, TurnNumber, TurnState,
 };
-use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
+use tokenrail_persistence::{SqliteConfig, SqliteStore, Synchronous};
 use tokenrail_ports::{Append, Epoch, IAgentRepository as _, IJournal as _, TurnStep};
 
 use crate::report::{Report, Table, grouped};
@@ -44,7 +44,7 @@ async fn one(durability: Durability, batch: u64, count: u64) -> Result<(f64, usi
         Durability::Full => Synchronous::Full,
         Durability::Normal => Synchronous::Normal,
     };
-    let store = SqliteStore::open(StoreConfig { synchronous, ..StoreConfig::new(folder.path()) })?;
+    let store = SqliteStore::open(SqliteConfig { synchronous, ..SqliteConfig::new(folder.path()) })?;
     let (agent, turn) = launch();
     let id = agent.id;
     store.create(agent, turn.clone().into(), None).await?;

@@ -11,7 +11,7 @@ use crate::harness::{TestServer, assert_dense, processes_of, text_of};
 
 /// The same checks as `tokenrail doctor`.
 pub(crate) fn database_is_sound(data_dir: &Path, when: &str) {
-    let diagnosis = tokenrail_persistence::doctor(data_dir).expect("it can be examined");
+    let diagnosis = tokenrail_persistence::sqlite_doctor(data_dir).expect("it can be examined");
     assert_eq!(diagnosis.faults, [], "{when}");
 }
 

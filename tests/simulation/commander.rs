@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tokenrail_application::{AgentService, CommandKey, Launch, Refusal};
+use tokenrail_application::{AgentService, CommandKey, Deletion, Launch, Refusal};
 use tokenrail_domain::{AgentId, TurnNumber, TurnState};
 use tokio::time::{Instant, sleep};
 
@@ -186,7 +186,8 @@ impl Commander {
                 (self.cancelled, self.deleted) = (true, true);
                 self.purged |= purge;
                 let began = Instant::now();
-                let told = service.delete(agent, purge).await;
+                let deletion = if purge { Deletion::Purge } else { Deletion::KeepHistory };
+                let told = service.delete(agent, deletion).await;
                 let limits = &world.faults.limits;
                 let bound = limits.commands.command_timeout + limits.commands.shutdown_timeout;
                 world.check(bounds::command(began.elapsed(), bound, &world.faults));

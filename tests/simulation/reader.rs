@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tokenrail_application::{AgentService, Follower, Next, Page, Refusal, StreamEnd};
+use tokenrail_application::{AfterLastTurn, AgentService, Follower, Next, Page, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_presentation::{agent_frames, packed_frames, packed_items};
+use tokenrail_presentation::testing::{agent_frames, packed_frames, packed_items};
 use tokio::time::sleep;
 
 use crate::bounds;
@@ -108,11 +108,12 @@ impl Reader {
     }
 
     async fn follow(&mut self, service: &AgentService, world: &World, agent: AgentId, calm: bool) -> Cut {
-        let keep = !calm && self.dice.chance(500);
+        let waits = !calm && self.dice.chance(500);
+        let after_last_turn = if waits { AfterLastTurn::Wait } else { AfterLastTurn::End };
         // A client may also have forgotten the newest part of what it has seen.
         let back = if self.dice.chance(150) { self.dice.below(self.view.last + 1) } else { 0 };
         let since = self.view.last - back;
-        let mut follower = match service.follow(agent, Some(Sequence(since)), keep).await {
+        let mut follower = match service.follow(agent, Some(Sequence(since)), after_last_turn).await {
             Ok((_, follower)) => follower,
             Err(refusal) => return refused(world, &refusal, since),
         };
@@ -195,7 +196,7 @@ impl Reader {
         let before = world.disk.saved_agent(agent).map_or(0, |agent| agent.head.0);
         let ahead = Sequence(before + AHEAD);
         let told = match self.wrong.below(3) {
-            0 => service.follow(agent, Some(ahead), true).await.err(),
+            0 => service.follow(agent, Some(ahead), AfterLastTurn::Wait).await.err(),
             1 => service.events(agent, ahead, None).await.err(),
             _ => service.messages(agent, ahead, None).await.err(),
         };

@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use futures_util::future::Either;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokenrail_persistence::{SqliteStore, StoreConfig, StoreLimits, Synchronous};
+use tokenrail_persistence::{SqliteConfig, SqliteLimits, SqliteStore, Synchronous};
 use tokenrail_ports::testing::samples::{Scribe, launch, text_delta};
 use tokenrail_ports::{Append, IAgentRepository, IJournal, StoreError};
 use tokio::runtime::Builder;
@@ -35,8 +35,9 @@ pub(crate) fn nobody_is_starved(seed: u64) -> Option<String> {
     let dice = &mut Dice::of(seed, "starving");
     let folder = tempfile::tempdir().unwrap();
     // One write for each transaction, so that the answers show the order of the transactions.
-    let limits = StoreLimits { commit_max_jobs: 1, ..StoreLimits::default() };
-    let config = StoreConfig { synchronous: Synchronous::Normal, limits, ..StoreConfig::new(folder.path()) };
+    let limits = SqliteLimits { commit_max_jobs: 1, ..SqliteLimits::default() };
+    let config =
+        SqliteConfig { synchronous: Synchronous::Normal, limits, ..SqliteConfig::new(folder.path()) };
     let store = SqliteStore::open(config).unwrap();
     let runtime = Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {

@@ -43,6 +43,7 @@ use tokenrail_ports::{Append, IAgentRun, StoreError, TurnStep};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+pub(crate) use self::lost_node::Acquired;
 use self::order::order;
 pub(crate) use self::panicked::Cleaned;
 use self::resume::SoFar;
@@ -68,9 +69,7 @@ pub(crate) struct AgentTask {
     pub(crate) replay: Option<Replay>,
     /// Whether this node has the agent's folder and runs. Otherwise its node is lost, and its turns are ended here.
     pub(crate) is_here: bool,
-    /// Whether this node has taken the agent over. If the agent is at home here, another node had taken it over before,
-    /// and was lost before it had ended the turn that runs: what that turn does is not saved any more.
-    pub(crate) is_taken: bool,
+    pub(crate) acquired: Acquired,
 }
 
 impl AgentTask {
@@ -117,7 +116,8 @@ impl AgentTask {
         self.until_others_have_told().await?;
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
         let ends_only = turn.state != TurnState::Queued || planted::correctly(Bug::PromptTwice);
-        let was_taken_from_here = self.is_here && self.is_taken && turn.state == TurnState::Running;
+        let is_taken = self.acquired == Acquired::ByTakeover;
+        let was_taken_from_here = self.is_here && is_taken && turn.state == TurnState::Running;
         if !self.is_here && ends_only || was_taken_from_here {
             self.handle.waits_no_more();
             self.end_for_lost_node(turn).await?;

@@ -36,7 +36,7 @@ fn announce_part(core: &Core, tail: &Tail, saved: &Append) {
         _ => None,
     };
     if core.outside.nodes.is_shared() && rules::needs_user(saved) {
-        core.news.note_unarchived(*agent);
+        core.lifecycle_elsewhere.note_unarchived(*agent);
     }
     tail.announce(events);
     if let Some(head) = events.last().map(|event| event.sequence) {
@@ -63,7 +63,7 @@ impl Core {
         if self.outside.nodes.is_shared() {
             // A look may have found it already.
             let created = ReadAgent::new(agent.clone(), field_bytes, self.is_here(agent));
-            self.news.tell_created(created, tell);
+            self.lifecycle_elsewhere.tell_created(created, tell);
         } else {
             tell(ListedAgent::new(agent.clone(), field_bytes));
         }
@@ -71,7 +71,7 @@ impl Core {
     }
 
     pub(crate) fn tell_deleted(&self, agent: AgentId, at: Timestamp) {
-        if !self.outside.nodes.is_shared() || self.news.note_deleted(agent) {
+        if !self.outside.nodes.is_shared() || self.lifecycle_elsewhere.note_deleted(agent) {
             self.lifecycle.tell(LifecycleEvent::Deleted { agent, at });
         }
         self.send_hint(Hint::Deleted(agent));
@@ -81,7 +81,7 @@ impl Core {
     /// of other nodes would announce it again.
     pub(crate) fn note_edited(&self, agent: &Agent) {
         if self.outside.nodes.is_shared() && self.is_here(agent) {
-            self.news.note_edited(agent);
+            self.lifecycle_elsewhere.note_edited(agent);
         }
     }
 
@@ -99,7 +99,7 @@ impl Core {
     /// ended its turn, so on a shared store the saved status is announced.
     pub(crate) fn tell_left(&self, agent: AgentId) {
         if self.outside.nodes.is_shared() {
-            self.news.note(Hint::Changed(agent));
+            self.lifecycle_elsewhere.note(Hint::Changed(agent));
             self.send_hint(Hint::Changed(agent));
         } else {
             self.tell_status(agent, AgentStatus::Running, self.now());
@@ -114,10 +114,10 @@ impl Core {
         };
         if !self.outside.nodes.is_shared() {
             tell();
-        } else if !self.news.tell_own(agent, tell) {
+        } else if !self.lifecycle_elsewhere.tell_own(agent, tell) {
             // An agent of another node, or one of which nothing was told since this server started. It is read and told
             // like a change of another node: otherwise a look that finds it would tell it again.
-            self.news.note(Hint::Changed(agent));
+            self.lifecycle_elsewhere.note(Hint::Changed(agent));
         }
         self.send_hint(Hint::Changed(agent));
     }

@@ -1,7 +1,9 @@
 //! The state behind the service that all use cases and tasks share. More methods of [`Core`] are in `announce.rs`
-//! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent; hints to other nodes), `after_failover.rs`
-//! (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`) and `requests_elsewhere.rs`.
+//! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent), `core/hints.rs` (hints to other nodes),
+//! `after_failover.rs` (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`) and
+//! `requests_elsewhere.rs`.
 
+mod hints;
 mod homes;
 
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ use crate::error::Refusal;
 use crate::full_since::FullSince;
 use crate::lifecycle::LifecycleEvents;
 use crate::limits::Limits;
-use crate::node_state::{Membership, News, RequestsElsewhere, Underway, Wanted};
+use crate::node_state::{LifecycleElsewhere, Membership, RequestsElsewhere, Underway, Wanted};
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
 use crate::planted::{self, Bug};
@@ -42,7 +44,7 @@ pub(crate) struct Core {
     key_times: OnceCell<(Timestamp, Instant)>,
     pub(crate) membership: Membership,
     pub(crate) wanted: Wanted,
-    pub(crate) news: News,
+    pub(crate) lifecycle_elsewhere: LifecycleElsewhere,
     pub(crate) requests_elsewhere: RequestsElsewhere,
     pub(crate) letters: Underway<LetterId>,
     pub(crate) errands: Underway<AgentId>,
@@ -94,7 +96,7 @@ impl Core {
             open_requests: OpenRequests::new(limits.lists.list_field_bytes),
             membership: Membership::new(),
             wanted: Wanted::default(),
-            news: News::default(),
+            lifecycle_elsewhere: LifecycleElsewhere::default(),
             requests_elsewhere: RequestsElsewhere::default(),
             letters: Underway::default(),
             errands: Underway::default(),

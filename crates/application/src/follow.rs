@@ -18,8 +18,7 @@ use crate::tails::{Tail, TailState};
 pub struct Follower {
     agent: AgentId,
     cursor: Sequence,
-    /// Whether the stream stays open after the agent's last turn.
-    keep: bool,
+    after_last_turn: AfterLastTurn,
     tail: Arc<Tail>,
     tail_state: watch::Receiver<TailState>,
     stored: StoredEvents,
@@ -28,6 +27,14 @@ pub struct Follower {
     after_failover: AfterFailover,
     closing: CancellationToken,
     draining: CancellationToken,
+}
+
+/// What a stream does when the agent has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterLastTurn {
+    /// It stays open for later turns.
+    Wait,
+    End,
 }
 
 /// The next events of a journal: those of `batch` from the `skip`-th on.
@@ -61,12 +68,18 @@ pub enum StreamEnd {
 }
 
 impl Follower {
-    pub(crate) fn new(core: &Core, agent: AgentId, cursor: Sequence, keep: bool, tail: Arc<Tail>) -> Self {
+    pub(crate) fn new(
+        core: &Core,
+        agent: AgentId,
+        cursor: Sequence,
+        after_last_turn: AfterLastTurn,
+        tail: Arc<Tail>,
+    ) -> Self {
         tail.follower_came();
         Self {
             agent,
             cursor,
-            keep,
+            after_last_turn,
             tail_state: tail.subscribe(),
             stored: StoredEvents::new(core, agent, Arc::clone(&tail)),
             tail,
@@ -107,6 +120,7 @@ impl Follower {
         loop {
             // The state is read before the events, so that a later commit wakes this loop again.
             let state = *self.tail_state.borrow_and_update();
+            // Does nothing, except in the build that hunts for planted bugs.
             self.cursor = planted::skipping(Bug::DropOnLag, self.cursor, state.head);
             if self.cursor < state.head {
                 let page = match self.page().await {
@@ -129,7 +143,7 @@ impl Follower {
             if state.gone {
                 return Ok(Next::End(StreamEnd::AgentDeleted));
             }
-            if !state.active && !self.keep {
+            if !state.active && self.after_last_turn == AfterLastTurn::End {
                 let end = self.end().await;
                 if self.tail_state.has_changed().unwrap_or(false) {
                     continue;
@@ -140,6 +154,7 @@ impl Follower {
             if state.closing {
                 return Ok(Next::End(StreamEnd::ShuttingDown));
             }
+            // Does nothing, except in that build.
             planted::losing_wake_up(Bug::LostWakeUp, &mut self.tail_state).await;
             if self.tail_state.changed().await.is_err() {
                 return Ok(Next::End(StreamEnd::AgentEnded));

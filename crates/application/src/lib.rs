@@ -48,7 +48,7 @@
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
 //! crate they are `pump`, `recorder`, `core` (the save), `announce`, `tails`, `follow`. "The path of a token to another
-//! node" is there too: `announce`, `core/homes`, then at the other node `use_cases/nodes/listening` and `gatherer`.
+//! node" is there too: `announce`, `core/hints`, then at the other node `use_cases/nodes/listening` and `gatherer`.
 //! `launch.rs`, `cancel.rs` and `answer.rs` in `use_cases` list the steps of a launch, a cancel and an answer.
 //!
 //! From there the presentation crate takes over: [`AgentService::follow`] hands a follower to it. A WebSocket polls the
@@ -102,7 +102,7 @@ mod tests;
 
 pub use batch::Batch;
 pub use error::{NoChanges, Refusal, ReplyText};
-pub use follow::{Follower, Next, Page, StreamEnd};
+pub use follow::{AfterLastTurn, Follower, Next, Page, StreamEnd};
 pub use lifecycle::{
     KeptLifecycleEvent, LifecycleEvent, LifecycleEventsMissed, LifecycleReader, UpdateCause,
 };
@@ -119,14 +119,14 @@ pub use stats::{NodeStats, Stats};
 pub use token_bucket::TokenBucket;
 pub use use_cases::{
     Accepted, AgentChanges, AnswerOutcome, AtStop, CommandKey, ConversationTurn, Finding, Import,
-    ImportError, Imported, Launch, LaunchOutcome, MessageStatus, Prompt, Reparsed, TypeInfo,
+    ImportError, Imported, Launch, LaunchOutcome, MessageStatus, Prompt, Prompts, Reparsed, TypeInfo,
 };
 
 // The types of the ports that callers need, so that the presentation layer does not depend on the ports.
 pub use tokenrail_ports::planted as planted_bugs;
 pub use tokenrail_ports::{
     Abilities, AgentFilter, ArchivedFilter, BusFigures, ChangedFile, Changes, Credential, CredentialDigest,
-    CredentialKind, CredentialRoom, CredentialScope, Extent, Failovers, FileChoice, FileStatus, ICredentials,
-    ListPage, MessagePage, NewTurn, Node, NodeState, Patch, PermissionAnswer, Probe, STOP_REASON_EVENTS,
-    StoreAge, StoreError, StoreFigures, TurnFilter, TurnRange, ValidCredential, WhenFull,
+    CredentialKind, CredentialRoom, CredentialScope, Deletion, Extent, Failovers, FileChoice, FileStatus,
+    ICredentials, ListPage, MessagePage, NewTurn, Node, NodeState, Patch, PermissionAnswer, Probe,
+    STOP_REASON_EVENTS, StoreAge, StoreError, StoreFigures, TurnFilter, TurnRange, ValidCredential, WhenFull,
 };

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use self::answers::{OpenRequestsOfRun, WaitingAnswers};
 use self::full_disk::FullDisk;
 use self::stop::Stopping;
-use self::waits::{Signal, Waits, due, expiry};
+use self::waits::{Signal, Waits, expiry, passed};
 use crate::announce::announce;
 use crate::core::{Core, SaveError};
 use crate::open_requests::RequestChange;
@@ -176,7 +176,7 @@ impl Pump {
                     }
                 }
                 () = self.tail.pace.caught_up(), if put_off.is_some() => {}
-                () = due(put_off), if put_off.is_some() => {}
+                () = passed(put_off), if put_off.is_some() => {}
                 Some(signal) = signals.next() => match signal {
                     Signal::Closing => return Err(SaveError::Closing),
                     Signal::Stop if self.stopping.why.is_none() => self.stop_as_told().await,
@@ -185,7 +185,7 @@ impl Pump {
                 Some(answering) = self.answers.incoming.recv(), if self.recorder.has_caught_up() => {
                     self.answer(answering).await;
                 }
-                () = due(self.stopping.again), if self.stopping.again.is_some() => self.ask_to_stop().await,
+                () = passed(self.stopping.again), if self.stopping.again.is_some() => self.ask_to_stop().await,
                 () = sleep(full_disk_pause), if !room && self.may_free_spool() => {
                     self.free_spool().await;
                 }

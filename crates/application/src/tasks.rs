@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokenrail_domain::{Agent, Copied};
 use tokenrail_ports::Hint;
 
-use crate::agent_task::AgentTask;
+use crate::agent_task::{Acquired, AgentTask};
 use crate::planted::{self, Bug, is_planted};
 use crate::service::AgentService;
 
@@ -40,15 +40,15 @@ impl AgentService {
 
     /// Makes sure that a task of this node runs, or ends, the agent's open turns. Returns whether the agent had one.
     pub(crate) fn start_task(&self, agent: &Agent) -> bool {
-        self.start_task_of(agent, false)
+        self.start_task_of(agent, Acquired::AsUsual)
     }
 
     /// The same for an agent that this node has just taken over.
     pub(crate) fn start_task_of_taken(&self, agent: &Agent) {
-        self.start_task_of(agent, true);
+        self.start_task_of(agent, Acquired::ByTakeover);
     }
 
-    fn start_task_of(&self, agent: &Agent, is_taken: bool) -> bool {
+    fn start_task_of(&self, agent: &Agent, acquired: Acquired) -> bool {
         let tail = self.core.tails.of(agent.id);
         let new = self.core.poke_or_register(agent.id, &tail);
         let had_task = new.is_none();
@@ -64,7 +64,7 @@ impl AgentService {
             };
             let agent = agent.id;
             let task =
-                AgentTask { core, agent, handle, tail, cancel_on_disconnect, replay, is_here, is_taken };
+                AgentTask { core, agent, handle, tail, cancel_on_disconnect, replay, is_here, acquired };
             self.core.tracker.spawn_on(task.run(), &self.core.runtime);
         }
         had_task

@@ -47,4 +47,5 @@ pub use message_status::MessageStatus;
 pub use reparse::{Finding, Reparsed};
 pub use send::{Accepted, Prompt};
 pub use shutdown::AtStop;
+pub use turns::Prompts;
 pub use types::TypeInfo;

@@ -21,18 +21,18 @@ const FORMATS: [Format; 12] = [
     // Tokenrail keeps the history of the conversation and sends it with each turn.
     Format {
         name: "anthropic",
-        abilities: abilities(true, true, false),
+        abilities: Abilities { deltas: true, resume: true, ..NO_ABILITIES },
         make: |_| Box::new(ModelApiParser::anthropic()),
     },
     Format {
         name: "claude",
-        abilities: abilities(true, true, true),
+        abilities: Abilities { deltas: true, resume: true, interrupt: true, ..NO_ABILITIES },
         make: |_| Box::new(ClaudeParser::new()),
     },
     Format { name: "claude-two-way", abilities: ALL_ABILITIES, make: |_| Box::new(ClaudeParser::two_way()) },
     Format {
         name: "codex",
-        abilities: abilities(false, true, false),
+        abilities: Abilities { resume: true, ..NO_ABILITIES },
         make: |_| Box::new(CodexParser::new()),
     },
     Format {
@@ -42,32 +42,32 @@ const FORMATS: [Format; 12] = [
     },
     Format {
         name: "gemini",
-        abilities: abilities(true, true, false),
+        abilities: Abilities { deltas: true, resume: true, ..NO_ABILITIES },
         make: |_| Box::new(GeminiParser::new()),
     },
     Format {
         name: "jsonl",
-        abilities: abilities(true, true, false),
+        abilities: Abilities { deltas: true, resume: true, ..NO_ABILITIES },
         make: |mapping| Box::new(JsonlParser::new(mapping.clone())),
     },
     Format {
         name: "openai-chat",
-        abilities: abilities(true, true, false),
+        abilities: Abilities { deltas: true, resume: true, ..NO_ABILITIES },
         make: |_| Box::new(ModelApiParser::openai_chat()),
     },
     Format {
         name: "openai-responses",
-        abilities: abilities(true, true, false),
+        abilities: Abilities { deltas: true, resume: true, ..NO_ABILITIES },
         make: |_| Box::new(ModelApiParser::openai_responses()),
     },
     Format {
         name: "opencode",
-        abilities: abilities(false, true, false),
+        abilities: Abilities { resume: true, ..NO_ABILITIES },
         make: |_| Box::new(OpencodeParser::new()),
     },
     Format {
         name: "text",
-        abilities: abilities(true, false, false),
+        abilities: Abilities { deltas: true, ..NO_ABILITIES },
         make: |_| Box::new(PlainTextParser::new()),
     },
 ];
@@ -76,13 +76,12 @@ const FORMATS: [Format; 12] = [
 const ALL_ABILITIES: Abilities =
     Abilities { deltas: true, resume: true, interrupt: true, permissions: true, images: true };
 
-const fn abilities(deltas: bool, resume: bool, interrupt: bool) -> Abilities {
-    Abilities { deltas, resume, interrupt, permissions: false, images: false }
-}
+const NO_ABILITIES: Abilities =
+    Abilities { deltas: false, resume: false, interrupt: false, permissions: false, images: false };
 
 impl Format {
     /// The format with this name. `None` if there is no such format.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         FORMATS.into_iter().find(|format| format.name == name)
     }
 

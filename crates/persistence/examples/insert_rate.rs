@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use tokenrail_domain::{Event, Sequence};
-use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
+use tokenrail_persistence::{SqliteConfig, SqliteStore, Synchronous};
 use tokenrail_ports::testing::samples::{Scribe, launch, page_of, text_delta};
 use tokenrail_ports::{Append, IAgentRepository, IJournal};
 
@@ -70,7 +70,7 @@ async fn reading() {
 }
 
 fn open(folder: &std::path::Path, synchronous: Synchronous) -> SqliteStore {
-    SqliteStore::open(StoreConfig { synchronous, ..StoreConfig::new(folder) }).expect("it opens")
+    SqliteStore::open(SqliteConfig { synchronous, ..SqliteConfig::new(folder) }).expect("it opens")
 }
 
 async fn started(store: &SqliteStore, n: u8) -> Scribe {

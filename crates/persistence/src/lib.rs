@@ -41,6 +41,6 @@ pub use postgres::{
     SeenNode, Survives, TableHolder, WrongServer, postgres_doctor,
 };
 pub use sqlite::{
-    DataFolder, Diagnosis, Fault, OpenError, SqliteStore, StoreConfig, StoreLimits, Synchronous, backup,
-    doctor, is_in_use,
+    DataFolder, Fault, OpenError, SqliteConfig, SqliteDiagnosis, SqliteLimits, SqliteStore, Synchronous,
+    is_in_use, sqlite_backup, sqlite_doctor,
 };

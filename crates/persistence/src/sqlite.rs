@@ -22,9 +22,9 @@ pub(crate) mod store;
 pub(crate) mod wipe;
 pub(crate) mod writer;
 
-pub use self::config::{StoreConfig, StoreLimits, Synchronous};
+pub use self::config::{SqliteConfig, SqliteLimits, Synchronous};
 pub use self::database::folder::{DataFolder, is_in_use};
 pub use self::error::OpenError;
-pub use self::maintenance::backup::backup;
-pub use self::maintenance::doctor::{Diagnosis, Fault, doctor};
+pub use self::maintenance::backup::sqlite_backup;
+pub use self::maintenance::doctor::{Fault, SqliteDiagnosis, sqlite_doctor};
 pub use self::store::SqliteStore;

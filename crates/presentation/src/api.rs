@@ -18,7 +18,7 @@ use crate::limiter::PeerBuckets;
 use crate::metrics::Metrics;
 pub(crate) use crate::peer::StreamPlace;
 use crate::peer::{NoPlace, Places};
-use crate::polling::PolledSessions;
+use crate::polled_sessions::PolledSessions;
 use crate::sessions::{LoginCodes, Sessions};
 use crate::shared_credentials::SharedCredentials;
 use crate::tickets::{Openings, OwnTickets, Seal, SharedTicketLimits, SharedTickets, Tickets};

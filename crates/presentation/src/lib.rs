@@ -21,7 +21,7 @@
 //! | `listen`, `socket`, `forwarded` | serves a TCP listener; accepted connections; those that the TLS part passes on |
 //! | `guard` | runs before and after every route |
 //! | `tickets`, `sessions`, `peer`, `limiter` | what the guard remembers and counts |
-//! | `polling` | sessions of clients that poll, which outlive a request |
+//! | `polled_sessions` | sessions of clients that poll, which outlive a request |
 //! | `shared_credentials` | tickets and login codes, if several servers share one store |
 //! | `derived_key` | keys that are derived from the token |
 //! | `config` | access rules and limits |
@@ -67,7 +67,7 @@ mod metrics;
 mod openapi;
 mod peer;
 mod permission_notices;
-mod polling;
+mod polled_sessions;
 mod prompt_images;
 mod query;
 mod refusals;
@@ -92,4 +92,7 @@ pub use forwarded::{Announced, Forwarded};
 pub use listen::{ListenLimits, listen};
 pub use routes::{MissingPage, OWN_PATHS, app, page, routes};
 pub use socket::{SocketLimits, set_limits};
-pub use vocabularies::native::{agent_frames, event_json, packed_frames, packed_items};
+pub use vocabularies::native::event_json;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub use vocabularies::native::testing;

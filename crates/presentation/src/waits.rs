@@ -17,9 +17,9 @@ pub(crate) fn every(period: Duration) -> Interval {
 }
 
 /// Waits until the deadline; forever if there is none.
-pub(crate) async fn deadline(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
+pub(crate) async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }

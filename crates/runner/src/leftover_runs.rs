@@ -50,7 +50,7 @@ impl IRuns for RunFolders {
 impl Place {
     /// Ends a run and keeps its spool. Blocks.
     fn end_one(&self, agent: AgentId, run: TurnNumber) -> io::Result<()> {
-        let mut folder = RunFolder::at(&self.runs.join(format!("{agent}-{run}")));
+        let mut folder = RunFolder::of_run(&self.runs, agent, run);
         if !folder.path().try_exists()? {
             let Some((of_earlier, _)) = run_of(&self.runs, agent, run)? else { return Ok(()) };
             folder = of_earlier;

@@ -58,7 +58,7 @@ impl ModelApi {
     }
 
     /// The inverse of [`ModelApi::name`].
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|api| api.name() == name)
     }
 }

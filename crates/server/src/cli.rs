@@ -1,12 +1,27 @@
 //! The command line.
+//!
+//! | modules | what they are for |
+//! | --- | --- |
+//! | [`command`] | the commands and their options |
+//! | `up`, `serve`, `demo`, `open`, `token`, `nodes` | commands about a server |
+//! | `run`, `send`, `tail`, `answer`, `questions`, `cancel` | commands about the work of agents |
+//! | `ls`, `show`, `changes`, `rm`, [`edit`] (`rename`, `pin`, `archive`) | commands about agents and their lists |
+//! | [`copies`] (`export`, `import`, `replay`), `reparse`, `backup`, [`move_data`] (`move`) | commands about data |
+//! | `allow`, `config`, `doctor`, `completions`, `man`, `mcp` | commands about this machine and other programs |
+//! | [`client`], [`agent_id`], [`own_run`] | the server that a command talks to; the agent that it means |
+//! | [`attend`], [`follow`], [`event_printer`] | shows an agent while it works |
+//! | [`permission_request`], [`open_requests`], [`answers`], [`typed`] | permission requests, and what users type |
+//! | [`images`], [`tool_input`], [`excerpt`] | the images of a prompt; the input of a tool; the beginning of a text |
+//! | [`screen`], [`color`], [`exit`], [`help`], [`flags`] | what all commands share |
+//! | [`memory`] | settings of the memory allocator |
 
 mod agent_id;
 mod allow;
 mod answer;
 mod answers;
-mod asked;
 mod attend;
 mod backup;
+mod cancel;
 mod changes;
 mod client;
 mod color;
@@ -17,13 +32,14 @@ mod copies;
 mod demo;
 mod doctor;
 mod edit;
+mod event_printer;
 mod excerpt;
 mod exit;
 mod flags;
 mod follow;
 mod help;
 mod images;
-mod list;
+mod ls;
 mod man;
 mod mcp;
 mod memory;
@@ -32,6 +48,7 @@ mod nodes;
 mod open;
 mod open_requests;
 mod own_run;
+mod permission_request;
 mod questions;
 mod reparse;
 mod rm;
@@ -40,8 +57,8 @@ mod screen;
 mod send;
 mod serve;
 mod show;
-mod shower;
 mod tail;
+mod token;
 mod tool_input;
 mod typed;
 mod up;
@@ -234,8 +251,8 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Demo(args) => Box::pin(demo::demo(config, args, &mut screen)).await,
         Command::Run(args) => Box::pin(run::run(config, args, &mut screen)).await,
         Command::Tail(args) => tail::tail(&config, args, &mut screen).await,
-        Command::Ls(args) => list::ls(&config, args, &mut screen).await,
-        Command::Cancel { agent } => list::cancel(&config, &agent, &mut screen).await,
+        Command::Ls(args) => ls::ls(&config, args, &mut screen).await,
+        Command::Cancel { agent } => cancel::cancel(&config, &agent, &mut screen).await,
         Command::Allow(args) => allow::allow(&config, &args, &mut screen),
         Command::Answer(args) => answer::answer(&config, args, &mut screen).await,
         Command::Send(args) => send::send(&config, args, &mut screen).await,
@@ -256,7 +273,7 @@ async fn dispatch(command: Command, config: Config, mut screen: Screen) -> Exit 
         Command::Backup(args) => backup::backup(&config, args, &mut screen).await,
         Command::Move(args) => move_data::move_data(&config, args, &mut screen).await,
         Command::Doctor => doctor::doctor(&config, &mut screen).await,
-        Command::Token(args) => serve::token(&config, &args, &mut screen),
+        Command::Token(args) => token::token(&config, &args, &mut screen),
         Command::Config(_) => config::show(&config, &mut screen),
         Command::Completions(_)
         | Command::Man(_)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::web::ServiceConfig;
-use tokenrail_application::{AgentService, AtStop, Fence, Next, Refusal};
+use tokenrail_application::{AfterLastTurn, AgentService, AtStop, Fence, Next, Refusal};
 use tokenrail_ports::{StoreError, is_disk_full};
 use tokenrail_presentation::{Api, Forwarded, MissingPage, PresentationConfig, page, session_cookie};
 use tokenrail_web::BasePath;
@@ -180,7 +180,7 @@ impl Server {
         let Ok(id) = id.parse() else { return };
         let ended = async {
             self.service.cancel(id).await?;
-            let (_, mut follower) = self.service.follow(id, None, false).await?;
+            let (_, mut follower) = self.service.follow(id, None, AfterLastTurn::End).await?;
             while let Next::Page(_) = follower.next().await? {}
             Ok::<_, Refusal>(())
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tokenrail_persistence::{
     DataFolder, Durability, NodeIdentity, OpenError, Password, PostgresConfig, PostgresLimits,
-    PostgresOpenError, PostgresStore, SilentBus, SqliteStore, StoreConfig, Synchronous,
+    PostgresOpenError, PostgresStore, SilentBus, SqliteConfig, SqliteStore, Synchronous,
 };
 use tokenrail_ports::{IAgentRepository, IArchive, IBus, ICredentials, IInbox, IJournal, INodes, StoreError};
 
@@ -217,8 +217,8 @@ fn password_of(path: &Path) -> Result<Password, OpenStoreError> {
     Ok(Password::new(password))
 }
 
-fn sqlite_config(config: &Config, synchronous: SyncMode) -> StoreConfig {
-    let mut store = StoreConfig::new(&config.data_dir);
+fn sqlite_config(config: &Config, synchronous: SyncMode) -> SqliteConfig {
+    let mut store = SqliteConfig::new(&config.data_dir);
     store.synchronous = match synchronous {
         SyncMode::Full => Synchronous::Full,
         SyncMode::Normal => Synchronous::Normal,

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokenrail_domain::{AgentId, Event, Sequence};
-use tokenrail_persistence::{SqliteStore, StoreConfig, Synchronous};
+use tokenrail_persistence::{SqliteConfig, SqliteStore, Synchronous};
 use tokenrail_ports::{AgentFilter, IAgentRepository as _, IJournal as _, ListBounds, PageLimit, StoreError};
 
 use crate::Chance;
@@ -80,7 +80,7 @@ fn copy_files(from: &Path, to: &Path) {
 
 /// The whole content of the store.
 pub(super) async fn read(folder: &Path) -> Option<Vec<Said>> {
-    let config = StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder) };
+    let config = SqliteConfig { synchronous: Synchronous::Normal, ..SqliteConfig::new(folder) };
     let store = SqliteStore::open(config).ok()?;
     let read = read_all(&store).await;
     store.close().await;

@@ -14,7 +14,9 @@ use actix_web::test::{TestRequest, init_service};
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use futures_util::future::LocalBoxFuture;
-use tokenrail_application::{AgentService, AgentType, AgentTypes, Launch, Limits, Outside};
+use tokenrail_application::{
+    AfterLastTurn, AgentService, AgentType, AgentTypes, Deletion, Launch, Limits, Outside,
+};
 use tokenrail_domain::{AgentId, Event, EventBody, Notice, Sequence, Timestamp};
 use tokenrail_parser::ClaudeParser;
 use tokenrail_ports::testing::samples::WHOLE;
@@ -202,7 +204,7 @@ impl World {
         let make = async || {
             let agent = self.launch(TALK).await;
             self.ended(agent).await;
-            self.service.delete(agent, false).await.expect("it can be deleted");
+            self.service.delete(agent, Deletion::KeepHistory).await.expect("it can be deleted");
             agent
         };
         *self.deleted.get_or_init(make).await
@@ -212,8 +214,11 @@ impl World {
     pub(crate) async fn ask(&self) -> AgentId {
         let launch = Launch { kind: Some("asker".to_owned()), prompt: "x".to_owned(), ..Launch::default() };
         let agent = self.service.launch(launch).await.expect("it can be launched").agent.id;
-        let (_, mut follower) =
-            self.service.follow(agent, Some(Sequence::START), true).await.expect("it is there");
+        let (_, mut follower) = self
+            .service
+            .follow(agent, Some(Sequence::START), AfterLastTurn::Wait)
+            .await
+            .expect("it is there");
         let mut asked = 0;
         while asked < REQUESTS.len() {
             let tokenrail_application::Next::Page(page) = follower.next().await.expect("it can be read")
@@ -230,7 +235,8 @@ impl World {
     }
 
     pub(crate) async fn ended(&self, agent: AgentId) {
-        let (_, mut follower) = self.service.follow(agent, None, false).await.expect("it is there");
+        let (_, mut follower) =
+            self.service.follow(agent, None, AfterLastTurn::End).await.expect("it is there");
         while let tokenrail_application::Next::Page(_) = follower.next().await.expect("it can be read") {}
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_application::{Next, Refusal, StreamEnd};
+use tokenrail_application::{AfterLastTurn, Next, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokio::time::sleep;
 
@@ -61,7 +61,7 @@ impl Reader {
         let cursor = Sequence(self.seen.len() as u64);
         let is_purged = || cluster.disk.saved_agent(agent).is_none();
         let was_purged = is_purged();
-        let mut follower = match life.service.follow(agent, Some(cursor), true).await {
+        let mut follower = match life.service.follow(agent, Some(cursor), AfterLastTurn::Wait).await {
             Ok(_) if was_purged && is_purged() => {
                 return cluster.fail(format!("G27: agent {} is purged, and can be followed", self.slot));
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokenrail_application::Refusal;
+use tokenrail_application::{Deletion, Refusal};
 use tokenrail_domain::{AgentId, NodeId, TurnState};
 use tokio::time::{Instant, sleep};
 
@@ -119,7 +119,8 @@ impl Removal {
     async fn is_done(&self, cluster: &Cluster, life: &Life, moment: Moment) -> bool {
         let Self { slot, agent, purge } = *self;
         let (began, home) = (Instant::now(), cluster.disk.saved_agent(agent).and_then(|agent| agent.home));
-        match ask_within(PATIENCE, life, life.service.delete(agent, purge)).await {
+        let deletion = if purge { Deletion::Purge } else { Deletion::KeepHistory };
+        match ask_within(PATIENCE, life, life.service.delete(agent, deletion)).await {
             Some(Ok(())) => {}
             Some(Err(Refusal::NotFound(_))) => {
                 if cluster.disk.saved_agent(agent).is_some() {

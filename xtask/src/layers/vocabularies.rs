@@ -21,10 +21,10 @@ const FOLDS: [&str; 8] = [
     "/fold/",
     "/dialects.rs",
     "/dialects/",
-    "/ag_ui/rest.rs",
+    "/ag_ui/unsent_writer.rs",
     "/mcp/entries.rs",
     "/openai/chunks.rs",
-    "/openai/rest.rs",
+    "/openai/unsent_writer.rs",
 ];
 /// What a fold must not name, because it is pure.
 const NOT_IN_A_FOLD: [&str; 5] =
@@ -161,7 +161,9 @@ mod tests {
         let fault = format!("{CRATE}vocabularies/a/fold/tools.rs names tokio: a fold is pure");
         assert_eq!(faults(&[("vocabularies/a/fold/tools.rs", "use tokio::time;")]), [fault]);
         assert_eq!(faults(&[("vocabularies/a/stream.rs", "use tokio::time;")]), [""; 0]);
-        for file in ["ag_ui/rest.rs", "mcp/entries.rs", "openai/chunks.rs", "openai/rest.rs"] {
+        for file in
+            ["ag_ui/unsent_writer.rs", "mcp/entries.rs", "openai/chunks.rs", "openai/unsent_writer.rs"]
+        {
             let file = format!("vocabularies/{file}");
             assert_eq!(faults(&[(&file, "use actix_web::web;")]).len(), 1, "{file}");
         }

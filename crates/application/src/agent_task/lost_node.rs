@@ -8,6 +8,15 @@ use crate::planted::{Bug, is_planted};
 use crate::stats::Counters;
 use crate::verdict::Verdict;
 
+/// How this node came to write the agent's journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Acquired {
+    AsUsual,
+    /// It has taken the agent over. If the agent is at home here, another node had taken it over before, and was lost
+    /// before it had ended the turn that runs: what that turn does is not saved any more.
+    ByTakeover,
+}
+
 impl AgentTask {
     /// Ends an open turn. What its run printed and was not saved is lost, and nobody knows whether its prompt was
     /// followed. So a turn that waits ends too: its folder is at the lost node.

@@ -1,7 +1,7 @@
-//! Which node has an agent, and whether this node may act; hints to other nodes.
+//! Which node has an agent, and whether this node may act.
 
 use tokenrail_domain::{Agent, Copied, NodeId};
-use tokenrail_ports::{Hint, NodeState, StoreError};
+use tokenrail_ports::{NodeState, StoreError};
 
 use super::Core;
 use crate::error::Refusal;
@@ -86,12 +86,6 @@ impl Core {
         Ok(self.outside.agents.get(agent.id).await?.unwrap_or(agent))
     }
 
-    /// Any node may take an agent that has no home, this one too.
-    pub(crate) fn offer_to_all_nodes(&self) {
-        self.send_hint(Hint::Errand(NodeId::ANY));
-        self.work_left_here.notify_one();
-    }
-
     /// Whether this node may start a run.
     pub(crate) fn is_in_touch(&self) -> bool {
         let most = self.limits.nodes.in_touch();
@@ -114,13 +108,5 @@ impl Core {
                 () = beaten => {}
             }
         }
-    }
-
-    /// Sends a hint to the other nodes. Called after what it is about is saved.
-    ///
-    /// The next step is `PostgresBus::send_hint` (`postgres/bus.rs` in the persistence crate). The other nodes hear the
-    /// hint in `use_cases/nodes/listening.rs` (`hear`). On SQLite, `SilentBus` drops it: there is no other node.
-    pub(crate) fn send_hint(&self, hint: Hint) {
-        self.outside.bus.send_hint(hint);
     }
 }

@@ -6,7 +6,7 @@ use tokenrail_ports::{RunEnd, RunOutput};
 use tokio::time::{Instant, timeout};
 
 use super::Pump;
-use super::waits::due;
+use super::waits::passed;
 use crate::verdict::{Flood, Stop};
 
 /// The progress of stopping the run.
@@ -114,7 +114,7 @@ impl Pump {
 
     async fn ask_until_told(&mut self) {
         while self.stopping.again.is_some() {
-            due(self.stopping.again).await;
+            passed(self.stopping.again).await;
             self.ask_to_stop().await;
         }
     }

@@ -71,10 +71,10 @@ pub(super) async fn expiry(timer: &mut Pin<Box<Sleep>>, deadline: Option<(Instan
     expired
 }
 
-/// Waits until `at`, or for ever if it is `None`.
-pub(super) async fn due(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
+/// Waits until the deadline; forever if there is none.
+pub(super) async fn passed(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
         None => pending().await,
     }
 }

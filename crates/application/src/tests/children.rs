@@ -3,6 +3,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokenrail_domain::{AgentId, LaunchedBy, Timestamp};
+use tokenrail_ports::Deletion;
 use tokenrail_ports::testing::samples::json;
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 use tokio::join;
@@ -132,7 +133,7 @@ async fn an_agent_of_another_server_is_no_parent_and_a_deleted_one_launches_noth
     let launched = h.child(AgentId::new(Timestamp(5), [9; 10])).await.unwrap();
     assert_eq!(launched.agent.launched_by, None);
     let parent = h.parent(None).await;
-    h.service.delete(parent, false).await.unwrap();
+    h.service.delete(parent, Deletion::KeepHistory).await.unwrap();
     let refused = h.child(parent).await.unwrap_err();
     assert!(matches!(refused, Refusal::ParentDeleted), "{refused:?}");
     assert!(refused.to_string().starts_with("the agent that launches has been deleted"), "{refused}");

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_domain::{AgentStatus, Event, EventBody, Timestamp, Turn, TurnNumber, TurnOutcome};
+use tokenrail_ports::Deletion;
 use tokenrail_ports::IAgentRepository as _;
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 use tokio::task::yield_now;
@@ -65,7 +66,7 @@ async fn a_conversation_that_was_deleted_begins_anew_with_the_same_message() {
     let h = harness(ScriptedRunner::new([line(1), line(2)]));
     let first = say(&h, "chat", "one").await;
     h.watch(first.agent).await;
-    h.service.delete(first.agent, false).await.unwrap();
+    h.service.delete(first.agent, Deletion::KeepHistory).await.unwrap();
     let second = say(&h, "chat", "one").await;
     assert_ne!(second.agent, first.agent);
     assert_eq!(say(&h, "chat", "one").await, second);

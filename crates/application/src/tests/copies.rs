@@ -7,8 +7,8 @@ use tokenrail_domain::{
     Agent, AgentId, AgentStatus, Copied, Event, EventBody, Sequence, SessionId, Timestamp, Turn, TurnNumber,
     TurnState,
 };
-use tokenrail_ports::IArchive;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
+use tokenrail_ports::{Deletion, IArchive};
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
 use crate::{Finding, ImportError, Imported, Refusal, Reparsed};
@@ -197,7 +197,7 @@ async fn wherever_the_server_dies_a_replay_goes_on_in_its_next_life() {
 async fn a_replay_whose_original_is_purged_fails() {
     let harness = harness(talker());
     let (slow, replay, _) = slow_replay(&harness).await;
-    harness.service.delete(slow, true).await.unwrap();
+    harness.service.delete(slow, Deletion::Purge).await.unwrap();
     let played = words(&harness.watch(replay).await);
     assert_eq!(played.last().unwrap(), "result failed replay_original_gone");
 }

@@ -162,11 +162,11 @@ async fn a_purge_is_finished_by_the_next_life() {
 async fn a_purge_removes_the_folder_that_was_made_and_what_runs_have_left() {
     let (h, id) = hanging("hi").await;
     assert_eq!(h.workspace.own_folders(), [id]);
-    h.service.delete(id, false).await.unwrap();
+    h.service.delete(id, Deletion::KeepHistory).await.unwrap();
     assert_eq!((h.workspace.own_folders(), h.runner.forgotten()), (vec![id], vec![]));
-    h.service.delete(id, true).await.unwrap();
+    h.service.delete(id, Deletion::Purge).await.unwrap();
     assert_eq!((h.workspace.own_folders(), h.runner.forgotten()), (vec![], vec![id]));
-    assert!(matches!(h.service.delete(id, true).await, Err(crate::Refusal::NotFound(_))));
+    assert!(matches!(h.service.delete(id, Deletion::Purge).await, Err(crate::Refusal::NotFound(_))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -217,7 +217,7 @@ async fn a_purge_whose_files_cannot_be_removed_is_tried_again() {
     let id = h.launch("hi").await;
     h.watch(id).await;
     h.workspace.refuse_removals(6);
-    h.service.delete(id, true).await.unwrap();
+    h.service.delete(id, Deletion::Purge).await.unwrap();
     assert_eq!(h.workspace.own_folders(), [id], "its removal fails");
     assert_eq!(h.store.to_purge().await.unwrap(), [id], "the next start finds it too");
     tokio::time::sleep(Duration::from_mins(1)).await;

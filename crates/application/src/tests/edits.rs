@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokenrail_domain::{Agent, AgentEdit, AgentId, NewName, Timestamp};
+use tokenrail_ports::Deletion;
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 
 use super::harness::{Harness, hanging, harness, harness_with, tiny_limits};
@@ -71,7 +72,7 @@ async fn an_edit_whose_outcome_is_unknown_is_told_when_it_is_repeated() {
 #[tokio::test(start_paused = true)]
 async fn agents_that_are_deleted_or_unknown_are_not_edited() {
     let (h, id) = hanging("hi").await;
-    h.service.delete(id, false).await.unwrap();
+    h.service.delete(id, Deletion::KeepHistory).await.unwrap();
     assert!(matches!(h.service.edit(id, archived(true)).await, Err(Refusal::Deleted)));
     let unknown = AgentId::new(Timestamp(5), [9; 10]);
     assert!(matches!(h.service.edit(unknown, archived(true)).await, Err(Refusal::NotFound(_))));

@@ -4,11 +4,11 @@ use std::time::Duration;
 use tokenrail_domain::{Event, EventBody, Sequence};
 use tokenrail_ports::testing::samples::{Scribe, launch};
 use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
-use tokenrail_ports::{IAgentRepository as _, IJournal as _};
+use tokenrail_ports::{Deletion, IAgentRepository as _, IJournal as _};
 use tokio::sync::Notify;
 
 use super::harness::{Harness, assert_dense, hanging, harness, harness_with, tiny_limits, words};
-use crate::{Launch, Limits, Next, StreamEnd};
+use crate::{AfterLastTurn, Launch, Limits, Next, StreamEnd};
 
 fn chatter(words: usize) -> Vec<Step> {
     let mut steps: Vec<_> = (0..words).map(|n| Step::line(format!("say w{n}"))).collect();
@@ -24,7 +24,8 @@ async fn readers_from_any_cursor_see_the_same_events_while_they_are_said() {
         let mut readers = Vec::new();
         for since in [0, 0, 1, 5, 20, 41] {
             h.wait_for(id, |event| event.sequence.0 >= since).await;
-            let (_, mut follower) = h.service.follow(id, Some(Sequence(since)), false).await.unwrap();
+            let (_, mut follower) =
+                h.service.follow(id, Some(Sequence(since)), AfterLastTurn::End).await.unwrap();
             readers.push(async move {
                 let mut seen = Vec::new();
                 while let Next::Page(page) = follower.next().await.unwrap() {
@@ -47,7 +48,7 @@ async fn readers_from_any_cursor_see_the_same_events_while_they_are_said() {
 async fn nothing_is_seen_that_the_store_does_not_have() {
     let h = harness(ScriptedRunner::new([chatter(60)]));
     let id = h.launch("hi").await;
-    let (_, mut follower) = h.service.follow(id, Some(Sequence::START), false).await.unwrap();
+    let (_, mut follower) = h.service.follow(id, Some(Sequence::START), AfterLastTurn::End).await.unwrap();
     while let Next::Page(page) = follower.next().await.unwrap() {
         let saved = h.store.saved(id);
         for event in page.events() {
@@ -60,7 +61,7 @@ async fn nothing_is_seen_that_the_store_does_not_have() {
 async fn a_reader_who_keeps_the_stream_sees_the_next_turn() {
     let h = harness(ScriptedRunner::new([chatter(1), chatter(1)]));
     let id = h.launch("one").await;
-    let (_, mut follower) = h.service.follow(id, Some(Sequence::START), true).await.unwrap();
+    let (_, mut follower) = h.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
     let mut seen: Vec<Event> = Vec::new();
     let results =
         |seen: &[Event]| seen.iter().filter(|event| matches!(event.body, EventBody::TurnResult(_))).count();
@@ -78,8 +79,8 @@ async fn a_reader_who_keeps_the_stream_sees_the_next_turn() {
 async fn a_delete_ends_the_streams() {
     let h = harness(ScriptedRunner::new([vec![Step::Hang]]));
     let id = h.launch("hi").await;
-    let (_, mut follower) = h.service.follow(id, Some(Sequence::START), true).await.unwrap();
-    let deleted = h.service.delete(id, true);
+    let (_, mut follower) = h.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
+    let deleted = h.service.delete(id, Deletion::Purge);
     let read = async {
         loop {
             match follower.next().await {
@@ -102,7 +103,8 @@ async fn who_reads_history_while_it_is_purged_hears_that_it_was_deleted() {
         let h = harness_with(store, runner, tiny_limits());
         let id = h.launch("hi").await;
         h.watch(id).await;
-        let (_, mut follower) = h.service.follow(id, Some(Sequence::START), false).await.unwrap();
+        let (_, mut follower) =
+            h.service.follow(id, Some(Sequence::START), AfterLastTurn::End).await.unwrap();
         let read = async {
             loop {
                 match follower.next().await {
@@ -111,7 +113,7 @@ async fn who_reads_history_while_it_is_purged_hears_that_it_was_deleted() {
                 }
             }
         };
-        let (deleted, end) = tokio::join!(h.service.delete(id, true), read);
+        let (deleted, end) = tokio::join!(h.service.delete(id, Deletion::Purge), read);
         deleted.unwrap();
         let ends = [StreamEnd::AgentDeleted, StreamEnd::AgentEnded];
         assert!(matches!(&end, Ok(Next::End(end)) if ends.contains(end)), "seed {seed}: {end:?}");
@@ -121,7 +123,7 @@ async fn who_reads_history_while_it_is_purged_hears_that_it_was_deleted() {
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_the_streams_and_leaves_the_agents() {
     let (h, id) = hanging("hi").await;
-    let (_, mut follower) = h.service.follow(id, None, true).await.unwrap();
+    let (_, mut follower) = h.service.follow(id, None, AfterLastTurn::Wait).await.unwrap();
     assert!(h.service.shutdown(crate::AtStop::Keep, std::time::Duration::from_secs(1)).await);
     assert!(matches!(follower.next().await, Ok(Next::End(StreamEnd::ShuttingDown))));
     assert_eq!(h.runner.cancels(), 0);
@@ -157,7 +159,7 @@ async fn what_is_committed_without_a_ring_is_told_within_two_looks() {
     h.service.recover().await.unwrap();
     let (agent, turn) = launch(1);
     h.store.create(agent.clone(), turn.clone().into(), None).await.unwrap();
-    let (_, mut follower) = h.service.follow(agent.id, None, true).await.unwrap();
+    let (_, mut follower) = h.service.follow(agent.id, None, AfterLastTurn::Wait).await.unwrap();
     h.store.append(Scribe::new(&agent).start(&turn)).await.unwrap();
     let told = tokio::time::timeout(Limits::default().saving.look_again * 2, follower.next()).await;
     assert!(matches!(&told, Ok(Ok(Next::Page(page))) if page.events().len() == 1), "{told:?}");

@@ -17,8 +17,8 @@ use tokenrail_ports::{Abilities, Activity, IMessageParser};
 use tokio::runtime::Handle;
 
 use crate::{
-    AdmissionLimits, AgentService, AgentType, AgentTypes, Launch, Limits, Next, Outside, ReadingLimits,
-    SavingLimits,
+    AdmissionLimits, AfterLastTurn, AgentService, AgentType, AgentTypes, Launch, Limits, Next, Outside,
+    ReadingLimits, SavingLimits,
 };
 
 /// What a test needs of one service.
@@ -116,7 +116,8 @@ impl Harness {
 
     /// Follows from the beginning until the agent has ended.
     pub(super) async fn watch(&self, id: AgentId) -> Vec<Event> {
-        let (_, mut follower) = self.service.follow(id, Some(Sequence::START), false).await.unwrap();
+        let (_, mut follower) =
+            self.service.follow(id, Some(Sequence::START), AfterLastTurn::End).await.unwrap();
         let mut seen = Vec::new();
         while let Next::Page(page) = follower.next().await.unwrap() {
             seen.extend_from_slice(page.events());
@@ -127,7 +128,8 @@ impl Harness {
 
     /// Waits until the journal holds an event for which `is` returns true.
     pub(super) async fn wait_for(&self, id: AgentId, is: impl Fn(&Event) -> bool) {
-        let (_, mut follower) = self.service.follow(id, Some(Sequence::START), true).await.unwrap();
+        let (_, mut follower) =
+            self.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
         while let Next::Page(page) = follower.next().await.unwrap() {
             if page.events().iter().any(&is) {
                 return;

@@ -10,7 +10,7 @@ use tokenrail_ports::{IJournal, MockIJournal, PageLimit};
 use tokio::runtime::Handle;
 
 use super::harness::{harness_with, outside, tiny_limits};
-use crate::{AgentService, Follower, Next};
+use crate::{AfterLastTurn, AgentService, Follower, Next};
 
 /// Two stretches fit into memory.
 const STRETCH: usize = 4;
@@ -60,7 +60,7 @@ async fn page(follower: &mut Follower) -> Option<usize> {
 #[tokio::test]
 async fn a_single_reader_finds_the_next_stretch_fetched() {
     let Old { service, agent, reads } = old_journal().await;
-    let (_, mut follower) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
+    let (_, mut follower) = service.follow(agent, Some(Sequence::START), AfterLastTurn::End).await.unwrap();
     let mut all = 0;
     for stretch in 1..=5 {
         all += page(&mut follower).await.unwrap();
@@ -79,7 +79,7 @@ async fn readers_that_go_together_fetch_each_stretch_once_and_none_ahead() {
     let Old { service, agent, reads } = old_journal().await;
     let mut followers = Vec::new();
     for _ in 0..3 {
-        followers.push(service.follow(agent, Some(Sequence::START), false).await.unwrap().1);
+        followers.push(service.follow(agent, Some(Sequence::START), AfterLastTurn::End).await.unwrap().1);
     }
     for stretch in 1..=5 {
         for follower in &mut followers {
@@ -92,9 +92,9 @@ async fn readers_that_go_together_fetch_each_stretch_once_and_none_ahead() {
 #[tokio::test]
 async fn a_reader_that_stops_in_mid_fetch_holds_up_no_other() {
     let Old { service, agent, .. } = journal_that(true).await;
-    let (_, mut stopped) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
-    let (_, mut queued) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
-    let (_, mut reader) = service.follow(agent, Some(Sequence::START), false).await.unwrap();
+    let (_, mut stopped) = service.follow(agent, Some(Sequence::START), AfterLastTurn::End).await.unwrap();
+    let (_, mut queued) = service.follow(agent, Some(Sequence::START), AfterLastTurn::End).await.unwrap();
+    let (_, mut reader) = service.follow(agent, Some(Sequence::START), AfterLastTurn::End).await.unwrap();
     // These two are not polled again, as if their clients accepted nothing.
     let mut unpolled = [Box::pin(stopped.next()), Box::pin(queued.next())];
     for next in &mut unpolled {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_domain::AgentId;
-use tokenrail_ports::StoreError;
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
+use tokenrail_ports::{Deletion, StoreError};
 use tokio::sync::Notify;
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
@@ -77,6 +77,6 @@ async fn who_cancels_or_deletes_an_agent_leaves_nothing_that_rests() {
     until_nothing_runs(&h).await;
     h.service.cancel(id).await.unwrap();
     assert_eq!(h.runner.dismissed(), [id]);
-    h.service.delete(id, false).await.unwrap();
+    h.service.delete(id, Deletion::KeepHistory).await.unwrap();
     assert_eq!(h.runner.dismissed(), [id, id]);
 }

@@ -1,6 +1,7 @@
 //! Images of prompts on their way to the agent.
 
 use tokenrail_domain::{AgentId, AgentStatus, EventBody, ImageType, TurnNumber};
+use tokenrail_ports::Deletion;
 use tokenrail_ports::testing::samples::image;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
@@ -99,7 +100,7 @@ async fn replays_show_the_images_of_the_first_original_as_far_as_they_go() {
     let both = h.service.replay(id, 0.0).await.unwrap().id;
     h.watch(both).await;
     assert_eq!(h.service.prompt_image(both, TurnNumber(2), 0).await.unwrap(), two);
-    h.service.delete(id, true).await.unwrap();
+    h.service.delete(id, Deletion::Purge).await.unwrap();
     let gone = h.service.prompt_image(again, TurnNumber(1), 0).await;
     assert!(matches!(gone, Err(Refusal::ImageUnknown)), "{gone:?}");
 }

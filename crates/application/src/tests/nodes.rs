@@ -5,7 +5,7 @@ mod fences;
 mod homes;
 mod launches;
 mod leftovers;
-mod news;
+mod lifecycle_elsewhere;
 mod takeovers;
 
 use std::sync::Arc;
@@ -13,14 +13,15 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentId, AgentStatus, Event, EventBody, NodeId, Notice, PermissionReply, Sequence};
 use tokenrail_ports::testing::{MemoryBus, MemoryStore, NotedWorkspace, ScriptedRunner, Step};
-use tokenrail_ports::{INodes, NodeState, PermissionAnswer};
+use tokenrail_ports::{Deletion, INodes, NodeState, PermissionAnswer};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::harness::{Harness, assert_dense, outside, tiny_limits, words};
 use crate::{
-    AgentService, AnswerOutcome, Fence, Launch, LifecycleEvent, LifecycleReader, Next, Outside, Refusal,
+    AfterLastTurn, AgentService, AnswerOutcome, Fence, Launch, LifecycleEvent, LifecycleReader, Next,
+    Outside, Refusal,
 };
 
 mod watching;
@@ -131,7 +132,8 @@ async fn without_hints_a_reader_at_another_node_is_late_but_misses_nothing() {
     let two = pair([script]).await;
     two.other_bus.break_off();
     let id = two.home.launch("hi").await;
-    let (_, mut follower) = two.other.service.follow(id, Some(Sequence::START), true).await.unwrap();
+    let (_, mut follower) =
+        two.other.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
     let mut seen = Vec::new();
     let mut asked = None;
     while seen.len() < 3 {
@@ -220,12 +222,15 @@ async fn a_delete_at_another_node_stops_the_agent_and_removes_its_files() {
     let id = two.home.launch("hi").await;
     two.home.wait_for(id, |_| true).await;
     let mut news = two.home.service.lifecycle_events();
-    two.other.service.delete(id, true).await.unwrap();
+    two.other.service.delete(id, Deletion::Purge).await.unwrap();
     assert!(two.home.store.saved_agent(id).is_none());
     assert_eq!((two.home.runner.forgotten(), two.home.runner.cancels()), (vec![id], 1));
     assert!(two.other.runner.forgotten().is_empty());
     until_told(&mut news, "deleted").await;
-    assert!(matches!(two.home.service.follow(id, None, true).await, Err(Refusal::NotFound(_))));
+    assert!(matches!(
+        two.home.service.follow(id, None, AfterLastTurn::Wait).await,
+        Err(Refusal::NotFound(_))
+    ));
 }
 
 /// Waits for a lifecycle event with this name or status.
@@ -260,7 +265,7 @@ async fn clients_of_another_node_hear_of_all_agents() {
         for told in ["created", "completed"] {
             until_told(&mut news, told).await;
         }
-        two.home.service.delete(id, false).await.unwrap();
+        two.home.service.delete(id, Deletion::KeepHistory).await.unwrap();
         until_told(&mut news, "deleted").await;
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, TurnNumber};
-use tokenrail_ports::StoreError;
 use tokenrail_ports::testing::{AppendFault, MemoryStore, ScriptedRunner, Step};
+use tokenrail_ports::{Deletion, StoreError};
 use tokio::time::{Instant, timeout};
 
 use super::harness::{Harness, hanging, harness, harness_with, tiny_limits, words};
@@ -49,7 +49,7 @@ async fn told(h: &Harness, id: AgentId) -> Vec<Refusal> {
     let began = Instant::now();
     note(began, h.service.cancel_turn(id, TurnNumber::FIRST).await.err());
     let began = Instant::now();
-    note(began, h.service.delete(id, true).await.err());
+    note(began, h.service.delete(id, Deletion::Purge).await.err());
     told
 }
 
@@ -102,7 +102,7 @@ async fn a_purge_that_waits_no_longer_for_what_cannot_be_saved_breaks_no_invaria
     for _ in 0..WRITES {
         h.store.fail_next_append(AppendFault::BeforeSaving(StoreError::Full));
     }
-    h.service.delete(id, true).await.unwrap();
+    h.service.delete(id, Deletion::Purge).await.unwrap();
     while 0 < h.service.stats().active_agents {
         tokio::time::sleep(MOMENT).await;
     }

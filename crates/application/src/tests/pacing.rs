@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 use super::harness::{Harness, harness_with, words};
-use crate::{Follower, Limits, Next};
+use crate::{AfterLastTurn, Follower, Limits, Next};
 
 const WAIT: Duration = Duration::from_mins(1);
 
@@ -38,7 +38,7 @@ impl Speaker {
     }
 
     async fn follow(&self) -> Follower {
-        self.harness.service.follow(self.id, Some(Sequence::START), false).await.unwrap().1
+        self.harness.service.follow(self.id, Some(Sequence::START), AfterLastTurn::End).await.unwrap().1
     }
 
     /// Two followers that have read everything so far.

@@ -7,7 +7,7 @@ use tokio::sync::Notify;
 
 use super::harness::{harness, harness_with, tiny_limits, words};
 use crate::RunLimits;
-use crate::agent_task::{AgentTask, Cleaned};
+use crate::agent_task::{Acquired, AgentTask, Cleaned};
 
 fn lines(lines: &[&str]) -> Step {
     Step::Lines(lines.iter().map(|line| (*line).to_owned()).collect())
@@ -58,7 +58,7 @@ async fn a_message_that_comes_while_a_panic_is_cleaned_up_is_not_forgotten() {
         cancel_on_disconnect: false,
         replay: None,
         is_here: true,
-        is_taken: false,
+        acquired: Acquired::AsUsual,
     };
     let (cleaned, ()) = tokio::join!(task.clean_up(), async { handle.poke() });
     assert!(matches!(cleaned, Cleaned::Continues), "the message came after the store was asked");

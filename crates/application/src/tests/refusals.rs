@@ -1,8 +1,9 @@
 use tokenrail_domain::{AgentId, Sequence, Timestamp};
+use tokenrail_ports::Deletion;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 
 use super::harness::{hanging, harness, words};
-use crate::{AgentFilter, CommandKey, Launch, Refusal};
+use crate::{AfterLastTurn, AgentFilter, CommandKey, Launch, Refusal};
 
 fn ask(change: impl FnOnce(&mut Launch)) -> Launch {
     let mut launch = Launch { prompt: "hi".into(), ..Launch::default() };
@@ -104,7 +105,7 @@ async fn a_cursor_ahead_of_the_journal_is_refused_everywhere() {
     let told = |refusal| matches!(refusal, Refusal::CursorAhead { head: told } if told == head);
     assert!(told(h.service.messages(id, ahead, None).await.unwrap_err()));
     assert!(told(h.service.events(id, ahead, None).await.unwrap_err()));
-    assert!(told(h.service.follow(id, Some(ahead), false).await.err().unwrap()));
+    assert!(told(h.service.follow(id, Some(ahead), AfterLastTurn::End).await.err().unwrap()));
     assert_eq!(h.service.messages(id, head, None).await.unwrap().events, []);
 }
 
@@ -115,16 +116,16 @@ async fn an_unknown_agent_is_not_found_everywhere() {
     let told = |refusal: Refusal| matches!(refusal, Refusal::NotFound(told) if told == id);
     assert!(told(h.service.get(id).await.unwrap_err()));
     assert!(told(h.service.cancel(id).await.unwrap_err()));
-    assert!(told(h.service.delete(id, false).await.unwrap_err()));
+    assert!(told(h.service.delete(id, Deletion::KeepHistory).await.unwrap_err()));
     assert!(told(h.service.send(id, "x".into(), None).await.unwrap_err()));
     assert!(told(h.service.messages(id, Sequence::START, None).await.unwrap_err()));
-    assert!(told(h.service.follow(id, None, false).await.err().unwrap()));
+    assert!(told(h.service.follow(id, None, AfterLastTurn::End).await.err().unwrap()));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_deleted_agent_can_be_read_and_not_written() {
     let (h, id) = hanging("hi").await;
-    h.service.delete(id, false).await.unwrap();
+    h.service.delete(id, Deletion::KeepHistory).await.unwrap();
     assert!(h.service.get(id).await.unwrap().deleted_at.is_some());
     assert!(matches!(h.service.send(id, "x".into(), None).await, Err(Refusal::Deleted)));
     let page = h.service.messages(id, Sequence::START, None).await.unwrap();
@@ -168,7 +169,7 @@ async fn a_command_that_comes_again_is_answered_whatever_has_become_of_the_serve
     assert_eq!(h.workspace.own_folders(), [first, second, third], "no folder was made for it");
 
     let sent = h.service.send(first, "m".into(), Some(key("m"))).await.unwrap();
-    h.service.delete(first, false).await.unwrap();
+    h.service.delete(first, Deletion::KeepHistory).await.unwrap();
     assert_eq!(h.service.send(first, "m".into(), Some(key("m"))).await.unwrap(), sent);
     assert!(matches!(h.service.send(first, "m".into(), None).await, Err(Refusal::Deleted)));
     assert!(matches!(h.service.send(first, "n".into(), Some(key("n"))).await, Err(Refusal::KeyReused)));

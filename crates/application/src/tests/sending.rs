@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokenrail_domain::TurnNumber;
+use tokenrail_ports::Deletion;
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -45,7 +46,7 @@ async fn a_message_that_waits_for_the_store_is_refused_once_its_agent_is_deleted
     h.store.refuse_messages(TRIES);
     let delete = async {
         sleep(Duration::from_secs(1)).await;
-        h.service.delete(id, false).await.unwrap();
+        h.service.delete(id, Deletion::KeepHistory).await.unwrap();
     };
     let (sent, ()) = tokio::join!(h.service.send(id, "more".into(), None), delete);
     assert!(matches!(sent, Err(Refusal::Deleted)), "{sent:?}");

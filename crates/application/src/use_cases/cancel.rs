@@ -4,14 +4,14 @@
 //!
 //! 1. `rest/agents.rs` of the presentation crate (`cancel`) calls this file (`do_cancel`; for one turn
 //!    `do_cancel_turn`). If the agent has a task, it takes the task's queue lock, so that each turn is either waiting
-//!    or running. It saves with each turn why it is stopped, unless a reason is saved already
-//!    ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). Then it wakes the agent's task and signals the
-//!    running turn (`save_and_signal_stop`; for one turn `stop_turn`, which first reads the turn's state again;
-//!    `TaskHandle::cancel` in `task_handle.rs`). The client gets 202 after this step and, if all turns are cancelled,
-//!    step 9.
-//!    If another node runs the agent, `tasks.rs` (`ensure_task`) sends that node a hint. `nodes/errands.rs`
-//!    (`carry_out`) finds the saved stop there, with or without the hint, and signals the turn or starts the task. Step
-//!    9 is a letter then (`dismiss_elsewhere` in `nodes/letters.rs`).
+//!    or running (`save_and_signal_stop`). It saves with each turn why it is stopped, unless a reason is saved already
+//!    ([`IAgentRepository::cancel`], [`IAgentRepository::stop_turn`]). The client gets 202 after this step and, if all
+//!    turns are cancelled, step 9.
+//!    * Who is woken: the agent's task (`ensure_task` in `tasks.rs`) and the running turn (`TaskHandle::cancel` in
+//!      `task_handle.rs`). For one turn, `stop_turn` does the latter, after it has read the turn's state again.
+//!    * If another node runs the agent, `ensure_task` sends that node a hint. `nodes/errands.rs` (`carry_out`) finds
+//!      the saved stop there, with or without the hint, and signals the turn or starts the task. Step 9 is a letter
+//!      then (`dismiss_elsewhere` in `nodes/letters.rs`).
 //! 2. A queued turn keeps its place in the queue. When it reaches the head of the queue, `agent_task.rs` finds the
 //!    stop, and saves the turn's message and the result `cancelled` without starting the agent (`end_unstarted` in
 //!    `agent_task/ends.rs`).
@@ -188,6 +188,7 @@ impl AgentService {
         let agent = self.get(id).await?;
         let agents = &self.core.outside.agents;
         let save = async || {
+            // The next step: `cancel` in `store/ports.rs` of `sqlite/` or `postgres/`, in the persistence crate.
             let noted = agents.cancel(id, self.core.now()).await?;
             // The task may not know of a cancel that is saved already: the outcome of the first attempt may have been
             // unknown.

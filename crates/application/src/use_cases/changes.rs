@@ -5,6 +5,7 @@ use std::path::Path;
 use tokenrail_domain::{Agent, AgentId, CommitId, TurnNumber};
 use tokenrail_ports::{Changes, ChangesError, FileChoice, Patch, TurnRange};
 
+use super::turns::Prompts;
 use crate::error::{NoChanges, Refusal};
 use crate::service::AgentService;
 
@@ -59,7 +60,7 @@ impl AgentService {
             self.turn(id, number).await?
         } else {
             let first = TurnRange { with_base: true, limit: 1, ..TurnRange::default() };
-            self.list_turns(id, first, false).await?.items.pop().map(|listed| listed.turn)
+            self.list_turns(id, first, Prompts::LeftOut).await?.items.pop().map(|listed| listed.turn)
         };
         let found = found.and_then(|turn| Some((turn.number, turn.base?)));
         let (number, base) = found.ok_or(NoChanges::NoCommit)?;

@@ -31,21 +31,20 @@ enum Elsewhere {
 }
 
 impl AgentService {
-    /// Stops an agent and removes it from the lists. With `purge`, also removes everything that belongs to it: its
-    /// history, the files of its runs, and the folder that was created for it.
+    /// Stops an agent and removes it from the lists. [`Deletion::Purge`] also removes everything that
+    /// belongs to it: its history, the files of its runs, and the folder that was created for it.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
-    pub async fn delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+    pub async fn delete(&self, id: AgentId, deletion: Deletion) -> Result<(), Refusal> {
         let service = self.clone();
-        self.undisturbed(async move { service.do_delete(id, purge).await }).await
+        self.undisturbed(async move { service.do_delete(id, deletion).await }).await
     }
 
-    async fn do_delete(&self, id: AgentId, purge: bool) -> Result<(), Refusal> {
+    async fn do_delete(&self, id: AgentId, deletion: Deletion) -> Result<(), Refusal> {
         let now = self.core.now();
         let agent = self.get(id).await?;
         let agents = &self.core.outside.agents;
-        let deletion = if purge { Deletion::Purge } else { Deletion::KeepHistory };
         let save = async || {
             let deleted = agents.delete(id, now, deletion).await?;
             Ok(if deleted { Wake::TaskAndRun } else { Wake::Nobody })
@@ -54,8 +53,8 @@ impl AgentService {
             return Err(Refusal::NotFound(id));
         }
         let has_stopped = match self.core.elsewhere(&agent) {
-            None => self.finish_delete(&agent, purge).await?,
-            Some(home) => self.finish_delete_elsewhere(&agent, home, purge).await?,
+            None => self.finish_delete(&agent, deletion).await?,
+            Some(home) => self.finish_delete_elsewhere(&agent, home, deletion).await?,
         };
         if !has_stopped {
             // The deletion is saved: the next start does the rest.
@@ -70,11 +69,12 @@ impl AgentService {
     }
 
     /// Returns false if the server shuts down meanwhile.
-    async fn finish_delete(&self, agent: &Agent, purge: bool) -> Result<bool, Refusal> {
+    async fn finish_delete(&self, agent: &Agent, deletion: Deletion) -> Result<bool, Refusal> {
         if !self.until_stopped(agent.id).await {
             return Ok(false);
         }
         self.core.outside.dismiss(agent).await;
+        let purge = deletion == Deletion::Purge;
         if purge && !self.finish_purge(agent.id).await? && !self.core.outside.nodes.is_shared() {
             // Some of its files are still there. The client is not kept waiting for them. On a shared store, the next
             // look finds them.
@@ -91,13 +91,14 @@ impl AgentService {
         &self,
         agent: &Agent,
         home: NodeId,
-        purge: bool,
+        deletion: Deletion,
     ) -> Result<bool, Refusal> {
         let until = Instant::now() + self.core.limits.commands.shutdown_timeout;
         if !self.until_elsewhere(agent.id, Elsewhere::Stopped, until).await? {
             return Ok(false);
         }
         self.dismiss(agent).await?;
+        let purge = deletion == Deletion::Purge;
         let has_no_files = agent.copy == Some(Copied::File) || agent.is_unclaimed();
         if purge && (has_no_files || self.core.is_home_lost(agent)) {
             self.core.outside.agents.purge(agent.id, self.core.now()).await?;

@@ -5,14 +5,13 @@ use std::sync::Arc;
 use tokenrail_domain::{Agent, AgentId, Sequence, Turn};
 
 use crate::error::Refusal;
-use crate::follow::Follower;
+use crate::follow::{AfterLastTurn, Follower};
 use crate::planted::{self, Bug};
 use crate::reread::Rereader;
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Follows an agent from `since`, or from its newest event. With `keep` the follower waits for later turns
-    /// when the agent has ended.
+    /// Follows an agent from `since`, or from its newest event.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::CursorAhead`], [`Refusal::Store`].
@@ -20,7 +19,7 @@ impl AgentService {
         &self,
         id: AgentId,
         since: Option<Sequence>,
-        keep: bool,
+        after_last_turn: AfterLastTurn,
     ) -> Result<(Agent, Follower), Refusal> {
         // The tail is taken before the store is read, so that a commit in between is announced to it.
         let tail = self.core.tails.of(id);
@@ -32,7 +31,7 @@ impl AgentService {
         }
         let head = tail.state().head;
         let cursor = not_ahead(since.unwrap_or(head), head).map_err(|ahead| self.core.missing(ahead))?;
-        let follower = Follower::new(&self.core, id, cursor, keep, Arc::clone(&tail));
+        let follower = Follower::new(&self.core, id, cursor, after_last_turn, Arc::clone(&tail));
         self.note_watched(&agent, &tail);
         Ok((agent, follower))
     }
@@ -43,13 +42,13 @@ impl AgentService {
     /// [`Refusal::NotFound`], [`Refusal::Store`].
     pub async fn follow_turn(&self, id: AgentId, turn: &Turn) -> Result<Follower, Refusal> {
         let before = |turn: &Turn| turn.first_sequence.map(Sequence::before);
-        let (_, mut follower) = self.follow(id, before(turn), true).await?;
+        let (_, mut follower) = self.follow(id, before(turn), AfterLastTurn::Wait).await?;
         if turn.first_sequence.is_none() {
             // A waiting turn begins after the cursor of this follower, unless it started before the follower was
             // created.
             let now = self.turn(id, turn.number).await?;
             if let Some(begin) = now.as_ref().and_then(before) {
-                (_, follower) = self.follow(id, Some(begin), true).await?;
+                (_, follower) = self.follow(id, Some(begin), AfterLastTurn::Wait).await?;
             }
         }
         Ok(follower)

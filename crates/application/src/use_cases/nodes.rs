@@ -8,7 +8,7 @@
 //! | `takeover` | ends what ran on a lost node |
 //! | `listening` | hears hints of other nodes, and looks at the store by itself |
 //! | `gatherer` | reads the events of agents of other nodes that are followed here: one read for all |
-//! | `news`, `requests_elsewhere` | what clients that watch all agents must learn of the agents of other nodes |
+//! | `lifecycle_elsewhere`, `requests_elsewhere` | what clients that watch all agents must learn of the agents of other nodes |
 //! | `errands` | carries out what other nodes have saved for this one |
 //! | `letters` | permission answers for agents of other nodes, and orders to end their idle processes |
 //! | `placement`, `launches` | which node takes a launch; takes those that wait for a node |
@@ -22,8 +22,8 @@ mod errands;
 mod gatherer;
 mod launches;
 mod letters;
+mod lifecycle_elsewhere;
 mod listening;
-mod news;
 mod placement;
 mod requests_elsewhere;
 mod silence;
@@ -60,7 +60,7 @@ impl AgentService {
             spawn(Box::pin(takeover::take_over(self.clone())));
             spawn(Box::pin(errands::run_errands(self.clone())));
             spawn(Box::pin(gatherer::gather(Arc::clone(&self.core))));
-            spawn(Box::pin(news::tell_news(Arc::clone(&self.core))));
+            spawn(Box::pin(lifecycle_elsewhere::tell_lifecycle(Arc::clone(&self.core))));
         }
     }
 

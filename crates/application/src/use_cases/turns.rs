@@ -6,6 +6,14 @@ use tokenrail_ports::{ListBounds, ListPage, TurnFilter, TurnLimit, TurnRange};
 use crate::error::Refusal;
 use crate::service::AgentService;
 
+/// Whether a list of turns contains their prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prompts {
+    /// As far as lists show a field.
+    Shown,
+    LeftOut,
+}
+
 impl AgentService {
     /// The agent's turns after `after`, in full, whether they wait, run or have ended, by number: at most
     /// `limits.list_agents` and about `limits.page_bytes` at once. Only an empty result means that there are no more.
@@ -25,7 +33,6 @@ impl AgentService {
     }
 
     /// One page of the agent's turns as lists show them: at most `limits.list_agents` and about `limits.list_bytes`.
-    /// Without `prompts`, the prompts are left out.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
@@ -33,11 +40,14 @@ impl AgentService {
         &self,
         id: AgentId,
         mut range: TurnRange,
-        prompts: bool,
+        prompts: Prompts,
     ) -> Result<ListPage<ListedTurn>, Refusal> {
         range.limit = range.limit.min(self.core.limits.lists.list_agents);
         let bounds = self.core.limits.lists.bounds();
-        let bounds = if prompts { bounds } else { ListBounds { field_bytes: 0, ..bounds } };
+        let bounds = match prompts {
+            Prompts::Shown => bounds,
+            Prompts::LeftOut => ListBounds { field_bytes: 0, ..bounds },
+        };
         let page = self.core.outside.agents.list_turns(id, range, bounds).await?;
         if page.items.is_empty() {
             self.get(id).await?;

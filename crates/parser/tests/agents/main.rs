@@ -81,7 +81,7 @@ impl Format {
     }
 
     fn parser(self) -> Box<dyn IMessageParser> {
-        let format = tokenrail_parser::Format::named(self.name()).expect("each format has a parser");
+        let format = tokenrail_parser::Format::from_name(self.name()).expect("each format has a parser");
         format.parser(&JsonlMapping::default())
     }
 
@@ -113,5 +113,5 @@ fn every_format_has_a_name_and_these_tests() {
     names.extend(["claude-two-way", "codex-app-server"]);
     names.sort_unstable();
     assert_eq!(tokenrail_parser::formats().map(|format| format.name).collect::<Vec<_>>(), names);
-    assert!(tokenrail_parser::Format::named("no such format").is_none());
+    assert!(tokenrail_parser::Format::from_name("no such format").is_none());
 }

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::counts::{COUNTS, MoveCounts};
 use super::error::MoveError;
 use crate::sqlite::OpenError;
-use crate::sqlite::StoreLimits;
+use crate::sqlite::SqliteLimits;
 use crate::sqlite::database::connection::open_reader;
 use crate::sqlite::database::folder::{Folder, database_path};
 use crate::sqlite::database::schema;
@@ -50,13 +50,13 @@ impl Source {
         schema::check_sqlite()?;
         let db = self.connect().map_err(|error| OpenError::sqlite(&self.path, error))?;
         match schema::missing(&db, &self.path)?.len() {
-            0 => start_check::check(&db, &self.path, StoreLimits::default().start_check_bytes),
+            0 => start_check::check(&db, &self.path, SqliteLimits::default().start_check_bytes),
             missing => Err(OpenError::OlderSchema { missing }),
         }
     }
 
     fn connect(&self) -> rusqlite::Result<Connection> {
-        open_reader(&self.path, StoreLimits::default().busy_timeout_ms)
+        open_reader(&self.path, SqliteLimits::default().busy_timeout_ms)
     }
 
     /// A connection that changes nothing. Blocks.

@@ -20,9 +20,9 @@ use std::time::Duration;
 use rusqlite::{Connection, Error};
 use tokio::sync::mpsc;
 
-pub(crate) use self::cutter::LogCutter;
+pub(crate) use self::cutter::{LogCut, LogCutter};
 use crate::sqlite::command::WriterOrder;
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::database::folder::free_bytes;
 use crate::sqlite::database::reserve::SharedReserve;
 
@@ -63,7 +63,7 @@ const IDLE_ROUNDS: u32 = 5;
 /// A request to the checkpoint thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CheckpointRound {
-    /// The log is too long: checkpoint it now, then send [`WriterOrder::TakenOver`].
+    /// The log is too long: checkpoint it now, then send [`WriterOrder::CheckpointDone`].
     Now,
     /// Stop.
     Last,
@@ -76,7 +76,7 @@ pub(crate) type UnderWay = Arc<Mutex<()>>;
 pub(crate) fn run(
     connection: &Connection,
     (path, database, under_way): (&Path, &File, &UnderWay),
-    limits: &StoreLimits,
+    limits: &SqliteLimits,
     reserve: &SharedReserve,
     (orders, to_wipe): (&mpsc::WeakSender<WriterOrder>, &AtomicBool),
     asked: &Receiver<CheckpointRound>,
@@ -88,7 +88,7 @@ pub(crate) fn run(
         match asked.recv_timeout(interval) {
             Ok(CheckpointRound::Now) => {
                 let is_under_way = under_way.lock().unwrap_or_else(PoisonError::into_inner);
-                take_over_some(connection, path);
+                checkpoint_some(connection, path);
                 rounds.written = 0;
                 // SQLite flushes the database file with the last page. That would happen in the writer, so it is done
                 // here.
@@ -105,7 +105,7 @@ pub(crate) fn run(
                     && let Some(orders) = orders.upgrade()
                 {
                     // A full queue means that the writer is busy, and checks the log by itself.
-                    let _busy = orders.try_send(WriterOrder::TakenOver);
+                    let _busy = orders.try_send(WriterOrder::CheckpointDone);
                 }
                 continue;
             }
@@ -120,7 +120,7 @@ pub(crate) fn run(
         rounds.note(now);
         let is_worth_it =
             rounds.is_due() || rounds.is_written() && limits.checkpoint_pages <= Pages::of(connection).new;
-        if is_worth_it && take_over_some(connection, path) {
+        if is_worth_it && checkpoint_some(connection, path) {
             rounds.written = 0;
         }
         if rounds.is_idle_again()
@@ -134,7 +134,7 @@ pub(crate) fn run(
 
 /// Copies as much as possible without waiting for readers or the writer. Returns false if the disk has no room for
 /// it.
-fn take_over_some(connection: &Connection, path: &Path) -> bool {
+fn checkpoint_some(connection: &Connection, path: &Path) -> bool {
     if !has_room(connection, path) {
         return false;
     }
@@ -203,8 +203,8 @@ impl Pages {
     fn of(connection: &Connection) -> Self {
         let pages = connection.prepare_cached(STATE).and_then(|mut state| {
             state.query_row([], |row| {
-                let (all, taken_over): (i64, i64) = (row.get(1)?, row.get(2)?);
-                Ok(Self { all, new: all - taken_over })
+                let (all, checkpointed): (i64, i64) = (row.get(1)?, row.get(2)?);
+                Ok(Self { all, new: all - checkpointed })
             })
         });
         pages.unwrap_or_else(|error| {
@@ -219,11 +219,11 @@ impl Pages {
 }
 
 /// Checkpoints the whole log and empties it. Returns false if a reader or writer blocked it.
-pub(crate) fn take_over_all(connection: &Connection) -> Result<bool, Error> {
-    take_over(connection, TRUNCATE)
+pub(crate) fn checkpoint_all(connection: &Connection) -> Result<bool, Error> {
+    checkpoint_with(connection, TRUNCATE)
 }
 
-fn take_over(connection: &Connection, how: &str) -> Result<bool, Error> {
+fn checkpoint_with(connection: &Connection, how: &str) -> Result<bool, Error> {
     let blocked: i64 = connection.query_row(how, [], |row| row.get(0))?;
     Ok(blocked == 0)
 }
@@ -259,11 +259,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_over_is_counted() {
+    fn pages_that_are_not_checkpointed_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("some.db");
         std::fs::File::create(&path).unwrap();
-        let config = crate::sqlite::config::StoreConfig::new(folder.path());
+        let config = crate::sqlite::config::SqliteConfig::new(folder.path());
         let writer = crate::sqlite::database::connection::open_writer(&path, &config).unwrap();
         let other = crate::sqlite::database::connection::open_writer(&path, &config).unwrap();
         writer.execute_batch("CREATE TABLE t (n); CREATE TABLE u (n)").unwrap();
@@ -283,11 +283,11 @@ mod tests {
         assert!(rounds.is_due());
         rounds.written = 0;
         rounds.note(log(1));
-        assert!(!rounds.is_due(), "it was taken over");
+        assert!(!rounds.is_due(), "it was checkpointed");
     }
 
     #[test]
-    fn a_log_that_is_written_all_the_time_is_taken_over_nevertheless() {
+    fn a_log_that_is_written_all_the_time_is_checkpointed_nevertheless() {
         let mut rounds = Rounds::default();
         let due = (1..1000).find(|&bytes| {
             rounds.note(log(bytes));

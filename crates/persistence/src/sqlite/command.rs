@@ -14,7 +14,7 @@ pub(crate) enum WriterOrder {
     /// The store is idle: checkpoint the whole log and empty it.
     CutLog,
     /// The checkpoint that the writer requested is done.
-    TakenOver,
+    CheckpointDone,
     Stop,
 }
 

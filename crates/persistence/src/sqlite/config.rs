@@ -1,20 +1,20 @@
-//! Where the store is and what bounds it.
+//! Where the store on SQLite is and what bounds it.
 
 use std::path::PathBuf;
 
-/// Where the store is and what bounds it.
+/// Where the store on SQLite is and what bounds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreConfig {
+pub struct SqliteConfig {
     /// The data folder. It is created with mode 0700 if it does not exist.
     pub folder: PathBuf,
     pub synchronous: Synchronous,
-    pub limits: StoreLimits,
+    pub limits: SqliteLimits,
 }
 
-impl StoreConfig {
+impl SqliteConfig {
     /// A store in `folder` with the defaults.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), synchronous: Synchronous::default(), limits: StoreLimits::default() }
+        Self { folder: folder.into(), synchronous: Synchronous::default(), limits: SqliteLimits::default() }
     }
 }
 
@@ -37,9 +37,9 @@ impl Synchronous {
     }
 }
 
-/// Every bound of the store.
+/// Every bound of the store on SQLite.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreLimits {
+pub struct SqliteLimits {
     /// Commands in the queue of the writer. Callers beyond that wait until there is room.
     pub queued_commands: usize,
     /// Commands in one transaction, at most.
@@ -81,7 +81,7 @@ pub struct StoreLimits {
     pub block_events: usize,
 }
 
-impl Default for StoreLimits {
+impl Default for SqliteLimits {
     fn default() -> Self {
         Self {
             queued_commands: 1024,

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rusqlite::{Error, ErrorCode};
 use tokenrail_ports::StoreError;
 
-/// Why the store could not be opened.
+/// Why the data folder, or the database of SQLite in it, could not be opened. A store on PostgreSQL has a data folder
+/// too.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(

@@ -22,7 +22,7 @@ use crate::passed_over::PassedOver;
 use crate::planted;
 use crate::sqlite::checkpoint::{self, CheckpointRound, LogCutter, UnderWay};
 use crate::sqlite::command::{WaitingCommand, WriteCommand, WriterOrder};
-use crate::sqlite::config::StoreConfig;
+use crate::sqlite::config::SqliteConfig;
 use crate::sqlite::database::connection::{ReaderSource, open_writer};
 use crate::sqlite::database::folder::Folder;
 use crate::sqlite::database::reserve::Reserve;
@@ -43,7 +43,7 @@ pub struct SqliteStore {
 }
 
 struct Inner {
-    config: StoreConfig,
+    config: SqliteConfig,
     orders: mpsc::Sender<WriterOrder>,
     readers: r2d2::Pool<ReaderSource>,
     reading: Arc<Semaphore>,
@@ -65,7 +65,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`OpenError`] has one variant for each action that an operator can take.
-    pub fn open(config: StoreConfig) -> Result<Self, OpenError> {
+    pub fn open(config: SqliteConfig) -> Result<Self, OpenError> {
         schema::check_sqlite()?;
         let folder = Folder::claim(&config.folder)?;
         let mut reserve = Reserve::in_folder(&config.folder, &config.limits);
@@ -223,7 +223,7 @@ fn closed() -> StoreError {
 /// The connections of the two threads.
 fn open_database(
     folder: &Folder,
-    config: &StoreConfig,
+    config: &SqliteConfig,
 ) -> Result<(PathBuf, Connection, Connection), OpenError> {
     let path = folder.database()?;
     let failed = |error| OpenError::sqlite(&path, error);
@@ -235,7 +235,7 @@ fn open_database(
     Ok((path, connection, checkpoints))
 }
 
-fn readers(path: &Path, config: &StoreConfig) -> r2d2::Pool<ReaderSource> {
+fn readers(path: &Path, config: &SqliteConfig) -> r2d2::Pool<ReaderSource> {
     let source = ReaderSource { path: path.to_owned(), busy_timeout_ms: config.limits.busy_timeout_ms };
     r2d2::Pool::builder()
         .max_size(config.limits.readers.max(1))

@@ -23,9 +23,9 @@ use self::commit::CommitOutcome;
 #[cfg(test)]
 pub(crate) use self::commit::{CommitFault, CommitFaults};
 use self::queue::{Queue, Wait};
-use crate::sqlite::checkpoint::LogCutter;
+use crate::sqlite::checkpoint::{LogCut, LogCutter};
 use crate::sqlite::command::{Task, WriterOrder};
-use crate::sqlite::config::StoreConfig;
+use crate::sqlite::config::SqliteConfig;
 use crate::sqlite::database::folder::Folder;
 use crate::sqlite::database::reserve::ReserveUse;
 use crate::sqlite::error::shared_store_error;
@@ -40,7 +40,7 @@ const WIPE_AGAIN: Duration = Duration::from_secs(10);
 /// The state of the writer.
 pub(crate) struct Writer {
     pub(crate) path: PathBuf,
-    pub(crate) config: StoreConfig,
+    pub(crate) config: SqliteConfig,
     /// `None` after a failed COMMIT: the next transaction opens a new connection.
     pub(crate) connection: Option<Connection>,
     pub(crate) cutter: LogCutter,
@@ -85,10 +85,11 @@ impl Writer {
             if cut_log && self.wipe_after.is_none_or(|after| after <= Instant::now()) {
                 self.wipe();
             }
-            self.cut_log(cut_log || group.empties_log, queue.take_taken_over());
+            let (empty, checkpoint_done) = (cut_log || group.empties_log, queue.take_checkpoint_done());
+            self.cut_log(LogCut { empty, checkpoint_done });
         }
         self.wipe();
-        self.cut_log(true, false);
+        self.cut_log(LogCut { empty: true, checkpoint_done: false });
     }
 
     /// Wipes purged data. Runs only if nobody writes, because every write would wait for it. A wipe that is not
@@ -188,9 +189,9 @@ impl Writer {
         self.cutter.empty(connection) || released
     }
 
-    fn cut_log(&mut self, asked: bool, taken_over: bool) {
+    fn cut_log(&mut self, cut: LogCut) {
         if let Some(connection) = &self.connection {
-            self.cutter.after_commit(connection, asked, taken_over);
+            self.cutter.after_commit(connection, cut);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
-use tokenrail_application::AtStop;
+use tokenrail_application::{AfterLastTurn, AtStop};
 use tokio::join;
 
 use super::harness::{Answer, Harness};
@@ -287,7 +287,7 @@ async fn who_comes_into_the_middle_of_a_batch_gets_exactly_the_rest() {
     let harness = Harness::new();
     let id = harness.launch("say a b c d").await;
     // A follower keeps the newest batches in memory.
-    let _keeper = harness.service.follow(id.parse().unwrap(), None, true).await.unwrap();
+    let _keeper = harness.service.follow(id.parse().unwrap(), None, AfterLastTurn::Wait).await.unwrap();
     harness.ended(&id).await;
     let all = native(&harness, &id).await;
     for number in 0..all.len() {

@@ -15,7 +15,7 @@ use actix_web::http::header::HeaderMap;
 use actix_web::test::{TestRequest, init_service};
 use async_trait::async_trait;
 use serde_json::Value;
-use tokenrail_application::{AgentService, AgentType, AgentTypes, Limits, Outside};
+use tokenrail_application::{AfterLastTurn, AgentService, AgentType, AgentTypes, Limits, Outside};
 use tokenrail_domain::{AgentId, Timestamp};
 use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository, PretendRuns, StoppedClock};
 use tokenrail_ports::{Abilities, CwdNotAllowed, FolderError, ICredentials, INodes, IRandom, IWorkspace};
@@ -195,7 +195,7 @@ impl Harness {
     /// Waits until the agent has ended.
     pub(crate) async fn ended(&self, id: &str) {
         let id: AgentId = id.parse().unwrap();
-        let (_, mut follower) = self.service.follow(id, None, false).await.unwrap();
+        let (_, mut follower) = self.service.follow(id, None, AfterLastTurn::End).await.unwrap();
         while let tokenrail_application::Next::Page(_) = follower.next().await.unwrap() {}
     }
 }

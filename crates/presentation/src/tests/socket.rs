@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actix_http::ws::OpCode;
 use serde_json::{Value, json};
+use tokenrail_application::Deletion;
 
 use super::client::{Client, Heard, serve, serve_ended};
 use super::harness::Harness;
@@ -175,7 +176,7 @@ async fn of_a_deleted_agent_that_is_followed_the_last_word_is_that_it_was_delete
         let id = harness.launch("hang").await;
         client.say("subscribe", json!({"agentId": id, "since": 0})).await;
         while client.frame().await["type"] != "agent:status" {}
-        harness.service.delete(id.parse().unwrap(), true).await.unwrap();
+        harness.service.delete(id.parse().unwrap(), Deletion::Purge).await.unwrap();
         let mut heard = Vec::new();
         while heard.last().is_none_or(|kind: &String| kind != "agent:deleted") {
             let Heard::Frame(frame) = client.hear().await else { panic!() };
@@ -246,7 +247,7 @@ async fn a_client_that_missed_news_is_told_to_load_the_list() {
     // The client reads nothing while more lifecycle events come than the server keeps and the socket buffers.
     let mut told = false;
     for _ in 0..8_000 {
-        harness.service.delete(id.parse().unwrap(), false).await.unwrap();
+        harness.service.delete(id.parse().unwrap(), Deletion::KeepHistory).await.unwrap();
     }
     while !told {
         match client.hear().await {

@@ -8,8 +8,8 @@ mod fold;
 mod handlers;
 mod interrupt_id;
 mod openapi;
-mod rest;
 mod routes;
+mod unsent_writer;
 
 pub(super) use openapi::document;
 pub(super) use routes::routes;

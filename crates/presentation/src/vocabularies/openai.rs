@@ -10,9 +10,9 @@ mod openapi;
 mod pieces;
 mod refusal;
 mod response_id;
-mod rest;
 mod routes;
 mod said_items;
+mod unsent_writer;
 mod writer;
 
 pub(super) use openapi::document;

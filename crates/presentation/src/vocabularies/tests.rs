@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
-use tokenrail_application::{Next, Page, Rendering};
+use tokenrail_application::{AfterLastTurn, Next, Page, Rendering};
 use tokenrail_domain::Sequence;
 
 use self::telegraph::fold::TelegraphFold;
@@ -57,7 +57,7 @@ async fn it_is_in_the_openapi_document_with_the_problems_of_its_kind() {
 
 async fn pages(harness: &Harness, id: &str) -> Vec<Page> {
     let (_, mut follower) =
-        harness.service.follow(id.parse().unwrap(), Some(Sequence::START), false).await.unwrap();
+        harness.service.follow(id.parse().unwrap(), Some(Sequence::START), AfterLastTurn::End).await.unwrap();
     let mut pages = Vec::new();
     while let Next::Page(page) = follower.next().await.unwrap() {
         pages.push(page);
@@ -70,7 +70,7 @@ async fn its_followers_share_what_is_written_and_no_other_vocabulary_gets_it() {
     let harness = Harness::new();
     let id = harness.launch("say a b").await;
     // A follower keeps the newest batches in memory.
-    let _keeper = harness.service.follow(id.parse().unwrap(), None, true).await.unwrap();
+    let _keeper = harness.service.follow(id.parse().unwrap(), None, AfterLastTurn::Wait).await.unwrap();
     harness.ended(&id).await;
     let (first, second) = (pages(&harness, &id).await, pages(&harness, &id).await);
     assert!(first.iter().zip(&second).all(|(one, other)| Arc::ptr_eq(&one.batch, &other.batch)));

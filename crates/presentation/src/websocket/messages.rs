@@ -19,7 +19,7 @@ use tokio_util::codec::Decoder as _;
 
 use self::head::{Head, Kind};
 use crate::api::{Api, LargeRequestPermit};
-use crate::waits::deadline;
+use crate::waits::passed;
 
 /// After a message of at least this size, its buffer is not kept for the next one.
 const LARGE_BYTES: usize = 64 << 10;
@@ -108,7 +108,7 @@ impl Messages {
             let chunk = tokio::select! {
                 biased;
                 chunk = self.payload.next() => chunk,
-                () = deadline(due) => return Err(Broken::TooSlow),
+                () = passed(due) => return Err(Broken::TooSlow),
             };
             let Some(Ok(chunk)) = chunk else { return Err(Broken::Gone) };
             self.alive = true;

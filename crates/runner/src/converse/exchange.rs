@@ -37,7 +37,7 @@ pub(super) fn run(
     program: &[OsString],
 ) -> io::Result<u8> {
     let limits = opening.limits;
-    let idle = IdleTime::new(folder.clone(), opening.run, limits.rest_ms);
+    let idle = IdleTime::new(folder.clone(), opening.run, limits.idle_ms);
     // For ACP this opens the agent's folder, so it must happen before the program starts: the program could replace the
     // folder.
     let (mut conversation, image_bytes) = conversation_in(protocol, opening, folder)?;

@@ -300,7 +300,7 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
         limits: ConverseLimits {
             line_bytes,
             read_bytes,
-            rest_ms: idle_ms(config),
+            idle_ms: idle_ms(config),
             permission_timeout_ms: converse.permission_timeout_ms,
             exit_grace_ms,
             open_questions,

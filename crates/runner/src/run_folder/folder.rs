@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tokenrail_domain::ImageFile;
+use tokenrail_domain::{AgentId, ImageFile, TurnNumber};
 use tokenrail_ports::{TurnOrder, is_disk_full};
 
 use super::control::LOOK;
@@ -42,7 +42,7 @@ pub(crate) struct RunFolder {
 const EXIT_BYTES: usize = 4 << 10;
 
 impl RunFolder {
-    pub(crate) const ORDER: &str = "order.json";
+    const ORDER: &str = "order.json";
     pub(crate) const SUPERVISOR: &str = "supervisor.json";
     /// Why the agent could not be started.
     pub(crate) const EXEC_FAILURE: &str = "exec.json";
@@ -58,7 +58,12 @@ impl RunFolder {
     }
 
     pub(crate) fn of(runs: &Path, order: &TurnOrder) -> Self {
-        Self { path: runs.join(format!("{}-{}", order.agent, order.run)) }
+        Self::of_run(runs, order.agent, order.run)
+    }
+
+    /// The folder of a run that is the first one in its process.
+    pub(crate) fn of_run(runs: &Path, agent: AgentId, run: TurnNumber) -> Self {
+        Self { path: runs.join(format!("{agent}-{run}")) }
     }
 
     /// `NAME=value`, which every process of the run has in its environment.
@@ -200,6 +205,17 @@ impl RunFolder {
         // If this fails, the file is removed with the folder.
         let _ = fs::remove_file(tried);
         written.err().filter(is_disk_full).map(|error| error.to_string())
+    }
+
+    /// What to run. It is there until the exec stage has taken it.
+    pub(crate) fn order(&self) -> io::Result<ExecOrder> {
+        let missing = || {
+            io::Error::new(
+                ErrorKind::NotFound,
+                "the file that says what to run is missing from the run folder",
+            )
+        };
+        self.read(Self::ORDER)?.ok_or_else(missing)
     }
 
     /// Removes the order, which may hold secrets. Without it, no agent is started any more.

@@ -77,8 +77,8 @@ pub(crate) struct ConverseLimits {
     pub(crate) line_bytes: usize,
     pub(crate) read_bytes: usize,
     /// How long the program stays idle after a turn. 0: it ends with its turn.
-    #[serde(default)]
-    pub(crate) rest_ms: u64,
+    #[serde(rename = "rest_ms", default)]
+    pub(crate) idle_ms: u64,
     /// How long a permission request waits for its answer.
     #[serde(rename = "question_timeout_ms")]
     pub(crate) permission_timeout_ms: u64,
@@ -100,7 +100,7 @@ impl ConverseLimits {
             line_bytes: 1 << 20,
             read_bytes: 1 << 16,
             permission_timeout_ms: 60_000,
-            rest_ms: 0,
+            idle_ms: 0,
             exit_grace_ms: 1_000,
             open_questions: 2,
             unread_bytes: 1 << 20,

@@ -58,12 +58,7 @@ fn prepare(folder: &RunFolder) -> io::Result<ExecOrder> {
 
 /// Reads the order and removes it, because it contains the agent's environment.
 fn take_order(folder: &RunFolder) -> io::Result<ExecOrder> {
-    let order = folder.read(RunFolder::ORDER)?.ok_or_else(|| {
-        io::Error::new(
-            io::ErrorKind::NotFound,
-            "the file that says what to run is missing from the run folder",
-        )
-    })?;
+    let order = folder.order()?;
     folder.forget_order()?;
     Ok(order)
 }

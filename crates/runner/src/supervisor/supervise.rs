@@ -40,7 +40,7 @@ const STDERR_READ_BYTES: usize = 4 << 10;
 /// or a second thread exists. All results are in the run folder.
 pub(super) fn supervise(run_folder: &Path) -> ExitCode {
     let folder = RunFolder::at(run_folder);
-    let (patience, ended) = match order(&folder) {
+    let (patience, ended) = match folder.order() {
         Ok(order) => (Duration::from_millis(order.exit_patience_ms), run(&folder, order)),
         Err(error) => (Duration::ZERO, Err(error)),
     };
@@ -64,13 +64,6 @@ fn record_exit(folder: &RunFolder, exit: &ExitRecord, patience: Duration) -> io:
             told => return told,
         }
     }
-}
-
-fn order(folder: &RunFolder) -> io::Result<ExecOrder> {
-    let missing = || {
-        io::Error::new(ErrorKind::NotFound, "the file that says what to run is missing from the run folder")
-    };
-    folder.read(RunFolder::ORDER)?.ok_or_else(missing)
 }
 
 fn run(folder: &RunFolder, order: ExecOrder) -> io::Result<ExitRecord> {

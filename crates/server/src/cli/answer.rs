@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::agent_id::AgentArg;
-use super::asked::Asked;
 use super::client::Client;
 use super::open_requests;
+use super::permission_request::ShownRequest;
 use super::screen::{Screen, Style, counted};
 use super::{Exit, Failure};
 use crate::config::Config;
@@ -88,7 +88,7 @@ fn is_request(word: &str) -> bool {
 }
 
 /// The request that is meant if the user names none.
-fn the_only_one(agent: &str, mut open: Vec<Asked>) -> Result<String, Failure> {
+fn the_only_one(agent: &str, mut open: Vec<ShownRequest>) -> Result<String, Failure> {
     if open.len() <= 1 {
         return open.pop().map(|only| only.request_id).ok_or_else(|| {
             let hint = format!("the agent {agent} has no open permission request (not_found)");

@@ -5,9 +5,9 @@ use std::io;
 
 use serde_json::Value;
 
-use super::asked::Asked;
 use super::client::Client;
 use super::open_requests;
+use super::permission_request::ShownRequest;
 use super::screen::{Screen, Style};
 use super::typed::{TypedLines, can_type};
 use super::{Exit, Failure};
@@ -34,7 +34,7 @@ pub(crate) struct Known {
     /// The last event of an agent that had ended. The requests up to there are settled.
     settled_until: u64,
     /// The open requests, if the command does not show the events from the beginning.
-    open: Vec<Asked>,
+    open: Vec<ShownRequest>,
 }
 
 impl Known {
@@ -80,7 +80,7 @@ impl<'a> Answers<'a> {
 
     /// Shows a request, and how to answer it if the user cannot type the answer here. `number` is the number of its
     /// event.
-    pub(crate) fn asked(&mut self, number: u64, asked: Asked, screen: &mut Screen) {
+    pub(crate) fn asked(&mut self, number: u64, asked: ShownRequest, screen: &mut Screen) {
         let is_over = number <= self.known.settled_until;
         if self.known.is_copy || is_over {
             asked.show(screen);
@@ -97,7 +97,7 @@ impl<'a> Answers<'a> {
         self.open.requests.push(asked);
     }
 
-    fn show(&mut self, asked: &Asked, screen: &mut Screen) {
+    fn show(&mut self, asked: &ShownRequest, screen: &mut Screen) {
         asked.show(screen);
         if self.can_type {
             asked.show_more_answers(screen);
@@ -193,7 +193,7 @@ impl<'a> Answers<'a> {
 #[derive(Debug, Default)]
 struct OpenRequests {
     /// The oldest first.
-    requests: Vec<Asked>,
+    requests: Vec<ShownRequest>,
     /// The id of the request that the user was asked about last. Empty if none was yet.
     prompted: String,
 }
@@ -205,7 +205,7 @@ impl OpenRequests {
 
     /// The request that a typed line answers. `None` if it was settled while the user typed: the line must not answer
     /// another request, which the user has not seen.
-    fn prompted(&self) -> Option<&Asked> {
+    fn prompted(&self) -> Option<&ShownRequest> {
         self.requests.iter().find(|asked| asked.request_id == self.prompted)
     }
 }
@@ -220,7 +220,7 @@ mod tests {
     fn a_typed_line_answers_only_the_request_that_the_user_was_asked_about() {
         let request = |id: &str| {
             let text = json!({ "requestId": id, "toolName": "Bash", "options": [] }).to_string();
-            serde_json::from_str::<Asked>(&text).unwrap()
+            serde_json::from_str::<ShownRequest>(&text).unwrap()
         };
         let requests = vec![request("1-1"), request("1-2")];
         let mut open = OpenRequests { requests, prompted: "1-1".to_owned() };

@@ -30,7 +30,8 @@ pub(crate) async fn backup(config: &Config, args: BackupArgs, screen: &mut Scree
     }
     let (from, to) = (config.data_dir.clone(), args.folder.clone());
     screen.remark(&format!("copying {} ...", from.display()));
-    let copied = tokio::task::spawn_blocking(move || tokenrail_persistence::backup(&from, &to)).await?;
+    let copied =
+        tokio::task::spawn_blocking(move || tokenrail_persistence::sqlite_backup(&from, &to)).await?;
     let diagnosis = match copied {
         Ok(diagnosis) => diagnosis,
         Err(error @ OpenError::Corrupt { .. }) => {

@@ -9,8 +9,8 @@ use tokenrail_runner::ModelApi;
 use super::agent_id::AgentArg;
 use super::color::ColorWhen;
 use super::{
-    allow, answer, backup, changes, completions, config, copies, demo, edit, list, man, move_data, nodes,
-    open, reparse, rm, run, send, serve, show, tail, up,
+    allow, answer, backup, changes, completions, config, copies, demo, edit, ls, man, move_data, nodes, open,
+    reparse, rm, run, send, serve, show, tail, token, up,
 };
 
 #[derive(Debug, Args)]
@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Print an agent's events, then follow it live until its turn ends
     Tail(tail::TailArgs),
     /// List agents, newest first
-    Ls(list::LsArgs),
+    Ls(ls::LsArgs),
     /// Send a message to an agent and follow its answer
     Send(send::SendArgs),
     /// Show the details of one agent
@@ -109,7 +109,7 @@ pub(crate) enum Command {
     /// Check the configuration, programs, folders, database and file permissions
     Doctor,
     /// Print the access token that clients need, or replace it
-    Token(serve::TokenArgs),
+    Token(token::TokenArgs),
     /// Show where the settings come from, show all of them, or write an example
     Config(config::ConfigArgs),
     /// Print a script that lets a shell complete commands and options
@@ -151,5 +151,5 @@ impl Command {
 }
 
 fn model_api(name: &str) -> Result<ModelApi, &'static str> {
-    ModelApi::named(name).ok_or("unknown API")
+    ModelApi::from_name(name).ok_or("unknown API")
 }

@@ -10,8 +10,8 @@ use tokio::time::{Instant, sleep};
 
 use super::answers::{Answers, Known};
 use super::client::Client;
+use super::event_printer::EventPrinter;
 use super::screen::{Screen, Style, counted};
-use super::shower::Shower;
 use super::{Exit, Failure};
 
 /// The maximum length of one event of the stream, in bytes.
@@ -33,13 +33,13 @@ pub(crate) async fn follow(
     let known = if screen.json { Ok(Known::default()) } else { Known::ask(client, id, *last).await };
     // If it failed, the loop below reports why, or shows the events of an agent that this program cannot read.
     let known = known.unwrap_or_default();
-    let (mut shower, mut answers) = (Shower::default(), Answers::new(client, id, known, screen));
+    let (mut printer, mut answers) = (EventPrinter::default(), Answers::new(client, id, known, screen));
     let mut failures = 0;
     loop {
         let before = *last;
         let events = client.events(id, *last, keep).await;
         let shown = match events {
-            Ok(events) => stream(events, last, &mut shower, &mut answers, screen).await,
+            Ok(events) => stream(events, last, &mut printer, &mut answers, screen).await,
             Err(error) => Err(error),
         };
         match shown {
@@ -50,7 +50,7 @@ pub(crate) async fn follow(
                 return Ok(screen.exit_or(Exit::Failed));
             }
             Ok(()) => match ended_as(client, id).await? {
-                Some(status) if shower.unread == 0 => return Ok(exit(&status)),
+                Some(status) if printer.unread == 0 => return Ok(exit(&status)),
                 // Some events were not decoded, but printed as received.
                 Some(_) => return Ok(Exit::Failed),
                 // The server has stopped in an orderly way, and the agent keeps running.
@@ -85,7 +85,7 @@ pub(crate) async fn follow(
 async fn stream(
     events: Response,
     last: &mut u64,
-    shower: &mut Shower,
+    printer: &mut EventPrinter,
     answers: &mut Answers<'_>,
     screen: &mut Screen,
 ) -> Result<(), Failure> {
@@ -103,7 +103,7 @@ async fn stream(
             () = sleep(SPIN), if screen.is_live() => {
                 // Only now, because the request may have been answered long ago.
                 if !answers.prompt(screen)? {
-                    let (events, deltas) = (counted(shower.events, "event"), counted(shower.deltas, "delta"));
+                    let (events, deltas) = (counted(printer.events, "event"), counted(printer.deltas, "delta"));
                     screen.status(&format!("{events}, {deltas}, {} s", started.elapsed().as_secs()));
                 }
                 continue;
@@ -121,7 +121,7 @@ async fn stream(
             if screen.json {
                 screen.line(Style::Plain, &data);
             } else {
-                shower.show_text(number, &data, answers, screen);
+                printer.show_text(number, &data, answers, screen);
             }
             if screen.is_lost() {
                 return Ok(());

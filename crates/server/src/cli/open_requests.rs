@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::Failure;
-use super::asked::Asked;
 use super::client::Client;
+use super::permission_request::ShownRequest;
 
 /// How many pages are read.
 const PAGES_MAX: usize = 1000;
@@ -18,7 +18,7 @@ const PAGES_MAX: usize = 1000;
 pub(crate) struct OpenRequest {
     pub(crate) agent_id: String,
     #[serde(flatten)]
-    pub(crate) asked: Asked,
+    pub(crate) asked: ShownRequest,
 }
 
 /// The list of the open requests of all agents, the oldest first, page by page.
@@ -52,7 +52,7 @@ impl<'a> Pages<'a> {
 ///
 /// # Errors
 /// As [`Client::get`].
-pub(crate) async fn of_agent(client: &Client, id: &str) -> Result<Vec<Asked>, Failure> {
+pub(crate) async fn of_agent(client: &Client, id: &str) -> Result<Vec<ShownRequest>, Failure> {
     let (mut pages, mut open) = (Pages::of(client), Vec::new());
     while let Some(page) = pages.next().await? {
         for request in page {

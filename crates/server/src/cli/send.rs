@@ -4,11 +4,11 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::agent_id::AgentArg;
-use super::asked::Asked;
 use super::attend::{Attended, Host, OnStop, attend};
 use super::client::Client;
 use super::images::ImageArgs;
 use super::open_requests;
+use super::permission_request::ShownRequest;
 use super::run::read_text;
 use super::screen::{Screen, Style};
 use super::serve::StopSignal;
@@ -69,7 +69,7 @@ pub(crate) async fn send(config: &Config, args: SendArgs, screen: &mut Screen) -
 struct Waits {
     turn: u64,
     /// The permission requests of that turn that nobody has answered.
-    open: Vec<Asked>,
+    open: Vec<ShownRequest>,
 }
 
 /// The turn for which the message with this turn waits. `None` if it does not wait. `before` is the agent as it was

@@ -1,10 +1,9 @@
-//! `tokenrail serve` and `tokenrail token`.
+//! `tokenrail serve`: the server, until a signal stops it. Other commands that start one use this too.
 
 use std::io;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
-use serde_json::json;
+use clap::{Args, ValueEnum};
 use tokenrail_application::{AgentService, AtStop, Fence};
 use tokenrail_persistence::is_in_use;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -15,7 +14,6 @@ use super::{Exit, Failure, color};
 use crate::config::{Config, Target};
 use crate::panics;
 use crate::server::{Server, StartError};
-use crate::token::{self, TokenError};
 
 /// Between two tries to start anew.
 const START_PAUSE: Duration = Duration::from_secs(1);
@@ -210,42 +208,6 @@ fn start_failure(error: StartError) -> Failure {
         _ => Exit::Failed,
     };
     Failure::new(exit, error)
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct TokenArgs {
-    #[command(subcommand)]
-    act: Option<TokenAct>,
-}
-
-#[derive(Debug, Clone, Copy, Subcommand)]
-enum TokenAct {
-    /// Replace the access token. After a restart, the server accepts neither the old token nor any browser session that
-    /// it issued before
-    Rotate,
-}
-
-pub(crate) fn token(config: &Config, args: &TokenArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    let token = match args.act {
-        None => token::read(&config.data_dir),
-        Some(TokenAct::Rotate) => token::rotate(&config.data_dir),
-    };
-    let token = token.map_err(|error| match error {
-        TokenError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-            let folder = config.data_dir.display();
-            Failure::new(
-                Exit::Failed,
-                format!("no server has used the data folder {folder} yet; start the server once to create the token: tokenrail serve"),
-            )
-        }
-        error => error.into(),
-    })?;
-    let line = if screen.json { json!({ "token": token }).to_string() } else { token };
-    screen.line(Style::Plain, &line);
-    if args.act.is_some() && is_in_use(&config.data_dir) {
-        screen.remark("the running server still accepts the old token; restart it (its agents keep running)");
-    }
-    Ok(Exit::Completed)
 }
 
 /// Agents run as the user that runs the server.

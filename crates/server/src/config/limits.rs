@@ -19,7 +19,7 @@
 //! | `changes_…`, `patch_bytes` | `RepositoryLimits` | `repository/` |
 //! | `run_gather_us`, `run_poll_ms` | `WatchLimits` | `process/watch/thread.rs` |
 //! | `connect_timeout_s` | `ModelLimits`, `ProxyLimits` | `model/ask.rs`, `proxy.rs` |
-//! | `flood_…`; `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `StoreLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/`, `sqlite/writer.rs`, `sqlite/store.rs` |
+//! | `flood_…`; `wal_bytes`, `wipe_bytes`, `start_check_bytes` | `SqliteLimits` (persistence) | `sqlite/writer/queue.rs`, `sqlite/checkpoint/`, `sqlite/writer.rs`, `sqlite/store.rs` |
 //! | `postgres_…` | `PostgresLimits`, under names without `postgres_` | `postgres/` |
 //! | `postgres_start_wait_ms` | `NodeLimits` | `use_cases/recover.rs` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
@@ -46,7 +46,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tokenrail_application::Limits;
-use tokenrail_persistence::{PostgresLimits, StoreLimits};
+use tokenrail_persistence::{PostgresLimits, SqliteLimits};
 use tokenrail_presentation::{PresentationConfig, SocketLimits};
 use tokenrail_runner::{ModelLimits, ProcessLimits, RepositoryLimits, WatchLimits};
 
@@ -57,7 +57,7 @@ struct Defaults {
     watch: WatchLimits,
     model: ModelLimits,
     repository: RepositoryLimits,
-    store: StoreLimits,
+    store: SqliteLimits,
     postgres: PostgresLimits,
     presentation: PresentationConfig,
     sockets: SocketLimits,
@@ -71,7 +71,7 @@ impl Defaults {
             watch: WatchLimits::default(),
             model: ModelLimits::default(),
             repository: RepositoryLimits::default(),
-            store: StoreLimits::default(),
+            store: SqliteLimits::default(),
             postgres: PostgresLimits::default(),
             // No limit depends on the port.
             presentation: PresentationConfig::new(0),

@@ -19,8 +19,8 @@ impl Command {
             Self::Message => service.send(id, "go on".into(), None).await.map(drop),
             Self::Cancel => service.cancel(id).await.map(drop),
             Self::Answer => service.answer(id, answer("yes")).await.map(drop),
-            Self::Delete => service.delete(id, false).await,
-            Self::Purge => service.delete(id, true).await,
+            Self::Delete => service.delete(id, Deletion::KeepHistory).await,
+            Self::Purge => service.delete(id, Deletion::Purge).await,
         }
     }
 }

@@ -208,7 +208,7 @@ async fn an_agent_without_a_home_is_cancelled_and_purged_at_any_node() {
     assert!(two.home.store.saved_agent(id).unwrap().is_unclaimed());
     two.other.service.cancel(id).await.unwrap();
     let started = Instant::now();
-    two.other.service.delete(id, true).await.unwrap();
+    two.other.service.delete(id, Deletion::Purge).await.unwrap();
     assert!(two.home.store.saved_agent(id).is_none(), "no node has to be waited for");
     assert!(started.elapsed() < Duration::from_secs(1));
 }

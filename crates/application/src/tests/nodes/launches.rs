@@ -196,7 +196,7 @@ async fn a_launch_that_waits_for_a_node_can_be_cancelled_and_purged() {
     two.home.service.cancel(cancelled).await.unwrap();
     assert_eq!(words(&two.home.watch(cancelled).await).last().unwrap(), "result cancelled -");
     let purged = two.home.launch("hi").await;
-    two.home.service.delete(purged, true).await.unwrap();
+    two.home.service.delete(purged, Deletion::Purge).await.unwrap();
     until_gone(&two.home, purged).await;
     assert_eq!(orders(&two), (2, 2));
 }

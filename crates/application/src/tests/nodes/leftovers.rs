@@ -19,7 +19,7 @@ async fn a_node_that_is_back_removes_the_files_of_agents_that_were_purged_meanwh
     two.home.watch(kept).await;
     assert_eq!(two.home.workspace.own_folders(), [purged, kept]);
     lose_home(&two).await;
-    two.other.service.delete(purged, true).await.unwrap();
+    two.other.service.delete(purged, Deletion::Purge).await.unwrap();
     assert!(two.other.store.saved_agent(purged).is_none(), "nobody waits for its home");
     assert_eq!(two.home.workspace.own_folders(), [purged, kept], "nobody can remove them");
     let back = two.restart_home().await;
@@ -39,7 +39,7 @@ async fn what_is_to_be_purged_when_its_home_dies_is_purged_by_another_node() {
     two.home.wait_for(id, |_| true).await;
     two.kill_home().await;
     // The home does not answer any more, but nobody knows that yet: the deletion is saved, and waits for it.
-    two.other.service.delete(id, true).await.unwrap();
+    two.other.service.delete(id, Deletion::Purge).await.unwrap();
     assert!(two.other.store.saved_agent(id).is_some_and(|agent| agent.deleted_at.is_some()));
     while two.other.store.saved_agent(id).is_some() {
         sleep(Duration::from_millis(100)).await;
@@ -57,7 +57,7 @@ async fn files_that_cannot_be_removed_are_not_forgotten() {
     two.home.watch(id).await;
     two.home.workspace.refuse_removals(16);
     lose_home(&two).await;
-    two.other.service.delete(id, true).await.unwrap();
+    two.other.service.delete(id, Deletion::Purge).await.unwrap();
     let back = two.restart_home().await;
     sleep(Duration::from_secs(10)).await;
     assert_eq!(back.workspace.own_folders(), [id], "its removal fails");

@@ -138,7 +138,8 @@ async fn a_slow_reader_waits_until_what_a_failover_has_lost_is_filled_up() {
     script.push(Step::Hang);
     let two = pair([script]).await;
     let id = two.home.launch("hi").await;
-    let (_, mut follower) = two.other.service.follow(id, Some(Sequence::START), true).await.unwrap();
+    let (_, mut follower) =
+        two.other.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
     two.other.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
     two.home.store.fall_behind();
     gate.notify_one();

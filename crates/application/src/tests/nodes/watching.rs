@@ -12,7 +12,7 @@ async fn an_agent_that_needs_a_follower() -> (Pair, AgentId) {
 }
 
 async fn follow(h: &Harness, id: AgentId) -> Follower {
-    h.service.follow(id, None, true).await.unwrap().1
+    h.service.follow(id, None, AfterLastTurn::Wait).await.unwrap().1
 }
 
 #[tokio::test(start_paused = true)]

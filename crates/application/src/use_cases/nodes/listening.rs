@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | journals that are followed here | `gatherer` reads what is new | each poll compares the heads |
 //! | what others have saved for this node | `errands`, `letters` | each poll |
-//! | what clients see that watch all agents | `news` | each poll reads what has changed |
+//! | what clients see that watch all agents | `lifecycle_elsewhere` | each poll reads what has changed |
 //!
 //! On a store that cannot be shared, there are no hints, and the poll only checks that every committed event was
 //! announced. It queries each followed agent once, however many followers the agent has.
@@ -87,7 +87,7 @@ impl AgentService {
         for hint in hints {
             match hint {
                 Hint::Head { agent, head } => core.wanted.want(agent, head),
-                Hint::Created(_) | Hint::Changed(_) | Hint::Deleted(_) => core.news.note(hint),
+                Hint::Created(_) | Hint::Changed(_) | Hint::Deleted(_) => core.lifecycle_elsewhere.note(hint),
                 Hint::Errand(NodeId::ANY) => core.work_left_here.notify_one(),
                 Hint::Errand(node) | Hint::Letter(node) if Some(node) == me => {
                     core.work_left_here.notify_one();
@@ -99,7 +99,7 @@ impl AgentService {
 
     /// Hints may have been lost.
     pub(super) fn hear_missed(&self) {
-        self.core.news.missed();
+        self.core.lifecycle_elsewhere.missed();
         self.core.work_left_here.notify_one();
     }
 
@@ -111,7 +111,7 @@ impl AgentService {
         if self.core.outside.nodes.is_shared() {
             self.core.work_left_here.notify_one();
             if planted::correctly(Bug::MissedIgnored) {
-                self.core.news.look();
+                self.core.lifecycle_elsewhere.look();
             }
         }
     }

@@ -21,7 +21,7 @@ use tokenrail_ports::{
 use tokenrail_test_postgres::{Database, database};
 
 use crate::mover::{MoveCounts, MoveError, MoveStep, move_to_postgres};
-use crate::{NodeIdentity, Password, PostgresConfig, PostgresStore, SqliteStore, StoreConfig, Synchronous};
+use crate::{NodeIdentity, Password, PostgresConfig, PostgresStore, SqliteConfig, SqliteStore, Synchronous};
 
 fn config(database: &Database) -> PostgresConfig {
     let password = Some(Password::new(database.password()));
@@ -30,7 +30,7 @@ fn config(database: &Database) -> PostgresConfig {
 }
 
 fn sqlite(folder: &Path) -> SqliteStore {
-    SqliteStore::open(StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder) }).unwrap()
+    SqliteStore::open(SqliteConfig { synchronous: Synchronous::Normal, ..SqliteConfig::new(folder) }).unwrap()
 }
 
 async fn moved(folder: &Path, database: &Database) -> Result<MoveCounts, MoveError> {

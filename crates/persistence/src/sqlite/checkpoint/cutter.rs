@@ -9,9 +9,9 @@ use rusqlite::{Connection, Error, ErrorCode};
 
 use super::{
     CheckpointRound, FEW_PAGES, Fingerprint, LOOK_BYTES, Pages, RESTART, SCARCE, TRUNCATE, UnderWay,
-    free_bytes, has_room, log_path, take_over,
+    checkpoint_with, free_bytes, has_room, log_path,
 };
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::database::reserve::{ReserveUse, SharedReserve};
 
 /// Keeps the log from growing without end; used by the writer.
@@ -35,10 +35,19 @@ pub(crate) struct LogCutter {
     holds_most: Duration,
 }
 
+/// What the writer knows about the log after a commit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogCut {
+    /// It is to be emptied: nobody writes, a command has removed data, or the store closes.
+    pub(crate) empty: bool,
+    /// The requested checkpoint is done. Before that, much of the database file may not be flushed yet.
+    pub(crate) checkpoint_done: bool,
+}
+
 impl LogCutter {
     pub(crate) fn new(
         database: &Path,
-        limits: &StoreLimits,
+        limits: &SqliteLimits,
         reserve: SharedReserve,
         (rounds, under_way): (SyncSender<CheckpointRound>, UnderWay),
     ) -> Self {
@@ -76,12 +85,10 @@ impl LogCutter {
         self.reserve.lock().unwrap_or_else(PoisonError::into_inner).release(wanted)
     }
 
-    /// Restarts the log if it is too long, preferably just after a checkpoint. If `asked`, when nobody writes, it
-    /// empties the log. `taken_over` means that the requested checkpoint is done: before that, much of the database
-    /// file may not be flushed yet.
-    pub(crate) fn after_commit(&mut self, connection: &Connection, asked: bool, taken_over: bool) {
+    /// Restarts the log if it is too long, preferably just after a checkpoint; or empties it.
+    pub(crate) fn after_commit(&mut self, connection: &Connection, cut: LogCut) {
         let log_bytes = Fingerprint::of(&self.log).bytes;
-        if asked || self.takes_scarce_room(log_bytes) {
+        if cut.empty || self.takes_scarce_room(log_bytes) {
             self.empty(connection);
         } else if self.try_at < log_bytes {
             // The file keeps the length that the log once had.
@@ -94,7 +101,11 @@ impl LogCutter {
             // Even small writes may be faster than the checkpoint thread.
             let is_outgrown = self.try_at + self.bytes_max / 2 < pages.bytes();
             let has_waited = self.holds_most <= holds_since.elapsed();
-            if (taken_over && pages.new <= FEW_PAGES) || has_waited || is_outgrown || !self.ask_for_round() {
+            if (cut.checkpoint_done && pages.new <= FEW_PAGES)
+                || has_waited
+                || is_outgrown
+                || !self.ask_for_round()
+            {
                 self.begin_anew(connection, is_outgrown);
             }
         } else {
@@ -176,7 +187,7 @@ impl LogCutter {
 
     fn try_to_cut(&self, connection: &Connection, how: &str) -> Result<bool, Error> {
         connection.busy_timeout(self.wait)?;
-        let cut = take_over(connection, how);
+        let cut = checkpoint_with(connection, how);
         connection.busy_timeout(self.usual_wait)?;
         // SQLite reports it in either way.
         match cut {
@@ -203,12 +214,12 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use super::*;
-    use crate::sqlite::config::StoreConfig;
+    use crate::sqlite::config::SqliteConfig;
     use crate::sqlite::database::reserve::Reserve;
 
     /// One that has held large writes for a minute, of the second that it may.
     fn held(folder: &Path) -> (LogCutter, Connection) {
-        let mut config = StoreConfig::new(folder);
+        let mut config = SqliteConfig::new(folder);
         config.limits.flood_wait_ms = 1000;
         let path = folder.join("some.db");
         std::fs::File::create(&path).unwrap();
@@ -233,7 +244,7 @@ mod tests {
     fn a_log_that_somebody_else_has_emptied_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let (mut cutter, connection) = held(folder.path());
-        cutter.after_commit(&connection, false, false);
+        cutter.after_commit(&connection, LogCut { empty: false, checkpoint_done: false });
         assert_eq!(cutter.holds_since, None);
     }
 }

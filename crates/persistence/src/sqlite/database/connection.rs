@@ -6,13 +6,13 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, OpenFlags};
 
-use crate::sqlite::config::StoreConfig;
+use crate::sqlite::config::SqliteConfig;
 
 /// Prepared statements that a connection caches: more than exist.
 const STATEMENTS: usize = 64;
 
 /// Opens the connection of the writer, or one like it.
-pub(crate) fn open_writer(path: &Path, config: &StoreConfig) -> Result<Connection, Error> {
+pub(crate) fn open_writer(path: &Path, config: &SqliteConfig) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = open(path, flags, config.limits.busy_timeout_ms)?;
     connection.pragma_update(None, "journal_mode", "WAL")?;

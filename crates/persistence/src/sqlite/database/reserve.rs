@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 
 const RESERVE: &str = "reserve";
 const FILE_MODE: u32 = 0o600;
@@ -45,7 +45,7 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    pub(crate) fn in_folder(folder: &Path, limits: &StoreLimits) -> Self {
+    pub(crate) fn in_folder(folder: &Path, limits: &SqliteLimits) -> Self {
         let start_bytes = LEAST_BYTES + limits.wal_bytes / LOG_BYTES_PER_BYTE;
         Self { path: folder.join(RESERVE), start_bytes, is_kept: false }
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn the_room_is_kept_once_and_not_given_up_where_there_is_more() {
         let folder = tempfile::tempdir().unwrap();
-        let mut reserve = Reserve::in_folder(folder.path(), &StoreLimits::default());
+        let mut reserve = Reserve::in_folder(folder.path(), &SqliteLimits::default());
         reserve.keep();
         let file = fs::metadata(folder.path().join(RESERVE)).unwrap();
         assert_eq!(file.len(), reserve.bytes());
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn the_ends_of_turns_leave_the_room_for_a_start() {
         let folder = tempfile::tempdir().unwrap();
-        let mut reserve = Reserve::in_folder(folder.path(), &StoreLimits::default());
+        let mut reserve = Reserve::in_folder(folder.path(), &SqliteLimits::default());
         let left = || fs::metadata(folder.path().join(RESERVE)).unwrap().len();
         reserve.keep();
         assert!(reserve.release(ReserveUse::Ends));

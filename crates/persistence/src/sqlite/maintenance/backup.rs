@@ -6,11 +6,11 @@ use std::path::Path;
 
 use rusqlite::named_params;
 
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::database::connection::open_source;
 use crate::sqlite::database::folder::{Folder, database_path};
 use crate::sqlite::error::OpenError;
-use crate::sqlite::maintenance::doctor::{Diagnosis, doctor};
+use crate::sqlite::maintenance::doctor::{SqliteDiagnosis, sqlite_doctor};
 
 /// The name until the copy is complete, so that nobody takes an incomplete copy for a database.
 const UNFINISHED: &str = "tokenrail.db.unfinished";
@@ -21,7 +21,7 @@ const UNFINISHED: &str = "tokenrail.db.unfinished";
 ///
 /// # Errors
 /// [`OpenError`] as for a start in either folder, and [`OpenError::NotEmpty`].
-pub fn backup(folder: &Path, to: &Path) -> Result<Diagnosis, OpenError> {
+pub fn sqlite_backup(folder: &Path, to: &Path) -> Result<SqliteDiagnosis, OpenError> {
     let source = database_path(folder);
     std::fs::metadata(&source).map_err(|error| OpenError::io(&source, error))?;
     if std::fs::read_dir(to).is_ok_and(|mut there| there.next().is_some()) {
@@ -38,12 +38,12 @@ pub fn backup(folder: &Path, to: &Path) -> Result<Diagnosis, OpenError> {
     let finished = database_path(to);
     std::fs::rename(&unfinished, &finished).map_err(|error| OpenError::io(&finished, error))?;
     sync(to)?;
-    doctor(to)
+    sqlite_doctor(to)
 }
 
 fn copy(source: &Path, to: &Path) -> Result<(), OpenError> {
     let failed = |error| OpenError::sqlite(source, error);
-    let db = open_source(source, StoreLimits::default().busy_timeout_ms).map_err(failed)?;
+    let db = open_source(source, SqliteLimits::default().busy_timeout_ms).map_err(failed)?;
     let name = to.to_str().ok_or_else(|| OpenError::io(to, io::ErrorKind::InvalidFilename.into()))?;
     db.execute("VACUUM INTO :to", named_params! { ":to": name }).map_err(failed)?;
     sync(to)
@@ -63,7 +63,7 @@ mod tests {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(database_path(from.path()), "this is no database".repeat(100)).unwrap();
         for _ in 0..2 {
-            let refused = backup(from.path(), to.path());
+            let refused = sqlite_backup(from.path(), to.path());
             assert!(matches!(refused, Err(OpenError::Corrupt { .. })), "{refused:?}");
             assert_eq!(std::fs::read_dir(to.path()).unwrap().count(), 0);
         }

@@ -8,7 +8,7 @@ use tokenrail_domain::{AgentId, Event, EventBody, MessageOrdinal, Sequence};
 use tokenrail_ports::StoreError;
 use tokenrail_ports::rules::Flow;
 
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::database::connection::open_reader;
 use crate::sqlite::database::folder::database_path;
 use crate::sqlite::database::schema::missing;
@@ -33,7 +33,7 @@ const IMAGES: &str = "
 
 /// The result of an examination.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Diagnosis {
+pub struct SqliteDiagnosis {
     pub agents: u64,
     pub events: u64,
     /// Empty if the database is sound.
@@ -55,17 +55,17 @@ pub struct Fault {
 ///
 /// # Errors
 /// [`OpenError`] as for a start, and [`OpenError::OlderSchema`], which a start would fix.
-pub fn doctor(folder: &Path) -> Result<Diagnosis, OpenError> {
+pub fn sqlite_doctor(folder: &Path) -> Result<SqliteDiagnosis, OpenError> {
     let path = database_path(folder);
     let failed = |error| OpenError::sqlite(&path, error);
     std::fs::metadata(&path).map_err(|error| OpenError::io(&path, error))?;
-    let mut db = open_reader(&path, StoreLimits::default().busy_timeout_ms).map_err(failed)?;
+    let mut db = open_reader(&path, SqliteLimits::default().busy_timeout_ms).map_err(failed)?;
     let db = db.transaction().map_err(failed)?;
     match missing(&db, &path)?.len() {
         0 => {}
         missing => return Err(OpenError::OlderSchema { missing }),
     }
-    let mut diagnosis = Diagnosis::default();
+    let mut diagnosis = SqliteDiagnosis::default();
     diagnosis.examine_pages(&db).map_err(failed)?;
     if diagnosis.faults.is_empty() {
         diagnosis.examine_rules(&db).map_err(failed)?;
@@ -75,7 +75,7 @@ pub fn doctor(folder: &Path) -> Result<Diagnosis, OpenError> {
     Ok(diagnosis)
 }
 
-impl Diagnosis {
+impl SqliteDiagnosis {
     fn examine_pages(&mut self, db: &Connection) -> rusqlite::Result<()> {
         for pragma in ["integrity_check", "foreign_key_check"] {
             db.pragma_query(None, pragma, |row| {

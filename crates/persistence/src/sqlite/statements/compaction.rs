@@ -10,7 +10,7 @@ use crate::format::packed_blocks::{BlockLimits, TightBlock, tight_blocks};
 use crate::format::packing::Codec;
 use crate::passed_over::TurnPlace;
 use crate::sqlite::command::{WriteCommand, WriteFailure};
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::error::store_error;
 use crate::sqlite::statements::columns::turn_of;
 use crate::sqlite::statements::journal::{self, BatchWriter};
@@ -69,7 +69,7 @@ pub(crate) type FoundTurn = (TurnPlace, Result<TurnPart, StoreError>);
 pub(crate) fn read(
     db: &Connection,
     after: TurnPlace,
-    limits: &StoreLimits,
+    limits: &SqliteLimits,
 ) -> Result<Option<FoundTurn>, StoreError> {
     let mut statement = db.prepare_cached(NEXT_TURN).map_err(store_error)?;
     let turn = statement
@@ -94,7 +94,7 @@ impl TurnPart {
         &mut self,
         db: &Connection,
         range: (i64, i64),
-        limits: &StoreLimits,
+        limits: &SqliteLimits,
     ) -> Result<(), StoreError> {
         let mut statement = db.prepare_cached(PACKED_BATCHES).map_err(store_error)?;
         let mut rows = statement
@@ -116,7 +116,7 @@ impl TurnPart {
     }
 
     /// Packs the events, which takes long.
-    pub(crate) fn pack(self, limits: &StoreLimits) -> Result<CompactCommand, StoreError> {
+    pub(crate) fn pack(self, limits: &SqliteLimits) -> Result<CompactCommand, StoreError> {
         let Self { mut command, events } = self;
         let limits = BlockLimits { bytes: limits.block_bytes, events: limits.block_events };
         command.blocks = tight_blocks(&events, limits)?;

@@ -19,8 +19,8 @@ fn fresh() -> (SqliteStore, TempDir) {
     (SqliteStore::open(config(&folder)).unwrap(), folder)
 }
 
-fn config(folder: &TempDir) -> StoreConfig {
-    StoreConfig { synchronous: Synchronous::Normal, ..StoreConfig::new(folder.path()) }
+fn config(folder: &TempDir) -> SqliteConfig {
+    SqliteConfig { synchronous: Synchronous::Normal, ..SqliteConfig::new(folder.path()) }
 }
 
 fn opened() -> Ready<(SqliteStore, TempDir)> {
@@ -49,7 +49,7 @@ async fn everything(store: &SqliteStore, agent: &Agent) -> Vec<Event> {
 }
 
 fn is_sound(folder: &TempDir) {
-    assert_eq!(crate::doctor(folder.path()).unwrap().faults, []);
+    assert_eq!(crate::sqlite_doctor(folder.path()).unwrap().faults, []);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rusqlite::{Connection, Error, ErrorCode, OptionalExtension, TransactionBehav
 use tokenrail_ports::StoreError;
 
 use super::Writer;
-use crate::sqlite::checkpoint::take_over_all;
+use crate::sqlite::checkpoint::checkpoint_all;
 use crate::sqlite::command::Task;
 use crate::sqlite::database::connection::open_writer;
 
@@ -108,7 +108,7 @@ impl Writer {
         let connection = self.connection()?;
         let found: Option<i64> = connection.query_row(NUMBER, [], |row| row.get(0)).optional()?;
         let committed = found == Some(number);
-        if committed && !take_over_all(connection)? {
+        if committed && !checkpoint_all(connection)? {
             return Err(Error::InvalidQuery);
         }
         Ok(committed)

@@ -12,7 +12,7 @@ use tokenrail_domain::AgentId;
 
 use crate::planted;
 use crate::sqlite::command::{Task, WriterOrder};
-use crate::sqlite::config::StoreLimits;
+use crate::sqlite::config::SqliteLimits;
 
 /// A large write belongs to a flood if the same agent made another one within this time.
 const FLOOD_GAP: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const REMEMBERED: usize = 64;
 /// The waiting tasks, oldest first. Small and large writes may overtake each other. A caller that needs an order
 /// sends its next command only after `Ok`.
 pub(super) struct Queue {
-    limits: StoreLimits,
+    limits: SqliteLimits,
     small: VecDeque<Box<dyn Task>>,
     large: VecDeque<Box<dyn Task>>,
     /// The last transaction contained small writes.
@@ -44,7 +44,7 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct LogNews {
     cut_log: bool,
-    taken_over: bool,
+    checkpoint_done: bool,
 }
 
 /// The tasks of one transaction.
@@ -57,7 +57,7 @@ pub(super) struct WriteGroup {
 }
 
 impl Queue {
-    pub(super) fn new(limits: StoreLimits) -> Self {
+    pub(super) fn new(limits: SqliteLimits) -> Self {
         Self {
             limits,
             small: VecDeque::new(),
@@ -83,7 +83,7 @@ impl Queue {
                 self.small.push_back(task);
             }
             WriterOrder::CutLog => self.log.cut_log = true,
-            WriterOrder::TakenOver => self.log.taken_over = true,
+            WriterOrder::CheckpointDone => self.log.checkpoint_done = true,
             WriterOrder::Stop => self.stop = true,
         }
     }
@@ -113,8 +113,8 @@ impl Queue {
     }
 
     /// Whether the requested checkpoint is done.
-    pub(super) fn take_taken_over(&mut self) -> bool {
-        std::mem::take(&mut self.log.taken_over)
+    pub(super) fn take_checkpoint_done(&mut self) -> bool {
+        std::mem::take(&mut self.log.checkpoint_done)
     }
 
     /// Whether the queue accepts no more messages for now.

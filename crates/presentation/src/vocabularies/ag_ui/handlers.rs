@@ -3,6 +3,6 @@
 mod answers;
 mod requests;
 pub(super) mod runs;
-mod shared;
 mod streams;
+mod thread;
 pub(super) mod threads;

@@ -1,6 +1,6 @@
 //! AI SDK chats: finds the agent and the turn that a request refers to.
 
-use tokenrail_application::{CommandKey, Launch, Refusal, TurnRange};
+use tokenrail_application::{CommandKey, Launch, Prompts, Refusal, TurnRange};
 use tokenrail_domain::{Agent, AgentId, Turn, TurnNumber, TurnState};
 
 use super::run_id::RunId;
@@ -119,7 +119,7 @@ pub(crate) fn unknown() -> Problem {
 pub(crate) async fn active(api: &Api, agent: &Agent) -> Result<Option<Turn>, Problem> {
     let before = TurnNumber(agent.turn.0.saturating_sub(1));
     let range = TurnRange { after: before, limit: TURNS, ..TurnRange::default() };
-    let turns = api.service().list_turns(agent.id, range, false).await?.items;
+    let turns = api.service().list_turns(agent.id, range, Prompts::LeftOut).await?.items;
     let open = turns.iter().find(|listed| !matches!(listed.turn.state, TurnState::Ended(_)));
     match open {
         Some(open) => Ok(api.service().turn(agent.id, open.turn.number).await?),

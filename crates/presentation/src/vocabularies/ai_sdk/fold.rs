@@ -47,7 +47,7 @@ impl SdkVersion {
 
     /// Reads `?v=`. A major version means its first release, because a client refuses the whole response if it does not
     /// know one of the chunks.
-    pub(crate) fn named(name: Option<&str>) -> Result<Self, Problem> {
+    pub(crate) fn from_name(name: Option<&str>) -> Result<Self, Problem> {
         let Some(name) = name else { return Ok(Self::Any) };
         // A prerelease comes before its release, so it has the features of the step before that release. A prerelease
         // of a major version's first release has the features of that release.

@@ -44,7 +44,7 @@ pub(crate) async fn chat_say(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
+    let version = SdkVersion::from_name(Query::of(&request)?.get("v"))?;
     let message_bytes = api.config().request_bytes;
     let wish = receive(&api, &request, payload, move |body| chat_request(body, message_bytes)).await??;
     let place = api.open_stream(peer(request.peer_addr()))?;
@@ -71,7 +71,7 @@ pub(crate) async fn chat_stream(ById { api, id, request }: ById) -> Result<HttpR
         return Ok(HttpResponse::NoContent().finish());
     };
     if let Some(version) = query.get("v") {
-        answer.version = SdkVersion::named(Some(version))?;
+        answer.version = SdkVersion::from_name(Some(version))?;
     }
     let place = api.open_stream(peer(request.peer_addr()))?;
     let start = match start {

@@ -51,7 +51,7 @@ pub(crate) struct UiMessage {
         headers(("x-workflow-run-id" = String, description = "The id of the answer in progress")))))]
 pub(crate) async fn chat_messages(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
-    let version = SdkVersion::named(query.get("v"))?;
+    let version = SdkVersion::from_name(query.get("v"))?;
     let limit = query.page_items(api.config().list_agents)?;
     let before = query.turn("before")?;
     let (agent, after_run) = match chat::find(&api, &id).await? {

@@ -46,7 +46,7 @@ impl FromStr for RunId {
         Ok(Self {
             agent: agent.parse().map_err(|_| NoRunId)?,
             turn: TurnNumber(turn.parse().map_err(|_| NoRunId)?),
-            version: SdkVersion::named(version).map_err(|_| NoRunId)?,
+            version: SdkVersion::from_name(version).map_err(|_| NoRunId)?,
         })
     }
 }

@@ -23,7 +23,7 @@ use crate::frames::{self, CHUNK_BYTES};
 use crate::large_body::parsed;
 use crate::query::Query;
 use crate::vocabularies::ai_sdk::dto::{ChatFrame, ChatReply, ChatRequest, chat_frame};
-use crate::waits::{deadline, every};
+use crate::waits::{every, passed};
 use crate::websocket::{
     Broken, Handshake, Message, Messages, because_of, close_code, handshake, with_frames,
 };
@@ -39,7 +39,7 @@ pub(crate) async fn chat_socket(
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let version = SdkVersion::named(Query::of(&request)?.get("v"))?;
+    let version = SdkVersion::from_name(Query::of(&request)?.get("v"))?;
     // A WebSocket message may be as large as a body over HTTP, because it contains the whole conversation.
     let Handshake { response, messages, place } =
         handshake(&api, &request, payload, api.config().chat_bytes)?;
@@ -140,7 +140,7 @@ impl Connection {
             biased;
             () = closing.cancelled() => Wake::Closing,
             message = messages.next() => Wake::Message(message),
-            () = deadline(*pong_due) => Wake::NoPong,
+            () = passed(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             waited = requests.next() => Wake::Told(Box::new(waited)),
         }

@@ -3,17 +3,20 @@
 
 pub(crate) mod agents;
 mod approval;
+mod body;
 mod cancel;
 pub(crate) mod conversations;
 pub(crate) mod history;
+mod ids;
 mod journal;
 mod message_page;
 pub(crate) mod messages;
+mod range;
+mod refusal;
 mod retry;
 mod run;
 mod run_list;
 pub(crate) mod runs;
-mod shared;
 mod stream;
 mod whole;
 
@@ -26,5 +29,5 @@ pub(crate) use conversations::{
 };
 pub(crate) use history::{conversation_history, history, run_history};
 pub(crate) use messages::{cancel, say, say_in_background, say_streaming};
+pub(crate) use refusal::refused;
 pub(crate) use runs::{cancel_run, run, run_stream, run_usage, runs};
-pub(crate) use shared::refused;

@@ -42,7 +42,7 @@ impl Voices {
     }
 
     /// The vocabularies with this name. `None` if the name is unknown.
-    pub(crate) fn named(name: &str, guest: Guest) -> Option<Self> {
+    pub(crate) fn from_name(name: &str, guest: Guest) -> Option<Self> {
         match name {
             "letta" => Some(Self::LETTA),
             "both" => Some(Self::both(guest)),

@@ -4,7 +4,7 @@ use actix_web::http::header::HeaderMap;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, Stream, StreamExt as _};
-use tokenrail_application::{Follower, Next, StreamEnd};
+use tokenrail_application::{AfterLastTurn, Follower, Next, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
 
@@ -16,7 +16,7 @@ use crate::guard::Stay;
 use crate::peer::peer;
 use crate::query::{self, Query};
 use crate::vocabularies::native::{Detail, EventWriting};
-use crate::waits::{deadline, every, in_turns};
+use crate::waits::{every, in_turns, passed};
 
 /// The first block, which is sent at once. It shows that the stream is open, and sets the reconnection delay in
 /// milliseconds. It also contains the cursor: a client that is disconnected before the first event reconnects with that
@@ -37,7 +37,8 @@ pub(crate) async fn open(
         None => query.since()?.unwrap_or(Sequence::START),
     };
     let (keep, unnamed, detail) = (query.flag("keep")?, query.flag("unnamed")?, Detail::wished(query)?);
-    let (agent, follower) = api.service().follow(id, Some(cursor), keep).await?;
+    let after_last_turn = if keep { AfterLastTurn::Wait } else { AfterLastTurn::End };
+    let (agent, follower) = api.service().follow(id, Some(cursor), after_last_turn).await?;
     let ended = !agent.status.is_active() && agent.queued == 0 && !follower.expects_more();
     if ended && !keep && cursor == follower.head() {
         // This status stops an EventSource from reconnecting.
@@ -105,7 +106,7 @@ impl EventStream {
     async fn more(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
-            () = deadline(self.until) => None,
+            () = passed(self.until) => None,
             next = self.follower.next() => match next {
                 Ok(Next::Page(page)) => {
                     self.beat.reset();

@@ -18,7 +18,7 @@ pub(crate) struct Teller {
     after: Sequence,
     /// The open messages up to that event, for a follower that starts in the middle of a message.
     joining: Option<Assembler>,
-    telling: Telling,
+    text_mode: TextMode,
 }
 
 /// About how many bytes a piece has: a short text, and the names around it.
@@ -26,7 +26,7 @@ const PIECE_BYTES: usize = 512;
 
 /// How text is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Telling {
+pub(crate) enum TextMode {
     Plain,
     /// Consecutive text of one message shares a frame.
     Packed,
@@ -38,12 +38,12 @@ pub(crate) enum Telling {
 
 /// The output for one page.
 #[derive(Debug)]
-pub(crate) enum Words {
+pub(crate) enum PageFrames {
     Frames(Bytes),
     Pieces(Vec<Piece>),
 }
 
-impl Words {
+impl PageFrames {
     /// How many bytes it has. Pieces, which are joined later, count by their number.
     pub(crate) fn bytes(&self) -> usize {
         match self {
@@ -56,11 +56,11 @@ impl Words {
 impl Teller {
     /// Sends the events after `after`. `joins`: the client has no earlier frames, so the text of an open message is
     /// repeated.
-    pub(crate) fn new(fold: DialectFold, after: Sequence, joins: bool, telling: Telling) -> Self {
+    pub(crate) fn new(fold: DialectFold, after: Sequence, joins: bool, text_mode: TextMode) -> Self {
         let joining = (joins && fold.tells_what_was_said()).then(Assembler::default);
         // A fold that needs its whole turn takes in the events up to `after`, but does not send them.
         let after = if fold.begins() == Begins::WithTurn { after } else { Sequence::START };
-        Self { fold, after, joining, telling }
+        Self { fold, after, joining, text_mode }
     }
 
     /// The client has every event up to this number.
@@ -69,23 +69,23 @@ impl Teller {
     }
 
     /// Returns the output for a page. The page must be the next one after the previous page, or the first of a turn.
-    pub(crate) fn tell(&mut self, page: &Page) -> Words {
-        if let (Telling::SocketIo, DialectFold::Agent(fold)) = (self.telling, &mut self.fold) {
-            return Words::Frames(page_of_packets(fold, page));
+    pub(crate) fn tell(&mut self, page: &Page) -> PageFrames {
+        if let (TextMode::SocketIo, DialectFold::Agent(fold)) = (self.text_mode, &mut self.fold) {
+            return PageFrames::Frames(page_of_packets(fold, page));
         }
         let events = page.events();
         let (known, new) = events.split_at(events.partition_point(|event| event.sequence <= self.after));
         self.take_in(known);
-        if self.telling == Telling::Pieces {
+        if self.text_mode == TextMode::Pieces {
             let mut pieces = Vec::new();
             for event in new {
                 self.fold.event(event, &mut pieces);
             }
-            return Words::Pieces(pieces);
+            return PageFrames::Pieces(pieces);
         }
-        let packed = self.telling == Telling::Packed;
+        let packed = self.text_mode == TextMode::Packed;
         let Some(last) = known.last() else {
-            return Words::Frames(page_of_frames(&mut self.fold, packed, page));
+            return PageFrames::Frames(page_of_frames(&mut self.fold, packed, page));
         };
         let mut out = Joined::new(packed);
         if last.sequence == self.after
@@ -94,7 +94,7 @@ impl Teller {
             self.fold.so_far(&open, last, &mut out);
         }
         out.take(&mut self.fold, new);
-        Words::Frames(out.into_bytes())
+        PageFrames::Frames(out.into_bytes())
     }
 
     fn take_in(&mut self, events: &[Event]) {

@@ -4,6 +4,7 @@ mod packed;
 
 use std::sync::Arc;
 
+use tokenrail_application::AfterLastTurn;
 use tokenrail_domain::{Event, Sequence, TurnOutcome};
 use tokenrail_ports::testing::samples::{self, Scribe};
 
@@ -106,11 +107,14 @@ async fn a_batch_is_written_once_and_cut_where_an_event_ends() {
     let harness = crate::tests::harness::Harness::new();
     let id = harness.launch("say a b").await;
     // A follower keeps the newest batches in memory.
-    let _keeper = harness.service.follow(id.parse().unwrap(), None, true).await.unwrap();
+    let _keeper = harness.service.follow(id.parse().unwrap(), None, AfterLastTurn::Wait).await.unwrap();
     harness.ended(&id).await;
     let follow = async |since| {
-        let (_, mut follower) =
-            harness.service.follow(id.parse().unwrap(), Some(Sequence(since)), false).await.unwrap();
+        let (_, mut follower) = harness
+            .service
+            .follow(id.parse().unwrap(), Some(Sequence(since)), AfterLastTurn::End)
+            .await
+            .unwrap();
         let mut pages = Vec::new();
         while let Next::Page(page) = follower.next().await.unwrap() {
             pages.push(page);

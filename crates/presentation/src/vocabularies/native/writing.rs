@@ -4,15 +4,15 @@ use bytes::{Buf as _, Bytes};
 use tokenrail_application::{Page, Rendering};
 use tokenrail_domain::{AgentId, Event};
 
+use super::Detail;
 use super::dialects::DialectFold;
 use super::dialects::agent::AgentFold;
 use super::events::EventFold;
 use super::joined::Joined;
 use super::transport::{EventBlocks, Packets};
-use super::{Detail, Packed};
 use crate::blocks::{BlockWriter, one_line};
-use crate::fold::{Fold as _, written};
-use crate::frames::{self, FrameWriter};
+use crate::fold::written;
+use crate::frames::FrameWriter;
 use crate::json::JsonList;
 
 /// The native event stream of one follower.
@@ -73,10 +73,11 @@ fn items(fold: &mut EventFold, events: &[Event]) -> Rendering {
 /// frame; for `agent`, the fold itself knows that.
 ///
 /// The next step is [`written`] (`fold.rs`), which calls `render` only for the first follower that wants this form. For
-/// `agent`, [`Detail::feed_noting_ends`] (`native.rs`) follows: it calls `event` of the fold in `dialects/agent.rs`, or
+/// `agent`, [`Detail::feed_noting_ends`] (`detail.rs`) follows: it calls `event` of the fold in `dialects/agent.rs`, or
 /// `deltas` for a packed run, which write to `FrameWriter` (`transport.rs` and `native_frame.rs` here, and `frames.rs`
-/// of this crate). For the others, `joined.rs` calls `event` of the fold. The bytes return to `Subscriptions::told`
-/// (`ws/subscriptions.rs`), and `Connection::told` (`ws/connection.rs`) puts them into the outbox.
+/// of this crate). For the others, `joined.rs` calls `event` of the fold. The bytes return to
+/// `Subscriptions::update_of` (`ws/subscriptions.rs`), and `Connection::handle_update` (`ws/connection.rs`) puts them
+/// into the outbox.
 pub(super) fn page_of_frames(fold: &mut DialectFold, packed: bool, page: &Page) -> Bytes {
     written(fold, form(fold, packed), page, |fold, events| render(fold, packed, events))
 }
@@ -117,36 +118,4 @@ fn packets(fold: &mut AgentFold, events: &[Event]) -> Rendering {
     let mut out = Packets::default();
     let ends = fold.detail().feed_noting_ends(fold, events, &mut out, Packets::len);
     Rendering { bytes: out.into_bytes(), ends }
-}
-
-/// Returns the frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
-pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
-    let mut fold = AgentFold::new(agent, Detail::Plain);
-    let bytes = written(&mut fold, 0, page, frames);
-    // The bytes that followers share, cut where each event ends.
-    let mut begin = 0;
-    let ends = frames(&mut fold, page.events()).ends;
-    ends.into_iter().map(|end| bytes.slice(std::mem::replace(&mut begin, end)..end)).collect()
-}
-
-/// Returns the frames of a page in the dialect `agent`, as a WebSocket client that asks for packed deltas reads them.
-pub fn packed_frames(agent: AgentId, page: &Page) -> Vec<String> {
-    let bytes = written(&mut AgentFold::new(agent, Detail::Packed), 0, page, frames);
-    frames::payloads(&bytes).map(|json| String::from_utf8_lossy(json).into_owned()).collect()
-}
-
-/// Returns the items of a page of events, as a client that asks for packed deltas reads them.
-pub fn packed_items(agent: AgentId, events: &[Event]) -> Vec<String> {
-    Detail::Packed
-        .cut(events)
-        .map(|told| {
-            let mut list = JsonList::default();
-            let mut fold = EventFold::new(agent, Detail::Packed);
-            match told {
-                Packed::Event(event) => fold.event(event, &mut list),
-                Packed::Deltas(run) => fold.deltas(run, &mut list),
-            }
-            String::from_utf8(list.take()).unwrap_or_default()
-        })
-        .collect()
 }

@@ -5,6 +5,18 @@
 //! no queue.
 //!
 //! actix does not write that body: `websocket.rs` says who does.
+//!
+//! The modules, in the order of the path of an event:
+//!
+//! | module | what it is for |
+//! | --- | --- |
+//! | [`wishes`], [`follow`] | the options of a connection; begins to follow an agent |
+//! | [`subscriptions`] | the agents that a connection follows, and the next update about one of them |
+//! | [`connection`] | waits for updates, for the client's messages and for timers, and handles them |
+//! | [`outbox`], [`throttle`] | the output: at once, throttled, or in batches |
+//! | [`envelope`] | frames that are not about events of a journal |
+//! | [`answers`], [`message_status`] | what clients send and ask besides subscriptions |
+//! | [`echo`] | for tests of WebSockets |
 
 mod answers;
 mod connection;

@@ -5,7 +5,7 @@ mod conversation;
 pub(super) mod create;
 mod intake;
 pub(super) mod models;
+mod response_turn;
 pub(super) mod responses;
-mod shared;
 mod stream;
 mod whole;

@@ -22,7 +22,7 @@ fn opening() -> Opening {
             line_bytes: 1 << 20,
             read_bytes: 1 << 10,
             permission_timeout_ms: 1000,
-            rest_ms: 0,
+            idle_ms: 0,
             exit_grace_ms: 1000,
             open_questions: 8,
             unread_bytes: 1 << 20,

@@ -106,7 +106,7 @@ fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
 async fn sqlite(config: &Config) -> Finding {
     let name = "database";
     let folder = config.data_dir.clone();
-    match tokio::task::spawn_blocking(move || tokenrail_persistence::doctor(&folder)).await {
+    match tokio::task::spawn_blocking(move || tokenrail_persistence::sqlite_doctor(&folder)).await {
         Ok(Ok(report)) if report.faults.is_empty() => {
             finding(name, Verdict::Good, format!("agents: {}, events: {}", report.agents, report.events))
         }

@@ -27,7 +27,7 @@ pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
     ];
     let types = types.into_iter().filter_map(|(name, format, runner)| {
         let (jsonl, cwd_roots) = (JsonlMapping::default(), Vec::new());
-        Some((name.to_owned(), AgentConfig { format: Format::named(format)?, jsonl, runner, cwd_roots }))
+        Some((name.to_owned(), AgentConfig { format: Format::from_name(format)?, jsonl, runner, cwd_roots }))
     });
     types.collect()
 }

@@ -26,7 +26,7 @@ pub(in crate::config) fn sends_key_in_clear(model: &ModelSettings) -> bool {
 
 impl HttpKeys {
     pub(super) fn check(self, format: &str) -> Result<ModelSettings, Wrong> {
-        let Some(api) = ModelApi::named(format) else {
+        let Some(api) = ModelApi::from_name(format) else {
             let names = || ModelApi::ALL.into_iter().map(ModelApi::name);
             let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
             return Err((

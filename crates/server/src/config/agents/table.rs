@@ -122,7 +122,7 @@ impl AgentTable {
         let speaks_acp = runner == ACP;
         let usual = changed.map_or(if speaks_acp { ACP } else { "claude" }, |changed| changed.format.name);
         let format = self.format.as_deref().unwrap_or(usual);
-        let Some(format) = Format::named(format) else {
+        let Some(format) = Format::from_name(format) else {
             let names = || formats().map(|format| format.name);
             let (what, known) = (with_suggestion(format, names()), names().collect::<Vec<_>>().join(", "));
             return Err(("format", format!("format: unknown format {what} (available: {known})")));

@@ -6,7 +6,7 @@ use tokenrail_ports::{ListBounds, TurnFilter, TurnLimit, TurnRange};
 use tokenrail_domain::ListedAgent;
 
 use super::*;
-use crate::{DataFolder, backup};
+use crate::{DataFolder, sqlite_backup};
 
 const WHOLE_TURNS: TurnLimit = TurnLimit { turns: 1000, bytes: usize::MAX };
 
@@ -47,7 +47,7 @@ async fn are_same(old: &SqliteStore, new: &PostgresStore, ids: &[AgentId]) {
 async fn everything_moves_with_its_keys_numbers_and_ids() {
     let (history, database) = (history().await, database());
     let copy = tempfile::tempdir().unwrap();
-    backup(history.folder.path(), copy.path()).unwrap();
+    sqlite_backup(history.folder.path(), copy.path()).unwrap();
     let before = std::fs::read(file(&history.folder)).unwrap();
     let (mut steps, mut last) = (Vec::new(), 0);
     let counts = move_to_postgres(history.folder.path(), config(&database), &mut |progress| {
@@ -122,7 +122,7 @@ fn any_history_moves() {
         }
         store.close().await;
     });
-    backup(folder.path(), copy.path()).unwrap();
+    sqlite_backup(folder.path(), copy.path()).unwrap();
     runtime.block_on(async {
         let counts = moved(folder.path(), &database).await.unwrap();
         assert_eq!(counts.agents, 96);
@@ -153,7 +153,7 @@ async fn a_long_turn_moves_page_by_page() {
         store.append(scribe.say(vec![complete])).await.unwrap();
     }
     store.close().await;
-    backup(folder.path(), copy.path()).unwrap();
+    sqlite_backup(folder.path(), copy.path()).unwrap();
     assert_eq!(moved(folder.path(), &database).await.unwrap().events, 1 + 40 * 253);
     let (old, new) = (sqlite(copy.path()), PostgresStore::open(config(&database)).await.unwrap());
     are_same(&old, &new, &[agent.id]).await;

@@ -11,7 +11,7 @@ use tokenrail_ports::{IArchive, NewTurn, StoreError, TurnRange};
 use super::*;
 use crate::sqlite::error::OpenError;
 
-fn refused(config: StoreConfig) -> OpenError {
+fn refused(config: SqliteConfig) -> OpenError {
     match SqliteStore::open(config) {
         Err(error) => error,
         Ok(_) => panic!("it was opened"),
@@ -68,10 +68,10 @@ fn a_newer_schema_is_refused_and_not_touched() {
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
     assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 11 }), "{error}");
-    let found = crate::doctor(folder.path());
+    let found = crate::sqlite_doctor(folder.path());
     assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 11 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
-    let found = crate::doctor(folder.path());
+    let found = crate::sqlite_doctor(folder.path());
     assert!(matches!(found, Err(OpenError::OlderSchema { missing: 10 })), "{found:?}");
     assert!(found.unwrap_err().to_string().ends_with("(10 migrations to apply)"));
     assert!(OpenError::OlderSchema { missing: 1 }.to_string().ends_with("(1 migration to apply)"));
@@ -97,7 +97,7 @@ fn a_file_that_is_no_database_is_refused() {
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
     // No user, not even root, can create folders here.
-    let config = StoreConfig::new("/sys/tokenrail-data");
+    let config = SqliteConfig::new("/sys/tokenrail-data");
     let error = refused(config);
     assert!(matches!(&error, OpenError::NotWritable { path } if path.starts_with("/sys")), "{error}");
 }
@@ -107,7 +107,7 @@ fn a_file_in_the_place_of_the_folder_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("data");
     std::fs::write(&path, "").unwrap();
-    let error = refused(StoreConfig::new(&path));
+    let error = refused(SqliteConfig::new(&path));
     assert!(matches!(&error, OpenError::Io { path: named, .. } if *named == path), "{error}");
 }
 
@@ -115,7 +115,7 @@ fn a_file_in_the_place_of_the_folder_is_named() {
 async fn folder_and_files_are_private() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("new/data");
-    let store = SqliteStore::open(StoreConfig::new(&folder)).unwrap();
+    let store = SqliteStore::open(SqliteConfig::new(&folder)).unwrap();
     running(&store, 1).await;
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
@@ -135,7 +135,7 @@ async fn damaged_pages_are_found() {
         file.seek(SeekFrom::Start(page * 4096)).unwrap();
         file.write_all(&[0xa5; 200]).unwrap();
     }
-    let found = crate::doctor(folder.path());
+    let found = crate::sqlite_doctor(folder.path());
     assert!(!matches!(&found, Ok(diagnosis) if diagnosis.faults.is_empty()), "{found:?}");
     if let Ok(store) = SqliteStore::open(config(&folder)) {
         let read = store.read(launch(1).0.id, Sequence::START, WHOLE).await;
@@ -267,7 +267,7 @@ async fn a_message_that_was_never_ended_is_found() {
     saved(&store, scribe.say(vec![text_delta(5, "and then")])).await;
     is_sound(&folder);
     saved(&store, scribe.end(TurnOutcome::Completed)).await;
-    let faults = crate::doctor(folder.path()).unwrap().faults;
+    let faults = crate::sqlite_doctor(folder.path()).unwrap().faults;
     assert!(faults.iter().any(|fault| fault.detail.contains("a message was never ended")), "{faults:?}");
 }
 
@@ -318,7 +318,7 @@ async fn each_broken_rule_is_found() {
     ] {
         let folder = filled().await;
         edit(&folder, sql);
-        let faults = crate::doctor(folder.path()).unwrap().faults;
+        let faults = crate::sqlite_doctor(folder.path()).unwrap().faults;
         assert!(faults.iter().any(|fault| fault.rule.starts_with(rule)), "{sql}: {faults:?}");
     }
 }
@@ -365,13 +365,13 @@ async fn an_imported_turn_may_lack_the_images_that_were_lost_before_and_no_other
     is_sound(&folder);
     for change in ["position = 0", "position = 2", "media_type = 'image/gif'"] {
         edit(&folder, &format!("UPDATE prompt_images SET {change}"));
-        let faults = crate::doctor(folder.path()).unwrap().faults;
+        let faults = crate::sqlite_doctor(folder.path()).unwrap().faults;
         let is_found = |fault: &crate::Fault| fault.rule == "a turn has the images that it lists";
         assert!(faults.iter().any(is_found), "{change}: {faults:?}");
         edit(&folder, "UPDATE prompt_images SET position = 1, media_type = 'image/png'");
         is_sound(&folder);
     }
     edit(&folder, "DELETE FROM prompt_images");
-    let faults = crate::doctor(folder.path()).unwrap().faults;
+    let faults = crate::sqlite_doctor(folder.path()).unwrap().faults;
     assert!(faults.iter().any(|fault| fault.rule == "a turn has the images that it lists"), "{faults:?}");
 }

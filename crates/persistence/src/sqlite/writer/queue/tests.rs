@@ -38,13 +38,13 @@ fn agent(number: u8) -> AgentId {
 /// One of 10 bytes or more is large; a transaction takes 30 or three, and five may wait. The flooding agent has
 /// just made another large write.
 fn queue(sizes: &[usize]) -> Queue {
-    let limits = StoreLimits {
+    let limits = SqliteLimits {
         flood_bytes: 10,
         commit_max_bytes: 30,
         commit_max_jobs: 3,
         queued_commands: 5,
         flood_yield_ms: 3_600_000,
-        ..StoreLimits::default()
+        ..SqliteLimits::default()
     };
     let mut queue = Queue::new(limits);
     queue.large_at.insert(agent(FLOODING), Instant::now());

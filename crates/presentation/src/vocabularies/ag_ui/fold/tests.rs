@@ -8,7 +8,7 @@ use super::{AgUiFold, Scope, WantedRun};
 use crate::fold::Fold as _;
 use crate::tests::stories::{CASES, Story, story};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
-use crate::vocabularies::ag_ui::rest::Rest;
+use crate::vocabularies::ag_ui::unsent_writer::UnsentWriter;
 use tokenrail_domain::TurnNumber;
 
 fn cases() -> impl Iterator<Item = &'static str> {
@@ -17,7 +17,7 @@ fn cases() -> impl Iterator<Item = &'static str> {
 
 fn stream(story: &Story, scope: Scope, after: ThreadCursor) -> String {
     let mut fold = AgUiFold::new(story.agent, TurnNumber::FIRST, "thread".into(), scope);
-    let mut out = Rest::new(after);
+    let mut out = UnsentWriter::new(after);
     for event in &story.events {
         fold.event(event, &mut out);
     }

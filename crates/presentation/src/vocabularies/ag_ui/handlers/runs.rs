@@ -5,8 +5,8 @@ use tokenrail_application::{CommandKey, ConversationTurn, Launch, Prompt, Refusa
 use tokenrail_domain::Agent;
 
 use super::answers::{Answered, answered};
-use super::shared::{after, agent_of, no_thread};
 use super::streams::RunStream;
+use super::thread::{after, agent_of, no_thread};
 use crate::api::Api;
 use crate::block_stream::{BEAT, event_stream, streamed};
 use crate::blocks::EventBlock;

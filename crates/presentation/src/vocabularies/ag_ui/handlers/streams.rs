@@ -1,7 +1,7 @@
 //! The streams of runs and threads.
 
 use bytes::Bytes;
-use tokenrail_application::{Follower, Next, Refusal, StreamEnd};
+use tokenrail_application::{AfterLastTurn, Follower, Next, Refusal, StreamEnd};
 use tokenrail_domain::{Event, Sequence, TurnNumber};
 
 use super::requests::{is_end_of, is_settled};
@@ -11,18 +11,18 @@ use crate::fold::Fold as _;
 use crate::turn_events::{TurnEvents, broken, cut};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::fold::{AgUiFold, Scope};
-use crate::vocabularies::ag_ui::rest::Rest;
+use crate::vocabularies::ag_ui::unsent_writer::UnsentWriter;
 
 /// One run.
 pub(super) struct RunStream {
     events: TurnEvents,
     fold: AgUiFold,
-    out: Rest,
+    out: UnsentWriter,
 }
 
 impl RunStream {
     pub(super) fn new(events: TurnEvents, fold: AgUiFold, after: ThreadCursor) -> Self {
-        Self { events, fold, out: Rest::new(after) }
+        Self { events, fold, out: UnsentWriter::new(after) }
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) struct ThreadStream {
     follower: Follower,
     thread: String,
     fold: Option<(TurnNumber, AgUiFold)>,
-    out: Rest,
+    out: UnsentWriter,
     /// The newest permission request, if its end was not read with it.
     asked: Option<Asked>,
 }
@@ -59,7 +59,7 @@ struct Asked {
 
 impl ThreadStream {
     pub(super) fn new(api: Api, follower: Follower, thread: String, after: ThreadCursor) -> Self {
-        Self { api, follower, thread, fold: None, out: Rest::new(after), asked: None }
+        Self { api, follower, thread, fold: None, out: UnsentWriter::new(after), asked: None }
     }
 
     /// Goes on after a permission request if it is settled. Returns whether it is. May be dropped at any await.
@@ -69,7 +69,7 @@ impl ThreadStream {
         if !is_settled(&self.api, (agent, *turn), request, *at).await? {
             return Ok(false);
         }
-        let (_, follower) = self.api.service().follow(agent, Some(*at), false).await?;
+        let (_, follower) = self.api.service().follow(agent, Some(*at), AfterLastTurn::End).await?;
         (self.follower, self.asked) = (follower, None);
         Ok(true)
     }

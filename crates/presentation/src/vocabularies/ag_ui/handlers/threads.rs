@@ -1,11 +1,11 @@
 //! Threads: streams all runs of a thread, and cancels those that run.
 
 use actix_web::{HttpResponse, web};
-use tokenrail_application::Refusal;
+use tokenrail_application::{AfterLastTurn, Refusal};
 use tokenrail_domain::Sequence;
 
-use super::shared::{after, agent_of, no_thread};
 use super::streams::ThreadStream;
+use super::thread::{after, agent_of, no_thread};
 use crate::api::Api;
 use crate::block_stream::{BEAT, event_stream, streamed};
 use crate::blocks::EventBlock;
@@ -36,7 +36,7 @@ pub(crate) async fn connect(ById { api, id, request }: ById) -> Result<HttpRespo
     } else {
         api.service().turn_begin(agent.id, after.sequence.before()).await?
     };
-    let (_, follower) = api.service().follow(agent.id, Some(begin), false).await?;
+    let (_, follower) = api.service().follow(agent.id, Some(begin), AfterLastTurn::End).await?;
     let source = ThreadStream::new(Api::clone(&api), follower, id, after);
     Ok(event_stream().streaming(streamed(source, BEAT, api.config().heartbeat, place)))
 }

@@ -130,6 +130,6 @@ fn a_prerelease_has_what_the_step_before_has() {
         ("7.0.150-beta.1", SdkVersion::V7Interrupted),
         ("7.1.0-beta.1", SdkVersion::V7Interrupted),
     ] {
-        assert_eq!(SdkVersion::named(Some(name)).ok(), Some(expected), "{name}");
+        assert_eq!(SdkVersion::from_name(Some(name)).ok(), Some(expected), "{name}");
     }
 }

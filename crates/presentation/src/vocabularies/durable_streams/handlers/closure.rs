@@ -4,7 +4,7 @@
 //! of a deleted agent is closed, and that of a copy, as soon as no turn runs or waits.
 
 use actix_web::HttpRequest;
-use tokenrail_application::{Follower, Refusal};
+use tokenrail_application::{AfterLastTurn, Follower, Refusal};
 use tokenrail_domain::{Agent, AgentId};
 
 use super::response::ReachedEnd;
@@ -40,12 +40,12 @@ impl Followed {
         from: ReadFrom,
     ) -> Result<Self, Problem> {
         let place = api.open_stream(peer(request.peer_addr()))?;
-        let (known, follower) = api.service().follow(agent, from.since(), true).await?;
+        let (known, follower) = api.service().follow(agent, from.since(), AfterLastTurn::Wait).await?;
         if !accepts_no_messages(&known) {
             return Ok(Self { follower, agent, _place: place, closes_by_itself: false });
         }
         // There are no later turns to wait for, and no follower is told of an earlier deletion.
-        let (_, follower) = api.service().follow(agent, Some(follower.cursor()), false).await?;
+        let (_, follower) = api.service().follow(agent, Some(follower.cursor()), AfterLastTurn::End).await?;
         Ok(Self { follower, agent, _place: place, closes_by_itself: true })
     }
 

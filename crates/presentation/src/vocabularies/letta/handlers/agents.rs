@@ -1,10 +1,13 @@
 //! Agents, models, health, and the lists that are always empty here.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{AgentFilter, Launch};
+use tokenrail_application::{AgentFilter, Deletion, Launch};
 use tokenrail_domain::Agent;
 
-use super::shared::{Range, agent_id, answer, body};
+use super::body::body;
+use super::ids::agent_id;
+use super::range::Range;
+use super::refusal::answer;
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;
@@ -148,7 +151,7 @@ async fn with_model(api: &Api, launch: Launch, handle: Option<&str>) -> Launch {
     responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn delete_agent(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let deleted = async {
-        api.service().delete(agent_id(&id)?, false).await?;
+        api.service().delete(agent_id(&id)?, Deletion::KeepHistory).await?;
         Ok(HttpResponse::Ok().json(()))
     };
     answer(deleted.await)

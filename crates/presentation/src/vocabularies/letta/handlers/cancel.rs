@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::HttpResponse;
-use tokenrail_application::TurnRange;
+use tokenrail_application::{Prompts, TurnRange};
 use tokenrail_domain::{AgentId, TurnNumber, TurnState};
 
 use crate::api::Api;
@@ -20,7 +20,7 @@ pub(super) async fn cancelled(
     let newest = api.service().get(agent).await?;
     let after = TurnNumber(newest.turn.0.saturating_sub(1));
     let range = TurnRange { after, limit: api.config().list_agents, ..TurnRange::default() };
-    let turns = api.service().list_turns(agent, range, false).await?.items;
+    let turns = api.service().list_turns(agent, range, Prompts::LeftOut).await?.items;
     let turns = turns.iter().map(|listed| &listed.turn);
     let open: Vec<RunId> = turns
         .filter(|turn| !matches!(turn.state, TurnState::Ended(_)))

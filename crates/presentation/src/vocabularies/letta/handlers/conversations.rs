@@ -1,13 +1,16 @@
 //! Conversations. An agent of Tokenrail is one conversation, so each conversation has its own agent.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::Launch;
+use tokenrail_application::{Deletion, Launch};
 use tokenrail_domain::{Sequence, TurnNumber, TurnState};
 
 use super::agents::{known, list};
+use super::body::{body, resume_body};
 use super::cancel::cancelled;
+use super::ids::{conversation_id, run as find_run};
 use super::messages::said;
-use super::shared::{Range, answer, body, conversation_id, resume_body, run as find_run};
+use super::range::Range;
+use super::refusal::answer;
 use super::stream::{FollowedTurn, Wanted, open};
 use crate::api::Api;
 use crate::blocks::EventBlock;
@@ -94,7 +97,7 @@ async fn shown(api: &Api, id: &str, request: &HttpRequest) -> Result<HttpRespons
     responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn delete_conversation(api: web::Data<Api>, id: web::Path<String>) -> HttpResponse {
     let deleted = async {
-        api.service().delete(conversation_id(&id, None)?, false).await?;
+        api.service().delete(conversation_id(&id, None)?, Deletion::KeepHistory).await?;
         Ok(HttpResponse::Ok().json(()))
     };
     answer(deleted.await)

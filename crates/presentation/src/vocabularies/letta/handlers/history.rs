@@ -1,11 +1,13 @@
 //! The messages so far: of an agent, of its conversation, or of one run.
 
 use actix_web::HttpResponse;
-use tokenrail_application::TurnRange;
+use tokenrail_application::{Prompts, TurnRange};
 use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState, event_of, message_of};
 
+use super::ids::{agent_id, conversation_id, run as find_run};
 use super::message_page::{MessagePage, Wanted};
-use super::shared::{Range, agent_id, answer, conversation_id, run as find_run};
+use super::range::Range;
+use super::refusal::answer;
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;
@@ -73,7 +75,7 @@ async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, 
     }
     let mut page = MessagePage::new(wanted);
     'turns: loop {
-        let turns = api.service().list_turns(agent, range, false).await?;
+        let turns = api.service().list_turns(agent, range, Prompts::LeftOut).await?;
         for listed in &turns.items {
             if !add_turn(api, &listed.turn, &mut page).await? {
                 break 'turns;

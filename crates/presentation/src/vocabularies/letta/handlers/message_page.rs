@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use super::shared::Range;
+use super::range::Range;
 use crate::vocabularies::letta::dto::LettaMessage;
 
 /// Which messages the client wants. The names of the fields refer to the order in time.

@@ -5,10 +5,12 @@ use tokenrail_application::CommandKey;
 use tokenrail_domain::{AgentId, Sequence, Turn};
 
 use super::approval::approved;
+use super::body::body;
 use super::cancel::cancelled;
+use super::ids::agent_id;
+use super::refusal::answer;
 use super::retry::begun_before;
 use super::run::shown;
-use super::shared::{agent_id, answer, body};
 use super::stream::{FollowedTurn, Wanted, open};
 use super::whole::whole;
 use crate::api::Api;

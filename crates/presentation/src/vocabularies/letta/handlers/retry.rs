@@ -2,7 +2,7 @@
 //! no key with it: only the retry count shows that the message is not new.
 
 use actix_web::http::header::HeaderMap;
-use tokenrail_application::TurnRange;
+use tokenrail_application::{Prompts, TurnRange};
 use tokenrail_domain::{AgentId, Turn, TurnNumber, TurnState};
 
 use super::journal;
@@ -28,7 +28,7 @@ pub(super) async fn begun_before(
     let after = TurnNumber(newest.turn.0.saturating_sub(1));
     let range =
         TurnRange { after, newest_first: true, limit: api.config().list_agents, ..TurnRange::default() };
-    let turns = api.service().list_turns(agent, range, false).await?.items;
+    let turns = api.service().list_turns(agent, range, Prompts::LeftOut).await?.items;
     let mut said = None;
     // A prompt can be long, so this reads one at a time.
     for listed in turns {

@@ -4,9 +4,10 @@ use tokenrail_application::{ListPage, TurnFilter};
 use tokenrail_domain::{AgentId, ListedTurn, Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::agents::known;
+use super::ids::{conversation_id, run as find};
 use super::journal::End;
+use super::range::Range;
 use super::run::{run_dto, shown};
-use super::shared::{Range, conversation_id, run as find};
 use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::query::Query;

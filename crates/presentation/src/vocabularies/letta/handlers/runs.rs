@@ -3,11 +3,13 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_domain::Sequence;
 
+use super::body::resume_body;
 use super::cancel::cancelled;
+use super::ids::run as find;
 use super::journal;
+use super::refusal::answer;
 use super::run::shown;
 use super::run_list::list;
-use super::shared::{answer, resume_body, run as find};
 use super::stream::{FollowedTurn, Wanted, open};
 use crate::api::Api;
 use crate::blocks::EventBlock;

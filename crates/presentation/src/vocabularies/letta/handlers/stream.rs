@@ -38,7 +38,7 @@ impl Wanted {
         let query = Query::of(request)?;
         let guest = request.app_data::<web::Data<Guest>>().map(|guest| ***guest);
         let known = |name: &str, guest: Guest| {
-            Voices::named(name, guest).ok_or_else(|| {
+            Voices::from_name(name, guest).ok_or_else(|| {
                 let (name, guest) = (refused_name(name), guest.name);
                 Problem::parameter(
                     "format",

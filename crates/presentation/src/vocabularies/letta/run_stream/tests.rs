@@ -11,7 +11,7 @@ use crate::vocabularies::kelpie;
 const GUEST: Guest = Guest { name: "kelpie", blocks: kelpie::blocks };
 
 fn voices(name: &str) -> Voices {
-    Voices::named(name, GUEST).unwrap()
+    Voices::from_name(name, GUEST).unwrap()
 }
 
 fn stream(story: &Story, format: &str, tokens: bool, after: u64) -> String {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
 use futures_util::stream::{self, FuturesUnordered, Stream, StreamExt};
-use tokenrail_application::{Follower, Next, Refusal, StoreError, StreamEnd};
+use tokenrail_application::{AfterLastTurn, Follower, Next, Refusal, StoreError, StreamEnd};
 use tokenrail_domain::AgentId;
 use tokio::time::{Instant, Interval};
 
@@ -17,7 +17,7 @@ use crate::blocks::BlockWriter;
 use crate::error::Problem;
 use crate::peer::peer;
 use crate::vocabularies::mcp::dto::{self, Caller, Done, Notification, Params};
-use crate::waits::{deadline, every};
+use crate::waits::{every, passed};
 
 /// The least time between two notifications about one transcript.
 const UPDATE_PAUSE: Duration = Duration::from_secs(1);
@@ -29,7 +29,7 @@ pub(super) async fn open(api: &Api, request: &HttpRequest, caller: Caller, param
         let place = api.open_stream(peer(request.peer_addr()))?;
         let (mut watches, news) = (Vec::new(), FuturesUnordered::new());
         for agent in agents {
-            match api.service().follow(agent, None, true).await {
+            match api.service().follow(agent, None, AfterLastTurn::Wait).await {
                 // Its history may be kept, but it never grows again, and nobody would say so.
                 Ok((deleted, _)) if deleted.deleted_at.is_some() => {}
                 Ok((_, follower)) => {
@@ -116,7 +116,7 @@ impl Subscription {
             let due = self.watches.iter().filter_map(|watch| watch.due).min();
             let (agent, follower, next) = tokio::select! {
                 biased;
-                () = deadline(due) => return Some(self.tell()),
+                () = passed(due) => return Some(self.tell()),
                 Some(news) = self.news.next() => news,
                 _ = self.beat.tick() => return Some(BEAT),
             };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tokenrail_application::{Follower, Next, Refusal, StreamEnd};
+use tokenrail_application::{AfterLastTurn, Follower, Next, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, timeout_at};
 
@@ -54,7 +54,7 @@ impl Wait {
         let head = api.service().get(read.agent).await?.head;
         refuse_ahead(api, read.agent, read.since, head).await?;
         let begin = api.service().turn_begin(read.agent, read.since).await?;
-        let (_, follower) = api.service().follow(read.agent, Some(begin), false).await?;
+        let (_, follower) = api.service().follow(read.agent, Some(begin), AfterLastTurn::End).await?;
         let page = EntryPage::new(read.since, read.bytes);
         Ok(Self {
             agent: read.agent,

@@ -136,7 +136,7 @@ pub(crate) fn subscribe(payload: &[u8], depth: usize) -> Result<Subscribe, Mista
     let agent = agent.ok_or_else(|| Mistake::new(unknown_agent(), None))?;
     let since = since.map_err(|problem| Mistake::new(problem, Some(agent)))?;
     let dialect = dialect
-        .map(|name| Dialect::named(&name))
+        .map(|name| Dialect::from_name(&name))
         .transpose()
         .map_err(|problem| Mistake::new(problem, Some(agent)))?;
     Ok(Subscribe { agent, since, raw, packed, dialect })

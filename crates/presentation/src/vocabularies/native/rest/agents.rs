@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{AgentFilter, ArchivedFilter, LaunchOutcome, ListPage};
+use tokenrail_application::{AgentFilter, ArchivedFilter, Deletion, LaunchOutcome, ListPage};
 use tokenrail_domain::{Agent, AgentStatus, ListedAgent};
 
 use crate::api::Api;
@@ -150,7 +150,8 @@ pub(crate) async fn cancel(ById { api, id, request }: ById) -> Result<HttpRespon
     responses((status = 204, description = "The agent is stopped and deleted")))]
 pub(crate) async fn delete(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let purge = Query::of(&request)?.flag("purge")?;
-    api.service().delete(query::agent_id(&id)?, purge).await?;
+    let deletion = if purge { Deletion::Purge } else { Deletion::KeepHistory };
+    api.service().delete(query::agent_id(&id)?, deletion).await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

@@ -2,7 +2,7 @@
 
 use actix_web::http::header;
 use actix_web::{HttpResponse, web};
-use tokenrail_application::{ListPage, TurnRange};
+use tokenrail_application::{ListPage, Prompts, TurnRange};
 
 use crate::api::Api;
 use crate::by_id::ById;
@@ -23,7 +23,7 @@ pub(crate) async fn turns(ById { api, id, request }: ById) -> Result<HttpRespons
     let after = query.turn("after")?.unwrap_or_default();
     let limit = query.page_items(api.config().list_agents)?;
     let range = TurnRange { after, limit, ..TurnRange::default() };
-    let ListPage { items: turns, more } = api.service().list_turns(id, range, true).await?;
+    let ListPage { items: turns, more } = api.service().list_turns(id, range, Prompts::Shown).await?;
     let mut response = HttpResponse::Ok();
     if let Some(last) = turns.last().filter(|_| more) {
         response.insert_header((header::LINK, dto::turn::next_turns(id, &last.turn, limit)));

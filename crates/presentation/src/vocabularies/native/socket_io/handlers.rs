@@ -15,7 +15,7 @@ use crate::api::Api;
 use crate::frames;
 use crate::guard::WithoutToken;
 use crate::peer::peer;
-use crate::polling::{FarEnd, Line, LineFault, Output};
+use crate::polled_sessions::{Output, PolledFault, PolledInbox, PolledSession};
 use crate::query::{Query, read_within};
 use crate::vocabularies::native::dto::socket_io::EngineProblem;
 use crate::websocket::{upgrade, with_frames};
@@ -64,8 +64,8 @@ pub(crate) async fn get(api: web::Data<Api>, request: HttpRequest, payload: web:
 async fn answer(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<HttpResponse, Refused> {
     let Wish { transport, sid, is_known_version } = Wish::of(request)?;
     match (transport, sid) {
-        (Transport::Polling, Some(sid)) => poll(&*line(api, &sid)?).await,
-        (Transport::WebSocket, Some(sid)) => take_over(api, request, payload, line(api, &sid)?),
+        (Transport::Polling, Some(sid)) => poll(&*session_of(api, &sid)?).await,
+        (Transport::WebSocket, Some(sid)) => take_over(api, request, payload, session_of(api, &sid)?),
         _ if !is_known_version => Err(Refused::Version),
         (Transport::Polling, None) => open(api, request),
         (Transport::WebSocket, None) => connect(api, request, payload),
@@ -88,26 +88,26 @@ pub(crate) async fn post(api: web::Data<Api>, request: HttpRequest, payload: web
 
 async fn take(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result<HttpResponse, Refused> {
     let Wish { transport, sid, .. } = Wish::of(request)?;
-    let line = line(api, &sid.ok_or(Refused::HandshakeMethod)?)?;
-    if transport != Transport::Polling || line.has_socket() {
+    let polled = session_of(api, &sid.ok_or(Refused::HandshakeMethod)?)?;
+    if transport != Transport::Polling || polled.has_socket() {
         return Err(Refused::BadRequest("the session uses the other transport; open a new session"));
     }
     let config = api.config();
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     if kind.is_some_and(|kind| kind.starts_with("application/octet-stream")) {
-        line.end().await;
+        polled.end().await;
         return Err(Refused::BadRequest("binary data is not supported; send JSON"));
     }
     let body = read_within(request, payload, config.ws_message_bytes, config.body_timeout).await?;
     if !is_body(&body) {
-        line.end().await;
+        polled.end().await;
         return Err(Refused::BadRequest("the body contains something that is not an Engine.IO packet"));
     }
-    line.post(body, config.body_timeout).await.map_err(refused)?;
+    polled.post(body, config.body_timeout).await.map_err(refused)?;
     Ok(HttpResponse::Ok().content_type(TEXT).body("ok"))
 }
 
-fn line(api: &Api, sid: &str) -> Result<Arc<Line>, Refused> {
+fn session_of(api: &Api, sid: &str) -> Result<Arc<PolledSession>, Refused> {
     api.polled_sessions().get(sid).ok_or(Refused::SessionUnknown)
 }
 
@@ -116,7 +116,7 @@ fn open(api: &Api, request: &HttpRequest) -> Result<HttpResponse, Refused> {
     let peer = peer(request.peer_addr());
     let place = Place::take(api, peer, is_known(request))?;
     let sid = new_id(api);
-    let FarEnd { asked, bodies, listed } = api.polled_sessions().open(&sid);
+    let PolledInbox { asked, bodies, listed } = api.polled_sessions().open(&sid);
     let session = Session::new(api, peer, place, Incoming::bodies(bodies));
     let idle = api.config().ping + api.config().pong_timeout;
     let closing = api.service().closing();
@@ -125,11 +125,11 @@ fn open(api: &Api, request: &HttpRequest) -> Result<HttpResponse, Refused> {
     Ok(HttpResponse::Ok().content_type(TEXT).body(packets))
 }
 
-async fn poll(line: &Line) -> Result<HttpResponse, Refused> {
-    if line.has_socket() {
+async fn poll(polled: &PolledSession) -> Result<HttpResponse, Refused> {
+    if polled.has_socket() {
         return Err(Refused::BadRequest("the session was upgraded to a WebSocket"));
     }
-    let Output { frames, close } = line.poll().await.map_err(refused)?;
+    let Output { frames, close } = polled.poll().await.map_err(refused)?;
     let packets = body(frames::payloads(&frames).chain(close.map(|_| CLOSE)));
     Ok(HttpResponse::Ok().content_type(TEXT).body(packets))
 }
@@ -153,10 +153,10 @@ fn take_over(
     api: &Api,
     request: &HttpRequest,
     payload: web::Payload,
-    line: Arc<Line>,
+    polled: Arc<PolledSession>,
 ) -> Result<HttpResponse, Refused> {
     let (response, messages) = socket(api, request, payload)?;
-    let upgrade = Upgrade::new(api, line, messages);
+    let upgrade = Upgrade::new(api, polled, messages);
     let frames = unfold(Box::new(upgrade), |mut upgrade| async move {
         let bytes = upgrade.next().await?;
         Some((bytes, upgrade))
@@ -178,11 +178,11 @@ fn is_known(request: &HttpRequest) -> bool {
     request.extensions().get::<WithoutToken>().is_none()
 }
 
-fn refused(fault: LineFault) -> Refused {
+fn refused(fault: PolledFault) -> Refused {
     match fault {
-        LineFault::Gone => engine::Refused::SessionUnknown,
-        LineFault::Overlap => Refused::BadRequest("another request of this session is in progress"),
-        LineFault::TooSlow => {
+        PolledFault::Gone => engine::Refused::SessionUnknown,
+        PolledFault::Overlap => Refused::BadRequest("another request of this session is in progress"),
+        PolledFault::TooSlow => {
             Refused::BadRequest("the client does not poll for responses; poll before you send more")
         }
     }

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use super::engine::{NOOP, PACKETS_MAX};
 use super::session::{Given, Session};
 use crate::frames;
-use crate::polling::{Asked, Listed, Output};
+use crate::polled_sessions::{Listed, Output, PolledRequest};
 use crate::vocabularies::native::transport::comes_before_its_number;
-use crate::waits::deadline;
+use crate::waits::passed;
 
 /// The request that waits for output.
 enum Waiting {
@@ -41,7 +41,7 @@ struct Desk {
 /// Runs a session until it is over, or no request comes for `idle`.
 pub(super) async fn serve(
     session: Session,
-    mut asked: mpsc::Receiver<Asked>,
+    mut asked: mpsc::Receiver<PolledRequest>,
     listed: Listed,
     idle: Duration,
     closing: CancellationToken,
@@ -62,9 +62,9 @@ pub(super) async fn serve(
                 Some(asked) => desk.asked(asked),
                 None => desk.over = true,
             },
-            () = deadline(idle_due) => desk.over = true,
+            () = passed(idle_due) => desk.over = true,
             // If a request waits, the session itself answers it in both cases.
-            () = deadline(connect_due), if !connected.get() && desk.waiting.is_none() => desk.over = true,
+            () = passed(connect_due), if !connected.get() && desk.waiting.is_none() => desk.over = true,
             () = closing.cancelled(), if desk.waiting.is_none() => desk.over = true,
             () = left(&mut desk.waiting) => desk.waiting = None,
             given = given.next(), if wants => match given {
@@ -91,16 +91,16 @@ impl Desk {
         }
     }
 
-    fn asked(&mut self, asked: Asked) {
+    fn asked(&mut self, asked: PolledRequest) {
         match asked {
-            Asked::Poll(reply) => self.waiting = Some(Waiting::Poll(reply)),
-            Asked::Page(reply) => {
+            PolledRequest::Poll(reply) => self.waiting = Some(Waiting::Poll(reply)),
+            PolledRequest::Page(reply) => {
                 self.probing = false;
                 self.waiting = Some(Waiting::Page(reply));
             }
-            Asked::Probe => self.probing = true,
-            Asked::ProbeFailed => self.probing = false,
-            Asked::End => self.over = true,
+            PolledRequest::Probe => self.probing = true,
+            PolledRequest::ProbeFailed => self.probing = false,
+            PolledRequest::End => self.over = true,
         }
         self.idle_due = Instant::now() + self.idle;
     }
@@ -163,7 +163,7 @@ mod tests {
         frames::payloads(&output.frames).map(|packet| String::from_utf8_lossy(packet).into_owned()).collect()
     }
 
-    fn ask(desk: &mut Desk, asked: fn(oneshot::Sender<Output>) -> Asked) -> Option<Output> {
+    fn ask(desk: &mut Desk, asked: fn(oneshot::Sender<Output>) -> PolledRequest) -> Option<Output> {
         let (reply, mut output) = oneshot::channel();
         desk.asked(asked(reply));
         desk.answer();
@@ -175,8 +175,8 @@ mod tests {
         let mut desk = Desk::new(Duration::from_secs(1));
         desk.rest = frames_of(PACKETS_MAX + 3);
         desk.close = Some((1000, ""));
-        let first = ask(&mut desk, Asked::Poll).unwrap();
-        let rest = ask(&mut desk, Asked::Poll).unwrap();
+        let first = ask(&mut desk, PolledRequest::Poll).unwrap();
+        let rest = ask(&mut desk, PolledRequest::Poll).unwrap();
         assert_eq!((packets(&first).len(), first.close), (PACKETS_MAX, None));
         assert_eq!(packets(&rest), ["416", "417", "418"]);
         assert_eq!((rest.close, desk.over), (Some((1000, "")), true), "the end comes after everything");
@@ -190,9 +190,9 @@ mod tests {
             rest.extend_from_slice(&frames::text(format!("42[\"{packet}\",{{}}]").as_bytes()));
         }
         desk.rest = rest.into();
-        let first = ask(&mut desk, Asked::Poll).unwrap();
+        let first = ask(&mut desk, PolledRequest::Poll).unwrap();
         assert_eq!(packets(&first).len(), PACKETS_MAX - 1);
-        let rest = ask(&mut desk, Asked::Poll).unwrap();
+        let rest = ask(&mut desk, PolledRequest::Poll).unwrap();
         assert_eq!(packets(&rest).len(), 3);
     }
 
@@ -202,9 +202,9 @@ mod tests {
         desk.rest = frames_of(2);
         let (reply, output) = oneshot::channel();
         drop(output);
-        desk.asked(Asked::Poll(reply));
+        desk.asked(PolledRequest::Poll(reply));
         desk.answer();
-        assert_eq!(packets(&ask(&mut desk, Asked::Page).unwrap()), ["40", "41"]);
+        assert_eq!(packets(&ask(&mut desk, PolledRequest::Page).unwrap()), ["40", "41"]);
         assert!(desk.rest.is_empty() && !desk.over);
     }
 
@@ -212,14 +212,14 @@ mod tests {
     async fn polls_end_while_a_socket_takes_over_and_take_nothing() {
         let mut desk = Desk::new(Duration::from_secs(1));
         let (reply, mut output) = oneshot::channel();
-        desk.asked(Asked::Poll(reply));
+        desk.asked(PolledRequest::Poll(reply));
         desk.answer();
         assert!(output.try_recv().is_err(), "nothing is there");
-        desk.asked(Asked::Probe);
+        desk.asked(PolledRequest::Probe);
         desk.rest = frames_of(1);
         desk.answer();
         assert_eq!(packets(&output.try_recv().unwrap()), ["6"]);
-        assert_eq!(packets(&ask(&mut desk, Asked::Poll).unwrap()), ["6"]);
-        assert_eq!(packets(&ask(&mut desk, Asked::Page).unwrap()), ["40"]);
+        assert_eq!(packets(&ask(&mut desk, PolledRequest::Poll).unwrap()), ["6"]);
+        assert_eq!(packets(&ask(&mut desk, PolledRequest::Page).unwrap()), ["40"]);
     }
 }

@@ -2,8 +2,8 @@
 //! [`Session::next`].
 
 mod connect;
-mod news;
 mod requests;
+mod updates;
 
 use std::cell::Cell;
 use std::collections::VecDeque;
@@ -11,7 +11,6 @@ use std::future::poll_fn;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -30,16 +29,12 @@ use crate::frames::{self, FrameWriter};
 use crate::vocabularies::native::dto::frames::ErrorFrame;
 use crate::vocabularies::native::dto::socket_io::{NotConnectedDto, OpenDto};
 use crate::vocabularies::native::transport::Packets;
-use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Told};
-use crate::waits::{deadline, every};
+use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
+use crate::waits::{every, passed};
 use crate::websocket::{Broken, Message, because_of, close_code, close_reply};
 
-use news::news;
-
 pub(super) use connect::{Place, new_id};
-
-/// After so many bytes of events in a row, everything else that a session waits for is checked too.
-const TOLD_BYTES: usize = 8 << 10;
+use updates::next_lifecycle_event;
 
 const NO_BINARY: &str = "binary data is not supported; send JSON";
 
@@ -72,7 +67,6 @@ pub(super) struct Session {
     giving: bool,
     /// Filled only when it is empty, with the output of one [`Wake`].
     out: VecDeque<Given>,
-    told_bytes: usize,
     closed: bool,
 }
 
@@ -84,7 +78,7 @@ enum Wake {
     NoPong,
     Ping,
     Lifecycle(Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>),
-    Told(Told),
+    Update(Update),
 }
 
 /// The first packet of a connection, with the id of its session. `upgrades`: the transports that may take over.
@@ -123,7 +117,6 @@ impl Session {
             pong_due: None,
             giving: false,
             out: VecDeque::new(),
-            told_bytes: 0,
             closed: false,
             api: api.clone(),
         }
@@ -163,7 +156,7 @@ impl Session {
                     self.pong_due.get_or_insert(due);
                 }
                 Wake::Lifecycle(event) => self.lifecycle(event),
-                Wake::Told(told) => self.told(told),
+                Wake::Update(update) => self.handle_update(update),
             }
         }
     }
@@ -177,25 +170,21 @@ impl Session {
     }
 
     async fn next_wake(&mut self) -> Wake {
-        // Nearly every wake-up is for events.
-        if self.told_bytes < TOLD_BYTES
-            && let Poll::Ready(told) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
-        {
-            self.told_bytes += told.bytes();
-            return Wake::Told(told);
+        if let Some(update) = self.subscriptions.take_ready().await {
+            return Wake::Update(update);
         }
-        self.told_bytes = 0;
+        self.subscriptions.note_all_checked();
         let Self { incoming, subscriptions, lifecycle, closing, ping, pong_due, connect_due, .. } = self;
         tokio::select! {
             biased;
             () = closing.cancelled() => Wake::Closing,
             // Before the deadlines, because the packet may have arrived while nothing was taken.
             message = incoming.next() => Wake::Message(message),
-            () = deadline(*connect_due) => Wake::NotConnected,
-            () = deadline(*pong_due) => Wake::NoPong,
+            () = passed(*connect_due) => Wake::NotConnected,
+            () = passed(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
-            event = news(lifecycle) => Wake::Lifecycle(event),
-            told = poll_fn(|cx| subscriptions.poll_next(cx)) => Wake::Told(told),
+            event = next_lifecycle_event(lifecycle) => Wake::Lifecycle(event),
+            update = poll_fn(|cx| subscriptions.poll_next(cx)) => Wake::Update(update),
         }
     }
 

@@ -13,8 +13,8 @@ use super::engine::{PROBED, Packet};
 use super::session::{Given, Session};
 use crate::api::Api;
 use crate::frames::{self, CHUNK_BYTES};
-use crate::polling::{Line, LineFault, Output};
-use crate::waits::deadline;
+use crate::polled_sessions::{Output, PolledFault, PolledSession};
+use crate::waits::passed;
 use crate::websocket::{Broken, Message, Messages, because_of, close_code, close_reply};
 
 /// A session that has its own WebSocket.
@@ -43,13 +43,13 @@ impl Direct {
 
 /// The WebSocket of a client that has polled. The session stays with its task.
 pub(super) struct Upgrade {
-    line: Arc<Line>,
+    polled: Arc<PolledSession>,
     messages: Messages,
     stage: Stage,
     closing: CancellationToken,
     body_timeout: Duration,
     /// A packet on its way to the session. The next one is read after it.
-    posting: Option<LocalBoxFuture<'static, Result<(), LineFault>>>,
+    posting: Option<LocalBoxFuture<'static, Result<(), PolledFault>>>,
     /// Output on its way from the session.
     page: Option<LocalBoxFuture<'static, Option<Output>>>,
     out: VecDeque<Bytes>,
@@ -73,14 +73,14 @@ enum Wake {
     Closing,
     Late,
     Message(Result<Message, Broken>),
-    Posted(Result<(), LineFault>),
+    Posted(Result<(), PolledFault>),
     Page(Option<Output>),
 }
 
 impl Upgrade {
-    pub(super) fn new(api: &Api, line: Arc<Line>, messages: Messages) -> Self {
+    pub(super) fn new(api: &Api, polled: Arc<PolledSession>, messages: Messages) -> Self {
         Self {
-            line,
+            polled,
             messages,
             stage: Stage::New { due: Instant::now() + api.config().handshake_timeout },
             closing: api.service().closing(),
@@ -112,7 +112,7 @@ impl Upgrade {
                     self.posting = None;
                     self.messages.clear();
                     // The session tells its end itself, with the reason.
-                    if posted == Err(LineFault::TooSlow) {
+                    if posted == Err(PolledFault::TooSlow) {
                         self.close(close_code::TOO_SLOW, "the client did not read in time");
                     }
                 }
@@ -124,8 +124,8 @@ impl Upgrade {
     async fn next_wake(&mut self) -> Wake {
         let is_open = self.stage == Stage::Open;
         if is_open && self.page.is_none() {
-            let line = Arc::clone(&self.line);
-            self.page = Some(async move { line.page().await }.boxed_local());
+            let polled = Arc::clone(&self.polled);
+            self.page = Some(async move { polled.page().await }.boxed_local());
         }
         let due = match self.stage {
             Stage::New { due } | Stage::Probed { due } => Some(due),
@@ -137,7 +137,7 @@ impl Upgrade {
             biased;
             // Once the WebSocket has taken over, the session itself says that the server is shutting down.
             () = closing.cancelled(), if !is_open => Wake::Closing,
-            () = deadline(due) => Wake::Late,
+            () = passed(due) => Wake::Late,
             Some(posted) = OptionFuture::from(posting.as_mut()) => Wake::Posted(posted),
             message = messages.next(), if !is_posting => Wake::Message(message),
             Some(output) = OptionFuture::from(page.as_mut()) => Wake::Page(output),
@@ -169,7 +169,7 @@ impl Upgrade {
 
     async fn upgrade(&mut self, text: &[u8]) {
         match (self.stage, Packet::read(text)) {
-            (Stage::New { due }, Ok(Packet::Probe)) => match self.line.probe().await {
+            (Stage::New { due }, Ok(Packet::Probe)) => match self.polled.probe().await {
                 Some(()) => {
                     self.stage = Stage::Probed { due };
                     self.out.push_back(frames::text(PROBED));
@@ -185,8 +185,8 @@ impl Upgrade {
     }
 
     fn post(&mut self, packet: Bytes) {
-        let (line, limit) = (Arc::clone(&self.line), self.body_timeout);
-        self.posting = Some(async move { line.post(packet, limit).await }.boxed_local());
+        let (polled, limit) = (Arc::clone(&self.polled), self.body_timeout);
+        self.posting = Some(async move { polled.post(packet, limit).await }.boxed_local());
     }
 
     fn output(&mut self, output: Option<Output>) {
@@ -213,8 +213,8 @@ impl Drop for Upgrade {
         match self.stage {
             Stage::New { .. } => {}
             // The client goes on polling.
-            Stage::Probed { .. } => self.line.probe_failed(),
-            Stage::Open => self.line.end_soon(),
+            Stage::Probed { .. } => self.polled.probe_failed(),
+            Stage::Open => self.polled.end_soon(),
         }
     }
 }

@@ -16,9 +16,10 @@ use crate::tests::journals::{STORIES, events, written};
 use crate::vocabularies::native::dialects::agent::AgentFold;
 use crate::vocabularies::native::events::EventFold;
 use crate::vocabularies::native::joined::Joined;
-use crate::vocabularies::native::packed::{PACKED_EVENTS, PACKED_TEXT_BYTES};
+use crate::vocabularies::native::packed::{PACKED_EVENTS, PACKED_TEXT_BYTES, Packed, packed};
+use crate::vocabularies::native::testing::packed_items;
 use crate::vocabularies::native::writing::{blocks, form, frames as rendered};
-use crate::vocabularies::native::{Detail, Dialect, DialectFold, Packed, packed, packed_items};
+use crate::vocabularies::native::{Detail, Dialect, DialectFold};
 
 /// Packed frames of the dialect `agent`.
 fn render(agent: AgentId, events: &[Event]) -> Rendering {

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -25,9 +24,9 @@ use crate::vocabularies::native::ws::envelope::{deleted_frame, envelope, lifecyc
 use crate::vocabularies::native::ws::follow::{Followed, follow};
 use crate::vocabularies::native::ws::message_status::message_status;
 use crate::vocabularies::native::ws::outbox::Outbox;
-use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Told};
+use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
 use crate::vocabularies::native::ws::wishes::Wishes;
-use crate::waits::{deadline, every};
+use crate::waits::{every, passed};
 use crate::websocket::{Broken, Message, Messages};
 use crate::websocket::{because_of, close_code, close_reply};
 
@@ -47,15 +46,9 @@ pub(crate) struct Connection {
     giving: bool,
     wishes: Wishes,
     out: Outbox,
-    /// How many bytes of events were taken since everything else was last checked.
-    told_bytes: usize,
     closed: bool,
     _place: StreamPlace,
 }
-
-/// After so many bytes of events in a row, everything else that a connection waits for is checked too: at most sixteen
-/// updates, or one page of the history.
-const TOLD_BYTES: usize = 8 << 10;
 
 /// Why the connection has woken up.
 enum Wake {
@@ -66,7 +59,7 @@ enum Wake {
     Heartbeat,
     OutDue,
     Lifecycle(Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>>),
-    Told(Told),
+    Update(Update),
     Answered(Answered),
 }
 
@@ -85,7 +78,6 @@ impl Connection {
             giving: false,
             wishes,
             out: Outbox::new(wishes.batch, wishes.throttle, config.ws_batch_bytes),
-            told_bytes: 0,
             closed: false,
             api,
             _place: place,
@@ -120,7 +112,7 @@ impl Connection {
                 }
                 Wake::OutDue => self.out.let_out(),
                 Wake::Lifecycle(event) => self.lifecycle(event),
-                Wake::Told(told) => self.told(told),
+                Wake::Update(update) => self.handle_update(update),
                 Wake::Answered(answered) => self.answered(answered),
             }
         }
@@ -135,15 +127,12 @@ impl Connection {
     }
 
     async fn next_wake(&mut self) -> Wake {
-        // Nearly every wake-up is for events.
-        if self.told_bytes < TOLD_BYTES
-            && !self.out.is_full()
-            && let Poll::Ready(told) = poll_fn(|cx| Poll::Ready(self.subscriptions.poll_next(cx))).await
+        if !self.out.is_full()
+            && let Some(update) = self.subscriptions.take_ready().await
         {
-            self.told_bytes += told.bytes();
-            return Wake::Told(told);
+            return Wake::Update(update);
         }
-        self.told_bytes = 0;
+        self.subscriptions.note_all_checked();
         let Self {
             messages, subscriptions, lifecycle, closing, heartbeat, ping, pong_due, out, answers, ..
         } = self;
@@ -154,13 +143,13 @@ impl Connection {
             () = closing.cancelled() => Wake::Closing,
             // Before the pong's deadline, because the pong may have arrived while the socket was full.
             message = messages.next() => Wake::Message(message),
-            () = deadline(*pong_due) => Wake::NoPong,
+            () = passed(*pong_due) => Wake::NoPong,
             _ = ping.tick() => Wake::Ping,
             _ = heartbeat.tick() => Wake::Heartbeat,
-            () = deadline(out.due()) => Wake::OutDue,
+            () = passed(out.due()) => Wake::OutDue,
             event = lifecycle.next() => Wake::Lifecycle(event),
             Some(answered) = answers.next() => Wake::Answered(answered),
-            told = poll_fn(|cx| subscriptions.poll_next(cx)), if !full => Wake::Told(told),
+            update = poll_fn(|cx| subscriptions.poll_next(cx)), if !full => Wake::Update(update),
         }
     }
 
@@ -211,14 +200,7 @@ impl Connection {
     }
 
     async fn subscribe(&mut self, wish: Subscribe) -> Result<(), Problem> {
-        let full = self.api.config().subscriptions_per_connection <= self.subscriptions.len();
-        if full && !self.subscriptions.contains(wish.agent) {
-            return Err(Problem::new(
-                Code::CapacityExhausted,
-                "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from \
-                 one, or open another connection",
-            ));
-        }
+        self.subscriptions.check_room(wish.agent, self.api.config().subscriptions_per_connection)?;
         let Followed { agent, head, follower, teller } = follow(&self.api, &wish, &self.wishes).await?;
         let (agent_id, status) = (agent.id.into(), agent.status.as_str());
         self.send("subscribed", Subscribed { agent_id, head: head.0, status });
@@ -245,17 +227,17 @@ impl Connection {
         }
     }
 
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Words(words) => {
+    fn handle_update(&mut self, update: Update) {
+        match update {
+            Update::Page(frames) => {
                 self.giving = true;
-                self.out.say(words);
+                self.out.say(frames);
             }
-            Told::End { end: StreamEnd::ShuttingDown, .. } => {}
-            Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
+            Update::End { end: StreamEnd::ShuttingDown, .. } => {}
+            Update::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
                 self.unsubscribed(agent, deleted);
             }
-            Told::Broken { agent, error, deleted } => {
+            Update::Broken { agent, error, deleted } => {
                 self.problem(&error.into(), Some(agent));
                 if let Some(at) = deleted {
                     self.deleted(agent, at);

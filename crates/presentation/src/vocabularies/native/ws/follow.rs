@@ -1,6 +1,6 @@
 //! Begins to follow an agent, in the dialect that the client has chosen.
 
-use tokenrail_application::Follower;
+use tokenrail_application::{AfterLastTurn, Follower};
 use tokenrail_domain::{Agent, AgentId, Sequence};
 
 use crate::api::Api;
@@ -8,7 +8,7 @@ use crate::error::Problem;
 use crate::fold::{Begins, Fold as _};
 use crate::vocabularies::native::dto::client::Subscribe;
 use crate::vocabularies::native::ws::wishes::Wishes;
-use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, Telling};
+use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, TextMode};
 
 /// An agent that is followed from now on.
 pub(crate) struct Followed {
@@ -26,7 +26,7 @@ pub(crate) struct Followed {
 pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Result<Followed, Problem> {
     let since = wish.since.map(Sequence);
     let dialect = wish.dialect.unwrap_or(wishes.dialect);
-    let (agent, follower) = api.service().follow(wish.agent, since, true).await?;
+    let (agent, follower) = api.service().follow(wish.agent, since, AfterLastTurn::Wait).await?;
     let packed = wish.packed.unwrap_or(wishes.packed);
     let fold = DialectFold::new(dialect, agent.id, Detail::of(wish.raw, packed));
     let (head, cursor) = (follower.head(), follower.cursor());
@@ -34,15 +34,18 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
         Begins::Anywhere => cursor,
         Begins::WithTurn => begin(api, agent.id, cursor).await?,
     };
-    let follower =
-        if begin == cursor { follower } else { api.service().follow(agent.id, Some(begin), true).await?.1 };
-    let telling = match dialect {
-        // The throttle joins the pieces that wait.
-        Dialect::Stream if wishes.throttle.is_some() => Telling::Pieces,
-        _ if packed => Telling::Packed,
-        _ => Telling::Plain,
+    let follower = if begin == cursor {
+        follower
+    } else {
+        api.service().follow(agent.id, Some(begin), AfterLastTurn::Wait).await?.1
     };
-    let teller = Teller::new(fold, cursor, since.is_none(), telling);
+    let text_mode = match dialect {
+        // The throttle joins the pieces that wait.
+        Dialect::Stream if wishes.throttle.is_some() => TextMode::Pieces,
+        _ if packed => TextMode::Packed,
+        _ => TextMode::Plain,
+    };
+    let teller = Teller::new(fold, cursor, since.is_none(), text_mode);
     Ok(Followed { agent, head, follower, teller })
 }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::frames::{CHUNK_BYTES, FrameWriter};
 use crate::vocabularies::native::ws::throttle::Throttle;
 use crate::vocabularies::native::ws::wishes::Pace;
-use crate::vocabularies::native::{Piece, Words};
+use crate::vocabularies::native::{PageFrames, Piece};
 
 /// The output of one client. Frames are added only when none is ready to be sent, and only the frames of one wake-up of
 /// the connection. So it holds at most about one page or one batch.
@@ -67,10 +67,10 @@ impl Outbox {
     }
 
     /// Queues the frames of events.
-    pub(crate) fn say(&mut self, words: Words) {
-        match words {
-            Words::Frames(frames) => self.push(frames),
-            Words::Pieces(pieces) => {
+    pub(crate) fn say(&mut self, frames: PageFrames) {
+        match frames {
+            PageFrames::Frames(frames) => self.push(frames),
+            PageFrames::Pieces(pieces) => {
                 for piece in pieces {
                     match (piece, &mut self.throttle) {
                         (Piece::Frames(frames), _) => self.push(frames),

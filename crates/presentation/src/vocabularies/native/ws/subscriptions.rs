@@ -1,6 +1,7 @@
 //! The agents that one connection follows.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use futures_util::future::{AbortHandle, Abortable, Aborted, BoxFuture, FutureExt as _, pending};
@@ -8,13 +9,16 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokenrail_application::{Follower, LifecycleEvent, Next, StoreError, StreamEnd};
 use tokenrail_domain::{AgentId, Timestamp};
 
-use crate::vocabularies::native::{Teller, Words};
+use crate::error::{Code, Problem};
+use crate::vocabularies::native::{PageFrames, Teller};
 
 /// The agents that one connection follows. Each follower waits in a future of its own that can be dropped.
 pub(crate) struct Subscriptions {
     waiting: FuturesUnordered<Abortable<BoxFuture<'static, Waited>>>,
     /// Boxed: a node of the map has room for eleven, and most connections follow one agent.
     known: BTreeMap<AgentId, Box<Subscription>>,
+    /// How many bytes of updates were taken in a row: see [`UPDATE_BYTES`].
+    update_bytes: usize,
 }
 
 struct Subscription {
@@ -33,9 +37,9 @@ struct Waited {
 
 /// An update about one of the agents.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum Update {
     /// Its next frames. They are empty if the dialect shows none of the new events.
-    Words(Words),
+    Page(PageFrames),
     /// The agent is no longer followed.
     End {
         agent: AgentId,
@@ -52,14 +56,18 @@ pub(crate) enum Told {
     },
 }
 
+/// After so many bytes of updates in a row, everything else that a connection waits for is checked too: at most sixteen
+/// updates, or one page of the history.
+const UPDATE_BYTES: usize = 8 << 10;
+
 /// An update counts as this many bytes, even if the dialect shows none of its events.
 const LEAST_BYTES: usize = 512;
 
-impl Told {
+impl Update {
     /// How much it counts, in bytes: what the connection sends for it, but at least [`LEAST_BYTES`].
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Self::Words(words) => words.bytes().max(LEAST_BYTES),
+            Self::Page(frames) => frames.bytes().max(LEAST_BYTES),
             Self::End { .. } | Self::Broken { .. } => LEAST_BYTES,
         }
     }
@@ -72,22 +80,29 @@ impl Default for Subscriptions {
         // never wakes, that does not happen.
         let (_, registration) = AbortHandle::new_pair();
         waiting.push(Abortable::new(pending().boxed(), registration));
-        Self { waiting, known: BTreeMap::new() }
+        Self { waiting, known: BTreeMap::new(), update_bytes: 0 }
     }
 }
 
 impl Subscriptions {
-    pub(crate) fn len(&self) -> usize {
-        self.known.len()
-    }
-
     /// The agents that are followed.
     pub(crate) fn agents(&self) -> impl Iterator<Item = AgentId> + '_ {
         self.known.keys().copied()
     }
 
-    pub(crate) fn contains(&self, agent: AgentId) -> bool {
-        self.known.contains_key(&agent)
+    /// Checks that the agent may be followed. One that is already followed always may.
+    ///
+    /// # Errors
+    /// [`Problem`] if the connection already follows `agents_max` agents.
+    pub(crate) fn check_room(&self, agent: AgentId, agents_max: usize) -> Result<(), Problem> {
+        if self.known.len() < agents_max || self.known.contains_key(&agent) {
+            return Ok(());
+        }
+        Err(Problem::new(
+            Code::CapacityExhausted,
+            "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from one, or \
+             open another connection",
+        ))
     }
 
     /// Follows an agent. If it is already followed, the new cursor replaces the old one.
@@ -117,14 +132,34 @@ impl Subscriptions {
         self.known.iter().map(|(agent, subscription)| (*agent, subscription.given)).collect()
     }
 
+    /// Takes an update that is there already. `None` also after [`UPDATE_BYTES`] in a row, until
+    /// [`Subscriptions::note_all_checked`]. Nearly every wake-up of a connection is for an update.
+    pub(crate) async fn take_ready(&mut self) -> Option<Update> {
+        if UPDATE_BYTES <= self.update_bytes {
+            return None;
+        }
+        match poll_fn(|cx| Poll::Ready(self.poll_next(cx))).await {
+            Poll::Ready(update) => {
+                self.update_bytes += update.bytes();
+                Some(update)
+            }
+            Poll::Pending => None,
+        }
+    }
+
+    /// Notes that the connection now checks everything that it waits for.
+    pub(crate) fn note_all_checked(&mut self) {
+        self.update_bytes = 0;
+    }
+
     /// The next update about one of the agents. Pending forever if none is followed. `Connection::next_wake`
     /// (`connection.rs`) polls it.
-    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Told> {
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Update> {
         loop {
             match ready!(self.waiting.poll_next_unpin(cx)) {
                 Some(Ok(waited)) => {
-                    if let Some(told) = self.told(waited) {
-                        return Poll::Ready(told);
+                    if let Some(update) = self.update_of(waited) {
+                        return Poll::Ready(update);
                     }
                 }
                 Some(Err(Aborted)) => {}
@@ -133,24 +168,24 @@ impl Subscriptions {
         }
     }
 
-    fn told(&mut self, Waited { follower, next }: Waited) -> Option<Told> {
+    fn update_of(&mut self, Waited { follower, next }: Waited) -> Option<Update> {
         let (agent, given) = (follower.agent(), follower.cursor().0);
         match next {
             Ok(Next::Page(page)) => {
                 let subscription = self.known.get_mut(&agent)?;
                 subscription.given = given.max(subscription.given);
-                let words = subscription.teller.tell(&page);
+                let frames = subscription.teller.tell(&page);
                 let abort = self.push(follower);
                 self.known.get_mut(&agent)?.abort = abort;
-                Some(Told::Words(words))
+                Some(Update::Page(frames))
             }
             Ok(Next::End(end)) => {
                 let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);
-                Some(Told::End { agent, end, deleted })
+                Some(Update::End { agent, end, deleted })
             }
             Err(error) => {
                 let deleted = self.known.remove(&agent).and_then(|gone| gone.deleted);
-                Some(Told::Broken { agent, error, deleted })
+                Some(Update::Broken { agent, error, deleted })
             }
         }
     }

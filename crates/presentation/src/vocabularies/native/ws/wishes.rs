@@ -42,7 +42,7 @@ impl Wishes {
     /// # Errors
     /// [`Problem`] if a parameter is invalid. It names the parameter.
     pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
-        let dialect = query.get("dialect").map(Dialect::named).transpose()?.unwrap_or_default();
+        let dialect = query.get("dialect").map(Dialect::from_name).transpose()?.unwrap_or_default();
         let packed = query.flag("packed")?;
         let batch = wait(query, "batch", BATCH_MS)?;
         let bytes = match query.get("throttleBytes") {

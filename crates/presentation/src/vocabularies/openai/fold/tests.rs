@@ -14,7 +14,7 @@ use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::dto::{CompletionDto, Gap};
 use crate::vocabularies::openai::pieces::Pieces;
 use crate::vocabularies::openai::response_id::ResponseId;
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 use crate::vocabularies::openai::writer::Writer as _;
 
 const RESULT_BYTES: usize = 1 << 20;
@@ -26,7 +26,7 @@ fn new(result_bytes: usize) -> ResponsesFold {
 
 fn stream(story: &Story, from: u64) -> String {
     let mut fold = new(RESULT_BYTES);
-    let mut out = Rest::new(from);
+    let mut out = UnsentWriter::new(from);
     fold.open(&mut out);
     for event in &story.events {
         fold.event(event, &mut out);

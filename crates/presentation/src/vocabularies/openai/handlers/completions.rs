@@ -7,8 +7,8 @@ use tokenrail_domain::{Agent, TurnNumber, TurnState};
 
 use super::conversation::{check_type, first_prompt};
 use super::intake::{is_retry, receive};
+use super::response_turn::{ResponseTurn, missing_completion, place};
 use super::responses::from;
-use super::shared::{Response, missing_completion, place};
 use super::stream::{open, resume};
 use super::whole;
 use crate::api::Api;
@@ -50,7 +50,7 @@ pub(crate) async fn complete(
     let (stream, include_usage) = (create.stream, create.include_usage);
     let place = place(&api, &request)?;
     let id = say(&api, request.headers(), chat, create, key).await?;
-    let response = Response::read(&api, id).await?.ok_or_else(Problem::not_found)?;
+    let response = ResponseTurn::read(&api, id).await?.ok_or_else(Problem::not_found)?;
     if stream {
         let followed = response.follow(&api, place).await?;
         return Ok(open(&api, followed, Chunks::new(id, 0, include_usage)));
@@ -137,7 +137,7 @@ async fn said_before(
     create: &CreateCompletion,
 ) -> Result<Option<ResponseId>, Problem> {
     let id = ResponseId { agent: agent.id, turn: agent.turn };
-    let Some(newest) = Response::read(api, id).await? else { return Ok(None) };
+    let Some(newest) = ResponseTurn::read(api, id).await? else { return Ok(None) };
     let prompt = match id.turn {
         TurnNumber::FIRST => first(api, create)?,
         _ => create.prompt.text.clone(),
@@ -154,7 +154,7 @@ async fn said_before(
 }
 
 /// Whether this is what the agent has said in a turn that has ended.
-async fn has_said(api: &Api, response: &Response, answer: &str) -> Result<bool, Problem> {
+async fn has_said(api: &Api, response: &ResponseTurn, answer: &str) -> Result<bool, Problem> {
     let fold = response.now(api).await?;
     if fold.response().finish().is_err() {
         return Ok(false);
@@ -194,7 +194,7 @@ pub(crate) async fn completion(ById { api, id, request }: ById) -> Result<HttpRe
     let from = from(&query)?;
     let include_usage = query.flag("include_usage")?;
     let stream = query.flag("stream")?;
-    let response = Response::find_completion(&api, &id).await?;
+    let response = ResponseTurn::find_completion(&api, &id).await?;
     let id = response.id();
     let place = place(&api, &request)?;
     if stream {
@@ -217,7 +217,7 @@ pub(crate) async fn delete_completion(
     api: web::Data<Api>,
     id: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let response = Response::find_completion(&api, &id).await?;
+    let response = ResponseTurn::find_completion(&api, &id).await?;
     response.delete_conversation(&api, "completion_id").await?;
     Ok(HttpResponse::Ok().json(CompletionDeleted::new(response.id().completion())))
 }

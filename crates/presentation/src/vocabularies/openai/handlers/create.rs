@@ -7,7 +7,7 @@ use tokenrail_domain::{Turn, TurnNumber};
 
 use super::conversation::{check_instructions, check_type, first_prompt};
 use super::intake::{is_retry, receive};
-use super::shared::{Response, place};
+use super::response_turn::{ResponseTurn, place};
 use super::stream::open;
 use super::whole;
 use crate::api::Api;
@@ -15,7 +15,7 @@ use crate::blocks::EventBlock;
 use crate::error::Problem;
 use crate::vocabularies::openai::dto::{CreateResponse, CreateResponseBody, create_response};
 use crate::vocabularies::openai::response_id::ResponseId;
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
 /// Create a response
 ///
@@ -37,7 +37,7 @@ pub(crate) async fn create(
     let id = response.id();
     let followed = response.follow(&api, place).await?;
     if stream {
-        return Ok(open(&api, followed, Rest::new(0)));
+        return Ok(open(&api, followed, UnsentWriter::new(0)));
     }
     Ok(whole::whole(&api, id, followed, whole::response))
 }
@@ -47,12 +47,12 @@ async fn begin(
     headers: &HeaderMap,
     create: CreateResponse,
     key: Option<CommandKey>,
-) -> Result<Response, Problem> {
+) -> Result<ResponseTurn, Problem> {
     let id = match create.previous {
         Some(previous) => go_on(api, headers, previous, create, key).await?,
         None => launch(api, create, key).await?,
     };
-    Response::read(api, id).await?.ok_or_else(Problem::not_found)
+    ResponseTurn::read(api, id).await?.ok_or_else(Problem::not_found)
 }
 
 async fn launch(api: &Api, create: CreateResponse, key: Option<CommandKey>) -> Result<ResponseId, Problem> {
@@ -74,7 +74,7 @@ async fn go_on(
     key: Option<CommandKey>,
 ) -> Result<ResponseId, Problem> {
     let wrong = |detail: String| Problem::field("previous_response_id", detail);
-    let known = Response::read(api, previous).await?;
+    let known = ResponseTurn::read(api, previous).await?;
     let agent = known.ok_or_else(|| wrong("no such response".to_owned()))?.agent;
     check_type(&agent, create.model.as_ref())?;
     check_instructions(api, &agent, create.instructions.as_deref()).await?;

@@ -2,7 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 
-use super::shared::{Response, missing, place};
+use super::response_turn::{ResponseTurn, missing, place};
 use super::stream::resume;
 use super::whole;
 use crate::api::Api;
@@ -11,7 +11,7 @@ use crate::by_id::ById;
 use crate::error::Problem;
 use crate::query::{self, Query};
 use crate::vocabularies::openai::dto::{Deleted, InputItem, Page};
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
 /// Retrieve a response, or resume its stream
 #[utoipa::path(get, path = "/openai/v1/responses/{id}", tag = "openai",
@@ -22,10 +22,10 @@ use crate::vocabularies::openai::rest::Rest;
 pub(crate) async fn retrieve(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let query = Query::of(&request)?;
     let from = from(&query)?;
-    let response = Response::find(&api, &id).await?;
+    let response = ResponseTurn::find(&api, &id).await?;
     if query.flag("stream")? {
         let followed = response.follow(&api, place(&api, &request)?).await?;
-        return resume(&api, followed, Rest::new(from), missing).await;
+        return resume(&api, followed, UnsentWriter::new(from), missing).await;
     }
     whole::now(&api, &response).await
 }
@@ -44,10 +44,10 @@ pub(super) fn from(query: &Query) -> Result<u64, Problem> {
     params(("id" = String, Path)),
     responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let response = Response::find(&api, &id).await?;
+    let response = ResponseTurn::find(&api, &id).await?;
     api.service().cancel_turn(response.turn.agent, response.turn.number).await?;
     response.stopped(&api).await?;
-    let response = Response::find(&api, &id).await?;
+    let response = ResponseTurn::find(&api, &id).await?;
     whole::now(&api, &response).await
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn cancel(api: web::Data<Api>, id: web::Path<String>) -> Result
     params(("id" = String, Path)),
     responses((status = 200, body = Deleted)))]
 pub(crate) async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let response = Response::find(&api, &id).await?;
+    let response = ResponseTurn::find(&api, &id).await?;
     response.delete_conversation(&api, "response_id").await?;
     Ok(HttpResponse::Ok().json(Deleted::new(response.id().to_string())))
 }
@@ -71,6 +71,6 @@ pub(crate) async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result
     params(("id" = String, Path)),
     responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn input_items(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
-    let response = Response::find(&api, &id).await?;
+    let response = ResponseTurn::find(&api, &id).await?;
     Ok(HttpResponse::Ok().json(Page::new(vec![InputItem::new(&response.turn)], InputItem::id)))
 }

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use bytes::Bytes;
 use tokenrail_application::{Refusal, Rereader, StreamEnd};
 
-use super::shared::FollowedResponse;
+use super::response_turn::FollowedResponse;
 use crate::api::Api;
 use crate::block_stream::{BEAT, BlockSource, event_stream, streamed};
 use crate::error::{Code, Problem};

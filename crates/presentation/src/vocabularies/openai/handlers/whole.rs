@@ -14,7 +14,7 @@ use tokenrail_application::Rereader;
 use tokenrail_domain::AgentId;
 use tokio::time::Interval;
 
-use super::shared::{FollowedResponse, Response};
+use super::response_turn::{FollowedResponse, ResponseTurn};
 use crate::api::{Api, StreamPlace};
 use crate::error::Problem;
 use crate::fold::{Fold as _, Silence};
@@ -57,7 +57,7 @@ impl Document {
 }
 
 /// Responds with a response as it is now. If the client takes no more, it holds a piece of it.
-pub(super) async fn now(api: &Api, found: &Response) -> Result<HttpResponse, Problem> {
+pub(super) async fn now(api: &Api, found: &ResponseTurn) -> Result<HttpResponse, Problem> {
     let agent = found.turn.agent;
     let fold = found.now(api).await?;
     let pieces = response(&fold, found.id());

@@ -9,7 +9,7 @@ use crate::fold::Fold as _;
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::vocabularies::openai::response_id::ResponseId;
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 use crate::vocabularies::openai::writer::Writer;
 
 /// The events of a page.
@@ -105,12 +105,12 @@ fn a_client_that_stops_anywhere_in_a_long_turn_holds_a_page() {
         let (taken, most) = if writes_chunks {
             streamed(&events, Chunks::new(id, from, false))
         } else {
-            streamed(&events, Rest::new(from))
+            streamed(&events, UnsentWriter::new(from))
         };
         assert!(most < bound && bound < text, "{most} bytes are held, and {bound} are allowed");
         assert!(repeats * text < taken.len() || repeats == 0, "{} bytes are taken", taken.len());
     }
-    let (taken, _) = streamed(&events, Rest::new(0));
+    let (taken, _) = streamed(&events, UnsentWriter::new(0));
     let blocks = String::from_utf8(taken).unwrap();
     let last: Value = serde_json::from_str(blocks.trim_end().rsplit_once("data: ").unwrap().1).unwrap();
     assert_eq!(last["type"], "response.completed");

@@ -1,5 +1,6 @@
 //! The events that a client emits: `subscribe` and `unsubscribe`.
 
+use tokenrail_application::AfterLastTurn;
 use tokenrail_domain::{AgentId, Sequence};
 
 use super::{Session, error_frame, tagged};
@@ -8,7 +9,7 @@ use crate::vocabularies::native::dto::client::{Mistake, subscribe, unsubscribe};
 use crate::vocabularies::native::dto::frames::{Subscribed, Unsubscribed};
 use crate::vocabularies::native::dto::socket_io::AckDto;
 use crate::vocabularies::native::socket_io::packet::ACK;
-use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, Telling};
+use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, TextMode};
 
 const NO_EVENT: &str = "must be subscribe or unsubscribe; to send a message to an agent, use POST \
                         /api/agents/{agentId}/messages";
@@ -62,18 +63,11 @@ impl Session {
         raw: bool,
         packed: bool,
     ) -> Result<Subscribed, Problem> {
-        let full = self.api.config().subscriptions_per_connection <= self.subscriptions.len();
-        if full && !self.subscriptions.contains(agent) {
-            return Err(Problem::new(
-                Code::CapacityExhausted,
-                "this connection already follows limits.subscriptions_per_connection agents; unsubscribe from \
-                 one, or open another connection",
-            ));
-        }
-        let (agent, follower) = self.api.service().follow(agent, Some(since), true).await?;
+        self.subscriptions.check_room(agent, self.api.config().subscriptions_per_connection)?;
+        let (agent, follower) = self.api.service().follow(agent, Some(since), AfterLastTurn::Wait).await?;
         let (head, cursor) = (follower.head(), follower.cursor());
         let fold = DialectFold::for_socket_io(agent.id, Detail::of(raw, packed));
-        self.subscriptions.insert(follower, Teller::new(fold, cursor, false, Telling::SocketIo));
+        self.subscriptions.insert(follower, Teller::new(fold, cursor, false, TextMode::SocketIo));
         Ok(Subscribed { agent_id: agent.id.into(), head: head.0, status: agent.status.as_str() })
     }
 

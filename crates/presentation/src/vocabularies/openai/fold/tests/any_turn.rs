@@ -13,7 +13,7 @@ use tokenrail_ports::testing::samples::{self, Scribe};
 
 use super::{RESULT_BYTES, events, new};
 use crate::fold::Fold as _;
-use crate::vocabularies::openai::rest::Rest;
+use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 use crate::vocabularies::openai::writer::Writer as _;
 
 fn any_text() -> impl Strategy<Value = String> {
@@ -86,7 +86,7 @@ fn any_turn() -> impl Strategy<Value = Vec<Event>> {
 /// The stream of a turn, whose journal is read again in pages of this many events.
 fn streamed(turn: &[Event], page: usize) -> String {
     let mut fold = new(RESULT_BYTES);
-    let mut out = Rest::new(0);
+    let mut out = UnsentWriter::new(0);
     fold.open(&mut out);
     for event in turn {
         fold.event(event, &mut out);

@@ -19,11 +19,11 @@ const ASKED_WAITING: usize = 4;
 
 /// The sessions of one server. Clones share them.
 #[derive(Clone, Default)]
-pub(crate) struct PolledSessions(Arc<Mutex<HashMap<String, Arc<Line>>>>);
+pub(crate) struct PolledSessions(Arc<Mutex<HashMap<String, Arc<PolledSession>>>>);
 
 /// The requests' end of one session.
-pub(crate) struct Line {
-    asked: mpsc::Sender<Asked>,
+pub(crate) struct PolledSession {
+    asked: mpsc::Sender<PolledRequest>,
     bodies: mpsc::Sender<Bytes>,
     polling: AtomicBool,
     posting: AtomicBool,
@@ -34,8 +34,8 @@ pub(crate) struct Line {
 }
 
 /// The session's end.
-pub(crate) struct FarEnd {
-    pub(crate) asked: mpsc::Receiver<Asked>,
+pub(crate) struct PolledInbox {
+    pub(crate) asked: mpsc::Receiver<PolledRequest>,
     pub(crate) bodies: mpsc::Receiver<Bytes>,
     pub(crate) listed: Listed,
 }
@@ -47,7 +47,7 @@ pub(crate) struct Listed {
 }
 
 /// What a request wants of a session.
-pub(crate) enum Asked {
+pub(crate) enum PolledRequest {
     /// The next packets, as many as one response may have.
     Poll(oneshot::Sender<Output>),
     /// All that is there, for a WebSocket that has taken the session over.
@@ -71,7 +71,7 @@ pub(crate) struct Output {
 
 /// Why a request cannot be served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LineFault {
+pub(crate) enum PolledFault {
     /// The session is over.
     Gone,
     /// The client has another request of the same kind in progress, or a WebSocket has taken over.
@@ -82,10 +82,10 @@ pub(crate) enum LineFault {
 
 impl PolledSessions {
     /// Lists a new session.
-    pub(crate) fn open(&self, id: &str) -> FarEnd {
-        let (asked, asked_far) = mpsc::channel(ASKED_WAITING);
-        let (bodies, bodies_far) = mpsc::channel(BODIES_WAITING);
-        let line = Line {
+    pub(crate) fn open(&self, id: &str) -> PolledInbox {
+        let (asked, asked_here) = mpsc::channel(ASKED_WAITING);
+        let (bodies, bodies_here) = mpsc::channel(BODIES_WAITING);
+        let session = PolledSession {
             asked,
             bodies,
             polling: AtomicBool::new(false),
@@ -93,12 +93,12 @@ impl PolledSessions {
             upgrading: AtomicBool::new(false),
             has_socket: AtomicBool::new(false),
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), Arc::new(line));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), Arc::new(session));
         let listed = Listed { id: id.to_owned(), all: self.clone() };
-        FarEnd { asked: asked_far, bodies: bodies_far, listed }
+        PolledInbox { asked: asked_here, bodies: bodies_here, listed }
     }
 
-    pub(crate) fn get(&self, id: &str) -> Option<Arc<Line>> {
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<PolledSession>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned()
     }
 }
@@ -109,41 +109,41 @@ impl Drop for Listed {
     }
 }
 
-impl Line {
+impl PolledSession {
     /// Waits for the next packets of the session.
     ///
     /// # Errors
-    /// [`LineFault`] if the session is over, or the client must not poll now. In the second case, the session ends.
-    pub(crate) async fn poll(&self) -> Result<Output, LineFault> {
+    /// [`PolledFault`] if the session is over, or the client must not poll now. In the second case, the session ends.
+    pub(crate) async fn poll(&self) -> Result<Output, PolledFault> {
         let Some(_alone) = Alone::take(&self.polling) else { return Err(self.overlap().await) };
-        self.ask(Asked::Poll).await.ok_or(LineFault::Gone)
+        self.ask(PolledRequest::Poll).await.ok_or(PolledFault::Gone)
     }
 
     /// Passes a body of packets to the session.
     ///
     /// # Errors
-    /// [`LineFault`] if the session is over, or does not take the body in time, or the client has another such request.
-    /// In these cases, the session ends.
-    pub(crate) async fn post(&self, body: Bytes, limit: Duration) -> Result<(), LineFault> {
+    /// [`PolledFault`] if the session is over, or does not take the body in time, or the client has another such
+    /// request. In these cases, the session ends.
+    pub(crate) async fn post(&self, body: Bytes, limit: Duration) -> Result<(), PolledFault> {
         let Some(_alone) = Alone::take(&self.posting) else { return Err(self.overlap().await) };
         if let Ok(sent) = timeout(limit, self.bodies.send(body)).await {
-            return sent.map_err(|_| LineFault::Gone);
+            return sent.map_err(|_| PolledFault::Gone);
         }
         self.end().await;
-        Err(LineFault::TooSlow)
+        Err(PolledFault::TooSlow)
     }
 
     /// Reserves the session for a WebSocket. `None` if another one has it.
     pub(crate) async fn probe(&self) -> Option<()> {
         self.upgrading.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).ok()?;
-        self.asked.send(Asked::Probe).await.ok()
+        self.asked.send(PolledRequest::Probe).await.ok()
     }
 
     /// The WebSocket has ended without taking over.
     pub(crate) fn probe_failed(&self) {
         self.upgrading.store(false, Ordering::Release);
         // The session may be over.
-        let _ = self.asked.try_send(Asked::ProbeFailed);
+        let _ = self.asked.try_send(PolledRequest::ProbeFailed);
     }
 
     /// Whether a WebSocket has taken the session over.
@@ -154,26 +154,26 @@ impl Line {
     /// Waits for what the session has, for the WebSocket that has taken over. `None` if the session is over.
     pub(crate) async fn page(&self) -> Option<Output> {
         self.has_socket.store(true, Ordering::Release);
-        self.ask(Asked::Page).await
+        self.ask(PolledRequest::Page).await
     }
 
     /// Ends the session.
     pub(crate) async fn end(&self) {
         // The session may be over.
-        let _ = self.asked.send(Asked::End).await;
+        let _ = self.asked.send(PolledRequest::End).await;
     }
 
     /// Ends the session, at the latest when it has been idle.
     pub(crate) fn end_soon(&self) {
-        let _ = self.asked.try_send(Asked::End);
+        let _ = self.asked.try_send(PolledRequest::End);
     }
 
-    async fn overlap(&self) -> LineFault {
+    async fn overlap(&self) -> PolledFault {
         self.end().await;
-        LineFault::Overlap
+        PolledFault::Overlap
     }
 
-    async fn ask(&self, asked: impl FnOnce(oneshot::Sender<Output>) -> Asked) -> Option<Output> {
+    async fn ask(&self, asked: impl FnOnce(oneshot::Sender<Output>) -> PolledRequest) -> Option<Output> {
         let (reply, output) = oneshot::channel();
         self.asked.send(asked(reply)).await.ok()?;
         output.await.ok()

@@ -5,8 +5,8 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::answers::Answers;
-use super::asked::Asked;
 use super::excerpt::excerpt;
+use super::permission_request::ShownRequest;
 use super::screen::{Screen, Style};
 use super::tool_input::told;
 
@@ -51,7 +51,7 @@ struct ShownError {
 
 /// Shows one agent, event by event.
 #[derive(Debug, Default)]
-pub(crate) struct Shower {
+pub(crate) struct EventPrinter {
     /// The message whose deltas have been shown.
     streamed: Option<String>,
     thinking: bool,
@@ -61,7 +61,7 @@ pub(crate) struct Shower {
     pub(crate) unread: u64,
 }
 
-impl Shower {
+impl EventPrinter {
     /// Shows the event with that number. If it cannot be decoded, it is shown as received, so that nothing is hidden.
     pub(crate) fn show_text(
         &mut self,
@@ -120,7 +120,7 @@ impl Shower {
                 answers.settled(request.unwrap_or_default());
                 show_answer(event, screen);
             }
-            "permission_request" => match Asked::deserialize(&event.content) {
+            "permission_request" => match ShownRequest::deserialize(&event.content) {
                 Ok(asked) => answers.asked(event.sequence_number, asked, screen),
                 Err(_) => screen.line(Style::Bold, &event.content.to_string()),
             },

@@ -5,15 +5,15 @@ use super::writer::{Unsent, Writer};
 use crate::fold::Frames;
 
 /// The events with the number `from` and greater, as blocks.
-pub(crate) struct Rest(Unsent);
+pub(crate) struct UnsentWriter(Unsent);
 
-impl Rest {
+impl UnsentWriter {
     pub(crate) fn new(from: u64) -> Self {
         Self(Unsent::new(from))
     }
 }
 
-impl Writer for Rest {
+impl Writer for UnsentWriter {
     fn unsent(&self) -> &Unsent {
         &self.0
     }
@@ -23,7 +23,7 @@ impl Writer for Rest {
     }
 }
 
-impl Frames<OpenAi> for Rest {
+impl Frames<OpenAi> for UnsentWriter {
     fn frame(&mut self, ResponseFrame { event, about }: ResponseFrame<'_>) {
         if self.0.count(event.sequence_number) {
             self.0.out.block(None, Some(event.kind), &event, about);

@@ -41,7 +41,7 @@ async fn clients_learn_once_what_users_change_at_another_node_with_and_without_h
             let told = told(&mut news).await;
             assert_eq!(count(&told, is_edit), 1, "broken: {is_broken}; {told:?}");
         }
-        two.other.service.delete(id, false).await.unwrap();
+        two.other.service.delete(id, Deletion::KeepHistory).await.unwrap();
         let told = told(&mut news).await;
         let deleted = |event: &LifecycleEvent| matches!(event, LifecycleEvent::Deleted { .. });
         assert_eq!(count(&told, deleted), 1, "broken: {is_broken}; {told:?}");
@@ -89,7 +89,7 @@ async fn a_hint_that_comes_after_a_look_tells_nothing_twice() {
     two.other.service.edit(id, AgentEdit { name, ..AgentEdit::default() }).await.unwrap();
     assert_eq!(count(&told(&mut news).await, is_updated), 1);
     for late in [Hint::Created(id), Hint::Changed(id)] {
-        two.home.service.core.news.note(late);
+        two.home.service.core.lifecycle_elsewhere.note(late);
     }
     let late = told(&mut news).await;
     assert_eq!(late.len(), 0, "{late:?}");

@@ -15,21 +15,21 @@ use crate::planted::{self, Bug};
 const CLOCKS_DIFFER_MS: i64 = 60_000;
 
 /// Tells clients what other nodes have changed, until the server shuts down.
-pub(crate) async fn tell_news(core: Arc<Core>) {
-    let mut teller = Teller::new(Arc::clone(&core));
+pub(crate) async fn tell_lifecycle(core: Arc<Core>) {
+    let mut teller = LifecycleTeller::new(Arc::clone(&core));
     loop {
         tokio::select! {
             biased;
             () = core.closing.cancelled() => return,
-            () = core.news.woken.notified() => {}
+            () = core.lifecycle_elsewhere.woken.notified() => {}
         }
-        let pending = std::mem::take(&mut *core.news.pending());
+        let pending = std::mem::take(&mut *core.lifecycle_elsewhere.pending());
         if let Err(error) = teller.tell(pending).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
                 "cannot read the changes of other nodes; retrying"
             );
-            core.news.missed();
+            core.lifecycle_elsewhere.missed();
             if core.pause(core.limits.saving.retry_pause_max).await.is_none() {
                 return;
             }
@@ -37,7 +37,7 @@ pub(crate) async fn tell_news(core: Arc<Core>) {
     }
 }
 
-struct Teller {
+struct LifecycleTeller {
     core: Arc<Core>,
     /// Where the look at what has changed goes on. `None` before the first one.
     mark: Option<TouchMark>,
@@ -54,7 +54,7 @@ enum Occasion {
     Look,
 }
 
-impl Teller {
+impl LifecycleTeller {
     fn new(core: Arc<Core>) -> Self {
         let listed_at = core.now();
         Self { core, mark: None, told: BTreeSet::new(), listed_at }
@@ -86,7 +86,7 @@ impl Teller {
         self.core.read_all_requests_elsewhere().await?;
         (self.mark, self.listed_at) = (Some(mark), self.core.now());
         self.told.clear();
-        self.core.news.forget_told();
+        self.core.lifecycle_elsewhere.forget_told();
         self.core.lifecycle.miss();
         Ok(())
     }
@@ -95,7 +95,7 @@ impl Teller {
         let core = &self.core;
         let (at, is_own) = (agent.created_at, core.is_here(&agent));
         let created = ReadAgent::new(agent, core.limits.lists.list_field_bytes, is_own);
-        core.news.tell_created(created, |listed| {
+        core.lifecycle_elsewhere.tell_created(created, |listed| {
             core.lifecycle.tell(LifecycleEvent::Created { agent: Box::new(listed), at });
         });
     }
@@ -103,7 +103,7 @@ impl Teller {
     async fn tell_changed(&self, id: AgentId, occasion: Occasion) -> Result<(), StoreError> {
         self.apply_standing(id).await?;
         let core = &self.core;
-        let told_before = core.news.told_so_far(id);
+        let told_before = core.lifecycle_elsewhere.told_so_far(id);
         let Some(agent) = core.outside.agents.get(id).await? else {
             self.tell_deleted(id);
             return Ok(());
@@ -118,12 +118,12 @@ impl Teller {
         }
         let (is_own, needs, at) = (core.is_here(&agent), core.open_requests.needs(id), core.now());
         let read = ReadAgent::new(agent, core.limits.lists.list_field_bytes, is_own);
-        let outcome = core.news.tell_read(read, needs, told_before, |agent| {
+        let outcome = core.lifecycle_elsewhere.tell_read(read, needs, told_before, |agent| {
             let (status, cause) = (agent.status, UpdateCause::Edit);
             core.lifecycle.tell(LifecycleEvent::Updated { agent: id, status, needs, cause, at });
         });
         if outcome == Outcome::Outdated {
-            core.news.note(Hint::Changed(id));
+            core.lifecycle_elsewhere.note(Hint::Changed(id));
         }
         Ok(())
     }
@@ -136,7 +136,8 @@ impl Teller {
             Occasion::Hint => return false,
             Occasion::Look => CLOCKS_DIFFER_MS,
         };
-        self.listed_at.0 - clocks_differ_ms < agent.created_at.0 && !self.core.news.may_know(agent.id)
+        self.listed_at.0 - clocks_differ_ms < agent.created_at.0
+            && !self.core.lifecycle_elsewhere.may_know(agent.id)
     }
 
     /// Tells the followers of an agent how far it is. What was saved last is shown before its end.
@@ -157,7 +158,7 @@ impl Teller {
             tail.forget();
         }
         self.core.forget_requests_elsewhere(agent);
-        if self.core.news.note_deleted(agent) {
+        if self.core.lifecycle_elsewhere.note_deleted(agent) {
             self.core.lifecycle.tell(LifecycleEvent::Deleted { agent, at: self.core.now() });
         }
     }
@@ -195,7 +196,7 @@ impl Teller {
     fn has_told(&self, agent: &Agent) -> bool {
         let core = &self.core;
         let is_mine = core.is_here(agent) && core.outside.bus.is_working();
-        is_mine && agent.deleted_at.is_none() && core.news.is_told_as_it_is(agent)
+        is_mine && agent.deleted_at.is_none() && core.lifecycle_elsewhere.is_told_as_it_is(agent)
     }
 
     async fn is_open(&self, id: AgentId) -> Result<bool, StoreError> {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actix_web::HttpRequest;
+use tokenrail_application::Deletion;
 use tokenrail_domain::{Agent, Turn};
 use tokio::time::timeout;
 
@@ -19,7 +20,7 @@ use crate::vocabularies::openai::response_id::ResponseId;
 const STOP_WAIT: Duration = Duration::from_secs(5);
 
 /// A turn, and its agent.
-pub(super) struct Response {
+pub(super) struct ResponseTurn {
     pub(super) agent: Agent,
     pub(super) turn: Turn,
 }
@@ -32,7 +33,7 @@ pub(super) fn missing_completion() -> Problem {
     Problem::new(Code::NotFound, "no such chat completion")
 }
 
-impl Response {
+impl ResponseTurn {
     /// Finds a response. Those of a deleted agent are gone.
     pub(super) async fn find(api: &Api, id: &str) -> Result<Self, Problem> {
         let id: ResponseId = id.parse().map_err(|_| missing())?;
@@ -105,7 +106,7 @@ impl Response {
                  conversation, delete its newest response",
             ));
         }
-        api.service().delete(agent, false).await?;
+        api.service().delete(agent, Deletion::KeepHistory).await?;
         Ok(())
     }
 

@@ -1,17 +1,17 @@
 //! What other nodes have changed and clients that watch all agents must learn.
 //!
-//! Several things can reveal the same change, but clients must hear of it once. So [`News`] remembers what the clients
-//! of this node know. The teller is in `use_cases/nodes/news.rs`.
+//! Several things can reveal the same change, but clients must hear of it once. So [`LifecycleElsewhere`] remembers
+//! what the clients of this node know. The teller is in `use_cases/nodes/lifecycle_elsewhere.rs`.
 //!
 //! | what happens | who tells it | what is remembered |
 //! | --- | --- | --- |
-//! | a task or a command changes an agent of this node | `announce.rs`, at once: [`News::tell_own`] | `own` |
-//! | the same, but nothing is known of the agent here | the teller, which reads it: [`News::tell_read`] | `own`, `shown` |
-//! | a hint says that an agent has changed | the teller, which reads it: [`News::tell_read`] | `shown` |
-//! | a look without a hint finds a change | the same, unless [`News::is_told_as_it_is`] | `shown` |
-//! | an agent is created | `announce.rs`, or the teller after a hint or a look: [`News::tell_created`] | `created` |
-//! | an agent is deleted | the same, if [`News::note_deleted`] says that clients do not know it | `deleted` |
-//! | hints were missed | the teller: clients load the list again ([`News::forget_told`]) | only `own` |
+//! | a task or a command changes an agent of this node | `announce.rs`, at once: [`LifecycleElsewhere::tell_own`] | `own` |
+//! | the same, but nothing is known of the agent here | the teller, which reads it: [`LifecycleElsewhere::tell_read`] | `own`, `shown` |
+//! | a hint says that an agent has changed | the teller, which reads it: [`LifecycleElsewhere::tell_read`] | `shown` |
+//! | a look without a hint finds a change | the same, unless [`LifecycleElsewhere::is_told_as_it_is`] | `shown` |
+//! | an agent is created | `announce.rs`, or the teller after a hint or a look: [`LifecycleElsewhere::tell_created`] | `created` |
+//! | an agent is deleted | the same, if [`LifecycleElsewhere::note_deleted`] says that clients do not know it | `deleted` |
+//! | hints were missed | the teller: clients load the list again ([`LifecycleElsewhere::forget_told`]) | only `own` |
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -29,7 +29,7 @@ pub(crate) const CHANGES_MAX: usize = 1024;
 
 /// Changes that other nodes have made.
 #[derive(Default)]
-pub(crate) struct News {
+pub(crate) struct LifecycleElsewhere {
     pending: Mutex<Pending>,
     told: Mutex<Told>,
     pub(crate) woken: Notify,
@@ -140,7 +140,7 @@ pub(crate) enum Outcome {
     Outdated,
 }
 
-impl News {
+impl LifecycleElsewhere {
     /// Tells what one of this node's agents has done, with `tell`. Returns false, and tells nothing, if it is not known
     /// what clients know of the agent: then it must be read.
     pub(crate) fn tell_own(&self, agent: AgentId, tell: impl FnOnce()) -> bool {
@@ -153,13 +153,13 @@ impl News {
         true
     }
 
-    /// How often [`News::tell_own`] has told something of an agent.
+    /// How often [`LifecycleElsewhere::tell_own`] has told something of an agent.
     pub(crate) fn told_so_far(&self, agent: AgentId) -> u64 {
         self.told().own.get(agent).map_or(0, |own| own.told)
     }
 
     /// Tells of an agent that was read, with `tell`, unless clients know it as it is. `told_before` is what
-    /// [`News::told_so_far`] was before it was read.
+    /// [`LifecycleElsewhere::told_so_far`] was before it was read.
     pub(crate) fn tell_read(
         &self,
         read: ReadAgent,

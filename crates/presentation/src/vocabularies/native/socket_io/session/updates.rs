@@ -11,27 +11,27 @@ use tokenrail_domain::{AgentId, Timestamp};
 use super::Session;
 use crate::error::{Code, Problem};
 use crate::json::IsoTime;
-use crate::vocabularies::native::Words;
+use crate::vocabularies::native::PageFrames;
 use crate::vocabularies::native::dto::frames::{AgentDeleted, Unsubscribed};
 use crate::vocabularies::native::transport::Packets;
 use crate::vocabularies::native::ws::envelope::tell_lifecycle;
-use crate::vocabularies::native::ws::subscriptions::Told;
+use crate::vocabularies::native::ws::subscriptions::Update;
 use crate::websocket::close_code;
 
 impl Session {
-    pub(super) fn told(&mut self, told: Told) {
-        match told {
-            Told::Words(Words::Frames(frames)) => {
+    pub(super) fn handle_update(&mut self, update: Update) {
+        match update {
+            Update::Page(PageFrames::Frames(frames)) => {
                 self.giving = true;
                 self.frames(frames);
             }
             // Socket.IO has no dialect with pieces. A shutdown closes the connection, which tells the client.
-            Told::Words(Words::Pieces(_)) | Told::End { end: StreamEnd::ShuttingDown, .. } => {}
-            Told::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
+            Update::Page(PageFrames::Pieces(_)) | Update::End { end: StreamEnd::ShuttingDown, .. } => {}
+            Update::End { agent, end: StreamEnd::AgentEnded | StreamEnd::AgentDeleted, deleted } => {
                 self.emit("unsubscribed", &Unsubscribed { agent_id: agent.into() });
                 self.deleted(agent, deleted);
             }
-            Told::Broken { agent, error, deleted } => {
+            Update::Broken { agent, error, deleted } => {
                 self.problem(&error.into(), Some(agent));
                 self.deleted(agent, deleted);
             }
@@ -71,7 +71,7 @@ impl Session {
 }
 
 /// Waits for the next lifecycle event. Forever without a reader.
-pub(super) async fn news(
+pub(super) async fn next_lifecycle_event(
     lifecycle: &mut Option<LifecycleReader>,
 ) -> Option<Result<Arc<KeptLifecycleEvent>, LifecycleEventsMissed>> {
     match lifecycle {

@@ -22,7 +22,7 @@ const TEXTS: [(&str, Style, &str); 3] =
 /// A permission request: the parts that are shown.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Asked {
+pub(crate) struct ShownRequest {
     pub(crate) request_id: String,
     tool_name: String,
     /// Absent if it is too long for a list.
@@ -58,7 +58,7 @@ struct Accepted {
     several: bool,
 }
 
-impl Asked {
+impl ShownRequest {
     /// Shows what the agent wants to do, with all of the tool's input as far as it fits, and the numbered options.
     pub(crate) fn show(&self, screen: &mut Screen) {
         let is_known = is_known(&self.tool_name);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_option_is_meant_by_its_number_its_id_or_its_label() {
-        let asked: Asked = serde_json::from_str(
+        let asked: ShownRequest = serde_json::from_str(
             r#"{"requestId":"1-1","toolName":"Bash","options":[{"optionId":"allow","name":"Allow once"},{"optionId":"2","name":"Reject"}]}"#,
         )
         .unwrap();
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn more_than_one_option_can_be_typed_if_the_request_accepts_it() {
-        let asked = |accepts: &str| -> Asked {
+        let asked = |accepts: &str| -> ShownRequest {
             let options = r#"[{"optionId":"a","name":"Red","kind":"allow_once"},{"optionId":"b","name":"Blue","kind":"allow_once"},{"optionId":"no","name":"Decline","kind":"reject_once"}]"#;
             let request = format!(r#"{{"requestId":"1-1","toolName":"x","options":{options}{accepts}}}"#);
             serde_json::from_str(&request).unwrap()

@@ -9,12 +9,12 @@ use crate::blocks::BlockWriter;
 use crate::fold::Frames;
 
 /// The events after a cursor, as blocks. Clients read only their data.
-pub(crate) struct Rest {
+pub(crate) struct UnsentWriter {
     out: BlockWriter,
     after: ThreadCursor,
 }
 
-impl Rest {
+impl UnsentWriter {
     pub(crate) fn new(after: ThreadCursor) -> Self {
         Self { out: BlockWriter::default(), after }
     }
@@ -25,7 +25,7 @@ impl Rest {
     }
 }
 
-impl Frames<AgUi> for Rest {
+impl Frames<AgUi> for UnsentWriter {
     fn frame(&mut self, event: EventDto<'_>) {
         if self.after < event.cursor() {
             self.out.unnamed(&event);
