@@ -50,12 +50,16 @@ pub(crate) struct Listed {
 pub(crate) enum Asked {
     /// The next packets, as many as one response may have.
     Poll(oneshot::Sender<Output>),
-    /// All that is there, for a WebSocket that has taken the session over.
+    /// The next packets, for a WebSocket that has taken the session over.
     Page(oneshot::Sender<Output>),
     /// A WebSocket is about to take over. The waiting poll ends, so that the client can change over.
     Probe,
     /// The WebSocket has not taken over.
     ProbeFailed,
+    /// The client has answered a ping.
+    Pong,
+    /// The client reads a long packet that it has got.
+    Alive,
     /// The client has broken the protocol.
     End,
 }
@@ -155,6 +159,19 @@ impl Line {
     pub(crate) async fn page(&self) -> Option<Output> {
         self.has_socket.store(true, Ordering::Release);
         self.ask(Asked::Page).await
+    }
+
+    /// Tells the session of the answer to a ping, which waits behind no body.
+    ///
+    /// # Errors
+    /// [`LineFault::Gone`].
+    pub(crate) async fn pong(&self) -> Result<(), LineFault> {
+        self.asked.send(Asked::Pong).await.map_err(|_| LineFault::Gone)
+    }
+
+    /// Tells the session that its client is reading.
+    pub(crate) fn alive(&self) {
+        let _ = self.asked.try_send(Asked::Alive);
     }
 
     /// Ends the session.

@@ -7,7 +7,7 @@ use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use super::client::{Client, serve};
+use super::client::{Client, Served, serve};
 use super::harness::{Answer, HOST, Harness, TOKEN};
 use crate::PresentationConfig;
 
@@ -38,7 +38,7 @@ impl<'a> Poller<'a> {
         Self { harness, sid: open["sid"].as_str().unwrap().to_owned() }
     }
 
-    async fn connect(harness: &'a Harness) -> Self {
+    pub(super) async fn connect(harness: &'a Harness) -> Self {
         let (poller, packets) = Self::connect_with(harness, json!({"token": TOKEN})).await;
         assert_eq!(packets, [""; 0]);
         poller
@@ -78,7 +78,7 @@ impl<'a> Poller<'a> {
 }
 
 /// Whether a packet is the last one of a turn.
-fn is_end(packet: &str) -> bool {
+pub(super) fn is_end(packet: &str) -> bool {
     packet.contains("\"eventType\":\"result\"")
 }
 
@@ -201,7 +201,7 @@ async fn a_client_that_breaks_the_protocol_loses_its_session() {
 async fn a_client_that_stops_polling_is_let_go_although_more_is_there_for_it() {
     let harness = Harness::with(|config, _| {
         config.ping = Duration::from_millis(500);
-        config.pong_timeout = Duration::from_millis(500);
+        config.socket_io_pong_timeout = Duration::from_millis(500);
     });
     let words: Vec<String> = (0..200).map(|word| word.to_string()).collect();
     let id = harness.launch_to_end(&format!("say {}", words.join(" "))).await;
@@ -285,7 +285,17 @@ async fn a_client_whose_websocket_fails_goes_on_polling() {
     served.handle.stop(false).await;
 }
 
-async fn text(client: &mut Client) -> String {
+/// A WebSocket that has taken over.
+pub(super) async fn upgraded(served: &Served, poller: &Poller<'_>) -> Client {
+    let socket = format!("/socket.io/?EIO=4&transport=websocket&sid={}", poller.sid);
+    let (mut client, _) = Client::connect_to(served, &socket).await;
+    client.send(OpCode::Text, b"2probe").await;
+    assert_eq!(text(&mut client).await, "3probe");
+    client.send(OpCode::Text, b"5").await;
+    client
+}
+
+pub(super) async fn text(client: &mut Client) -> String {
     match client.unread().await {
         Some((OpCode::Text, text)) => String::from_utf8(text.to_vec()).unwrap(),
         other => panic!("{other:?}"),

@@ -15,6 +15,7 @@ pub(super) const PACKETS_MAX: usize = 16;
 /// Packets without data.
 pub(super) const CLOSE: &[u8] = b"1";
 pub(super) const PING: &[u8] = b"2";
+pub(super) const PONG: &[u8] = b"3";
 pub(super) const NOOP: &[u8] = b"6";
 /// The answer to the probe of a WebSocket that wants to take over.
 pub(super) const PROBED: &[u8] = b"3probe";

@@ -1,9 +1,12 @@
 //! Where the packets of a client come from.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::engine::{is_binary, take_packet};
+use super::engine::{PONG, is_binary, take_packet};
+use crate::polling::{Line, LineFault};
 use crate::websocket::{Broken, Message, Messages};
 
 /// Where the packets of a client come from.
@@ -12,6 +15,12 @@ pub(super) enum Incoming {
     Socket(Box<Messages>),
     /// From its requests: whole bodies, of which the first one may be partly read.
     Bodies { rest: Bytes, bodies: mpsc::Receiver<Bytes> },
+}
+
+/// Passes a body to a session that has a task of its own. A session reads its bodies only when it can give more. The
+/// answers to pings must not wait for that.
+pub(super) async fn pass_on(line: &Line, body: Bytes, limit: Duration) -> Result<(), LineFault> {
+    if body == PONG { line.pong().await } else { line.post(body, limit).await }
 }
 
 impl Incoming {

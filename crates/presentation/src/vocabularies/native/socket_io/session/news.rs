@@ -22,7 +22,7 @@ impl Session {
     pub(super) fn told(&mut self, told: Told) {
         match told {
             Told::Words(Words::Frames(frames)) => {
-                self.giving = true;
+                self.heart.gives_events(true);
                 self.frames(frames);
             }
             // Socket.IO has no dialect with pieces. A shutdown closes the connection, which tells the client.
