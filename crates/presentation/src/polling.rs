@@ -60,6 +60,8 @@ pub(crate) enum Asked {
     Pong,
     /// The client reads a long packet that it has got.
     Alive,
+    /// The client leaves.
+    Leave,
     /// The client has broken the protocol.
     End,
 }
@@ -167,6 +169,14 @@ impl Line {
     /// [`LineFault::Gone`].
     pub(crate) async fn pong(&self) -> Result<(), LineFault> {
         self.asked.send(Asked::Pong).await.map_err(|_| LineFault::Gone)
+    }
+
+    /// Ends the session at its client's request. A request that waits gets the end.
+    ///
+    /// # Errors
+    /// [`LineFault::Gone`].
+    pub(crate) async fn leave(&self) -> Result<(), LineFault> {
+        self.asked.send(Asked::Leave).await.map_err(|_| LineFault::Gone)
     }
 
     /// Tells the session that its client is reading.

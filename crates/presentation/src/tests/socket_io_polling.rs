@@ -110,13 +110,33 @@ async fn a_client_that_polls_gets_everything_in_portions() {
         harness.post(&format!("/api/agents/{id}/messages"), r#"{"content":"say b"}"#).await;
     });
     assert!(waiting[0].contains("agent:"), "a poll waits for what comes: {waiting:?}");
-    poller.send("41").await;
-    let mut last = poller.poll().await;
-    while last.last().is_none_or(|packet| packet != "1") {
-        last = poller.poll().await;
+}
+
+#[actix_web::test]
+async fn a_client_that_leaves_is_let_go_at_once_whatever_is_there_for_it() {
+    let harness = Harness::new();
+    let id = harness.launch_to_end("say a b c d e f g h i j k l m n o p q r s t").await;
+    for goodbye in ["1", "41", "3\x1e41\x1e1"] {
+        for subscribes in [false, true] {
+            let poller = Poller::connect(&harness).await;
+            if subscribes {
+                poller.send(&format!("42[\"subscribe\",{{\"agentId\":\"{id}\"}}]")).await;
+                assert!(!poller.poll().await.iter().any(|packet| is_end(packet)), "there is more");
+            }
+            poller.send(goodbye).await;
+            let freed = async {
+                while harness.api.open_streams() != 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(5), freed).await.expect("its place is free");
+            assert_eq!(poller.error().await, unknown());
+        }
+        let poller = Poller::connect(&harness).await;
+        let (waiting, ()) = tokio::join!(poller.poll(), poller.send(goodbye));
+        assert_eq!(waiting, ["1"], "a request that waits gets the end");
+        assert_eq!(poller.error().await, unknown());
     }
-    assert_eq!(poller.error().await, unknown());
-    assert_eq!(harness.api.open_streams(), 0, "and its place is free");
 }
 
 #[actix_web::test]

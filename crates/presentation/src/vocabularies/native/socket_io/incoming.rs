@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::engine::{PONG, is_binary, take_packet};
+use super::engine::{PONG, is_binary, is_goodbye, take_packet};
 use crate::polling::{Line, LineFault};
 use crate::websocket::{Broken, Message, Messages};
 
@@ -18,9 +18,15 @@ pub(super) enum Incoming {
 }
 
 /// Passes a body to a session that has a task of its own. A session reads its bodies only when it can give more. The
-/// answers to pings must not wait for that.
+/// answers to pings and the client's goodbye must not wait for that.
 pub(super) async fn pass_on(line: &Line, body: Bytes, limit: Duration) -> Result<(), LineFault> {
-    if body == PONG { line.pong().await } else { line.post(body, limit).await }
+    if body == PONG {
+        line.pong().await
+    } else if is_goodbye(&body) {
+        line.leave().await
+    } else {
+        line.post(body, limit).await
+    }
 }
 
 impl Incoming {

@@ -17,6 +17,7 @@ use crate::frames::{self, CHUNK_BYTES};
 use crate::polling::{Asked, Listed, Output};
 use crate::vocabularies::native::transport::comes_before_its_number;
 use crate::waits::deadline;
+use crate::websocket::close_code;
 
 /// The request that waits for output.
 enum Waiting {
@@ -103,6 +104,13 @@ impl Desk {
             // Alone, it does not show that the client reads.
             Asked::Pong => return self.heart.heard(),
             Asked::Alive => {}
+            Asked::Leave => {
+                if let Some(Waiting::Poll(reply) | Waiting::Page(reply)) = self.waiting.take() {
+                    let close = Some((close_code::NORMAL, ""));
+                    let _ = reply.send(Output { close, ..Output::default() });
+                }
+                self.over = true;
+            }
             Asked::End => self.over = true,
         }
         self.put_off();
