@@ -276,6 +276,10 @@ fn cut_short(case: &str) -> Story {
             .done(0)
             .say(["call_1", "call_2", "call_3"].map(|id| result(id, "\"x\"", false, None)).to_vec())
             .end(TurnOutcome::Completed, None),
+        "id_used_again" => story
+            .say(vec![input(0, 0, "call_1", Some("Bash"), "{}"), call("call_1", "{}", None)])
+            .say(vec![input(1, 0, "call_1", Some("Bash"), "{}"), call("call_1", "{}", None)])
+            .end(TurnOutcome::Completed, None),
         other => panic!("{other} is no case"),
     }
 }
