@@ -283,6 +283,53 @@ async fn a_websocket_takes_over_in_the_middle_and_nothing_is_lost_or_twice() {
     served.handle.stop(false).await;
 }
 
+fn often(config: &mut PresentationConfig) {
+    config.ping = Duration::from_millis(100);
+    config.socket_io_pong_timeout = Duration::from_millis(500);
+}
+
+#[actix_web::test]
+async fn a_client_that_polls_is_pinged_and_kept_as_long_as_it_answers() {
+    let harness = Harness::with(|config, _| often(config));
+    let poller = Poller::connect(&harness).await;
+    for _ in 0..10 {
+        assert_eq!(poller.poll().await, ["2"]);
+        poller.send("3").await;
+    }
+    let mut unanswered = 0;
+    let end = loop {
+        match poller.poll().await {
+            ping if ping == ["2"] => unanswered += 1,
+            other => break other,
+        }
+    };
+    assert_eq!(end, ["1"]);
+    assert!(1 < unanswered, "pings go on until the first one is too late: {unanswered}");
+    assert_eq!(poller.error().await, unknown());
+    assert_eq!(harness.api.open_streams(), 0);
+}
+
+#[actix_web::test]
+async fn a_client_is_pinged_after_an_upgrade_and_kept_as_long_as_it_answers() {
+    let harness = Harness::with(|config, _| often(config));
+    let served = serve(&harness);
+    let poller = Poller::connect(&harness).await;
+    let mut client = upgraded(&served, &poller).await;
+    for _ in 0..10 {
+        assert_eq!(text(&mut client).await, "2");
+        client.send(OpCode::Text, b"3").await;
+    }
+    let end = loop {
+        match client.unread().await {
+            Some((OpCode::Text, ping)) if ping == "2" => {}
+            other => break other,
+        }
+    };
+    let Some((OpCode::Close, code)) = end else { panic!("{end:?}") };
+    assert_eq!(code[..2], 4410_u16.to_be_bytes());
+    served.handle.stop(false).await;
+}
+
 #[actix_web::test]
 async fn a_client_whose_websocket_fails_goes_on_polling() {
     let harness = Harness::new();
