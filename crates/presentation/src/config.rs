@@ -91,6 +91,9 @@ pub struct PresentationConfig {
     pub ping: Duration,
     /// How long a WebSocket client may take to answer a ping.
     pub pong_timeout: Duration,
+    /// How long a Socket.IO client may take to answer a ping. It is longer, because such a ping waits behind the event
+    /// that is being sent.
+    pub socket_io_pong_timeout: Duration,
     /// Maximum number of items in one list (`limits.list_agents`).
     pub list_agents: usize,
     /// Approximate maximum bytes of one list.
@@ -180,6 +183,7 @@ impl PresentationConfig {
             retry_window: Duration::from_secs(10),
             ping: Duration::from_secs(25),
             pong_timeout: Duration::from_secs(10),
+            socket_io_pong_timeout: Duration::from_secs(20),
             list_agents: lists.list_agents,
             list_bytes: lists.list_bytes,
             tickets: 1024,

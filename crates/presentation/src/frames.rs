@@ -140,6 +140,19 @@ pub(crate) fn length_of(frames: &[u8], count: usize) -> usize {
     length
 }
 
+/// How many bytes the first frames have that have at most `bytes` together. The first frame counts even if it has more.
+pub(crate) fn length_within(frames: &[u8], bytes: usize) -> usize {
+    let mut length = 0;
+    while let Some((header, payload)) = lengths(&frames[length..]) {
+        let longer = length + header + payload;
+        if 0 < length && bytes < longer {
+            break;
+        }
+        length = longer;
+    }
+    length
+}
+
 pub(crate) fn ping() -> Bytes {
     control(PING, b"")
 }
@@ -177,6 +190,8 @@ mod tests {
         for count in 0..=texts.len() + 1 {
             let first = &frames[..length_of(&frames, count)];
             assert_eq!(payloads(first).count(), count.min(texts.len()), "{count}");
+            assert_eq!(length_within(&frames, first.len()), first.len().max(4), "{count}");
+            assert_eq!(length_within(&frames, first.len() + 1), first.len().max(4), "{count}");
         }
 
         let mut wire = BytesMut::from(&frames[..]);

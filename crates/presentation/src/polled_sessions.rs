@@ -50,12 +50,18 @@ pub(crate) struct Listed {
 pub(crate) enum PolledRequest {
     /// The next packets, as many as one response may have.
     Poll(oneshot::Sender<Output>),
-    /// All that is there, for a WebSocket that has taken the session over.
+    /// The next packets, for a WebSocket that has taken the session over.
     Page(oneshot::Sender<Output>),
     /// A WebSocket is about to take over. The waiting poll ends, so that the client can change over.
     Probe,
     /// The WebSocket has not taken over.
     ProbeFailed,
+    /// The client has answered a ping.
+    Pong,
+    /// The client reads a long packet that it has got.
+    Alive,
+    /// The client leaves.
+    Leave,
     /// The client has broken the protocol.
     End,
 }
@@ -155,6 +161,27 @@ impl PolledSession {
     pub(crate) async fn page(&self) -> Option<Output> {
         self.has_socket.store(true, Ordering::Release);
         self.ask(PolledRequest::Page).await
+    }
+
+    /// Tells the session of the answer to a ping, which waits behind no body.
+    ///
+    /// # Errors
+    /// [`PolledFault::Gone`].
+    pub(crate) async fn pong(&self) -> Result<(), PolledFault> {
+        self.asked.send(PolledRequest::Pong).await.map_err(|_| PolledFault::Gone)
+    }
+
+    /// Ends the session at its client's request. A request that waits gets the end.
+    ///
+    /// # Errors
+    /// [`PolledFault::Gone`].
+    pub(crate) async fn leave(&self) -> Result<(), PolledFault> {
+        self.asked.send(PolledRequest::Leave).await.map_err(|_| PolledFault::Gone)
+    }
+
+    /// Tells the session that its client is reading.
+    pub(crate) fn alive(&self) {
+        let _ = self.asked.try_send(PolledRequest::Alive);
     }
 
     /// Ends the session.

@@ -50,5 +50,6 @@ mod socket;
 mod socket_io;
 mod socket_io_cuts;
 mod socket_io_polling;
+mod socket_io_slow;
 pub(crate) mod stories;
 mod turn_events;

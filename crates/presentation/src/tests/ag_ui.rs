@@ -201,6 +201,23 @@ async fn a_thread_ends_at_an_open_request_whatever_the_agent_says_meanwhile() {
 }
 
 #[actix_web::test]
+async fn who_resumes_the_run_of_an_answer_never_gives_the_answer() {
+    let harness = Harness::for_chats();
+    let asked = events(&post(&harness, &input("t", "r1", "ask and say a b")).await);
+    let after = async |event: &Value, body: &Value| {
+        harness.post(&format!("/ag-ui?after={}", cursor(event)), &body.to_string()).await
+    };
+    let yes = resume("r2", &json!([{"interruptId": "1:1-1", "status": "resolved", "payload": true}]));
+    assert_eq!(after(asked.last().unwrap(), &yes).await.problem(), "not_found");
+    assert_eq!(harness.get("/api/questions").await.json().as_array().unwrap().len(), 1, "it is still open");
+    let answered = events(&post(&harness, &yes).await);
+    assert_eq!(text(&answered), "ab");
+    for (index, event) in answered.iter().enumerate() {
+        assert_eq!(events(&after(event, &yes).await), answered[index + 1..], "after {index}");
+    }
+}
+
+#[actix_web::test]
 async fn an_answer_that_is_refused_leaves_all_requests_open() {
     let harness = Harness::for_chats();
     post(&harness, &input("t", "r1", "ask and say a")).await;

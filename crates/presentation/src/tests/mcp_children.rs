@@ -1,10 +1,13 @@
 //! Agents that launch agents, by MCP.
 
+use std::collections::BTreeSet;
+
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
 use super::harness::Harness;
 use super::mcp::tool;
+use super::nodes::two_nodes;
 
 /// Calls a tool as the agent with this run. Returns its result.
 async fn as_agent(harness: &Harness, run: &str, arguments: &Value) -> Value {
@@ -66,4 +69,32 @@ async fn a_client_that_is_no_agent_has_no_parent_and_a_wrong_run_is_told() {
         let refused = as_agent(&harness, wrong, &hang).await;
         assert!(error(&refused).starts_with("Tokenrail-Run: "), "{wrong}: {refused}");
     }
+}
+
+#[actix_web::test]
+async fn each_parent_has_keys_of_its_own_also_at_another_server() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let parents = [first.launch("hang").await, first.launch("hang").await];
+    let runs = ["", &*format!("{}-1", parents[0]), &*format!("{}-1", parents[1])];
+    let launch = json!({"prompt": "hang", "agent_type": "script", "idempotency_key": "task-1"});
+    let mut launched = BTreeSet::new();
+    for run in runs {
+        let new = as_agent(first, run, &launch).await["structuredContent"].clone();
+        assert_eq!(new["launched_before"], false, "{run}: {new}");
+        // The number of the run is another one after the parent was resumed.
+        let later = run.strip_suffix("-1").map_or_else(String::new, |parent| format!("{parent}-2"));
+        for (harness, run) in [(first, run.to_owned()), (second, later)] {
+            let again = as_agent(harness, &run, &launch).await["structuredContent"].clone();
+            let expected = (&new["agent_id"], &json!(true));
+            assert_eq!((&again["agent_id"], &again["launched_before"]), expected, "{run}");
+        }
+        launched.insert(new["agent_id"].to_string());
+    }
+    assert_eq!(launched.len(), runs.len());
+    let other = TestRequest::post().uri("/api/agents").insert_header(("idempotency-key", "task-1"));
+    let other = other.insert_header(("content-type", "application/json"));
+    let other = first.call(other.set_payload(r#"{"prompt":"hang","type":"script"}"#)).await;
+    assert_eq!(other.status, 201, "keys of another protocol are others: {other:?}");
+    assert!(!launched.contains(&other.json()["agentId"].to_string()));
 }

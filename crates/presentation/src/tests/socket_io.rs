@@ -101,7 +101,7 @@ async fn a_client_shows_its_token_when_it_connects() {
     let harness = Harness::new();
     let served = serve(&harness);
     let (mut io, open) = Io::open(&served).await;
-    assert_eq!((&open["pingInterval"], &open["pingTimeout"]), (&json!(25_000), &json!(10_000)));
+    assert_eq!((&open["pingInterval"], &open["pingTimeout"]), (&json!(25_000), &json!(20_000)));
     assert_eq!((&open["maxPayload"], &open["upgrades"]), (&json!(65_536), &json!([])));
     assert_eq!(open["sid"].as_str().unwrap().len(), 32);
     for (auth, code) in [
@@ -289,7 +289,7 @@ async fn binary_data_is_refused_in_words() {
 async fn a_client_that_does_not_answer_pings_is_let_go() {
     let harness = Harness::with(|config, _| {
         config.ping = Duration::from_millis(20);
-        config.pong_timeout = Duration::from_millis(100);
+        config.socket_io_pong_timeout = Duration::from_millis(100);
     });
     let served = serve(&harness);
     let mut io = Io::connect(&served, token()).await;

@@ -7,7 +7,7 @@ use actix_web::http::Method;
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
 
-use super::client::{Client, serve};
+use super::client::{Client, Served, serve};
 use super::harness::{Answer, HOST, Harness, TOKEN};
 use crate::PresentationConfig;
 
@@ -38,7 +38,7 @@ impl<'a> Poller<'a> {
         Self { harness, sid: open["sid"].as_str().unwrap().to_owned() }
     }
 
-    async fn connect(harness: &'a Harness) -> Self {
+    pub(super) async fn connect(harness: &'a Harness) -> Self {
         let (poller, packets) = Self::connect_with(harness, json!({"token": TOKEN})).await;
         assert_eq!(packets, [""; 0]);
         poller
@@ -78,7 +78,7 @@ impl<'a> Poller<'a> {
 }
 
 /// Whether a packet is the last one of a turn.
-fn is_end(packet: &str) -> bool {
+pub(super) fn is_end(packet: &str) -> bool {
     packet.contains("\"eventType\":\"result\"")
 }
 
@@ -110,13 +110,33 @@ async fn a_client_that_polls_gets_everything_in_portions() {
         harness.post(&format!("/api/agents/{id}/messages"), r#"{"content":"say b"}"#).await;
     });
     assert!(waiting[0].contains("agent:"), "a poll waits for what comes: {waiting:?}");
-    poller.send("41").await;
-    let mut last = poller.poll().await;
-    while last.last().is_none_or(|packet| packet != "1") {
-        last = poller.poll().await;
+}
+
+#[actix_web::test]
+async fn a_client_that_leaves_is_let_go_at_once_whatever_is_there_for_it() {
+    let harness = Harness::new();
+    let id = harness.launch_to_end("say a b c d e f g h i j k l m n o p q r s t").await;
+    for goodbye in ["1", "41", "3\x1e41\x1e1"] {
+        for subscribes in [false, true] {
+            let poller = Poller::connect(&harness).await;
+            if subscribes {
+                poller.send(&format!("42[\"subscribe\",{{\"agentId\":\"{id}\"}}]")).await;
+                assert!(!poller.poll().await.iter().any(|packet| is_end(packet)), "there is more");
+            }
+            poller.send(goodbye).await;
+            let freed = async {
+                while harness.api.open_streams() != 0 {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(5), freed).await.expect("its place is free");
+            assert_eq!(poller.error().await, unknown());
+        }
+        let poller = Poller::connect(&harness).await;
+        let (waiting, ()) = tokio::join!(poller.poll(), poller.send(goodbye));
+        assert_eq!(waiting, ["1"], "a request that waits gets the end");
+        assert_eq!(poller.error().await, unknown());
     }
-    assert_eq!(poller.error().await, unknown());
-    assert_eq!(harness.api.open_streams(), 0, "and its place is free");
 }
 
 #[actix_web::test]
@@ -201,7 +221,7 @@ async fn a_client_that_breaks_the_protocol_loses_its_session() {
 async fn a_client_that_stops_polling_is_let_go_although_more_is_there_for_it() {
     let harness = Harness::with(|config, _| {
         config.ping = Duration::from_millis(500);
-        config.pong_timeout = Duration::from_millis(500);
+        config.socket_io_pong_timeout = Duration::from_millis(500);
     });
     let words: Vec<String> = (0..200).map(|word| word.to_string()).collect();
     let id = harness.launch_to_end(&format!("say {}", words.join(" "))).await;
@@ -263,6 +283,53 @@ async fn a_websocket_takes_over_in_the_middle_and_nothing_is_lost_or_twice() {
     served.handle.stop(false).await;
 }
 
+fn often(config: &mut PresentationConfig) {
+    config.ping = Duration::from_millis(100);
+    config.socket_io_pong_timeout = Duration::from_millis(500);
+}
+
+#[actix_web::test]
+async fn a_client_that_polls_is_pinged_and_kept_as_long_as_it_answers() {
+    let harness = Harness::with(|config, _| often(config));
+    let poller = Poller::connect(&harness).await;
+    for _ in 0..10 {
+        assert_eq!(poller.poll().await, ["2"]);
+        poller.send("3").await;
+    }
+    let mut unanswered = 0;
+    let end = loop {
+        match poller.poll().await {
+            ping if ping == ["2"] => unanswered += 1,
+            other => break other,
+        }
+    };
+    assert_eq!(end, ["1"]);
+    assert!(1 < unanswered, "pings go on until the first one is too late: {unanswered}");
+    assert_eq!(poller.error().await, unknown());
+    assert_eq!(harness.api.open_streams(), 0);
+}
+
+#[actix_web::test]
+async fn a_client_is_pinged_after_an_upgrade_and_kept_as_long_as_it_answers() {
+    let harness = Harness::with(|config, _| often(config));
+    let served = serve(&harness);
+    let poller = Poller::connect(&harness).await;
+    let mut client = upgraded(&served, &poller).await;
+    for _ in 0..10 {
+        assert_eq!(text(&mut client).await, "2");
+        client.send(OpCode::Text, b"3").await;
+    }
+    let end = loop {
+        match client.unread().await {
+            Some((OpCode::Text, ping)) if ping == "2" => {}
+            other => break other,
+        }
+    };
+    let Some((OpCode::Close, code)) = end else { panic!("{end:?}") };
+    assert_eq!(code[..2], 4410_u16.to_be_bytes());
+    served.handle.stop(false).await;
+}
+
 #[actix_web::test]
 async fn a_client_whose_websocket_fails_goes_on_polling() {
     let harness = Harness::new();
@@ -285,7 +352,17 @@ async fn a_client_whose_websocket_fails_goes_on_polling() {
     served.handle.stop(false).await;
 }
 
-async fn text(client: &mut Client) -> String {
+/// A WebSocket that has taken over.
+pub(super) async fn upgraded(served: &Served, poller: &Poller<'_>) -> Client {
+    let socket = format!("/socket.io/?EIO=4&transport=websocket&sid={}", poller.sid);
+    let (mut client, _) = Client::connect_to(served, &socket).await;
+    client.send(OpCode::Text, b"2probe").await;
+    assert_eq!(text(&mut client).await, "3probe");
+    client.send(OpCode::Text, b"5").await;
+    client
+}
+
+pub(super) async fn text(client: &mut Client) -> String {
     match client.unread().await {
         Some((OpCode::Text, text)) => String::from_utf8(text.to_vec()).unwrap(),
         other => panic!("{other:?}"),

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{
     AgentError, AgentId, CompleteMessage, ContentBlock, ErrorClass, Event, EventBody, MessageOrdinal,
-    MessageOutcome, Part, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
+    MessageOutcome, Notice, Part, ToolCall, ToolResult, TurnOutcome, TurnResult, Usage,
 };
 use tokenrail_ports::testing::samples::{self, Scribe, json, notice, text_delta};
 
@@ -82,6 +82,10 @@ pub(crate) fn result(call: &str, content: &str, is_error: bool, parent: Option<&
         parent_call,
         patch: None,
     }))
+}
+
+fn plan(data: &str) -> EventBody {
+    EventBody::Notice(Box::new(Notice { subtype: "todo_list".into(), data: json(data) }))
 }
 
 fn used(stop_reason: &str) -> EventBody {
@@ -180,6 +184,17 @@ pub(crate) fn story(case: &str) -> Story {
             let refused = vec![whole(0, blocks, None), used("refusal")];
             story.say(refused).end(TurnOutcome::Completed, None)
         }
+        "plans" => story
+            .say(vec![
+                plan(r#"{"entries":[{"content":"Look","status":"in_progress","priority":"medium"}]}"#),
+                text_delta(0, "Seen."),
+                samples::permission_request("q1", None),
+                samples::settled("q1", Some("yes"), "user"),
+                plan(r#"{"entries":[{"content":"Look","status":"completed","priority":"medium"}]}"#),
+                plan(r#"{"type":"plan","text":"1. Look"}"#),
+            ])
+            .done(0)
+            .end(TurnOutcome::Completed, None),
         other => with_tools(other),
     }
 }
@@ -275,6 +290,10 @@ fn cut_short(case: &str) -> Story {
             ])
             .done(0)
             .say(["call_1", "call_2", "call_3"].map(|id| result(id, "\"x\"", false, None)).to_vec())
+            .end(TurnOutcome::Completed, None),
+        "id_used_again" => story
+            .say(vec![input(0, 0, "call_1", Some("Bash"), "{}"), call("call_1", "{}", None)])
+            .say(vec![input(1, 0, "call_1", Some("Bash"), "{}"), call("call_1", "{}", None)])
             .end(TurnOutcome::Completed, None),
         other => panic!("{other} is no case"),
     }

@@ -25,7 +25,9 @@ use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{AgentErrorDto, TokenUsage};
 use crate::permission_notices::PermissionNotice;
 use crate::said_words::WordKind;
-use crate::vocabularies::ag_ui::dto::{AgUiEvent, CustomDto, EventDto, ForeignValue, NoticeValueDto};
+use crate::vocabularies::ag_ui::dto::{
+    AgUiEvent, CustomDto, EventDto, ForeignValue, NoticeValueDto, Plan, PlanDto,
+};
 use calls::Calls;
 use runs::Runs;
 use sub_agents::SubAgents;
@@ -33,6 +35,9 @@ use teller::Teller;
 use words::Words;
 
 pub(crate) use runs::{Scope, WantedRun};
+
+/// The notice with an agent's plan.
+const PLAN: &str = "todo_list";
 
 /// The vocabulary of AG-UI.
 #[derive(Debug)]
@@ -193,6 +198,13 @@ impl AgUiFold {
         }
         let value = NoticeValueDto { subtype: &notice.subtype, data: ForeignValue::new(&notice.data) };
         out.tell(AgUiEvent::Custom { name: "tokenrail.notice", value: CustomDto::Notice(value) });
+        if notice.subtype == PLAN
+            && let Some(content) = PlanDto::of(&notice.data)
+        {
+            // Each turn has a plan of its own.
+            let message_id = &*format!("{}:plan", self.turn);
+            out.tell(AgUiEvent::ActivitySnapshot { message_id, activity_type: Plan, content });
+        }
     }
 }
 

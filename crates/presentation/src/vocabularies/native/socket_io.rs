@@ -10,6 +10,7 @@
 //! | [`refusal`] | the format of errors, also of requests that reach no handler |
 //! | [`packet`] | Socket.IO packets |
 //! | [`session`] | one client, whatever its transport: its packets, and the events for it |
+//! | [`heart`] | when a client gets pings, and when it must have answered |
 //! | [`incoming`] | where the packets of a client come from |
 //! | [`polled`] | the task of a session whose client polls |
 //! | [`socket`] | a session over a WebSocket: from the beginning, or after an upgrade |
@@ -20,6 +21,7 @@
 
 mod engine;
 mod handlers;
+mod heart;
 mod incoming;
 mod packet;
 mod polled;

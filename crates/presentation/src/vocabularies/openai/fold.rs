@@ -155,12 +155,8 @@ impl ResponsesFold {
         self.end_words(message, ItemStatus::Completed, out);
         let known = self.calls.get(call).copied();
         let position = match known {
-            Some(known) if tool.is_none() || known.state == CallState::Streaming => {
-                if known.state != CallState::Streaming {
-                    return;
-                }
-                known.position
-            }
+            Some(known) if known.state == CallState::Streaming => known.position,
+            Some(_) if tool.is_none() => return,
             _ => self.begin_call((call, tool.unwrap_or_default()), Some(message), None, out),
         };
         self.output.more_arguments(position, TextPart::Fragment, fragment, out);
@@ -173,6 +169,10 @@ impl ResponsesFold {
         block: Option<Part>,
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
+        // An agent that uses the id of a call again gives no result to the earlier one.
+        if let Some(earlier) = self.calls.get(call).filter(|call| call.state != CallState::Ended) {
+            self.output.end_item(earlier.position, ItemStatus::Incomplete, out);
+        }
         let position = self.output.begin_call(tool, message, block, out);
         self.calls.insert(call.to_owned(), Call { position, message, state: CallState::Streaming });
         position

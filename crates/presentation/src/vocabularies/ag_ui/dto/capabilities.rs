@@ -12,6 +12,7 @@ pub(crate) struct CapabilitiesDto {
     tools: ToolCapabilities,
     reasoning: ReasoningCapabilities,
     human_in_the_loop: ApprovalCapabilities,
+    custom: CustomCapabilities,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -44,10 +45,19 @@ struct ApprovalCapabilities {
     interrupts: bool,
 }
 
+/// What the protocol has no field for.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AgUiCustomCapabilities)]
+struct CustomCapabilities {
+    /// The types of activities that agents may report.
+    activities: [&'static str; 1],
+}
+
 /// The same for every agent type.
 pub(crate) const CAPABILITIES: CapabilitiesDto = CapabilitiesDto {
     transport: TransportCapabilities { streaming: true, resumable: true },
     tools: ToolCapabilities { supported: true, client_provided: false },
     reasoning: ReasoningCapabilities { supported: true, streaming: true },
     human_in_the_loop: ApprovalCapabilities { supported: true, approvals: true, interrupts: true },
+    custom: CustomCapabilities { activities: ["PLAN"] },
 };

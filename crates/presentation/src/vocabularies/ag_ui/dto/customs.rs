@@ -6,7 +6,7 @@ use tokenrail_domain::JsonText;
 use crate::json::{AgentErrorDto, Json};
 
 /// The longest foreign value in an event, in bytes. Clients refuse a run with an event that is too long.
-const VALUE_BYTES: usize = 1 << 20;
+pub(super) const VALUE_BYTES: usize = 1 << 20;
 
 /// The value of a custom event.
 #[derive(Debug, Serialize)]

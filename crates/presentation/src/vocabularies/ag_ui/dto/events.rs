@@ -4,7 +4,7 @@ use serde::Serialize;
 use tokenrail_domain::{Timestamp, TurnResult};
 use uuid::Uuid;
 
-use super::{CustomDto, InterruptDto};
+use super::{CustomDto, InterruptDto, PlanDto};
 use crate::json::{IdText, TokenUsage};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 
@@ -152,6 +152,12 @@ pub(crate) enum AgUiEvent<'a> {
     SubagentError {
         message: &'a str,
     },
+    /// A message of its own in the thread, which a later one with the same id replaces.
+    ActivitySnapshot {
+        message_id: &'a str,
+        activity_type: Plan,
+        content: PlanDto<'a>,
+    },
     Custom {
         name: &'static str,
         value: CustomDto<'a>,
@@ -176,6 +182,7 @@ word!(ProtocolVersion, VERSION);
 word!(Assistant, "assistant");
 word!(Reasoning, "reasoning");
 word!(Tool, "tool");
+word!(Plan, "PLAN");
 word!(User, "user");
 
 /// The input of a run, as far as it is repeated.

@@ -12,7 +12,7 @@ use crate::vocabularies::ag_ui::unsent_writer::UnsentWriter;
 use tokenrail_domain::TurnNumber;
 
 fn cases() -> impl Iterator<Item = &'static str> {
-    CASES.into_iter().chain(["two_questions", "other_arguments"])
+    CASES.into_iter().chain(["two_questions", "other_arguments", "plans"])
 }
 
 fn stream(story: &Story, scope: Scope, after: ThreadCursor) -> String {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tokenrail_application::{PermissionAnswer, Refusal};
 use tokenrail_domain::{AgentId, PermissionReply, ReplyFault, TurnNumber};
 
-use super::requests::{KnownRequest, requests};
+use super::requests::{KnownRequest, is_settled, requests};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::permission_notices::AskedPermission;
@@ -44,6 +44,19 @@ pub(super) async fn answered(api: &Api, agent: AgentId, answers: Vec<Answer>) ->
     }
     let newest = known.into_iter().next_back().and_then(|(turn, requests)| begin(turn, requests));
     newest.ok_or_else(|| Problem::field("resume", "must contain an answer"))
+}
+
+/// Whether all requests that these answers are for are settled, so that the run of the answers has begun. A failover of
+/// the database may have lost an answer: then the request is open again.
+pub(super) async fn were_given(api: &Api, agent: AgentId, answers: &[Answer]) -> Result<bool, Problem> {
+    for (turn, requests) in known(api, agent, answers).await? {
+        for (id, known) in requests {
+            if known.settled.is_none() && !is_settled(api, (agent, turn), &id, known.at).await? {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }
 
 /// The requests that are answered, by their turns and ids.

@@ -4,7 +4,7 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{CommandKey, ConversationTurn, Launch, Prompt, Refusal};
 use tokenrail_domain::Agent;
 
-use super::answers::{Answered, answered};
+use super::answers::{Answered, answered, were_given};
 use super::streams::RunStream;
 use super::thread::{after, agent_of, no_thread};
 use crate::api::Api;
@@ -142,9 +142,11 @@ async fn check_resumed(
     if agent.head < after.sequence {
         return Err(Refusal::CursorAhead { head: agent.head }.into());
     }
-    if let Wish::Say(prompt) = wish
-        && api.service().conversed(thread, agent.id, &key(run, prompt)).await?.is_none()
-    {
+    let is_known = match wish {
+        Wish::Say(prompt) => api.service().conversed(thread, agent.id, &key(run, prompt)).await?.is_some(),
+        Wish::Resume(answers) => were_given(api, agent.id, answers).await?,
+    };
+    if !is_known {
         let detail =
             "no such run, or it is too old; to resume a thread, use GET /ag-ui/threads/{threadId}?after=…";
         return Err(Problem::new(Code::NotFound, detail));

@@ -47,16 +47,19 @@ pub(super) async fn list(api: &Api, params: &Params) -> Result<ToolResult, Probl
 pub(super) async fn launch(api: &Api, headers: &HeaderMap, params: &Params) -> Result<ToolResult, Problem> {
     let parent = parent(headers)?;
     let mut new = dto::launch(params)?;
-    let idempotency = new.key.take().map(|key| CommandKey { key, body: body(&new) });
+    let idempotency = new.key.take().map(|key| launch_key(parent, &key, &new));
     let NewAgent { agent_type: kind, prompt, cwd, model, name, key: _ } = new;
     let launch = Launch { kind, prompt, cwd, model, name, parent, idempotency, ..Launch::default() };
     let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
     Ok(ToolResult::of(&Launched::new(&agent, again)))
 }
 
-/// What a key belongs to: the arguments, in whatever order the client wrote them.
-fn body(new: &NewAgent) -> String {
-    serde_json::to_string(new).unwrap_or_default()
+/// The key of a launch. It belongs to the arguments, in whatever order the client wrote them. Models choose keys such
+/// as "task-1", so each agent that launches others has keys of its own, and clients that are no agents share theirs.
+fn launch_key(parent: Option<AgentId>, key: &str, new: &NewAgent) -> CommandKey {
+    let parent = parent.map_or_else(|| "-".to_owned(), |parent| parent.to_string());
+    // The spaces keep it apart from the keys of other protocols, which contain none.
+    CommandKey { key: format!("mcp {parent} {key}"), body: serde_json::to_string(new).unwrap_or_default() }
 }
 
 pub(super) async fn send(api: &Api, params: &Params) -> Result<ToolResult, Problem> {

@@ -14,7 +14,10 @@ pub(super) const PACKETS_MAX: usize = 16;
 
 /// Packets without data.
 pub(super) const CLOSE: &[u8] = b"1";
+/// The client leaves Socket.IO's default namespace, the only one that is served.
+const DISCONNECT: &[u8] = b"41";
 pub(super) const PING: &[u8] = b"2";
+pub(super) const PONG: &[u8] = b"3";
 pub(super) const NOOP: &[u8] = b"6";
 /// The answer to the probe of a WebSocket that wants to take over.
 pub(super) const PROBED: &[u8] = b"3probe";
@@ -62,6 +65,11 @@ pub(super) fn is_binary(packet: &[u8]) -> bool {
 /// Whether a body consists of packets.
 pub(super) fn is_body(body: &[u8]) -> bool {
     body.split(|byte| *byte == SEPARATOR).all(|packet| is_binary(packet) || Packet::read(packet).is_ok())
+}
+
+/// Whether a body contains the end of the connection, or that of Socket.IO inside it. Nothing else matters then.
+pub(super) fn is_goodbye(body: &[u8]) -> bool {
+    body.split(|byte| *byte == SEPARATOR).any(|packet| packet == CLOSE || packet == DISCONNECT)
 }
 
 /// Takes the first packet from a body. `None` if nothing is left.
@@ -138,6 +146,16 @@ mod tests {
             assert_eq!(read(wrong), Err(NoPacket), "{wrong:?}");
         }
         assert_eq!(Packet::read(b"4\xff"), Err(NoPacket));
+    }
+
+    #[test]
+    fn a_client_says_goodbye_in_either_layer() {
+        for body in ["1", "41", "42[\"a\"]\x1e41\x1e1", "3\x1e1"] {
+            assert!(is_goodbye(body.as_bytes()), "{body:?}");
+        }
+        for body in ["", "3", "b1", "41/admin,", "42[1]", "11", "411"] {
+            assert!(!is_goodbye(body.as_bytes()), "{body:?}");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use actix_web::{HttpMessage as _, HttpRequest, HttpResponse, web};
 use futures_util::stream::unfold;
 
 use super::engine::{CLOSE, Refused, body, is_body};
-use super::incoming::Incoming;
+use super::incoming::{Incoming, pass_on};
 use super::session::{Place, Session, new_id, opening};
 use super::socket::{Direct, Upgrade};
 use super::{engine, polled};
@@ -103,7 +103,7 @@ async fn take(api: &Api, request: &HttpRequest, payload: web::Payload) -> Result
         polled.end().await;
         return Err(Refused::BadRequest("the body contains something that is not an Engine.IO packet"));
     }
-    polled.post(body, config.body_timeout).await.map_err(refused)?;
+    pass_on(&polled, body, config.body_timeout).await.map_err(refused)?;
     Ok(HttpResponse::Ok().content_type(TEXT).body("ok"))
 }
 
@@ -118,9 +118,8 @@ fn open(api: &Api, request: &HttpRequest) -> Result<HttpResponse, Refused> {
     let sid = new_id(api);
     let PolledInbox { asked, bodies, listed } = api.polled_sessions().open(&sid);
     let session = Session::new(api, peer, place, Incoming::bodies(bodies));
-    let idle = api.config().ping + api.config().pong_timeout;
     let closing = api.service().closing();
-    drop(actix_web::rt::spawn(polled::serve(session, asked, listed, idle, closing)));
+    drop(actix_web::rt::spawn(polled::serve(session, asked, listed, closing)));
     let packets = body(frames::payloads(&opening(api, &sid, &["websocket"])));
     Ok(HttpResponse::Ok().content_type(TEXT).body(packets))
 }

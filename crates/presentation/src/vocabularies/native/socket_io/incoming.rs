@@ -1,9 +1,12 @@
 //! Where the packets of a client come from.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::engine::{is_binary, take_packet};
+use super::engine::{PONG, is_binary, is_goodbye, take_packet};
+use crate::polled_sessions::{PolledFault, PolledSession};
 use crate::websocket::{Broken, Message, Messages};
 
 /// Where the packets of a client come from.
@@ -12,6 +15,18 @@ pub(super) enum Incoming {
     Socket(Box<Messages>),
     /// From its requests: whole bodies, of which the first one may be partly read.
     Bodies { rest: Bytes, bodies: mpsc::Receiver<Bytes> },
+}
+
+/// Passes a body to a session that has a task of its own. A session reads its bodies only when it can give more. The
+/// answers to pings and the client's goodbye must not wait for that.
+pub(super) async fn pass_on(polled: &PolledSession, body: Bytes, limit: Duration) -> Result<(), PolledFault> {
+    if body == PONG {
+        polled.pong().await
+    } else if is_goodbye(&body) {
+        polled.leave().await
+    } else {
+        polled.post(body, limit).await
+    }
 }
 
 impl Incoming {

@@ -2,7 +2,7 @@
 //! arrive on any worker.
 
 use std::pin::pin;
-use std::time::Duration;
+use std::rc::Rc;
 
 use bytes::Bytes;
 use futures_util::stream::{StreamExt as _, unfold};
@@ -11,11 +11,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::{NOOP, PACKETS_MAX};
+use super::heart::Heart;
 use super::session::{Given, Session};
-use crate::frames;
+use crate::frames::{self, CHUNK_BYTES};
 use crate::polled_sessions::{Listed, Output, PolledRequest};
 use crate::vocabularies::native::transport::comes_before_its_number;
 use crate::waits::passed;
+use crate::websocket::close_code;
 
 /// The request that waits for output.
 enum Waiting {
@@ -34,25 +36,24 @@ struct Desk {
     probing: bool,
     /// When the session ends unless a request comes.
     idle_due: Instant,
-    idle: Duration,
+    heart: Rc<Heart>,
     over: bool,
 }
 
-/// Runs a session until it is over, or no request comes for `idle`.
+/// Runs a session until it is over, or no request comes for as long as a client may be silent.
 pub(super) async fn serve(
     session: Session,
     mut asked: mpsc::Receiver<PolledRequest>,
     listed: Listed,
-    idle: Duration,
     closing: CancellationToken,
 ) {
-    let (connected, connect_due) = (session.connected(), session.connect_due());
+    let (connected, connect_due, heart) = (session.connected(), session.connect_due(), session.heart());
     // The stream may be left at any point and taken up again, which `Session::next` alone may not.
     let mut given = pin!(unfold(session, |mut session| async move {
         let given = session.next().await?;
         Some((given, session))
     }));
-    let mut desk = Desk::new(idle);
+    let mut desk = Desk::new(heart);
     while !desk.over {
         let idle_due = desk.waiting.is_none().then_some(desk.idle_due);
         let wants = desk.waiting.is_some() && desk.rest.is_empty();
@@ -79,14 +80,14 @@ pub(super) async fn serve(
 }
 
 impl Desk {
-    fn new(idle: Duration) -> Self {
+    fn new(heart: Rc<Heart>) -> Self {
         Self {
             waiting: None,
             rest: Bytes::new(),
             close: None,
             probing: false,
-            idle_due: Instant::now() + idle,
-            idle,
+            idle_due: Instant::now() + heart.silence(),
+            heart,
             over: false,
         }
     }
@@ -100,9 +101,19 @@ impl Desk {
             }
             PolledRequest::Probe => self.probing = true,
             PolledRequest::ProbeFailed => self.probing = false,
+            // Alone, it does not show that the client reads.
+            PolledRequest::Pong => return self.heart.heard(),
+            PolledRequest::Alive => {}
+            PolledRequest::Leave => {
+                if let Some(Waiting::Poll(reply) | Waiting::Page(reply)) = self.waiting.take() {
+                    let close = Some((close_code::NORMAL, ""));
+                    let _ = reply.send(Output { close, ..Output::default() });
+                }
+                self.over = true;
+            }
             PolledRequest::End => self.over = true,
         }
-        self.idle_due = Instant::now() + self.idle;
+        self.put_off();
     }
 
     /// Answers the waiting request, if there is something to say.
@@ -112,14 +123,21 @@ impl Desk {
             Some(Waiting::Poll(reply)) if self.probing => {
                 // It takes nothing, so that the client gets the rest by the WebSocket.
                 let _ = reply.send(Output { frames: frames::text(NOOP), close: None });
-                self.idle_due = Instant::now() + self.idle;
-                return;
+                return self.put_off();
+            }
+            // The session would send it only after the rest.
+            Some(Waiting::Poll(reply) | Waiting::Page(reply))
+                if !self.rest.is_empty() && self.heart.is_due() =>
+            {
+                let _ = reply.send(Output { frames: self.heart.ping(), close: None });
+                return self.put_off();
             }
             Some(Waiting::Poll(reply)) if is_ready => {
                 (reply, Output { frames: self.rest.slice(..portion(&self.rest)), close: None })
             }
             Some(Waiting::Page(reply)) if is_ready => {
-                (reply, Output { frames: self.rest.clone(), close: None })
+                let part = frames::length_within(&self.rest, CHUNK_BYTES);
+                (reply, Output { frames: self.rest.slice(..part), close: None })
             }
             waiting => return self.waiting = waiting,
         };
@@ -129,17 +147,26 @@ impl Desk {
         if reply.send(Output { close, ..output }).is_ok() {
             self.rest = self.rest.split_off(taken);
             self.over |= close.is_some();
+            self.heart.taken();
         }
-        self.idle_due = Instant::now() + self.idle;
+        self.put_off();
+    }
+
+    /// Gives the client its whole time again.
+    fn put_off(&mut self) {
+        self.idle_due = Instant::now() + self.heart.silence();
     }
 }
 
-/// How many bytes a response to a poll takes: as many packets as clients accept, and no event in part. A client gets a
-/// response whole or not at all, so a client that resumes gets no packet twice.
+/// How many bytes a response to a poll takes: as many packets as clients accept, no event in part, and not so many bytes
+/// that a slow client would not get its pings in time. A client gets a response whole or not at all, so a client that
+/// resumes gets no packet twice.
 fn portion(rest: &[u8]) -> usize {
     let packets = frames::payloads(rest).take(PACKETS_MAX).enumerate();
     let ends = packets.filter(|(_, packet)| !comes_before_its_number(packet));
-    frames::length_of(rest, ends.last().map_or(PACKETS_MAX, |(at, _)| at + 1))
+    let mut lengths = ends.map(|(at, _)| frames::length_of(rest, at + 1));
+    let first = lengths.next().unwrap_or_else(|| frames::length_of(rest, PACKETS_MAX));
+    lengths.take_while(|length| *length <= CHUNK_BYTES).last().unwrap_or(first)
 }
 
 /// Waits until the client of the waiting request has gone.
@@ -152,7 +179,14 @@ async fn left(waiting: &mut Option<Waiting>) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    /// A desk whose client gets pings in this period.
+    fn desk(ping: Duration) -> Desk {
+        Desk::new(Rc::new(Heart::new(ping, Duration::from_secs(1))))
+    }
 
     fn frames_of(count: usize) -> Bytes {
         let all: Vec<u8> = (0..count).flat_map(|at| frames::text(format!("4{at}").as_bytes())).collect();
@@ -172,7 +206,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_poll_takes_no_more_packets_than_clients_accept_and_the_next_one_the_rest() {
-        let mut desk = Desk::new(Duration::from_secs(1));
+        let mut desk = desk(Duration::from_secs(1));
         desk.rest = frames_of(PACKETS_MAX + 3);
         desk.close = Some((1000, ""));
         let first = ask(&mut desk, PolledRequest::Poll).unwrap();
@@ -184,7 +218,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_poll_takes_no_event_in_part() {
-        let mut desk = Desk::new(Duration::from_secs(1));
+        let mut desk = desk(Duration::from_secs(1));
         let mut rest = frames_of(PACKETS_MAX - 1).to_vec();
         for packet in ["agent:status", "agent:complete", "agent:message"] {
             rest.extend_from_slice(&frames::text(format!("42[\"{packet}\",{{}}]").as_bytes()));
@@ -198,7 +232,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_request_has_not_taken_is_for_the_next_one() {
-        let mut desk = Desk::new(Duration::from_secs(1));
+        let mut desk = desk(Duration::from_secs(1));
         desk.rest = frames_of(2);
         let (reply, output) = oneshot::channel();
         drop(output);
@@ -210,7 +244,7 @@ mod tests {
 
     #[tokio::test]
     async fn polls_end_while_a_socket_takes_over_and_take_nothing() {
-        let mut desk = Desk::new(Duration::from_secs(1));
+        let mut desk = desk(Duration::from_secs(1));
         let (reply, mut output) = oneshot::channel();
         desk.asked(PolledRequest::Poll(reply));
         desk.answer();
@@ -221,5 +255,26 @@ mod tests {
         assert_eq!(packets(&output.try_recv().unwrap()), ["6"]);
         assert_eq!(packets(&ask(&mut desk, PolledRequest::Poll).unwrap()), ["6"]);
         assert_eq!(packets(&ask(&mut desk, PolledRequest::Page).unwrap()), ["40"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ping_comes_between_two_parts_of_what_is_there() {
+        for asked in [PolledRequest::Poll, PolledRequest::Page] {
+            let mut desk = desk(Duration::from_secs(1));
+            desk.rest = [frames_of(2), frames::text(&vec![b'4'; CHUNK_BYTES]), frames_of(1)].concat().into();
+            let mut given = Vec::new();
+            while !desk.rest.is_empty() {
+                let part = packets(&ask(&mut desk, asked).unwrap());
+                if part != ["2"] {
+                    tokio::time::advance(Duration::from_secs(1)).await;
+                }
+                given.push(part.iter().map(String::len).collect::<Vec<_>>());
+            }
+            let expected = [vec![2, 2], vec![1], vec![CHUNK_BYTES], vec![1], vec![2]];
+            assert_eq!(given, expected, "a part has few bytes, and no packet in part");
+            assert!(desk.heart.pong_due().is_some());
+            desk.asked(PolledRequest::Pong);
+            assert_eq!(desk.heart.pong_due(), None, "the answer waits for nothing");
+        }
     }
 }

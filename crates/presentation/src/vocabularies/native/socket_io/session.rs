@@ -17,10 +17,11 @@ use bytes::Bytes;
 use serde::Serialize;
 use tokenrail_application::{KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader};
 use tokenrail_domain::AgentId;
-use tokio::time::{Instant, Interval};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::engine::{self, OPEN, PING};
+use super::engine::{self, OPEN};
+use super::heart::Heart;
 use super::incoming::Incoming;
 use super::packet::{Content, NOT_CONNECTED, Packet, ROOT};
 use crate::api::Api;
@@ -30,7 +31,7 @@ use crate::vocabularies::native::dto::frames::ErrorFrame;
 use crate::vocabularies::native::dto::socket_io::{NotConnectedDto, OpenDto};
 use crate::vocabularies::native::transport::Packets;
 use crate::vocabularies::native::ws::subscriptions::{Subscriptions, Update};
-use crate::waits::{every, passed};
+use crate::waits::passed;
 use crate::websocket::{Broken, Message, because_of, close_code, close_reply};
 
 pub(super) use connect::{Place, new_id};
@@ -60,11 +61,7 @@ pub(super) struct Session {
     /// Only clients that have connected get lifecycle events.
     lifecycle: Option<LifecycleReader>,
     closing: CancellationToken,
-    ping: Interval,
-    /// When the session ends unless the client answers the ping.
-    pong_due: Option<Instant>,
-    /// Whether the bytes that are being sent contain events.
-    giving: bool,
+    heart: Rc<Heart>,
     /// Filled only when it is empty, with the output of one [`Wake`].
     out: VecDeque<Given>,
     closed: bool,
@@ -89,7 +86,7 @@ pub(super) fn opening(api: &Api, sid: &str, upgrades: &[&'static str]) -> Bytes 
         sid,
         upgrades,
         ping_interval: ms(config.ping),
-        ping_timeout: ms(config.pong_timeout),
+        ping_timeout: ms(config.socket_io_pong_timeout),
         max_payload: config.ws_message_bytes,
     };
     tagged(OPEN, &open)
@@ -113,9 +110,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             lifecycle: None,
             closing: api.service().closing(),
-            ping: every(config.ping),
-            pong_due: None,
-            giving: false,
+            heart: Rc::new(Heart::new(config.ping, config.socket_io_pong_timeout)),
             out: VecDeque::new(),
             closed: false,
             api: api.clone(),
@@ -132,14 +127,19 @@ impl Session {
         Rc::clone(&self.connected)
     }
 
+    /// The pings of this session, for its transport.
+    pub(super) fn heart(&self) -> Rc<Heart> {
+        Rc::clone(&self.heart)
+    }
+
     /// The next output for the client. `None` if the session is over.
     pub(super) async fn next(&mut self) -> Option<Given> {
         loop {
             if let Some(given) = self.out.pop_front() {
-                self.taken();
+                self.heart.taken();
                 return Some(given);
             }
-            self.giving = false;
+            self.heart.gives_events(false);
             if self.closed {
                 return None;
             }
@@ -148,24 +148,13 @@ impl Session {
                 // Boxed: otherwise, the session would hold the memory of this future for its whole life.
                 Wake::Message(message) => Box::pin(self.message(message)).await,
                 Wake::NotConnected => self.close(close_code::INVALID_FRAME, "did not connect in time"),
-                Wake::NoPong => self.close(close_code::NO_PONG, "no pong"),
-                Wake::Ping => {
-                    self.frames(frames::text(PING));
-                    // An unanswered ping keeps its deadline.
-                    let due = Instant::now() + self.api.config().pong_timeout;
-                    self.pong_due.get_or_insert(due);
-                }
+                Wake::NoPong if self.heart.is_late() => self.close(close_code::NO_PONG, "no pong"),
+                // The transport has heard the client while this session waited.
+                Wake::NoPong => {}
+                Wake::Ping => self.frames(self.heart.ping()),
                 Wake::Lifecycle(event) => self.lifecycle(event),
                 Wake::Update(update) => self.handle_update(update),
             }
-        }
-    }
-
-    /// Extends the deadline of the pong while the transport takes events, because the client may have to read many of
-    /// them before the ping.
-    fn taken(&mut self) {
-        if let (true, Some(due)) = (self.giving, &mut self.pong_due) {
-            *due = Instant::now() + self.api.config().pong_timeout;
         }
     }
 
@@ -174,23 +163,22 @@ impl Session {
             return Wake::Update(update);
         }
         self.subscriptions.note_all_checked();
-        let Self { incoming, subscriptions, lifecycle, closing, ping, pong_due, connect_due, .. } = self;
+        let Self { incoming, subscriptions, lifecycle, closing, heart, connect_due, .. } = self;
         tokio::select! {
             biased;
             () = closing.cancelled() => Wake::Closing,
             // Before the deadlines, because the packet may have arrived while nothing was taken.
             message = incoming.next() => Wake::Message(message),
             () = passed(*connect_due) => Wake::NotConnected,
-            () = passed(*pong_due) => Wake::NoPong,
-            _ = ping.tick() => Wake::Ping,
+            () = passed(heart.pong_due()) => Wake::NoPong,
+            () = passed(Some(heart.ping_due())) => Wake::Ping,
             event = next_lifecycle_event(lifecycle) => Wake::Lifecycle(event),
             update = poll_fn(|cx| subscriptions.poll_next(cx)) => Wake::Update(update),
         }
     }
 
     async fn message(&mut self, message: Result<Message, Broken>) {
-        // Any message shows that the client is alive.
-        self.pong_due = None;
+        self.heart.heard();
         match message {
             Ok(Message::Text(text)) => {
                 self.text(&text).await;

@@ -1,6 +1,7 @@
 //! A session over a WebSocket: from the beginning, or after the client has polled.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,8 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::engine::{PROBED, Packet};
+use super::heart::Heart;
+use super::incoming::pass_on;
 use super::session::{Given, Session};
 use crate::api::Api;
 use crate::frames::{self, CHUNK_BYTES};
@@ -20,24 +23,34 @@ use crate::websocket::{Broken, Message, Messages, because_of, close_code, close_
 /// A session that has its own WebSocket.
 pub(super) struct Direct {
     session: Session,
+    heart: Rc<Heart>,
+    /// Frames that the session has given.
     rest: Bytes,
+    /// Whole frames that are being sent. Nothing can come between their bytes.
+    part: Bytes,
 }
 
 impl Direct {
     /// `opening`: the first packet.
     pub(super) fn new(session: Session, opening: Bytes) -> Self {
-        Self { session, rest: opening }
+        Self { heart: session.heart(), session, rest: Bytes::new(), part: opening }
     }
 
     /// The next bytes for the client. `None` if the connection must be closed.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
-        if self.rest.is_empty() {
-            self.rest = match self.session.next().await? {
-                Given::Frames(frames) => frames,
-                Given::Close(code, reason) => frames::close(code, reason),
-            };
+        if self.part.is_empty() {
+            if self.rest.is_empty() {
+                self.rest = match self.session.next().await? {
+                    Given::Frames(frames) => frames,
+                    Given::Close(code, reason) => frames::close(code, reason),
+                };
+            } else if self.heart.is_due() {
+                return Some(self.heart.ping());
+            }
+            self.part = self.rest.split_to(frames::length_within(&self.rest, CHUNK_BYTES));
         }
-        Some(self.rest.split_to(self.rest.len().min(CHUNK_BYTES)))
+        self.heart.taken();
+        Some(self.part.split_to(self.part.len().min(CHUNK_BYTES)))
     }
 }
 
@@ -97,6 +110,7 @@ impl Upgrade {
         loop {
             if let Some(first) = self.out.front_mut() {
                 if CHUNK_BYTES < first.len() {
+                    self.polled.alive();
                     return Some(first.split_to(CHUNK_BYTES));
                 }
                 return self.out.pop_front();
@@ -186,7 +200,7 @@ impl Upgrade {
 
     fn post(&mut self, packet: Bytes) {
         let (polled, limit) = (Arc::clone(&self.polled), self.body_timeout);
-        self.posting = Some(async move { polled.post(packet, limit).await }.boxed_local());
+        self.posting = Some(async move { pass_on(&polled, packet, limit).await }.boxed_local());
     }
 
     fn output(&mut self, output: Option<Output>) {
@@ -216,5 +230,54 @@ impl Drop for Upgrade {
             Stage::Probed { .. } => self.polled.probe_failed(),
             Stage::Open => self.polled.end_soon(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use tokio::sync::mpsc;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::tests::harness::Harness;
+    use crate::vocabularies::native::socket_io::engine::PING;
+    use crate::vocabularies::native::socket_io::incoming::Incoming;
+    use crate::vocabularies::native::socket_io::session::{Place, opening};
+
+    #[actix_web::test]
+    async fn pings_come_between_the_frames_of_a_page_that_is_being_sent() {
+        let period = Duration::from_millis(20);
+        let harness = Harness::with(|config, _| config.ping = period);
+        let words: Vec<String> = (0..2000).map(|word| word.to_string()).collect();
+        let id = harness.launch_to_end(&format!("say {}", words.join(" "))).await;
+        let (packets, bodies) = mpsc::channel(1);
+        let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let place = Place::take(&harness.api, peer, true).unwrap();
+        let session = Session::new(&harness.api, peer, place, Incoming::bodies(bodies));
+        let mut direct = Direct::new(session, opening(&harness.api, "sid", &[]));
+        packets.send(format!("40{{\"since\":{{\"{id}\":0}}}}").into()).await.unwrap();
+        let mut sent = Vec::new();
+        let mut is_over = false;
+        while !is_over {
+            let chunk = direct.next().await.unwrap();
+            is_over = chunk.windows(8).any(|eight| eight == b"\"result\"");
+            sent.extend_from_slice(&chunk);
+            // A slow client takes longer for each chunk than for a ping.
+            if PING.len() + 2 < chunk.len() {
+                sleep(2 * period).await;
+            }
+        }
+        let mut silence = vec![0];
+        for packet in frames::payloads(&sent) {
+            match packet {
+                b"2" => silence.push(0),
+                other => *silence.last_mut().unwrap() += other.len(),
+            }
+        }
+        assert!(8 * CHUNK_BYTES < sent.len(), "the history is long: {}", sent.len());
+        let longest = silence.into_iter().max().unwrap();
+        assert!(longest < 2 * CHUNK_BYTES, "a ping comes after each chunk, or the next one: {longest}");
     }
 }

@@ -22,7 +22,7 @@ impl Session {
     pub(super) fn handle_update(&mut self, update: Update) {
         match update {
             Update::Page(PageFrames::Frames(frames)) => {
-                self.giving = true;
+                self.heart.gives_events(true);
                 self.frames(frames);
             }
             // Socket.IO has no dialect with pieces. A shutdown closes the connection, which tells the client.
