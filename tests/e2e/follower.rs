@@ -16,10 +16,10 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::harness::TestServer;
 
-/// The server's address and token. It does not borrow the server, so readers can outlive it.
 /// How long to wait before the next try at a place that is away.
 const AWAY_PAUSE: Duration = Duration::from_millis(20);
 
+/// The server's address and token. It does not borrow the server, so readers can outlive it.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) http: reqwest::Client,
@@ -102,7 +102,6 @@ impl Follower {
         }
     }
 
-    /// Goes on at another server, with the same cursor.
     /// Reads until the agent has a result. If its place is away, it goes on at the next of `others`, if there is one.
     pub(crate) async fn read_to_a_result(
         mut self,
@@ -120,6 +119,7 @@ impl Follower {
         self
     }
 
+    /// Goes on at another server, with the same cursor.
     pub(crate) fn move_to(&mut self, place: Place) {
         self.place = place;
     }
