@@ -15,10 +15,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::harness::TestServer;
 
 /// How long a driver may take: far longer than it ever takes.
 const DRIVER_LIMIT: Duration = Duration::from_secs(90);
+
+/// How often a story that loses its server again and again does so.
+const KILLS: usize = 3;
 
 /// A running driver. It ends when it is dropped, if not before.
 pub(crate) struct Driver {
@@ -81,6 +86,12 @@ impl Driver {
         self.finish().await;
     }
 
+    /// The same, but kills the server again and again while the agent speaks. See `kill_again_and_again`.
+    pub(crate) async fn finish_over_kills(self, server: &mut TestServer) {
+        kill_again_and_again(server).await;
+        self.finish().await;
+    }
+
     fn said(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
@@ -92,6 +103,21 @@ impl Drop for Driver {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// Kills the server and starts it again whenever a driver wants it. The driver makes the files `reached-0`, `reached-1`
+/// and `reached-2`, and does not wait.
+pub(crate) async fn kill_again_and_again(server: &mut TestServer) {
+    for at in 0..KILLS {
+        made(&server.folder.path().join(format!("reached-{at}"))).await;
+        server.kill_and_start_again();
+    }
+}
+
+/// A script of an agent that speaks for some seconds. Each word shows its place.
+pub(crate) fn flow() -> Value {
+    let words: Vec<_> = (0..400).map(|number| format!("{number} 🦀 ")).collect();
+    json!({ "say": words, "pace_us": 10_000 })
 }
 
 /// The folder of the clients.

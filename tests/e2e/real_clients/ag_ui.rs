@@ -87,10 +87,10 @@ mod javascript {
     }
 
     #[tokio::test]
-    async fn a_run_outlives_a_server_that_is_killed() {
+    async fn a_run_outlives_a_server_that_is_killed_while_it_comes() {
         let mut server = start();
         let driver = client(&server, "restart");
-        driver.finish_over_a_restart(&mut server).await;
+        driver.finish_over_kills(&mut server).await;
     }
 }
 

@@ -46,10 +46,10 @@ async fn play(start_driver: Start, story: &str) {
     start_driver(&server, story).finish().await;
 }
 
-async fn play_over_a_restart(start_driver: Start, story: &str) {
+async fn play_over_kills(start_driver: Start, story: &str) {
     let mut server = start();
     let driver = start_driver(&server, story);
-    driver.finish_over_a_restart(&mut server).await;
+    driver.finish_over_kills(&mut server).await;
 }
 
 macro_rules! with_each_client {
@@ -78,8 +78,8 @@ macro_rules! with_each_client {
             }
 
             #[tokio::test]
-            async fn a_response_outlives_a_server_that_is_killed() {
-                super::play_over_a_restart($start, "restart").await;
+            async fn a_response_outlives_a_server_that_is_killed_while_it_comes() {
+                super::play_over_kills($start, "restart").await;
             }
 
             #[tokio::test]
@@ -93,8 +93,8 @@ macro_rules! with_each_client {
             }
 
             #[tokio::test]
-            async fn a_chat_completion_outlives_a_server_that_is_killed() {
-                super::play_over_a_restart($start, "restart_completions").await;
+            async fn a_chat_completion_outlives_a_server_that_is_killed_while_it_comes() {
+                super::play_over_kills($start, "restart_completions").await;
             }
         })*
     };
