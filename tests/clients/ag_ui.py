@@ -1,10 +1,11 @@
 """AG-UI's validator: it finds nothing in any session. Usage: BASE TOKEN FOLDER TYPE..."""
 
+import asyncio
 import json
 import sys
 import urllib.request
 
-from ag_ui_validate import create_validator
+from ag_ui_validate.transport import TransportOptions, validate_body
 
 base, token, _, *types = sys.argv[1:]
 
@@ -22,14 +23,28 @@ def answer(path, body=None):
 
 
 def validated(stream, what):
-    validator = create_validator()
-    for block in stream.decode().split("\n\n"):
-        if block.startswith("data: "):
-            validator.feed(block.removeprefix("data: "))
-    validator.finalize()
-    report = validator.report()
+    check(pieces([stream]), what, TransportOptions(recorded=True))
+
+
+async def pieces(stream):
+    for piece in stream:
+        yield piece
+
+
+def check(body, what, options):
+    """The rules for events and, with the validator's own decoder, those for the stream."""
+    result = asyncio.run(validate_body(body, "text/event-stream", options))
+    report = result.report
     found = [str(found) for found in report.diagnostics] + list(report.internal_errors)
-    assert not found and 2 <= report.event_count, (what, found[:3], report.event_count)
+    assert not found and result.transport_error is None, (what, found[:3], result.transport_error)
+    assert 2 <= report.event_count, (what, report.event_count)
+
+
+def spoken():
+    """A run as it arrives: the rules for keep-alives, buffering and the end of the connection need the time."""
+    script = json.dumps({"deltas": 20, "pace_us": 20_000})
+    with opened("/ag-ui/fake", run("spoken", 1, script)) as response:
+        check(pieces(iter(lambda: response.read1(65536), b"")), "spoken", TransportOptions())
 
 
 def run(kind, number, words="go", **more):
@@ -69,6 +84,7 @@ def ended():
     validated(crashed, "crashed")
     assert last(crashed)["type"] == "RUN_ERROR", last(crashed)
     validated(answer("/ag-ui/threads/fake"), "a thread with both")
+    spoken()
 
 
 stories = {"asking": answered, "fake": ended}

@@ -5,7 +5,8 @@ import os
 import sys
 import time
 
-from openai import APIError, AuthenticationError, BadRequestError, NotFoundError, OpenAI, Stream
+import httpx2
+from openai import APIConnectionError, APIError, AuthenticationError, BadRequestError, NotFoundError, OpenAI, Stream
 from openai.types.chat import ChatCompletionChunk
 
 base, token, folder, story = sys.argv[1:5]
@@ -125,29 +126,42 @@ def resume():
             assert dumped(resumed(live[0].response.id, number)) == dumped(live[number + 1 :]), (model, number)
 
 
-def cut_by_a_restart(create, said):
-    """The first half of a stream that ends because the server dies. Returns when the server runs again."""
-    gate = os.path.join(folder, "restarted")
-    seen = []
-    try:
-        for event in create({"deltas": 20, "gate": gate, "gate_after": 10}, stream=True):
-            seen.append(event)
-            if said(seen) == numbers(10):
-                open(os.path.join(folder, "reached"), "w").close()
-    except Exception:
-        assert said(seen) == numbers(10)
-    while not os.path.exists(gate):
-        time.sleep(0.005)
+# What an agent says while its server is killed again and again. Each word shows its place.
+WORDS = [f"{number} 🦀 " for number in range(400)]
+FLOW = {"say": WORDS, "pace_us": 10_000}
+
+
+def over_kills(stream, after, is_end):
+    """Reads a stream to its end. The server is killed three times while it comes. `after` opens what follows."""
+    seen, kills, following, cuts = [], 0, 40, 0
+    while not seen or not is_end(seen[-1]):
+        try:
+            for event in stream or after(seen):
+                seen.append(event)
+                if kills < 3 and len(seen) == following:
+                    open(os.path.join(folder, f"reached-{kills}"), "w").close()
+                    kills += 1
+        except (APIConnectionError, httpx2.TransportError):
+            # A server that is away, or a connection that breaks. Everything else is a failure.
+            cuts += 1
+            time.sleep(0.01)
+        else:
+            assert is_end(seen[-1]), "a stream that ends early does not look complete"
+        # The next kill comes after something new.
+        if following <= len(seen):
+            following = len(seen) + 40
+        stream = None
+    assert kills == 3 and 0 < cuts, (kills, cuts)
     return seen
 
 
 def restart():
-    seen = cut_by_a_restart(fake, text)
-    response = seen[0].response.id
-    rest = resumed(response, seen[-1].sequence_number)
-    assert text(seen + rest) == numbers(20)
-    assert dumped(seen + rest) == dumped(list(client.responses.retrieve(response, stream=True)))
-    assert rest[-1].type == "response.completed"
+    def after(seen):
+        return client.responses.retrieve(seen[0].response.id, stream=True, starting_after=seen[-1].sequence_number)
+
+    seen = over_kills(fake(FLOW, stream=True), after, lambda event: event.type == "response.completed")
+    assert text(seen) == "".join(WORDS)
+    assert dumped(seen) == dumped(list(client.responses.retrieve(seen[0].response.id, stream=True)))
 
 
 def completions():
@@ -196,11 +210,15 @@ def content(chunks):
 
 
 def cut(identity, after=None):
+    return list(cut_stream(identity, after))
+
+
+def cut_stream(identity, after=None):
     """The stream of a chat completion, after a chunk. OpenAI's client has no method for this."""
     query = {"stream": True} if after is None else {"stream": True, "starting_after": after}
     path = f"/chat/completions/{identity}"
     options = {"params": query}
-    return list(client.get(path, cast_to=object, options=options, stream=True, stream_cls=Stream[ChatCompletionChunk]))
+    return client.get(path, cast_to=object, options=options, stream=True, stream_cls=Stream[ChatCompletionChunk])
 
 
 def cut_completions():
@@ -221,11 +239,15 @@ def cut_completions():
 
 
 def restart_completions():
-    seen = cut_by_a_restart(completion, content)
-    rest = cut(seen[0].id, len(seen) - 1)
-    assert content(seen + rest) == numbers(20)
-    assert dumped(seen + rest) == dumped(cut(seen[0].id))
-    assert rest[-1].choices[0].finish_reason == "stop"
+    def is_end(chunk):
+        return bool(chunk.choices) and chunk.choices[0].finish_reason == "stop"
+
+    def after(seen):
+        return cut_stream(seen[0].id, len(seen) - 1)
+
+    seen = over_kills(completion(FLOW, stream=True), after, is_end)
+    assert content(seen) == "".join(WORDS)
+    assert dumped(seen) == dumped(cut(seen[0].id))
 
 
 {

@@ -137,6 +137,6 @@ impl Client {
 }
 
 /// What a reader has seen after it has reached its end.
-pub(crate) async fn finished(reader: JoinHandle<Follower>) -> Follower {
+pub(crate) async fn finished<T>(reader: JoinHandle<T>) -> T {
     tokio::time::timeout(PATIENCE, reader).await.expect("a reader comes to its end").expect("without a fault")
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::follower::Follower;
+use crate::foreign_follower::ForeignFollower;
 use crate::harness::{TestServer, assert_dense, processes_of, text_of};
 
 /// The same checks as `tokenrail doctor`.
@@ -24,6 +25,15 @@ pub(crate) fn saw_what_is_there(follower: &Follower, history: &Path, there: &[Bo
     }
     assert_eq!(written.lines().count(), there.len(), "{}", history.display());
     assert!(follower.bytes() == there);
+}
+
+/// The reader has the whole text, and gets the same if it reads again.
+pub(crate) async fn read_what_was_said(reader: &ForeignFollower, there: &[Box<RawValue>]) {
+    let events = parsed(there);
+    let deltas = events.iter().filter(|event| event["metadata"]["eventType"] == "content_delta");
+    let said: String = deltas.map(|event| event["content"].as_str().expect("a text")).collect();
+    assert_eq!(reader.text(), said);
+    reader.sees_the_same_again().await;
 }
 
 pub(crate) fn parsed(events: &[Box<RawValue>]) -> Vec<Value> {

@@ -6,6 +6,8 @@
 #[expect(dead_code, reason = "the user stories use more of it")]
 #[path = "../e2e/follower.rs"]
 mod follower;
+#[path = "../e2e/foreign_follower.rs"]
+mod foreign_follower;
 #[expect(dead_code, reason = "the user stories use more of it")]
 #[path = "../e2e/harness.rs"]
 mod harness;

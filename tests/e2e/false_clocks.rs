@@ -10,6 +10,7 @@ use tokenrail_test_postgres::{Database, database};
 use tokio::runtime::Handle;
 
 use crate::follower::{Follower, Place, Way};
+use crate::foreign_follower::{ForeignFollower, Vocabulary};
 use crate::harness::{TestServer, no_process_is_left, numbers, text_of};
 use crate::postgres::config;
 use crate::postgres::nodes::{LOST_AFTER_S, TOKEN, named, results};
@@ -120,12 +121,27 @@ async fn servers_with_false_clocks_lose_nobody_and_nothing() {
             let ended = |agent: &Value| agent["turn"] == turn && agent["status"] == "completed";
             node.server.wait_until(&id, ended).await;
         }
+        is_read_in_every_protocol(&ahead, &behind, &id).await;
+        // An answer is there at any age.
+        jumping.jump("+400d");
+        is_read_in_every_protocol(&jumping, &behind, &id).await;
+        jumping.jump("+0");
     }
     for node in nodes {
         all_are_alive(&node.server, 3).await;
     }
     a_ticket_is_valid_elsewhere(&ahead, &behind).await;
     a_ticket_is_valid_elsewhere(&behind, &ahead).await;
+}
+
+/// The whole agent, at two servers.
+async fn is_read_in_every_protocol(one: &Node, other: &Node, id: &str) {
+    for vocabulary in Vocabulary::ALL {
+        for node in [one, other] {
+            let reader = ForeignFollower::new(Place::of(&node.server), id, vocabulary).read_turns(4).await;
+            assert_eq!(reader.text(), numbers(DELTAS) + &numbers(3).repeat(3), "{vocabulary:?}");
+        }
+    }
 }
 
 /// A ticket is valid for a short time, which the wrong clocks do not decide.

@@ -16,10 +16,10 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use crate::harness::TestServer;
 
-/// The server's address and token. It does not borrow the server, so readers can outlive it.
 /// How long to wait before the next try at a place that is away.
 const AWAY_PAUSE: Duration = Duration::from_millis(20);
 
+/// The server's address and token. It does not borrow the server, so readers can outlive it.
 #[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) http: reqwest::Client,
@@ -102,7 +102,6 @@ impl Follower {
         }
     }
 
-    /// Goes on at another server, with the same cursor.
     /// Reads until the agent has a result. If its place is away, it goes on at the next of `others`, if there is one.
     pub(crate) async fn read_to_a_result(
         mut self,
@@ -120,6 +119,7 @@ impl Follower {
         self
     }
 
+    /// Goes on at another server, with the same cursor.
     pub(crate) fn move_to(&mut self, place: Place) {
         self.place = place;
     }
@@ -217,31 +217,21 @@ impl Follower {
         let request = self.place.http.get(url).bearer_auth(&self.place.token);
         let request = request.header("accept", "text/event-stream").header("last-event-id", self.seen.len());
         let Some(Ok(answer)) = self.soon(request.send()).await else { return false };
-        let mut body = answer.bytes_stream();
-        let (mut bytes, mut text) = (Vec::new(), String::new());
+        let (mut body, mut blocks) = (answer.bytes_stream(), Blocks::default());
         while !self.done(until, results) {
             let Some(Some(Ok(chunk))) = self.soon(body.next()).await else { return false };
-            // A chunk may end inside a character. Only whole characters are read.
-            bytes.extend_from_slice(&chunk);
-            let whole = bytes.utf8_chunks().next().map_or(0, |chunk| chunk.valid().len());
-            text.push_str(std::str::from_utf8(&bytes[..whole]).expect("UTF-8"));
-            bytes.drain(..whole);
-            let whole = text.rfind("\n\n").map_or(0, |end| end + 2);
-            let rest = text.split_off(whole);
-            for block in text.split_terminator("\n\n") {
-                self.apply_block(block);
+            for block in blocks.complete(&chunk) {
+                self.apply_block(&block);
             }
-            text = rest;
         }
         true
     }
 
     fn apply_block(&mut self, block: &str) {
-        let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-        let (Some(id), Some(data)) = (field("id"), field("data")) else { return };
+        let (Some(id), Some(data)) = (field(block, "id"), field(block, "data")) else { return };
         let head: Head = serde_json::from_str(data).expect("an event");
         assert_eq!(head.sequence_number.to_string(), id);
-        assert_eq!(Some(head.metadata.event_type), field("event"));
+        assert_eq!(Some(head.metadata.event_type), field(block, "event"));
         self.apply(serde_json::from_str(data).expect("JSON"));
     }
 
@@ -269,6 +259,26 @@ impl Follower {
         }
         true
     }
+}
+
+/// A stream of server-sent events, of which the last block may be incomplete.
+#[derive(Default)]
+pub(crate) struct Blocks(Vec<u8>);
+
+impl Blocks {
+    /// The blocks that this chunk completes.
+    pub(crate) fn complete(&mut self, chunk: &[u8]) -> Vec<String> {
+        // A chunk may end inside a character. Only whole blocks are read.
+        self.0.extend_from_slice(chunk);
+        let end = self.0.windows(2).rposition(|end| end == b"\n\n").map_or(0, |at| at + 2);
+        let whole = String::from_utf8(self.0.drain(..end).collect()).expect("UTF-8");
+        whole.split_terminator("\n\n").map(str::to_owned).collect()
+    }
+}
+
+/// A field of a block.
+pub(crate) fn field<'a>(block: &'a str, name: &str) -> Option<&'a str> {
+    block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
 /// What the server sends at the beginning of a Socket.IO connection.

@@ -22,6 +22,7 @@ mod documents;
 mod false_clocks;
 mod follow_an_agent;
 mod follower;
+mod foreign_follower;
 mod full_disk;
 mod harness;
 mod hostile_output;

@@ -1,7 +1,8 @@
 //! An agent launches another one: the real Claude Code, by MCP, launches the real Codex. Both run in the server, and
 //! use scripted models.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -55,19 +56,45 @@ fn call(tool: &str, arguments: Value) -> Reply {
     Reply::tool_call(&format!("mcp__tokenrail__{tool}"), arguments)
 }
 
-/// The result of the newest tool call that the model has seen.
-fn result(request: &Request) -> Value {
+/// The results of the tool calls that the model has seen, the newest first.
+fn results(request: &Request) -> impl Iterator<Item = &str> {
     let messages = request.body()["messages"].as_array().unwrap();
     let blocks = messages.iter().rev().filter_map(|message| message["content"].as_array()).flatten();
-    let content = blocks.filter(|block| block["type"] == "tool_result").map(|block| &block["content"]).next();
-    let content = content.expect("a result");
-    let text = content.as_str().or(content[0]["text"].as_str()).expect("a text");
+    let contents = blocks.filter(|block| block["type"] == "tool_result").map(|block| &block["content"]);
+    contents.map(|content| content.as_str().or(content[0]["text"].as_str()).expect("a text"))
+}
+
+/// The result of the newest tool call that the model has seen.
+fn result(request: &Request) -> Value {
+    let text = results(request).next().expect("a result");
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// How far the model has read, as it knows from the results of its waits.
+fn last_read(request: &Request) -> Value {
+    let mut read = results(request).filter_map(|text| serde_json::from_str::<Value>(text).ok());
+    read.find(|read| read["next_since"].is_u64()).expect("the history of the session before")
 }
 
 fn said(result: &Value) -> String {
     let texts = result["entries"].as_array().unwrap().iter().filter(|entry| entry["kind"] == "text");
     texts.map(|entry| entry["text"].as_str().unwrap()).collect()
+}
+
+/// Waits until Claude has saved what it has read. It writes its session to a file a little later. If it is killed
+/// before that, it resumes the session without it, and has to read it again.
+async fn until_saved(home: &Path, read: &Value) {
+    let written = format!("next_since\\\":{}", read["next_since"]);
+    let files = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect::<Vec<_>>()
+    };
+    let started = tokio::time::Instant::now();
+    let is_saved = |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| text.contains(&written));
+    while !files(&home.join(".claude/projects")).iter().any(|folder| files(folder).iter().any(is_saved)) {
+        assert!(started.elapsed() < SLOW, "Claude never saves its session");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 /// Kills the program of an agent, but not its supervisor.
@@ -107,13 +134,17 @@ async fn a_killed_agent_reads_the_rest_of_its_childs_answer(entry: Entry) {
         first = result(&seen(number).await);
         assert_eq!(first["reason"], "timeout", "{first}");
     }
-    let rest = json!({ "agent_id": child, "since": first["next_since"], "timeout_ms": 50_000 });
-    claude_model.say(call("wait_for_agent", rest.clone()));
+    let rest = |read: &Value| {
+        let (id, since) = (&read["agent"]["agent_id"], &read["next_since"]);
+        json!({ "agent_id": id, "since": since, "timeout_ms": 50_000 })
+    };
+    claude_model.say(call("wait_for_agent", rest(&first)));
     let calls =
         |events: &[Value]| events.iter().filter(|event| event["metadata"]["eventType"] == "tool_use").count();
     while calls(&server.events(&parent).await) < number {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    until_saved(home.path(), &first).await;
     kill_claude(&parent);
     server.wait_within(SLOW, &parent, |agent| agent["endedAt"].is_string()).await;
     server.kill_and_start_again();
@@ -122,7 +153,9 @@ async fn a_killed_agent_reads_the_rest_of_its_childs_answer(entry: Entry) {
 
     let go_on = json!({ "content": "Go on" });
     server.post(&format!("/api/agents/{parent}/messages"), &go_on).await;
-    claude_model.say(call("wait_for_agent", rest));
+    let known = last_read(&seen(number + 1).await);
+    assert_eq!(known, first, "it is the same session, and knows what it has read");
+    claude_model.say(call("wait_for_agent", rest(&known)));
     let last = result(&seen(number + 2).await);
     assert_eq!((&last["reason"], &last["agent"]["status"]), (&json!("ended"), &json!("completed")));
     assert_eq!(said(&last), words[BEFORE..].concat(), "exactly the rest");

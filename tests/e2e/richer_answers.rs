@@ -3,6 +3,7 @@
 
 use std::process::Stdio;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, text_of, write_script};
@@ -126,6 +127,54 @@ async fn several_answers_and_a_text_reach_the_agent_and_the_journal() {
         let mut expected = json!({ "requestId": "1-1", "by": "user" });
         expected.as_object_mut().unwrap().extend(resolved.as_object().unwrap().clone());
         assert_eq!(event(&server, &id, "permission_resolved").await, expected);
+    }
+}
+
+/// The result of a wait of an MCP client that can show forms, with what it sends besides the arguments.
+async fn wait_with_forms(server: &TestServer, id: &str, mut params: Value) -> Value {
+    params["name"] = json!("wait_for_agent");
+    params["arguments"] = json!({ "agent_id": id });
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+    });
+    let request =
+        server.request(Method::POST, "/mcp").header("accept", "application/json, text/event-stream");
+    let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/call");
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let answer = request.header("mcp-name", "wait_for_agent").json(&call).send().await.unwrap();
+    let answer: Value = answer.json().await.unwrap();
+    assert!(answer["result"].is_object(), "{answer}");
+    answer["result"].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_answers_and_a_text_of_a_form_reach_the_agent() {
+    let server = server_with_colours();
+    for (content, words) in [
+        (json!({ "option_ids": ["answer_1", "answer_2"] }), "Red 🟥, Blue"),
+        (json!({ "option_ids": ["answer_2"], "text": "and a little green" }), "Blue, and a little green"),
+        (json!({ "option_ids": [], "text": "none" }), "none"),
+        (
+            json!({ "option_ids": ["reject"], "note": "ask later" }),
+            "The user declined to answer and says: ask later",
+        ),
+    ] {
+        let id = crate::questions::asking(&server).await;
+        let asked = wait_with_forms(&server, &id, json!({})).await;
+        assert_eq!(asked["resultType"], "input_required", "{asked}");
+        let form = &asked["inputRequests"]["1-1"]["params"]["requestedSchema"];
+        let choices = form["properties"]["option_ids"]["items"]["anyOf"].as_array().unwrap();
+        let ids: Vec<_> = choices.iter().map(|choice| &choice["const"]).collect();
+        assert_eq!(ids, ["answer_1", "answer_2", "reject"], "{form}");
+        assert_eq!(form["properties"]["option_ids"]["type"], "array");
+        // A text alone is an answer too.
+        assert_eq!(form["required"], Value::Null, "{form}");
+        let responses = json!({ "1-1": { "action": "accept", "content": content } });
+        let reply = json!({ "requestState": asked["requestState"], "inputResponses": responses });
+        let done = wait_with_forms(&server, &id, reply).await;
+        assert_eq!(done["structuredContent"]["reason"], "ended", "{content}: {done}");
+        assert_eq!(said(&server, &id).await, format!("It was told: {words}"));
     }
 }
 

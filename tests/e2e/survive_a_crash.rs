@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::follower::{Follower, Place, Way};
+use crate::foreign_follower::{ForeignFollower, Vocabulary};
 use crate::harness::{
-    TestServer, fake_config, no_process_is_left, numbers, outline, processes_of_agent, text_of,
+    PATIENCE, TestServer, fake_config, no_process_is_left, numbers, outline, processes_of_agent, text_of,
+    write_script,
 };
 
 const KILLS: usize = 25;
@@ -24,7 +26,16 @@ async fn an_agent_outlives_its_server_again_and_again() {
     // Slow enough that the agent still runs after the last kill, however long the kills take.
     let script = json!({ "mode": "stream", "deltas": deltas, "pace_us": 2000, "hurry": hurry });
     let id = server.launch(&script).await;
+    // Readers in the words of other protocols, with an agent of their own: they have more work with each event.
+    let other_deltas = deltas / 6;
+    let script = json!({ "deltas": other_deltas, "pace_us": 12_000, "hurry": hurry });
+    let other = server.launch(&script).await;
     let place = Place::of(&server);
+    let foreign: Vec<_> = Vocabulary::ALL
+        .into_iter()
+        .map(|vocabulary| ForeignFollower::new(place.clone(), &other, vocabulary).read_turns(1))
+        .map(|reader| Handle::current().spawn(reader))
+        .collect();
     let readers: Vec<_> = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo]
         .into_iter()
         .map(|way| {
@@ -49,12 +60,80 @@ async fn an_agent_outlives_its_server_again_and_again() {
     }
     std::fs::write(&hurry, "").unwrap();
     for reader in readers {
-        let seen = tokio::time::timeout(crate::harness::PATIENCE, reader).await.expect("in time").unwrap();
+        let seen = tokio::time::timeout(PATIENCE, reader).await.expect("in time").unwrap();
         assert_eq!(text_of(&seen.events()), numbers(deltas));
+    }
+    for reader in foreign {
+        let seen = tokio::time::timeout(PATIENCE, reader).await.expect("in time").unwrap();
+        assert_eq!(seen.text(), numbers(other_deltas));
+        seen.sees_the_same_again().await;
     }
     server.wait_for_status(&id, "completed").await;
     assert_eq!(text_of(&server.events(&id).await), numbers(deltas));
     no_process_is_left(&id).await;
+}
+
+/// Recordings of a real agent: with tools, with a sub-agent, with an answer that was begun again, and with emoji.
+const RECORDED: [&str; 4] = ["many_tools", "subagent_partial", "err_drop_once_slow", "thinking_partial"];
+
+/// Agents that print what a real agent has printed, line by line.
+fn recorded_agents(folder: &Path) -> String {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
+    let agents = RECORDED.map(|name| {
+        let (program, file) = (folder.join(name), fixtures.join(name).with_extension("jsonl"));
+        let print = "while IFS= read -r line; do printf '%s\\n' \"$line\"; sleep 0.05; done";
+        write_script(&program, &format!("#!/bin/sh\n{print} < '{}'\n", file.display()));
+        format!(
+            "[agents.{name}]\nformat = \"claude\"\nprogram = \"{}\"\npass_env = [\"PATH\"]\n",
+            program.display()
+        )
+    });
+    agents.concat()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_subagents_and_abandoned_messages_outlive_the_server_in_every_protocol() {
+    let mut server = TestServer::prepare("");
+    server.config = recorded_agents(server.folder.path());
+    server.start_again();
+    let place = Place::of(&server);
+    let (mut agents, mut readers) = (Vec::new(), Vec::new());
+    for name in RECORDED {
+        let id = server.launch_as(name, "go").await;
+        for vocabulary in Vocabulary::ALL {
+            let reader = ForeignFollower::new(place.clone(), &id, vocabulary).read_turns(1);
+            readers.push(Handle::current().spawn(reader));
+        }
+        agents.push(id);
+    }
+    let mut kills = 0;
+    let mut before = 0;
+    loop {
+        let (mut heads, mut running) = (0, false);
+        for id in &agents {
+            let agent = server.get(&format!("/api/agents/{id}")).await;
+            heads += agent["head"].as_u64().unwrap();
+            running |= agent["endedAt"].is_null();
+        }
+        if !running {
+            break;
+        }
+        // Wait for new events after each restart, so that each kill hits active streams.
+        if before + 10 < heads {
+            (before, kills) = (heads, kills + 1);
+            server.kill_and_start_again();
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(RECORDED.len() <= kills, "it was killed only {kills} times");
+    for reader in readers {
+        let seen = tokio::time::timeout(PATIENCE, reader).await.expect("in time").unwrap();
+        seen.sees_the_same_again().await;
+    }
+    for id in agents {
+        assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");
+        no_process_is_left(&id).await;
+    }
 }
 
 #[tokio::test]

@@ -8,8 +8,8 @@ use tokenrail_domain::{Event, Sequence};
 
 use crate::renderings::{Rendering, RenderingKey, Renderings};
 
-/// The maximum number of events of one batch in memory, however many were committed at once. A stalled reader holds
-/// the rendering of one batch, so this bounds what it costs.
+/// The maximum number of events of one batch in memory, however many were committed at once. A stalled reader holds one
+/// page: the rendering of one batch. So this bounds what it costs.
 const BATCH_EVENTS: usize = 512;
 
 /// Consecutive committed events, shared by all their readers.

@@ -1,7 +1,7 @@
 //! Many kills under load. Each reader records an event before it counts as seen, and the records are checked.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -11,15 +11,17 @@ use tokio::runtime::Handle;
 use crate::Chance;
 use crate::client::{Client, finished};
 use crate::follower::Way;
+use crate::foreign_follower::{ForeignFollower, Vocabulary};
 use crate::harness::{PATIENCE, TestServer, fake_config, numbers};
 use crate::judge;
 
 /// The number of kills, unless `TOKENRAIL_TEST_KILLS` is set.
 const KILLS: usize = 150;
-/// Concurrent agents, each with 200 events per second and one reader for each of `WAYS`.
-const AGENTS: u64 = 5;
+/// Concurrent agents, each with 200 events per second, one reader for each of `WAYS`, and one in the words of another
+/// protocol.
+const AGENTS: u64 = Vocabulary::ALL.len() as u64;
 const PACE_US: u64 = 5_000;
-const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::WebSocket];
+const WAYS: [Way; 4] = [Way::Rest, Way::Sse, Way::WebSocket, Way::SocketIo];
 const LIMITS: &str = "[limits]\nlaunches_per_minute = 100000\ncancel_grace_s = 1\n";
 
 /// What happens to one agent.
@@ -43,6 +45,8 @@ struct Watch {
     stop: AtomicBool,
     /// The active readers: the agent, and the file with the reader's record.
     histories: Mutex<Vec<(String, PathBuf)>>,
+    /// The readers in the words of other protocols: the agent, and how many of its events the reader has seen.
+    reached: Mutex<Vec<(String, Arc<AtomicU64>)>>,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,7 +54,8 @@ async fn whatever_was_seen_is_there_after_each_of_many_kills() {
     let kills = std::env::var("TOKENRAIL_TEST_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number"));
     let mut server = TestServer::start_with(&(fake_config() + LIMITS));
     let folder = server.folder.path().to_owned();
-    let watch = Arc::new(Watch { folder, stop: AtomicBool::new(false), histories: Mutex::default() });
+    let (stop, histories, reached) = Default::default();
+    let watch = Arc::new(Watch { folder, stop, histories, reached });
     let lives: Vec<_> = (0..AGENTS)
         .map(|number| Handle::current().spawn(life(Client::of(&server), Arc::clone(&watch), number)))
         .collect();
@@ -119,6 +124,15 @@ fn examine(server: &TestServer, watch: &Watch, kill: usize) {
         let head: i64 = db.query_row(sql, [&id], |row| row.get(0)).unwrap_or(i64::MAX);
         assert!(seen as i64 <= head, "after kill {kill} {id} ends at {head}, and {seen} events were seen");
     }
+    let reached = watch.reached.lock().unwrap().clone();
+    for (id, reached) in reached {
+        let head: i64 = db.query_row(sql, [&id], |row| row.get(0)).unwrap_or(i64::MAX);
+        let reached = reached.load(Ordering::Relaxed);
+        assert!(
+            reached as i64 <= head,
+            "after kill {kill} {id} ends at {head}, and {reached} events were seen"
+        );
+    }
 }
 
 /// Launches one agent after the other. Returns how many.
@@ -126,12 +140,13 @@ async fn life(client: Client, watch: Arc<Watch>, number: u64) -> i64 {
     let (mut chance, mut launched) = (Chance(100 + number), 0);
     while !watch.stop.load(Ordering::Relaxed) {
         launched += 1;
-        agent(&client, &watch, &format!("{number}-{launched}"), &mut chance).await;
+        let vocabulary = Vocabulary::ALL[number as usize];
+        agent(&client, &watch, &format!("{number}-{launched}"), vocabulary, &mut chance).await;
     }
     launched
 }
 
-async fn agent(client: &Client, watch: &Watch, name: &str, chance: &mut Chance) {
+async fn agent(client: &Client, watch: &Watch, name: &str, vocabulary: Vocabulary, chance: &mut Chance) {
     let deltas = 100 + chance.below(1900);
     let plan = Plan::ALL[chance.below(4) as usize];
     let mut script = json!({ "deltas": deltas, "pace_us": PACE_US });
@@ -150,6 +165,9 @@ async fn agent(client: &Client, watch: &Watch, name: &str, chance: &mut Chance) 
             (client.follow(&id, *way, turns, &history), history)
         })
         .collect();
+    let foreign = ForeignFollower::new(client.place.clone(), &id, vocabulary);
+    watch.reached.lock().unwrap().push((id.clone(), Arc::clone(&foreign.reached)));
+    let foreign = Handle::current().spawn(foreign.read_turns(turns));
     let a_while = Duration::from_micros(chance.below(deltas * PACE_US));
     let asked = match plan {
         Plan::ToTheEnd => judge::Asked::WholeOverKills,
@@ -175,8 +193,10 @@ async fn agent(client: &Client, watch: &Watch, name: &str, chance: &mut Chance) 
     for (reader, history) in &seen {
         judge::saw_what_is_there(reader, history, &there);
     }
+    judge::read_what_was_said(&finished(foreign).await, &there).await;
     judge::said_what_was_asked(&there, &[numbers(deltas), numbers(50)][..turns], asked);
     watch.histories.lock().unwrap().retain(|(other, _)| *other != id);
+    watch.reached.lock().unwrap().retain(|(other, _)| *other != id);
     for (_, history) in seen {
         std::fs::remove_file(history).unwrap();
     }

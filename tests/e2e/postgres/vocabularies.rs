@@ -6,13 +6,14 @@ use reqwest::header::ACCEPT;
 use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use tokenrail_test_postgres::{Database, database};
+use tokio::time::timeout;
 
 use super::config;
 use super::launches::until_it_knows;
 use super::nodes::node_with;
 use crate::chat_socket::{next_text, say};
 use crate::follower::{Place, connect_to};
-use crate::harness::{TestServer, no_process_is_left, numbers, text_of};
+use crate::harness::{PATIENCE, TestServer, no_process_is_left, numbers, text_of};
 use crate::questions;
 
 pub(super) fn pair(database: &Database) -> (TestServer, TestServer) {
@@ -315,6 +316,10 @@ async fn an_agent_that_mcp_launches_on_another_node_is_read_at_both() {
         for since in 0..=waited["next_since"].as_u64().unwrap() {
             answers.push(call(server, "read_agent", &json!({ "agent_id": id, "since": since })).await);
         }
+        for entry in waited["entries"].as_array().unwrap().iter().filter(|entry| entry["text"].is_string()) {
+            let part = json!({ "agent_id": id, "seq": entry["seq"], "offset": 1, "max_bytes": 4 });
+            answers.push(call(server, "read_entry", &part).await);
+        }
         for (method, params) in [
             ("resources/list", json!({})),
             ("resources/read", json!({ "uri": uri })),
@@ -329,4 +334,53 @@ async fn an_agent_that_mcp_launches_on_another_node_is_read_at_both() {
     assert_eq!(seen[0].pop().unwrap()["completion"]["values"], json!([id]));
     let transcript = ask(&asked, "resources/read", &json!({ "uri": uri })).await;
     assert!(transcript["contents"][0]["text"].as_str().unwrap().contains("Agent: 0 1 2"), "{transcript}");
+}
+
+/// A node that is not the home of an agent tells a subscriber that its transcript grows, and that it is deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subscription_of_mcp_hears_at_any_node_what_happens_at_the_home() {
+    let database = database();
+    let (home, other) = pair(&database);
+    let gate = home.folder.path().join("gate");
+    let id = home.launch(&json!({ "deltas": 6, "gate": gate, "gate_after": 3 })).await;
+    other.wait_until(&id, |agent| 3 < agent["head"].as_u64().unwrap()).await;
+    let uri = format!("tokenrail://agents/{id}/transcript");
+    let about = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let params = json!({ "notifications": { "resourceSubscriptions": [uri] }, "_meta": about });
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params });
+    let mut answers = Vec::new();
+    for server in [&home, &other] {
+        let request =
+            server.request(Method::POST, "/mcp").header(ACCEPT, "application/json, text/event-stream");
+        let request =
+            request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "subscriptions/listen");
+        answers.push(request.json(&body).send().await.unwrap());
+    }
+    for answer in &mut answers {
+        hear(answer, "notifications/subscriptions/acknowledged").await;
+    }
+    std::fs::write(&gate, "").unwrap();
+    for answer in &mut answers {
+        hear(answer, "notifications/resources/updated").await;
+    }
+    home.wait_for_status(&id, "completed").await;
+    send(&home, Method::DELETE, &format!("/api/agents/{id}"), &Value::Null).await;
+    for mut answer in answers {
+        hear(&mut answer, "\"resultType\":\"complete\"").await;
+        assert_eq!(timeout(PATIENCE, answer.chunk()).await.expect("in time").unwrap(), None, "it is over");
+    }
+}
+
+/// Reads a stream up to the chunk that has this.
+async fn hear(answer: &mut Response, word: &str) {
+    loop {
+        let chunk = timeout(PATIENCE, answer.chunk()).await.expect("in time").unwrap();
+        let chunk = chunk.unwrap_or_else(|| panic!("it ends before {word}"));
+        if String::from_utf8_lossy(&chunk).contains(word) {
+            return;
+        }
+    }
 }

@@ -53,12 +53,19 @@ fn client(server: &TestServer, story: &str) -> Driver {
 
 mod javascript {
     use super::{client, start};
-    use crate::real_clients::example;
+    use crate::real_clients::{Example, example, flow, server_of_example, words};
 
     #[tokio::test]
     async fn the_example_of_the_page_runs() {
         let answer = "The command failed with exit code 3.";
         assert_eq!(example("ag-ui", ("ag-ui.md", 0), &start(), &[]).await, answer);
+    }
+
+    #[tokio::test]
+    async fn the_example_that_resumes_outlives_its_server() {
+        let mut server = server_of_example(&flow());
+        let example = Example::start("ag-ui", ("ag-ui.md", 1), &server, &[]);
+        assert_eq!(example.finish_over_kills(&mut server).await, words().concat());
     }
 
     #[tokio::test]
@@ -87,10 +94,10 @@ mod javascript {
     }
 
     #[tokio::test]
-    async fn a_run_outlives_a_server_that_is_killed() {
+    async fn a_run_outlives_a_server_that_is_killed_while_it_comes() {
         let mut server = start();
         let driver = client(&server, "restart");
-        driver.finish_over_a_restart(&mut server).await;
+        driver.finish_over_kills(&mut server).await;
     }
 }
 

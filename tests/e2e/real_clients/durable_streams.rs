@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::harness::{TestServer, fake_config, numbers};
-use crate::real_clients::{Driver, example, made};
+use crate::real_clients::{Driver, example, flow, kill_again_and_again, made};
 
 /// The page whose example runs here.
 const PAGE: &str = "durable-streams.md";
@@ -58,14 +58,10 @@ async fn who_comes_at_any_offset_follows_live_and_gets_exactly_the_rest() {
 }
 
 #[tokio::test]
-async fn a_stream_outlives_a_server_that_is_killed() {
-    let gate = tempfile::tempdir().unwrap();
-    let gate = gate.path().join("gate");
-    let (mut server, id) = start(&json!({ "deltas": 20, "gate": gate, "gate_after": 10 })).await;
+async fn a_stream_outlives_a_server_that_is_killed_while_it_comes() {
+    let (mut server, id) = start(&flow()).await;
     let driver = drive(&server, "restart", &id);
-    made(&server.folder.path().join("reached")).await;
-    server.kill_and_start_again();
-    std::fs::write(&gate, "").unwrap();
+    kill_again_and_again(&mut server).await;
     std::fs::write(server.folder.path().join("restarted"), "").unwrap();
     driver.finish().await;
 }

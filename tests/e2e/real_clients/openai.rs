@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::harness::{TestServer, fake_config};
-use crate::real_clients::{Driver, example};
+use crate::real_clients::{Driver, Example, example, flow, server_of_example, words};
 
 /// The page whose examples run here.
 const PAGE: &str = "openai.md";
@@ -33,9 +33,16 @@ fn start() -> TestServer {
 async fn typescript_the_examples_of_the_page_run() {
     let server = start();
     let answer = "The command failed with exit code 3.";
-    // The first one prints a line and a stream, the second one a line.
+    // The first one prints a line and a stream, the last one a line.
     assert_eq!(example("openai", (PAGE, 0), &server, &[]).await, format!("{answer}\n{answer}"));
-    assert_eq!(example("openai", (PAGE, 1), &server, &[]).await, format!("{answer}\n"));
+    assert_eq!(example("openai", (PAGE, 2), &server, &[]).await, format!("{answer}\n"));
+}
+
+#[tokio::test]
+async fn typescript_the_example_that_resumes_outlives_its_server() {
+    let mut server = server_of_example(&flow());
+    let example = Example::start("openai", (PAGE, 1), &server, &[]);
+    assert_eq!(example.finish_over_kills(&mut server).await, words().concat());
 }
 
 /// Starts a driver that plays a story with one of the clients.
@@ -46,10 +53,10 @@ async fn play(start_driver: Start, story: &str) {
     start_driver(&server, story).finish().await;
 }
 
-async fn play_over_a_restart(start_driver: Start, story: &str) {
+async fn play_over_kills(start_driver: Start, story: &str) {
     let mut server = start();
     let driver = start_driver(&server, story);
-    driver.finish_over_a_restart(&mut server).await;
+    driver.finish_over_kills(&mut server).await;
 }
 
 macro_rules! with_each_client {
@@ -78,8 +85,8 @@ macro_rules! with_each_client {
             }
 
             #[tokio::test]
-            async fn a_response_outlives_a_server_that_is_killed() {
-                super::play_over_a_restart($start, "restart").await;
+            async fn a_response_outlives_a_server_that_is_killed_while_it_comes() {
+                super::play_over_kills($start, "restart").await;
             }
 
             #[tokio::test]
@@ -93,8 +100,8 @@ macro_rules! with_each_client {
             }
 
             #[tokio::test]
-            async fn a_chat_completion_outlives_a_server_that_is_killed() {
-                super::play_over_a_restart($start, "restart_completions").await;
+            async fn a_chat_completion_outlives_a_server_that_is_killed_while_it_comes() {
+                super::play_over_kills($start, "restart_completions").await;
             }
         })*
     };

@@ -9,15 +9,12 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::harness::{PATIENCE, TestServer, fake_agent, numbers, write_script};
-use crate::real_clients::{Driver, clients, made, node};
+use crate::real_clients::{Driver, clients, node};
 
 type Start = fn(&TestServer, &str) -> Driver;
 
 /// The page whose examples run here.
 const PAGE: &str = "reference/protocol/socket-io.md";
-
-/// How often a story loses its server: once for each choice of transports.
-const RESTARTS: usize = 3;
 
 /// The drivers fail to log in more often than the limit allows.
 fn start() -> TestServer {
@@ -33,16 +30,8 @@ async fn play(start_driver: Start, story: &str) {
 async fn play_over_restarts(start_driver: Start, story: &str) {
     let mut server = start();
     let driver = start_driver(&server, story);
-    restart(&mut server).await;
-    driver.finish().await;
-}
-
-/// Kills the server and starts it again, whenever the driver wants it.
-async fn restart(server: &mut TestServer) {
-    for at in 0..RESTARTS {
-        made(&server.folder.path().join(format!("reached-{at}"))).await;
-        server.kill_and_start_again();
-    }
+    // Once for each choice of transports.
+    driver.finish_over_kills(&mut server).await;
 }
 
 /// A server for a client that was written for another server of the same events: what its agents say is in the file
@@ -191,8 +180,8 @@ fn in_python() -> Command {
 
 mod javascript_in_words {
     use super::{
-        Driver, in_node, play_example, play_example_over_restarts, play_over_restarts, restart,
-        start_foreign, with_foreign_agents,
+        Driver, in_node, play_example, play_example_over_restarts, play_over_restarts, start_foreign,
+        with_foreign_agents,
     };
 
     #[tokio::test]
@@ -224,8 +213,7 @@ mod javascript_in_words {
     async fn the_hook_of_a_foreign_client_shows_each_message_once() {
         let mut server = with_foreign_agents();
         let driver = start_foreign(&server, "hook");
-        restart(&mut server).await;
-        driver.finish().await;
+        driver.finish_over_kills(&mut server).await;
     }
 }
 

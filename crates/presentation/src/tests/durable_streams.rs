@@ -89,7 +89,7 @@ async fn a_journal_is_a_stream_of_the_native_events_and_resumes_after_each() {
 }
 
 #[actix_web::test]
-async fn a_client_may_keep_what_cannot_change_and_asks_about_the_rest() {
+async fn a_client_may_keep_each_page_and_asks_whether_it_has_changed() {
     let harness = Harness::with(|_, limits| limits.reading.page_events = 2);
     let id = harness.launch_to_end("say a b").await;
     let all = native(&harness, &id).await;

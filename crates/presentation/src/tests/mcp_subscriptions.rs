@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actix_web::test::TestRequest;
 use serde_json::{Value, json};
+use tokenrail_application::AtStop;
 use tokio::time::timeout;
 
 use super::harness::Harness;
@@ -82,6 +83,25 @@ async fn a_subscription_to_an_agent_that_is_already_deleted_ends_at_once() {
     assert_eq!(messages.len(), 2, "{messages:?}");
     assert_eq!(messages[0]["params"]["notifications"], json!({}), "it never grows again");
     assert_eq!(messages[1]["result"]["resultType"], "complete");
+}
+
+#[actix_web::test]
+async fn a_subscription_ends_in_good_order_if_the_server_stops() {
+    let harness = Harness::new();
+    let id = harness.launch_to_end("say a").await;
+    let stop = async {
+        while harness.api.open_streams() == 0 {
+            tokio::task::yield_now().await;
+        }
+        harness.service.shutdown(AtStop::Keep, PATIENCE).await
+    };
+    let wish = json!({"resourceSubscriptions": [uri(&id)]});
+    let (messages, _) = tokio::join!(subscribe(&harness, &wish), stop);
+    assert_eq!(messages[0]["params"]["notifications"], wish, "it had begun");
+    let last = messages.last().unwrap();
+    assert_eq!((&last["id"], &last["result"]["resultType"]), (&json!("s"), &json!("complete")), "{last}");
+    assert_eq!(last["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], "s");
+    assert_eq!(harness.api.open_streams(), 0);
 }
 
 #[actix_web::test]

@@ -212,6 +212,11 @@ async fn a_client_that_breaks_the_protocol_loses_its_session() {
     let packets = poller.poll().await;
     assert!(packets[0].contains("binary data is not supported; send JSON"), "{packets:?}");
     assert_eq!(poller.poll().await, ["1"]);
+    let poller = Poller::connect(&harness).await;
+    let binary = TestRequest::post().uri(&poller.uri()).set_payload(vec![4, 1, 2, 3]);
+    let answer = harness.call(binary.insert_header(("content-type", "application/octet-stream"))).await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["code"]), (400, &json!(3)), "{answer:?}");
+    assert_eq!(poller.error().await, unknown(), "binary data ends the session");
     let large = "x".repeat((64 << 10) + 1);
     let poller = Poller::connect(&harness).await;
     assert_eq!(ask(&harness, Method::POST, &poller.uri(), &large).await.status, 413);
