@@ -148,8 +148,11 @@ pub(crate) fn shows_token(headers: &HeaderMap) -> bool {
     token_header(headers).is_some()
 }
 
-/// The header in which a request shows a token, and what reads the token out of its value.
-fn token_header(headers: &HeaderMap) -> Option<(HeaderName, fn(&str) -> Option<&str>)> {
+/// Reads the token out of the value of a header.
+type ReadToken = fn(&str) -> Option<&str>;
+
+/// The header in which a request shows a token, and how the token is read.
+fn token_header(headers: &HeaderMap) -> Option<(HeaderName, ReadToken)> {
     if headers.contains_key(header::AUTHORIZATION) {
         return Some((header::AUTHORIZATION, bearer));
     }
