@@ -153,7 +153,7 @@ export type ServerNode = {
   state: NodeState;
   /** The version of its program. */
   version: string;
-  /** Whether it is the server that answers. */
+  /** Whether this is the server that sent the response. */
   self: boolean;
 };
 
@@ -193,9 +193,9 @@ export type Agent = {
   updatedAt: IsoTime;
   endedAt?: IsoTime;
   deletedAt?: IsoTime;
-  /** Whether users want to see it before the others. */
+  /** Whether it is pinned: the page shows it before the other agents. */
   pinned: boolean;
-  /** Whether lists leave it out. It comes back if it gets a message or asks for permission. */
+  /** Whether it is archived: lists leave it out. It is unarchived if it gets a message or asks for permission. */
   archived: boolean;
   /** Why the newest turn failed. */
   error?: AgentError;
@@ -212,9 +212,9 @@ export type Agent = {
   readOnly?: boolean;
   /** The agent whose history it replays. */
   replayOf?: Id;
-  /** The agent that has launched it, if an agent has. */
+  /** The agent that launched this one, if an agent did. */
   launchedBy?: Id;
-  /** How deep that launch was: 1 if no agent has launched the parent. */
+  /** The depth of that launch: 1 if the parent was not launched by an agent. */
   launchDepth?: number;
   /**
    * In a list: the fields that are longer than `limits.list_field_bytes`. `name`, `prompt`, `model`, `cwd` and the
@@ -387,11 +387,11 @@ export type Turn = {
   agentId: Id;
   number: number;
   /**
-   * The number of this turn, or, if the agent started this turn by itself, the number of the requested turn in whose
-   * run it did so.
+   * The number of this turn. If the agent started this turn by itself: the number of the requested turn during whose
+   * run it started.
    */
   run: number;
-  /** `queued`, `running`, or its outcome. `cancelled` already when it is withdrawn. */
+  /** `queued`, `running`, or its outcome. A withdrawn turn is `cancelled` immediately. */
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
@@ -422,11 +422,11 @@ export type TurnRecord = {
   agentId: Id;
   number: number;
   /**
-   * The number of this turn, or, if the agent started this turn by itself, the number of the requested turn in whose
-   * run it did so.
+   * The number of this turn. If the agent started this turn by itself: the number of the requested turn during whose
+   * run it started.
    */
   run: number;
-  /** `queued`, `running`, or its outcome. `cancelled` already when it is withdrawn. */
+  /** `queued`, `running`, or its outcome. A withdrawn turn is `cancelled` immediately. */
   status: "queued" | "running" | TurnOutcome;
   /** `completed`, `failed`, `cancelled` or `interrupted`, once it has ended. */
   outcome?: TurnOutcome;
@@ -487,7 +487,7 @@ export type NoChangesReason =
 
 /** Git has compared the files with a commit. What others have changed is included. */
 export type GitChanges = {
-  /** The turn at whose start HEAD named the commit. */
+  /** The turn at whose start HEAD pointed to the commit. */
   turn: number;
   /** The commit, or the id of the empty tree if there was none. */
   base: string;
@@ -496,7 +496,7 @@ export type GitChanges = {
   truncated: boolean;
 };
 
-/** Git cannot tell what has changed. The agent's own tool calls may. */
+/** Git cannot tell what has changed. The agent's own tool calls may show it. */
 export type NoChanges = {
   /** `copy`, `no_commit`, `no_repository`, `commit_gone`, `other_node`, `no_git`, `timed_out` or `git_failed`. */
   reason: NoChangesReason;
@@ -523,7 +523,7 @@ export type PermissionState = {
   note?: string;
 };
 
-/** The answer to a permission request: one option, or what else the request accepts, or `cancelled`. */
+/** The answer to a permission request: one option, something else that the request accepts, or `cancelled`. */
 export type PermissionAnswer = {
   /** The id of one of the request's options. */
   optionId?: string;
@@ -549,13 +549,13 @@ export type OfferedOption = {
   kind: string;
 };
 
-/** What a permission request accepts besides one option. Only what is accepted is there. */
+/** What a permission request accepts besides one option. Fields that are not accepted are absent. */
 export type AcceptedAnswers = {
   /** A note to the agent, with an option that rejects. */
   note?: boolean;
-  /** A text in the user's own words, in place of an option. */
+  /** Text in the user's own words, instead of an option. */
   text?: boolean;
-  /** Several options of the kind `allow_once`; with `text`, also together with a text. */
+  /** Several options of the kind `allow_once`; if `text` is also accepted, text can be sent with them. */
   several?: boolean;
 };
 
@@ -573,7 +573,7 @@ export type OpenQuestion = {
   input?: Json;
   options: Array<OfferedOption>;
   askedAt: IsoTime;
-  /** When the request is settled without an answer. */
+  /** When the request is settled if nobody answers it. */
   expiresAt?: IsoTime;
   /** The option that is chosen then. Absent if none is chosen. */
   defaultOptionId?: string;
@@ -596,7 +596,7 @@ export type Launch = {
   prompt: string;
   /**
    * The images of the prompt: at most `limits.prompt_images` of them, with at most `limits.prompt_image_bytes` bytes
-   * together, for agents whose type says `can.images`.
+   * in total. Only if the agent type has `can.images`.
    */
   images?: NewImage[];
   model?: string;
@@ -607,7 +607,7 @@ export type Launch = {
   cwd?: string;
   /**
    * The name or the id of the server that runs the agent, if several servers share one database. It cannot be
-   * combined with `cwd` or `sessionId`, unless it is the server that is asked.
+   * combined with `cwd` or `sessionId`, unless it is the server that receives the request.
    */
   node?: string;
   /** A session of the agent program to resume. */
@@ -623,7 +623,7 @@ export type Launch = {
 export type AgentEdit = {
   /** `null` removes the name. */
   name?: string | null;
-  /** Whether users want to see the agent before the others. */
+  /** Whether the agent is pinned: the page shows it before the others. */
   pinned?: boolean;
   /** Whether lists leave the agent out. */
   archived?: boolean;
