@@ -160,7 +160,7 @@ async fn an_agent_outlives_the_private_server_of_run_if_the_user_leaves_it() {
     let (code, said) = end(run);
     assert_eq!(code, 130, "{said}");
     assert!(
-        said.contains("the server that this command started stops, but the agent keeps running"),
+        said.contains("stopping the server that this command started; the agent keeps running"),
         "{said}"
     );
     assert!(said.contains("to start a server: tokenrail serve --config "), "{said}");

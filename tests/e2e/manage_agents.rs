@@ -59,7 +59,7 @@ async fn the_facts_of_an_agent_are_shown() {
 async fn open_questions_are_listed_with_the_command_that_answers_them() {
     let server = crate::questions::server("");
     let (code, shown, said) = run(&server, &["questions"]);
-    assert_eq!((code, &shown[..], &said[..]), (0, "", "no agent waits for an answer\n"));
+    assert_eq!((code, &shown[..], &said[..]), (0, "", "no agent is waiting for an answer\n"));
     let (first, second) = (crate::questions::asking(&server).await, crate::questions::asking(&server).await);
     let (code, shown, said) = run(&server, &["questions"]);
     assert_eq!(code, 0, "{said}");

@@ -136,5 +136,5 @@ async fn an_agent_of_another_server_is_no_parent_and_a_deleted_one_launches_noth
     h.service.delete(parent, Deletion::KeepHistory).await.unwrap();
     let refused = h.child(parent).await.unwrap_err();
     assert!(matches!(refused, Refusal::ParentDeleted), "{refused:?}");
-    assert!(refused.to_string().starts_with("the agent that launches has been deleted"), "{refused}");
+    assert!(refused.to_string().starts_with("the launching agent has been deleted"), "{refused}");
 }

@@ -227,10 +227,7 @@ impl Client {
 
     async fn send_within(&self, limit: Duration, request: RequestBuilder) -> Result<Response, Failure> {
         let Ok(answer) = timeout(limit, request.send()).await else {
-            let text = format!(
-                "the server at {} did not respond within {limit:?}; try again, or read its log",
-                self.base()
-            );
+            let text = format!("the server at {} did not respond within {limit:?}; see its log", self.base());
             return Err(Failure::new(Exit::Unreachable, text));
         };
         self.check(answer).await
@@ -348,6 +345,6 @@ mod tests {
         let request = client.request(Method::GET, &["healthz"], &[]).unwrap();
         let failure = client.send_within(Duration::from_millis(50), request).await.unwrap_err();
         assert_eq!(failure.exit, Exit::Unreachable);
-        assert!(failure.to_string().ends_with("did not respond within 50ms"), "{failure}");
+        assert!(failure.to_string().contains("did not respond within 50ms;"), "{failure}");
     }
 }

@@ -70,7 +70,7 @@ impl Client {
             }
             Err(_) => {
                 let text = format!(
-                    "the server at {} did not respond within {ANSWER_TIMEOUT:?}; try again, or read its log",
+                    "the server at {} did not respond within {ANSWER_TIMEOUT:?}; see its log",
                     self.base()
                 );
                 Err(Lost::Broken(Failure::new(Exit::Unreachable, text)))

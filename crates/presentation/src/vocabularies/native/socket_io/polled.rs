@@ -158,9 +158,9 @@ impl Desk {
     }
 }
 
-/// How many bytes a response to a poll takes: as many packets as clients accept, no event in part, and not so many bytes
-/// that a slow client would not get its pings in time. A client gets a response whole or not at all, so a client that
-/// resumes gets no packet twice.
+/// How many bytes a response to a poll takes: as many packets as clients accept, no event in part, and not so many
+/// bytes that a slow client would not get its pings in time. A client gets a response whole or not at all, so a client
+/// that resumes gets no packet twice.
 fn portion(rest: &[u8]) -> usize {
     let packets = frames::payloads(rest).take(PACKETS_MAX).enumerate();
     let ends = packets.filter(|(_, packet)| !comes_before_its_number(packet));
