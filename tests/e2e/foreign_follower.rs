@@ -158,7 +158,9 @@ impl ForeignFollower {
         if self.vocabulary == Vocabulary::DurableStreams {
             if field(block, "event") == Some("data") {
                 let events: Vec<&RawValue> = serde_json::from_str(data).expect("events");
-                events.into_iter().for_each(|event| self.apply_event(event.get()));
+                for event in events {
+                    self.apply_event(event.get());
+                }
             }
             return;
         }
@@ -186,7 +188,8 @@ impl ForeignFollower {
         let said = said.unwrap_or_default();
         self.text.push_str(said);
         if self.vocabulary == Vocabulary::AgUi {
-            self.cursor = event["metadata"]["tokenrail"]["cursor"].as_str().expect("a cursor").to_owned();
+            let cursor = event["metadata"]["tokenrail"]["cursor"].as_str().expect("a cursor");
+            cursor.clone_into(&mut self.cursor);
             let (number, _) = self.cursor.split_once('.').expect("two numbers");
             self.reached.fetch_max(number.parse().expect("a number"), Ordering::Relaxed);
         } else {
