@@ -10,7 +10,7 @@ import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver, matchesOf } from "../src/conversation/search.ts";
 import { PinnedTodos } from "../src/conversation/tools/PinnedTodos.tsx";
-import { newestTodos } from "../src/conversation/tools/todos.ts";
+import { newestTodos, todosIn } from "../src/conversation/tools/todos.ts";
 import { Told } from "./events.ts";
 
 function rowsAfter(told: Told) {
@@ -91,6 +91,24 @@ test("an unchanged group is the same row, and a search opens it", () => {
 });
 
 const todo = (content: string, status: string) => ({ content, status });
+
+test("the to-do lists of all agents are read", () => {
+  const expected = [
+    { text: "Look", state: "done" },
+    { text: "Mend", state: "active" },
+  ];
+  const steps = [{ step: "Look", status: "completed" }, { step: "Mend", status: "inProgress" }];
+  for (const list of [
+    { todos: [todo("Look", "completed"), todo("Mend", "in_progress")] },
+    { entries: [todo("Look", "completed"), todo("Mend", "in_progress")] },
+    { items: [{ text: "Look", completed: true }, { text: "Mend", status: "in_progress" }] },
+    { plan: steps },
+    { method: "turn/plan/updated", params: { explanation: null, plan: steps } },
+  ]) {
+    expect(todosIn(list)).toEqual(expected);
+  }
+  expect(todosIn({ params: { plan: [] } })).toBeUndefined();
+});
 
 test("the newest to-do list is pinned until all of it is done", () => {
   const told = new Told().call("a", "TodoWrite", { todos: [todo("Look", "in_progress")] });

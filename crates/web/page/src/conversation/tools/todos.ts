@@ -25,10 +25,10 @@ export function todosIn(value: unknown): readonly Todo[] | undefined {
   return todos ?? undefined;
 }
 
-/** The agents name the fields of the list differently. */
+/** The agents name the fields of the list differently. The app server of Codex reports a whole message. */
 function todosInNew(value: object): readonly Todo[] | undefined {
   const fields = fieldsOf(value);
-  const list = [fields.todos, fields.plan, fields.entries, fields.items].find(Array.isArray);
+  const list = [fields.todos, fields.plan, fields.entries, fields.items, fieldsOf(fields.params).plan].find(Array.isArray);
   if (!list || list.length === 0) return undefined;
   const todos = list.map(todoOf);
   return todos.every((todo) => todo !== undefined) ? todos : undefined;
