@@ -86,7 +86,7 @@ codes! {
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. Or an agent launches another one, and the folder is outside the folder of the launching agent. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type.";
+        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. Or an agent launches another one, and the folder is outside the folder of the launching agent: name a folder inside it, or leave `cwd` out.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
@@ -108,7 +108,7 @@ codes! {
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
         "There are too many queued launches, running agents that one agent has launched, running imports, running requests for changed files, large requests, unused tickets, or open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
-        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. If the node that received the request lacks the agent type, it cannot tell whether another node can run the agent. If `detail` names nodes that have the type, send the request to one of them.";
+        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. A message is also refused with this code if the agent's node is lost, and the node that received the message lacks the agent type: it then cannot tell whether another node can run the agent. If `detail` names nodes that have the type, send the message to one of them.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"
