@@ -90,7 +90,10 @@ async fn s03_what_only_looks_like_the_token_is_refused_in_the_same_words() {
         format!("Authorization: Bearer {token}\r\nAuthorization: Bearer {wrong}"),
         format!("Proxy-Authorization: Bearer {token}"),
         format!("Cookie: token={token}; Authorization=Bearer {token}"),
-        format!("X-Api-Key: {token}"),
+        format!("X-Api-Key: {wrong}"),
+        format!("X-Api-Key: Bearer {token}"),
+        format!("X-Api-Key: {token}\r\nX-Api-Key: {token}"),
+        format!("X-Api-Key: {token}\r\nAuthorization: Bearer {wrong}"),
         format!("Sec-WebSocket-Protocol: tokenrail.v1, bearer.{token}"),
     ];
     let mut bodies = Vec::new();

@@ -28,7 +28,7 @@ use crate::peer::peer;
 use crate::socket::Watch;
 use crate::tickets::Denied;
 
-pub(crate) use auth::{SUBPROTOCOL, has_token, offered, shows_token};
+pub(crate) use auth::{SUBPROTOCOL, has_token, has_token_in_header, offered};
 pub(crate) use origin::comes_from_own_page;
 
 use auth::{Asking, Pass};

@@ -4,7 +4,9 @@ use std::sync::OnceLock;
 
 use actix_web::HttpResponse;
 use utoipa::OpenApi;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityRequirement, SecurityScheme,
+};
 
 use crate::error::{FieldProblem, ProblemDto};
 use crate::vocabularies::FOREIGN;
@@ -42,7 +44,9 @@ fn require_token(document: &mut utoipa::openapi::OpenApi) {
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
     let none: [&str; 0] = [];
-    document.security = Some(vec![SecurityRequirement::new("token", none)]);
+    components
+        .add_security_scheme("key", SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-Api-Key"))));
+    document.security = Some(["token", "key"].map(|scheme| SecurityRequirement::new(scheme, none)).into());
     for path in ["/healthz", "/readyz", "/problems/{code}"] {
         if let Some(get) = document.paths.paths.get_mut(path).and_then(|item| item.get.as_mut()) {
             get.security = Some(Vec::new());

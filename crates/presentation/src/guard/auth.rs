@@ -76,16 +76,30 @@ async fn shown(
     if is_open(config, asking) {
         return Ok(Pass::Free);
     }
-    if let Some((name, read)) = token_header(asking.headers) {
-        let mut sent = asking.headers.get_all(name);
-        let shown = sent.next().and_then(|value| value.to_str().ok()).and_then(read);
-        let good = shown.is_some_and(|shown| is_token(token, shown)) && sent.next().is_none();
-        return if good { Ok(Pass::Free) } else { Err(Denied::Failed) };
-    }
-    if asking.method == Method::POST && asking.path == SESSION_PATH {
+    let has_wrong_key = match in_header(asking.headers, token) {
+        Some(InHeader::Token) => return Ok(Pass::Free),
+        Some(InHeader::WrongAuthorization) => return Err(Denied::Failed),
+        Some(InHeader::WrongKey) => true,
+        None => false,
+    };
+    if asking.method == Method::POST && asking.path == SESSION_PATH && !has_wrong_key {
         // Without a token, the handler requires a login code.
         return Ok(Pass::Free);
     }
+    match shown_elsewhere(config, token, (tickets, sessions), asking).await {
+        // It may be the key of a gateway, so everything else counts too. But nobody may guess the token with it.
+        Err(Denied::Unknown) if has_wrong_key => Err(Denied::Failed),
+        shown => shown,
+    }
+}
+
+/// Like [`shown`], for what is not in a header for the token.
+async fn shown_elsewhere(
+    config: &PresentationConfig,
+    token: &str,
+    (tickets, sessions): (&Tickets, &Sessions),
+    asking: &Asking<'_>,
+) -> Result<Pass, Denied> {
     let socket = query::is_socket_path(asking.path) && asking.method == Method::GET;
     let mut tokens = offered(asking.headers).filter_map(|offer| offer.strip_prefix("bearer.")).peekable();
     let offers = socket && tokens.peek().is_some();
@@ -143,20 +157,32 @@ fn is_open(config: &PresentationConfig, asking: &Asking<'_>) -> bool {
     configured || matches!(asking.path, "/healthz" | "/readyz") || asking.path.starts_with("/problems/")
 }
 
-/// Whether a request shows a token in a header, right or wrong.
-pub(crate) fn shows_token(headers: &HeaderMap) -> bool {
-    token_header(headers).is_some()
+/// The headers for the token of a request that has one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InHeader {
+    Token,
+    WrongAuthorization,
+    /// Something else is in `X-Api-Key`, and `Authorization` is missing.
+    WrongKey,
 }
 
-/// Reads the token out of the value of a header.
-type ReadToken = fn(&str) -> Option<&str>;
+/// Whether a request has the token of the server in a header, or needs none.
+pub(crate) fn has_token_in_header(config: &PresentationConfig, headers: &HeaderMap) -> bool {
+    let token = config.token.as_ref().map(Secret::reveal);
+    token.is_none_or(|token| in_header(headers, token) == Some(InHeader::Token))
+}
 
-/// The header in which a request shows a token, and how the token is read.
-fn token_header(headers: &HeaderMap) -> Option<(HeaderName, ReadToken)> {
-    if headers.contains_key(header::AUTHORIZATION) {
-        return Some((header::AUTHORIZATION, bearer));
-    }
-    headers.contains_key(&API_KEY).then_some((API_KEY, |key| Some(key)))
+fn in_header(headers: &HeaderMap, token: &str) -> Option<InHeader> {
+    let (name, wrong) = if headers.contains_key(header::AUTHORIZATION) {
+        (header::AUTHORIZATION, InHeader::WrongAuthorization)
+    } else {
+        (API_KEY, InHeader::WrongKey)
+    };
+    let mut sent = headers.get_all(name);
+    let value = sent.next()?.to_str().ok();
+    let shown = if wrong == InHeader::WrongKey { value } else { value.and_then(bearer) };
+    let is_right = shown.is_some_and(|shown| is_token(token, shown)) && sent.next().is_none();
+    Some(if is_right { InHeader::Token } else { wrong })
 }
 
 fn bearer(authorization: &str) -> Option<&str> {

@@ -145,6 +145,24 @@ async fn the_token_in_x_api_key_counts_if_there_is_no_authorization() {
 }
 
 #[actix_web::test]
+async fn a_key_that_is_not_the_token_disturbs_no_other_credential_and_starts_no_session() {
+    let key = ("x-api-key", "of-a-gateway");
+    let harness = Harness::with(|config, _| config.failed_logins_per_minute = 1);
+    let start = |headers: &[(&'static str, &'static str)]| {
+        let request = TestRequest::post().uri("/api/session").insert_header(("host", HOST));
+        headers.iter().fold(request, |request, header| request.insert_header(*header))
+    };
+    let started = harness.call_raw(start(&[("x-api-key", TOKEN)])).await;
+    assert_eq!(started.status, 204);
+    let cookie = started.header("set-cookie").split(';').next().unwrap().to_owned();
+    let request = TestRequest::get().uri("/api/agents").insert_header(("host", HOST));
+    let request = request.insert_header(key).insert_header(("cookie", cookie));
+    assert_eq!(harness.call_raw(request).await.status, 200);
+    assert_eq!(harness.call_raw(start(&[key])).await.problem(), "unauthenticated");
+    assert_eq!(harness.call_raw(start(&[key])).await.problem(), "rate_limited", "it is a failed login");
+}
+
+#[actix_web::test]
 async fn one_answer_to_every_wrong_token() {
     let harness = Harness::new();
     let mut seen = Vec::new();

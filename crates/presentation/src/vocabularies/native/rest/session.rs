@@ -8,7 +8,7 @@ use tokenrail_domain::Timestamp;
 
 use crate::api::Api;
 use crate::error::{Code, Problem};
-use crate::guard::{comes_from_own_page, shows_token};
+use crate::guard::{comes_from_own_page, has_token_in_header};
 use crate::json::IsoTime;
 use crate::peer::peer;
 use crate::query;
@@ -40,10 +40,8 @@ pub(crate) async fn start(
     }
     let body = query::optional_body_within(&request, payload, SESSION_BYTES, SESSION_TIMEOUT).await?;
     let code = body.map(|body| dto::requests::login_code(&body, config.json_depth)).transpose()?.flatten();
-    // The guard has checked the token of a request that has one.
-    let has_token = shows_token(request.headers()) || config.token.is_none();
     match code {
-        _ if has_token => {}
+        _ if has_token_in_header(config, request.headers()) => {}
         Some(code) if api.redeem_login_code(&code).await? => {}
         Some(_) => return Err(api.failed_login(peer(request.peer_addr()))),
         None => return Err(Problem::unauthenticated()),
