@@ -67,8 +67,8 @@ pub(super) fn is_body(body: &[u8]) -> bool {
     body.split(|byte| *byte == SEPARATOR).all(|packet| is_binary(packet) || Packet::read(packet).is_ok())
 }
 
-/// Whether a body begins with the end of the connection, or with that of Socket.IO inside it. Messages before the end
-/// are not passed over: a client may cancel an agent and leave.
+/// Whether a body begins with the end of the connection, or with that of Socket.IO inside it. A body that has messages
+/// before the end is read like any other.
 pub(super) fn is_goodbye(body: &[u8]) -> bool {
     let mut packets = body.split(|byte| *byte == SEPARATOR).filter(|packet| *packet != PONG);
     packets.next().is_some_and(|packet| packet == CLOSE || packet == DISCONNECT)

@@ -41,12 +41,17 @@ impl Heart {
         self.pong_due.get()
     }
 
-    /// The ping that the client gets now. An unanswered ping keeps its deadline.
+    /// The ping that the client gets now.
     pub(super) fn ping(&self) -> Bytes {
+        self.pinged();
+        frames::text(PING)
+    }
+
+    /// The client gets a ping. An unanswered ping keeps its deadline.
+    pub(super) fn pinged(&self) {
         let now = Instant::now();
         self.ping_due.set(now + self.ping);
         self.pong_due.set(Some(self.pong_due.get().unwrap_or(now + self.pong_timeout)));
-        frames::text(PING)
     }
 
     pub(super) fn is_due(&self) -> bool {

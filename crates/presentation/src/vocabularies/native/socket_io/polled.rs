@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::engine::{NOOP, PACKETS_MAX};
+use super::engine::{NOOP, PACKETS_MAX, PING};
 use super::heart::Heart;
 use super::session::{Given, Session};
 use crate::frames::{self, CHUNK_BYTES};
@@ -129,7 +129,10 @@ impl Desk {
             Some(Waiting::Poll(reply) | Waiting::Page(reply))
                 if !self.rest.is_empty() && self.heart.is_due() =>
             {
-                let _ = reply.send(Output { frames: self.heart.ping(), close: None });
+                // Otherwise the client has gone meanwhile, and its next request gets the ping.
+                if reply.send(Output { frames: frames::text(PING), close: None }).is_ok() {
+                    self.heart.pinged();
+                }
                 return self.put_off();
             }
             Some(Waiting::Poll(reply)) if is_ready => {
@@ -273,6 +276,17 @@ mod tests {
             let expected = [vec![2, 2], vec![1], vec![CHUNK_BYTES], vec![1], vec![2]];
             assert_eq!(given, expected, "a part has few bytes, and no packet in part");
             assert!(desk.heart.pong_due().is_some());
+            tokio::time::advance(Duration::from_secs(1)).await;
+            desk.rest = frames_of(1);
+            let (reply, gone) = oneshot::channel();
+            drop(gone);
+            desk.asked(asked(reply));
+            desk.answer();
+            assert_eq!(
+                packets(&ask(&mut desk, asked).unwrap()),
+                ["2"],
+                "a ping that nobody got is sent again"
+            );
             desk.asked(PolledRequest::Pong);
             assert_eq!(desk.heart.pong_due(), None, "the answer waits for nothing");
         }
