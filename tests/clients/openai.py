@@ -133,12 +133,12 @@ FLOW = {"say": WORDS, "pace_us": 10_000}
 
 def over_kills(stream, after, is_end):
     """Reads a stream to its end. The server is killed three times while it comes. `after` opens what follows."""
-    seen, kills, following, cuts = [], 0, 40, 0
+    seen, kills, cuts = [], 0, 0
     while not seen or not is_end(seen[-1]):
         try:
             for event in stream or after(seen):
                 seen.append(event)
-                if kills < 3 and len(seen) == following:
+                if kills < 3 and 40 * (kills + 1) <= len(seen):
                     open(os.path.join(folder, f"reached-{kills}"), "w").close()
                     kills += 1
         except (APIConnectionError, httpx2.TransportError):
@@ -147,9 +147,6 @@ def over_kills(stream, after, is_end):
             time.sleep(0.01)
         else:
             assert is_end(seen[-1]), "a stream that ends early does not look complete"
-        # The next kill comes after something new.
-        if following <= len(seen):
-            following = len(seen) + 40
         stream = None
     assert kills == 3 and 0 < cuts, (kills, cuts)
     return seen

@@ -69,7 +69,8 @@ async fn clients_of_each_kind_that_stop_reading_hold_only_a_page() {
         // The first client pays what such a stream costs once.
         let _first = owed_by_kind(&server, &place, kind, 1, &old).await;
         let before = resident_bytes(server.pid());
-        let _stalled = owed_by_kind(&server, &place, kind, STALLED, &old).await;
+        let mut stalled = owed_by_kind(&server, &place, kind, STALLED, &old).await;
+        stalled.have_begun().await;
         let grown = resident_bytes(server.pid()).saturating_sub(before);
         let most = AGENT_BYTES + STALLED as u64 * STALLED_BYTES;
         println!("{kind:?}: {} KiB more", grown / 1024);

@@ -81,7 +81,9 @@ fn recorded_agents(folder: &Path) -> String {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/claude/2.1.330");
     let agents = RECORDED.map(|name| {
         let (program, file) = (folder.join(name), fixtures.join(name).with_extension("jsonl"));
-        let print = "while IFS= read -r line; do printf '%s\\n' \"$line\"; sleep 0.05; done";
+        let hurry = folder.join("hurry");
+        let pause = format!("[ -e '{}' ] || sleep 0.2", hurry.display());
+        let print = format!("while IFS= read -r line; do printf '%s\\n' \"$line\"; {pause}; done");
         write_script(&program, &format!("#!/bin/sh\n{print} < '{}'\n", file.display()));
         format!(
             "[agents.{name}]\nformat = \"claude\"\nprogram = \"{}\"\npass_env = [\"PATH\"]\n",
@@ -122,6 +124,9 @@ async fn tools_subagents_and_abandoned_messages_outlive_the_server_in_every_prot
         if before + 10 < heads {
             (before, kills) = (heads, kills + 1);
             server.kill_and_start_again();
+            if kills == RECORDED.len() {
+                std::fs::write(server.folder.path().join("hurry"), "").unwrap();
+            }
         }
         tokio::time::sleep(Duration::from_millis(5)).await;
     }

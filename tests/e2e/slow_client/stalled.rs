@@ -7,15 +7,18 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
+use tokio_tungstenite::MaybeTlsStream;
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{STALLED, completion, response};
+use super::{LONG, STALLED, completion, response};
 use crate::follower::{Place, Socket, connect, connect_to};
 
 /// How long a Socket.IO client waits that polls far too seldom.
 const SELDOM: Duration = Duration::from_secs(5);
 /// The receive buffer of a client that reads nothing: as small as the kernel allows.
 const RECEIVE_BUFFER_BYTES: u32 = 4096;
+/// A client that has this many unread bytes is being sent what it has asked for.
+const BEGIN_BYTES: usize = 1024;
 /// An MCP client sends this many requests, one after the other, and reads no response. Each has 200 kB or more, so that
 /// together they do not fit into the buffers of a connection.
 const MCP_REQUESTS: usize = 120;
@@ -75,6 +78,19 @@ impl Stalled {
         stalled
     }
 
+    /// Waits until each client has received as much as fits, or a part of it, and nothing was refused.
+    pub(super) async fn have_begun(&mut self) {
+        for stream in self.streams.iter().chain(&self.downloads) {
+            assert!(received(stream).await.starts_with(b"HTTP/1.1 200 "));
+        }
+        for socket in &self.followers {
+            let MaybeTlsStream::Plain(stream) = socket.get_ref() else { panic!("it is not encrypted") };
+            // An error would be shorter.
+            received(stream).await;
+        }
+        assert!(self.pollers.try_join_next().is_none(), "they have sessions as long as they poll");
+    }
+
     pub(super) async fn open_one(&mut self, kind: Kind, place: &Place, id: &str, old: &str) {
         let path = match kind {
             Kind::WebSocket => {
@@ -107,6 +123,18 @@ impl Stalled {
         };
         self.streams.push(ask(place, &path, "text/event-stream").await);
     }
+}
+
+/// The first bytes that a client has not read yet.
+async fn received(stream: &TcpStream) -> [u8; BEGIN_BYTES] {
+    let mut received = [0; BEGIN_BYTES];
+    let begun = async {
+        while stream.peek(&mut received).await.unwrap() < BEGIN_BYTES {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(LONG, begun).await.expect("in time");
+    received
 }
 
 /// A Socket.IO client that has asked for everything. Returns the path of its polls.
