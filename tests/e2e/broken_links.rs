@@ -64,11 +64,12 @@ impl Cluster {
         let script = json!({ "deltas": DELTAS, "pace_us": 5000, "hurry": hurry });
         let id = server.launch(&script).await;
         let mut readers = Vec::new();
-        for server in &self.servers {
+        for (at, server) in self.servers.iter().enumerate() {
             for way in WAYS {
                 let follower = Follower::new(Place::of(server), &id);
                 let reading = follower.read_to_a_result(way, std::iter::empty());
-                readers.push(Handle::current().spawn(reading));
+                let name = format!("{way:?} at server {at}, of an agent at server {number}");
+                readers.push((name, Handle::current().spawn(reading)));
             }
         }
         server.wait_until(&id, |agent| 20 < agent["head"].as_u64().unwrap()).await;
@@ -110,9 +111,10 @@ impl Cluster {
         until_its_processes_end(&id).await;
         let events = self.servers[0].events(&id).await;
         assert_eq!(self.servers[1].events(&id).await, events);
-        for reader in readers {
-            let seen = tokio::time::timeout(PATIENCE, reader).await.expect("in time").unwrap();
-            assert_eq!(seen.events(), events);
+        for (name, reader) in readers {
+            let seen = tokio::time::timeout(PATIENCE, reader).await;
+            let seen = seen.unwrap_or_else(|_| panic!("{name} does not come to the result")).unwrap();
+            assert_eq!(seen.events(), events, "{name}");
         }
         let outcomes = results(&events);
         let (text, whole) = (text_of(&events), numbers(DELTAS));
@@ -138,7 +140,8 @@ impl Cluster {
 struct Agent {
     id: String,
     hurry: PathBuf,
-    readers: Vec<JoinHandle<Follower>>,
+    /// With their names.
+    readers: Vec<(String, JoinHandle<Follower>)>,
 }
 
 fn rand() -> u64 {
