@@ -88,7 +88,7 @@ impl Client {
         tokio::time::timeout(Duration::from_secs(20), read).await.expect("something comes").unwrap_or(0)
     }
 
-    /// Lets the kernel keep little of what was not read, so that a client that reads slowly is slow for the server.
+    /// Shrinks the receive buffer, so that the server notices when this client reads slowly.
     pub(crate) fn buffer_little(&self) {
         rustix::net::sockopt::set_socket_recv_buffer_size(&self.socket, 16 << 10).unwrap();
     }

@@ -319,7 +319,8 @@ fn filled(args: &[String], place: &str, value: Option<&str>) -> Result<Vec<Strin
     // Clients choose the model, which must not become an option of the program. A session id cannot be one.
     if value.starts_with('-') || value.contains('\0') {
         let text = format!(
-            "{value:?} is not allowed as the value of {place}; it must not begin with a hyphen or contain a null character"
+            "{value:?} is not allowed as the value of {place}; it must not begin with a hyphen or contain a null \
+             character"
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, text).into());
     }

@@ -38,6 +38,8 @@ const CONNECT_WAIT: Duration = Duration::from_secs(10);
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
 /// How long a request may take in all: longer than any wait of a tool.
 const CALL_TIMEOUT: Duration = Duration::from_mins(2);
+const TOO_LATE: &str =
+    "the server did not respond in time; before you repeat the call, check whether it took effect";
 
 /// JSON-RPC's numbers of an error of a server, and of a message that is not JSON.
 const SERVER_ERROR: i32 = -32000;
@@ -162,7 +164,7 @@ impl Bridge {
             answered.await
         } else {
             let answered = timeout(CALL_TIMEOUT, answered).await;
-            answered.unwrap_or_else(|_| Err(lost("the server did not respond in time; before you repeat the call, check whether it took effect")))
+            answered.unwrap_or_else(|_| Err(lost(TOO_LATE)))
         };
         let Some(id) = id else { return };
         let error = match answered {
