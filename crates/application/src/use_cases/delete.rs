@@ -31,8 +31,8 @@ enum Elsewhere {
 }
 
 impl AgentService {
-    /// Stops an agent and removes it from the lists. [`Deletion::Purge`] also removes everything that belongs to it: its
-    /// history, the files of its runs, and the folder that was created for it.
+    /// Stops an agent and removes it from the lists. [`Deletion::Purge`] also removes everything that belongs to it:
+    /// its history, the files of its runs, and the folder that was created for it.
     ///
     /// # Errors
     /// [`Refusal::NotFound`], [`Refusal::Store`].
