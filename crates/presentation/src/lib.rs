@@ -4,14 +4,12 @@
 //!
 //! | module | what it is for |
 //! | --- | --- |
-//! | `vocabularies` | one folder for each kind of client; `native` has the routes and handlers of the own API |
+//! | `vocabularies` | one folder for each kind of client; `native` is Tokenrail's own; `prompts` and `turns` are parts for all |
 //! | `routes`, `resource` | [`app`]: all routes behind the guard; how the resource of one path is built |
 //! | `api` | the state that all handlers share |
 //! | `query`, `by_id` | what handlers read: query, cursors, headers and bodies; a request about one agent |
 //! | `error`, `refusals`, `openapi` | every problem that a client can receive; which route has which; the document |
 //! | `foreign_refusals` | problems in the format of another vocabulary, which the guard writes |
-//! | `large_body`, `conversation_limits` | bodies that may be larger than `limits.request_bytes`; the limits of whole conversations |
-//! | `prompt_images` | the limits of the images of a prompt |
 //! | `metrics` | what `/metrics` returns |
 //!
 //! **Connections, and the checks before every route**
@@ -34,10 +32,7 @@
 //! | `fold` | the basis of a vocabulary: a pure fold from events to frames |
 //! | `frames`, `blocks`, `json` | the formats that carry a vocabulary: WebSocket frames, event streams, JSON |
 //! | `websocket` | what all WebSockets share, and the path of their bytes to the socket |
-//! | `events`, `turn_events` | reads a range of an agent's events, or those of one turn |
-//! | `block_stream` | event streams that answer a request |
-//! | `said_words` | what was sent of an incomplete message |
-//! | `permission_notices` | permission requests, as the notices in a journal contain them |
+//! | `events` | reads a range of an agent's events |
 //! | `hex` | bytes as hexadecimal text |
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
@@ -45,11 +40,9 @@
 //! dialect, then `ws/connection.rs` and `ws/outbox.rs`. `socket/streaming.rs` writes the bytes (see `websocket.rs`).
 
 mod api;
-mod block_stream;
 mod blocks;
 mod by_id;
 mod config;
-mod conversation_limits;
 mod derived_key;
 mod error;
 mod events;
@@ -60,25 +53,20 @@ mod frames;
 mod guard;
 mod hex;
 mod json;
-mod large_body;
 mod limiter;
 mod listen;
 mod metrics;
 mod openapi;
 mod peer;
-mod permission_notices;
 mod polled_sessions;
-mod prompt_images;
 mod query;
 mod refusals;
 mod resource;
 mod routes;
-mod said_words;
 mod sessions;
 mod shared_credentials;
 mod socket;
 mod tickets;
-mod turn_events;
 mod vocabularies;
 mod waits;
 mod websocket;

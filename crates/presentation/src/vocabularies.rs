@@ -2,6 +2,9 @@
 //! vocabulary: the fold that turns events into frames, its wire names, its handlers and routes, and its part of the
 //! OpenAPI document. Only kelpie has no routes of its own: streams of Letta's routes carry it.
 //!
+//! Two folders are not vocabularies, but parts that several of them use: `prompts` receives a prompt, `turns` shows a
+//! turn.
+//!
 //! A *dialect* is less than a vocabulary: one of the three sets of frames of the native WebSocket, `agent`, `message`
 //! and `stream`. Their folds are in `native/dialects`.
 
@@ -13,6 +16,8 @@ mod letta;
 mod mcp;
 pub(crate) mod native;
 mod openai;
+pub(crate) mod prompts;
+pub(crate) mod turns;
 
 use actix_web::web::ServiceConfig;
 use utoipa::openapi::OpenApi;

@@ -1,5 +1,6 @@
 //! The boundary between the vocabularies of presentation. Each is one folder. No other code of the crate uses it,
 //! except the list in `vocabularies.rs`. The native vocabulary may be used by all code outside of the vocabularies.
+//! Parts that several vocabularies use are in folders beside them: these use no vocabulary, and nothing else uses them.
 
 use crate::workspace::Source;
 
@@ -11,6 +12,9 @@ const LIST: &str = "crates/presentation/src/vocabularies.rs";
 const TESTS: &str = "tests";
 /// The vocabulary of Tokenrail's own API.
 const NATIVE: &str = "native";
+
+/// The folders of parts that every vocabulary may use.
+const PARTS: [&str; 2] = ["prompts", "turns"];
 
 /// A vocabulary that speaks through another one: the tests of the other show both.
 const GUESTS: [(&str, &str); 1] = [("letta", "kelpie")];
@@ -45,6 +49,9 @@ pub(super) fn check(sources: &[Source], faults: &mut Vec<String>) {
         let code = if home.is_some() { &all } else { &product };
         for name in names.iter().filter(|name| Some(**name) != home && names_it(code, name)) {
             let is_guest = home.is_some_and(|host| GUESTS.contains(&(host, *name)));
+            if home.is_some() && PARTS.contains(name) {
+                continue;
+            }
             if (home.is_some() || *name != NATIVE) && !(is_guest && (is_test || !names_it(&product, name))) {
                 faults.push(format!(
                     "{} must not use the vocabulary {name}: see docs/explanation/vocabularies.md",
@@ -138,6 +145,24 @@ mod tests {
         assert_eq!(faults(&[("rest.rs", text)]), [fault]);
         for file in ["vocabularies.rs", "tests/a.rs", "vocabularies/tests/c.rs"] {
             assert_eq!(faults(&[(file, text)]), [""; 0], "{file}");
+        }
+    }
+
+    #[test]
+    fn every_vocabulary_may_use_the_parts_and_they_use_none() {
+        let parts = ("vocabularies/turns.rs", "");
+        let text = "use crate::vocabularies::turns::turn_events::TurnEvents;";
+        for file in ["vocabularies/a/stream.rs", "vocabularies/prompts/b.rs"] {
+            assert_eq!(faults(&[parts, (file, text)]), [""; 0], "{file}");
+        }
+        for (file, text, name) in [
+            ("vocabularies/turns/events.rs", "use crate::vocabularies::native;", "native"),
+            ("rest.rs", text, "turns"),
+        ] {
+            let fault = format!(
+                "{CRATE}{file} must not use the vocabulary {name}: see docs/explanation/vocabularies.md"
+            );
+            assert_eq!(faults(&[parts, (file, text)]), [fault]);
         }
     }
 

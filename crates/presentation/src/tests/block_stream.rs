@@ -8,8 +8,8 @@ use futures_util::StreamExt as _;
 use tokio::time::{sleep, timeout};
 
 use super::harness::Harness;
-use crate::block_stream::{BEAT, BlockSource, streamed};
 use crate::frames::CHUNK_BYTES;
+use crate::vocabularies::turns::block_stream::{BEAT, BlockSource, streamed};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");

@@ -7,7 +7,7 @@ use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber};
 use tokio::time::timeout;
 
 use super::harness::Harness;
-use crate::turn_events::TurnEvents;
+use crate::vocabularies::turns::turn_events::TurnEvents;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -23,7 +23,7 @@
 //! | `postgres_…` | `PostgresLimits`, under names without `postgres_` | `postgres/` |
 //! | `postgres_start_wait_ms` | `NodeLimits` | `use_cases/recover.rs` |
 //! | `connections`, `streams_per_peer`, `chats_bytes`, `failed_logins_per_minute`, `peers`, `session_s`, `ticket_resume_s` | `PresentationConfig` | `api.rs` |
-//! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `large_body.rs` |
+//! | `request_bytes`, `chat_bytes`, `body_timeout_s` | `PresentationConfig` | `query.rs`, `websocket/messages.rs`, `vocabularies/prompts/large_body.rs` |
 //! | `header_bytes`, `headers`; `import_…`; `…image…` | `PresentationConfig` | `guard/head.rs`; `vocabularies/native/import.rs`; `vocabularies/native/dto/requests/images.rs` |
 //! | `subscriptions_per_connection`, `stream_turn_bytes`; `unauthenticated_clients…`; `handshake_timeout_s` | `PresentationConfig` | `vocabularies/native/ws/connection.rs`, `waits.rs`; `peer.rs`; `vocabularies/native/socket_io/` |
 //! | `send_buffer_bytes`, `send_timeout_s` | `SocketLimits` | `socket.rs` |

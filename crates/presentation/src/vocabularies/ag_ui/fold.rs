@@ -23,11 +23,11 @@ use tokenrail_domain::{
 
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{AgentErrorDto, TokenUsage};
-use crate::permission_notices::PermissionNotice;
-use crate::said_words::WordKind;
 use crate::vocabularies::ag_ui::dto::{
     AgUiEvent, CustomDto, EventDto, ForeignValue, NoticeValueDto, Plan, PlanDto,
 };
+use crate::vocabularies::turns::permission_notices::PermissionNotice;
+use crate::vocabularies::turns::said_words::WordKind;
 use calls::Calls;
 use runs::Runs;
 use sub_agents::SubAgents;

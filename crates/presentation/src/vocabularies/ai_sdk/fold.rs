@@ -20,8 +20,8 @@ use tokenrail_domain::{
 use crate::error::Problem;
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{AgentErrorDto, IdText};
-use crate::permission_notices::Approvals;
 use crate::vocabularies::ai_sdk::dto::{Chunk, FinishReason, ForeignJson, PartId, StartDto};
+use crate::vocabularies::turns::permission_notices::Approvals;
 use calls::{CallState, Calls};
 use spoken::{Kind, Spoken};
 

@@ -11,13 +11,13 @@ use super::intake::receive;
 use super::stream::ChatStream;
 use super::writer::ChunkWriter;
 use crate::api::{Api, StreamPlace};
-use crate::block_stream::{BlockSource, event_stream, streamed};
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::AgentRefDto;
 use crate::peer::peer;
 use crate::query::Query;
+use crate::vocabularies::turns::block_stream::{BlockSource, event_stream, streamed};
 
 /// Sent at once, so that the client knows that the stream is open.
 const HELLO: Bytes = Bytes::from_static(b": stream-open\n\n");

@@ -4,8 +4,8 @@ use actix_web::{HttpRequest, web};
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::large_body::{self, closing, parsed};
 use crate::query;
+use crate::vocabularies::prompts::large_body::{self, closing, parsed};
 
 /// Receives a request over HTTP and parses its body with `parse`.
 pub(crate) async fn receive<T: Send + 'static>(

@@ -20,9 +20,9 @@ use super::writer::ChunkWriter;
 use crate::api::{Api, StreamPlace};
 use crate::error::{Code, Problem};
 use crate::frames::{self, CHUNK_BYTES};
-use crate::large_body::parsed;
 use crate::query::Query;
 use crate::vocabularies::ai_sdk::dto::{ChatFrame, ChatReply, ChatRequest, chat_frame};
+use crate::vocabularies::prompts::large_body::parsed;
 use crate::waits::{every, passed};
 use crate::websocket::{
     Broken, Handshake, Message, Messages, because_of, close_code, handshake, with_frames,

@@ -9,7 +9,7 @@ use super::writer::ChunkWriter;
 use crate::api::Api;
 use crate::error::Problem;
 use crate::fold::Fold as _;
-use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
+use crate::vocabularies::turns::turn_events::{TurnEvents, TurnNext, TurnPage};
 
 /// The chunks of one response. Its turn may be queued, running or ended.
 pub(crate) struct ChatStream {

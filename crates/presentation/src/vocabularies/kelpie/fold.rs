@@ -10,10 +10,10 @@ use tokenrail_domain::{
 use crate::blocks::BlockWriter;
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{Json, plain_text};
-use crate::turn_events::failure;
 use crate::vocabularies::kelpie::dto::{
     KelpieError, MessageChunk, MessageComplete, ToolCallComplete, ToolCallStart,
 };
+use crate::vocabularies::turns::turn_events::failure;
 
 /// The Kelpie vocabulary.
 #[derive(Debug)]

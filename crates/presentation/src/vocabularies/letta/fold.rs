@@ -14,11 +14,11 @@ use tokenrail_domain::{
 use self::message::{Kind, OpenMessage};
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{IsoTime, plain_text};
-use crate::permission_notices::Approvals;
-use crate::turn_events::failure;
 use crate::vocabularies::letta::dto::{
     LettaMessage, LettaSaid, LettaToolCall, LettaToolCalls, StopReasonDto, ToolReturn, UsageStatistics,
 };
+use crate::vocabularies::turns::permission_notices::Approvals;
+use crate::vocabularies::turns::turn_events::failure;
 
 pub(crate) use self::ending::{Ending, REASON_EVENTS, stop_reason};
 use super::run_id::RunId;

@@ -6,8 +6,8 @@ use tokenrail_domain::{CompleteMessage, ContentBlock, Event, EventBody, MessageO
 
 use super::dto::{AskedDto, EntryDto, PIECE_BYTES, SaidDto, Shortened, settled};
 use crate::json::plain_text;
-use crate::said_words::{SaidWords, WordKind};
-use crate::turn_events::failure;
+use crate::vocabularies::turns::said_words::{SaidWords, WordKind};
+use crate::vocabularies::turns::turn_events::failure;
 
 /// One page of entries. Any two pages that follow each other contain the same text as one page: a piece of a text is an
 /// entry of its own if the page before it ends within the text.

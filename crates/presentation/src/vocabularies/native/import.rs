@@ -20,7 +20,7 @@ use self::pieces::{Malformed, Piece, read_pieces};
 use crate::api::Api;
 use crate::config::PresentationConfig;
 use crate::error::{Code, FieldProblem, Problem};
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// Maximum number of chunks of the body that wait for the reader.
 const BODY_WAITS: usize = 4;

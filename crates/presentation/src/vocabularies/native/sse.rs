@@ -9,13 +9,13 @@ use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
 
 use crate::api::{Api, StreamPlace};
-use crate::block_stream::{BEAT, event_stream};
 use crate::error::{Code, Problem};
 use crate::frames::CHUNK_BYTES;
 use crate::guard::Stay;
 use crate::peer::peer;
 use crate::query::{self, Query};
 use crate::vocabularies::native::{Detail, EventWriting};
+use crate::vocabularies::turns::block_stream::{BEAT, event_stream};
 use crate::waits::{every, in_turns, passed};
 
 /// The first block, which is sent at once. It shows that the stream is open, and sets the reconnection delay in

@@ -21,11 +21,11 @@ use tokenrail_domain::{
 
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{TokenUsage, plain_text};
-use crate::said_words::{SaidWords, WordKind};
 use crate::vocabularies::openai::dto::{ItemStatus, ResponseDto, StreamEvent, UsageDto};
 use crate::vocabularies::openai::journal_text::TextPart;
 use crate::vocabularies::openai::pieces::About;
 use crate::vocabularies::openai::said_items::SaidItems;
+use crate::vocabularies::turns::said_words::{SaidWords, WordKind};
 use output::Output;
 
 /// The vocabulary of the streams of the Responses API.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tokenrail_domain::{ContentBlock, Event, EventBody, MessageOrdinal, Part, Sequence};
 
 use crate::json::plain_text;
-use crate::said_words::WordKind;
+use crate::vocabularies::turns::said_words::WordKind;
 
 /// A text in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use tokenrail_domain::{MessageOrdinal, Part, Sequence};
 use super::dto::{Gap, GapText, ItemStatus, McpError, OutputItem, OutputText, SummaryText};
 use super::journal_text::{JournalText, TextPart};
 use super::response_id::{CALL, MESSAGE, REASONING, ResponseId};
-use crate::said_words::WordKind;
+use crate::vocabularies::turns::said_words::WordKind;
 
 /// What an item is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use tokenrail_application::Prompt;
 
 use crate::error::Problem;
 use crate::json::readable::stumble;
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 #[derive(Deserialize)]
 struct ContentPart {

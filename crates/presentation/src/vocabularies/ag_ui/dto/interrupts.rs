@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use tokenrail_domain::{JsonText, TurnNumber};
 
 use super::ForeignValue;
-use crate::permission_notices::AskedPermission;
 use crate::vocabularies::ag_ui::interrupt_id::InterruptId;
+use crate::vocabularies::turns::permission_notices::AskedPermission;
 
 /// What a run waits for: the answer to a permission request.
 #[derive(Debug, Serialize)]

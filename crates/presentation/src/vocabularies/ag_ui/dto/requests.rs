@@ -7,10 +7,10 @@ use tokenrail_domain::PermissionReply;
 use utoipa::ToSchema;
 
 use super::content;
-use crate::conversation_limits::ConversationLimits;
 use crate::error::Problem;
 use crate::json::fields::Fields;
 use crate::vocabularies::ag_ui::interrupt_id::InterruptId;
+use crate::vocabularies::prompts::conversation_limits::ConversationLimits;
 
 /// The maximum length of the id of a thread or a run, in characters.
 const ID_CHARS: usize = 255;

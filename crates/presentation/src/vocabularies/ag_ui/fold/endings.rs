@@ -8,12 +8,12 @@ use super::tools::end_call;
 use super::{AgUi, AgUiFold};
 use crate::fold::Frames;
 use crate::json::TokenUsage;
-use crate::permission_notices::AskedPermission;
-use crate::said_words::WordKind;
-use crate::turn_events::failure;
 use crate::vocabularies::ag_ui::dto::{
     AbandonedPartsDto, AgUiEvent, CustomDto, InterruptDto, OutcomeDto, RunResultDto, RunUsageDto,
 };
+use crate::vocabularies::turns::permission_notices::AskedPermission;
+use crate::vocabularies::turns::said_words::WordKind;
+use crate::vocabularies::turns::turn_events::failure;
 
 /// The results of calls that have none of their own.
 const CUT: &str = "The call was incomplete.";

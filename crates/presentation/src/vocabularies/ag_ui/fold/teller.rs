@@ -4,9 +4,9 @@ use tokenrail_domain::{Event, Timestamp};
 
 use super::AgUi;
 use crate::fold::Frames;
-use crate::said_words::WordKind;
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::dto::{AgUiEvent, Assistant, EventDto, PlaceDto, Reasoning};
+use crate::vocabularies::turns::said_words::WordKind;
 
 /// The longest text of one event, in bytes. Clients refuse a run with an event that is too long.
 const PIECE_BYTES: usize = 256 << 10;

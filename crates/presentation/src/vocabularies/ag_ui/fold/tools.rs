@@ -10,10 +10,10 @@ use super::teller::Teller;
 use super::{AgUi, AgUiFold, block_of};
 use crate::fold::Frames;
 use crate::json::{Json, plain_text};
-use crate::said_words::WordKind;
 use crate::vocabularies::ag_ui::dto::{
     AbandonedPartsDto, AgUiEvent, CustomDto, ForeignValue, LooseResultDto, Tool,
 };
+use crate::vocabularies::turns::said_words::WordKind;
 
 /// The longest result of a tool call that is sent, in bytes.
 const RESULT_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
 //! The words of an incomplete message that were sent.
 
-use crate::said_words::SaidWords;
+use crate::vocabularies::turns::said_words::SaidWords;
 
 /// What was sent of a message.
 #[derive(Debug, Clone, Default)]

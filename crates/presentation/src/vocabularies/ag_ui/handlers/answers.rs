@@ -8,9 +8,9 @@ use tokenrail_domain::{AgentId, PermissionReply, ReplyFault, TurnNumber};
 use super::requests::{KnownRequest, is_settled, requests};
 use crate::api::Api;
 use crate::error::Problem;
-use crate::permission_notices::AskedPermission;
 use crate::vocabularies::ag_ui::dto::{Answer, Choice};
 use crate::vocabularies::ag_ui::interrupt_id::InterruptId;
+use crate::vocabularies::turns::permission_notices::AskedPermission;
 
 /// Where the run that follows answers begins.
 pub(super) struct Answered {

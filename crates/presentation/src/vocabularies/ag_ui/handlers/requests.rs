@@ -6,7 +6,7 @@ use tokenrail_application::Refusal;
 use tokenrail_domain::{AgentId, Event, EventBody, Sequence, TurnNumber};
 
 use crate::api::Api;
-use crate::permission_notices::{AskedPermission, PermissionNotice};
+use crate::vocabularies::turns::permission_notices::{AskedPermission, PermissionNotice};
 
 /// A permission request, and where it was asked and settled.
 pub(super) struct KnownRequest {

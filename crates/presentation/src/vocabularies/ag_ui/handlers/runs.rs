@@ -8,19 +8,19 @@ use super::answers::{Answered, answered, were_given};
 use super::streams::RunStream;
 use super::thread::{after, agent_of, no_thread};
 use crate::api::Api;
-use crate::block_stream::{BEAT, event_stream, streamed};
 use crate::blocks::EventBlock;
-use crate::conversation_limits::ConversationLimits;
 use crate::error::{Code, Problem};
-use crate::large_body::{self, LargeBody, closing, keep_room, parsed};
 use crate::peer::peer;
 use crate::query;
-use crate::turn_events::TurnEvents;
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::dto::{
     CAPABILITIES, CapabilitiesDto, RunInputBody, RunRequest, Wish, run_request,
 };
 use crate::vocabularies::ag_ui::fold::{AgUiFold, Scope, WantedRun};
+use crate::vocabularies::prompts::conversation_limits::ConversationLimits;
+use crate::vocabularies::prompts::large_body::{self, LargeBody, closing, keep_room, parsed};
+use crate::vocabularies::turns::block_stream::{BEAT, event_stream, streamed};
+use crate::vocabularies::turns::turn_events::TurnEvents;
 
 /// Start or repeat an AG-UI run
 ///

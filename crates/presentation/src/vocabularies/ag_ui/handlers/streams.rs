@@ -6,12 +6,12 @@ use tokenrail_domain::{Event, Sequence, TurnNumber};
 
 use super::requests::{is_end_of, is_settled};
 use crate::api::Api;
-use crate::block_stream::BlockSource;
 use crate::fold::Fold as _;
-use crate::turn_events::{TurnEvents, broken, cut};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::fold::{AgUiFold, Scope};
 use crate::vocabularies::ag_ui::unsent_writer::UnsentWriter;
+use crate::vocabularies::turns::block_stream::BlockSource;
+use crate::vocabularies::turns::turn_events::{TurnEvents, broken, cut};
 
 /// One run.
 pub(super) struct RunStream {

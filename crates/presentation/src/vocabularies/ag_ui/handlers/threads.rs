@@ -7,13 +7,13 @@ use tokenrail_domain::Sequence;
 use super::streams::ThreadStream;
 use super::thread::{after, agent_of, no_thread};
 use crate::api::Api;
-use crate::block_stream::{BEAT, event_stream, streamed};
 use crate::blocks::EventBlock;
 use crate::by_id::ById;
 use crate::error::Problem;
 use crate::json::AgentRefDto;
 use crate::peer::peer;
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
+use crate::vocabularies::turns::block_stream::{BEAT, event_stream, streamed};
 
 /// Stream the runs of an AG-UI thread
 ///

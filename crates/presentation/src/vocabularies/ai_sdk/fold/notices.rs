@@ -4,8 +4,8 @@ use tokenrail_domain::Notice;
 
 use super::{AiSdk, AiSdkFold, CallState, SdkVersion};
 use crate::fold::Frames;
-use crate::permission_notices::{AskedPermission, PermissionNotice, Settling};
 use crate::vocabularies::ai_sdk::dto::{Chunk, ForeignJson, NoticeDto, Yes};
+use crate::vocabularies::turns::permission_notices::{AskedPermission, PermissionNotice, Settling};
 
 impl AiSdkFold {
     pub(super) fn notice(&mut self, notice: &Notice, out: &mut impl Frames<AiSdk>) {

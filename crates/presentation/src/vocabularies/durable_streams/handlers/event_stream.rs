@@ -11,7 +11,6 @@ use tokio::time::Interval;
 use super::closure::Followed;
 use super::response::ReachedEnd;
 use crate::api::Api;
-use crate::block_stream::{BEAT, event_stream};
 use crate::blocks::BlockWriter;
 use crate::error::Problem;
 use crate::frames::CHUNK_BYTES;
@@ -20,6 +19,7 @@ use crate::vocabularies::durable_streams::dto::ControlDto;
 use crate::vocabularies::durable_streams::offset::Offset;
 use crate::vocabularies::durable_streams::read_query::ReadQuery;
 use crate::vocabularies::durable_streams::stream_cursor::{cursor_after, cursor_at};
+use crate::vocabularies::turns::block_stream::{BEAT, event_stream};
 use crate::waits::{every, in_turns};
 
 const DATA: Bytes = Bytes::from_static(b"event: data\ndata: [");

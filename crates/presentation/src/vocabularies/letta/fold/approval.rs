@@ -4,8 +4,8 @@
 use tokenrail_domain::{Event, Notice, event_id};
 
 use super::{LettaFold, LettaFrame};
-use crate::permission_notices::{AskedPermission, PermissionNotice, Settling};
 use crate::vocabularies::letta::dto::{LettaApproval, LettaSaid, LettaToolCall, LettaToolCalls};
+use crate::vocabularies::turns::permission_notices::{AskedPermission, PermissionNotice, Settling};
 
 impl LettaFold {
     pub(super) fn notice(&mut self, event: &Event, notice: &Notice, out: &mut Vec<LettaFrame>) {

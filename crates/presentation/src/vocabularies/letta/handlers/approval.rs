@@ -6,8 +6,8 @@ use tokenrail_domain::{AgentId, EventBody, PermissionReply, Sequence, Turn, even
 use super::journal::before;
 use crate::api::Api;
 use crate::error::Problem;
-use crate::permission_notices::{AskedPermission, PermissionNotice};
 use crate::vocabularies::letta::dto::Approval;
+use crate::vocabularies::turns::permission_notices::{AskedPermission, PermissionNotice};
 
 /// Answers the matching permission request. Returns its turn, and the last event that the client already has.
 pub(super) async fn approved(

@@ -6,7 +6,6 @@ use tokenrail_application::{AgentService, Refusal};
 use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 
 use crate::api::{Api, StreamPlace};
-use crate::block_stream::{BEAT, BlockSource, event_stream, streamed};
 use crate::blocks::BlockWriter;
 use crate::error::Problem;
 use crate::fold::Fold as _;
@@ -14,9 +13,10 @@ use crate::json::IsoTime;
 use crate::peer::peer;
 use crate::query::Query;
 use crate::query::refused_name;
-use crate::turn_events::TurnEvents;
 use crate::vocabularies::letta::dto::Ping;
 use crate::vocabularies::letta::run_stream::{Guest, RunStreamFold, Voices};
+use crate::vocabularies::turns::block_stream::{BEAT, BlockSource, event_stream, streamed};
+use crate::vocabularies::turns::turn_events::TurnEvents;
 
 /// Headers that only Letta's own clients send.
 const LETTA_HEADERS: [&str; 2] = ["x-letta-source", "x-stainless-lang"];

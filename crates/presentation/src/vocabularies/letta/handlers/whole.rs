@@ -14,9 +14,9 @@ use tokio::time::Interval;
 use super::stream::{CancelOnLeave, FollowedTurn, Wanted};
 use crate::api::StreamPlace;
 use crate::fold::Fold as _;
-use crate::turn_events::{TurnEvents, TurnNext, TurnPage};
 use crate::vocabularies::letta::dto::{LettaResponse, StopReasonDto};
 use crate::vocabularies::letta::fold::{LettaFold, LettaFrame};
+use crate::vocabularies::turns::turn_events::{TurnEvents, TurnNext, TurnPage};
 use crate::waits::every;
 
 /// White space in front of JSON has no meaning. It shows that the response is still coming.

@@ -14,7 +14,7 @@ use tokenrail_domain::{
 
 use crate::json::readable::stumble;
 use crate::json::{IdText, IsoTime, Json};
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 use self::image::ArchivedImage;
 pub(crate) use event::ArchivedEvent;

@@ -11,8 +11,8 @@ use utoipa::ToSchema;
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
 use crate::json::fields::Fields;
-use crate::prompt_images::ImageLimits;
 use crate::query;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 use self::images::{ImageBody, images};
 

@@ -10,8 +10,8 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use tokenrail_application::{Imported, NewTurn};
 use tokenrail_domain::Event;
 
-use crate::prompt_images::ImageLimits;
 use crate::vocabularies::native::dto::archive::{ArchivedEvent, ArchivedTurn, ReadAgent, VERSION};
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// The fields of a file, in order.
 const FIELDS: [&str; 4] = ["tokenrail", "agent", "turns", "events"];

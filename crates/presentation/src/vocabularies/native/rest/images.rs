@@ -9,8 +9,8 @@ use ring::digest::{SHA256, digest};
 use crate::api::Api;
 use crate::error::{Code, Problem};
 use crate::hex::hex;
-use crate::large_body::{closing, parsed};
 use crate::query;
+use crate::vocabularies::prompts::large_body::{closing, parsed};
 
 /// Get an image of a turn's prompt
 ///

@@ -6,9 +6,9 @@ use tokenrail_domain::ImageFile;
 
 use crate::api::Api;
 use crate::error::Problem;
-use crate::large_body::{self, LargeBody, closing, keep_room, parsed};
 use crate::query;
 use crate::vocabularies::native::dto::requests::PromptLimits;
+use crate::vocabularies::prompts::large_body::{self, LargeBody, closing, keep_room, parsed};
 
 /// A request that may have images.
 pub(super) trait WithImages: Send + 'static {

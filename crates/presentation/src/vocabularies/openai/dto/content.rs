@@ -7,7 +7,7 @@ use tokenrail_application::Prompt;
 use tokenrail_domain::ImageFile;
 
 use crate::json::readable::stumble;
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// What is wrong with a value: its place, and a sentence.
 pub(super) type Wrong = (String, String);

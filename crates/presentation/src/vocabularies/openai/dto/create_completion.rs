@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 
 use super::messages::Messages;
 use super::requests::{ModelChoice, flag, joined, refuse_everywhere, refuse_if};
-use crate::conversation_limits::ConversationLimits;
 use crate::error::Problem;
 use crate::json::fields::Fields;
+use crate::vocabularies::prompts::conversation_limits::ConversationLimits;
 
 /// A request for a chat completion.
 #[derive(Debug)]

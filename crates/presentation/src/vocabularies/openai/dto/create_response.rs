@@ -7,10 +7,10 @@ use utoipa::ToSchema;
 
 use super::input::Input;
 use super::requests::{ModelChoice, flag, joined, refuse_everywhere, refuse_if};
-use crate::conversation_limits::ConversationLimits;
 use crate::error::Problem;
 use crate::json::fields::Fields;
 use crate::vocabularies::openai::response_id::ResponseId;
+use crate::vocabularies::prompts::conversation_limits::ConversationLimits;
 
 /// A request for a response.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 use tokenrail_application::Prompt;
 
 use super::content::{Content, Wrong, instructions, unreadable, wrong};
-use crate::prompt_images::ImageLimits;
 use crate::vocabularies::openai::response_id::ResponseId;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// What the user says, and the response that it follows, if its items name one.
 #[derive(Debug, Default)]

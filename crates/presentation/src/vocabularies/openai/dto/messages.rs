@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use tokenrail_application::Prompt;
 
 use super::content::{Content, Wrong, instructions, unreadable, wrong};
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// What a conversation consists of.
 #[derive(Debug, Default)]

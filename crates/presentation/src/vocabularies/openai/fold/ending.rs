@@ -2,8 +2,8 @@
 
 use tokenrail_domain::{Event, MessageOutcome, TurnOutcome, TurnResult};
 
-use crate::turn_events::failure;
 use crate::vocabularies::openai::dto::{Incomplete, ItemStatus, ResponseDto, ResponseFailure};
+use crate::vocabularies::turns::turn_events::failure;
 
 /// Writes the end of the turn into the response. Returns the type of the last event. A cancelled response has no event
 /// of its own in OpenAI's streams, so it ends like an incomplete one; its status says what it is.

@@ -7,12 +7,12 @@ use tokenrail_domain::{Agent, MessageOrdinal, Part, Sequence, Turn};
 
 use super::{OpenAi, ResponseFrame};
 use crate::fold::Frames;
-use crate::said_words::WordKind;
 use crate::vocabularies::openai::dto::{Gap, GapText, ItemStatus, PartDto, ResponseDto, StreamEvent};
 use crate::vocabularies::openai::journal_text::{JournalText, TextPart};
 use crate::vocabularies::openai::pieces::About;
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::said_items::{CallResult, ItemKind, SaidItem, SaidItems};
+use crate::vocabularies::turns::said_words::WordKind;
 
 /// The items so far. Every change is sent as events, whose numbers are counted here.
 pub(super) struct Output {

@@ -5,11 +5,11 @@ use actix_web::{HttpRequest, web};
 use tokenrail_application::{CommandKey, Prompt};
 
 use crate::api::Api;
-use crate::conversation_limits::ConversationLimits;
 use crate::error::Problem;
-use crate::large_body::{self, LargeBody, closing, keep_room, parsed};
 use crate::query;
 use crate::vocabularies::openai::dto::{CreateCompletion, CreateResponse};
+use crate::vocabularies::prompts::conversation_limits::ConversationLimits;
+use crate::vocabularies::prompts::large_body::{self, LargeBody, closing, keep_room, parsed};
 
 /// The header with the number of earlier tries of a request: 0 for the first try.
 const RETRY_COUNT: &str = "x-stainless-retry-count";

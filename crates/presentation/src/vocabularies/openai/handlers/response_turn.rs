@@ -12,9 +12,9 @@ use crate::error::{Code, Problem};
 use crate::events;
 use crate::fold::{Fold as _, Silence};
 use crate::peer::peer;
-use crate::turn_events::{TurnEvents, TurnNext};
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::vocabularies::openai::response_id::ResponseId;
+use crate::vocabularies::turns::turn_events::{TurnEvents, TurnNext};
 
 /// How long a cancel waits for the end of the turn. A turn that takes longer to stop is still in progress then.
 const STOP_WAIT: Duration = Duration::from_secs(5);

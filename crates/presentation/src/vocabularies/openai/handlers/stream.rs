@@ -6,13 +6,13 @@ use tokenrail_application::{Refusal, Rereader, StreamEnd};
 
 use super::response_turn::FollowedResponse;
 use crate::api::Api;
-use crate::block_stream::{BEAT, BlockSource, event_stream, streamed};
 use crate::error::{Code, Problem};
 use crate::fold::Fold as _;
-use crate::large_body::closing;
-use crate::turn_events::{TurnEvents, TurnNext, broken};
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::vocabularies::openai::writer::Writer;
+use crate::vocabularies::prompts::large_body::closing;
+use crate::vocabularies::turns::block_stream::{BEAT, BlockSource, event_stream, streamed};
+use crate::vocabularies::turns::turn_events::{TurnEvents, TurnNext, broken};
 
 /// Streams a response from its beginning.
 pub(super) fn open(

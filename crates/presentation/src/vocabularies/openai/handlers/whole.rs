@@ -18,11 +18,11 @@ use super::response_turn::{FollowedResponse, ResponseTurn};
 use crate::api::{Api, StreamPlace};
 use crate::error::Problem;
 use crate::fold::{Fold as _, Silence};
-use crate::turn_events::{TurnEvents, TurnNext, broken};
 use crate::vocabularies::openai::dto::{CompletionDto, Gap};
 use crate::vocabularies::openai::fold::ResponsesFold;
 use crate::vocabularies::openai::pieces::Pieces;
 use crate::vocabularies::openai::response_id::ResponseId;
+use crate::vocabularies::turns::turn_events::{TurnEvents, TurnNext, broken};
 use crate::waits::every;
 
 /// White space in front of JSON has no meaning. It shows that the response is still coming.

@@ -5,7 +5,7 @@ use crate::api::Api;
 use crate::blocks::{BlockFold as _, BlockWriter, EventBlock};
 use crate::error::Problem;
 use crate::query;
-use crate::turn_events::{TurnEvents, TurnNext};
+use crate::vocabularies::turns::turn_events::{TurnEvents, TurnNext};
 
 /// Read the telegrams of an agent's latest turn
 #[utoipa::path(get, path = "/telegraph/{id}", params(("id" = String, Path)),

@@ -13,7 +13,7 @@ use self::result::{ErrorBody, ResultBody};
 use super::image::ArchivedSummary;
 use super::{At, Given};
 use crate::hex::hex;
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// One event of a file.
 #[derive(Debug, Serialize, Deserialize)]

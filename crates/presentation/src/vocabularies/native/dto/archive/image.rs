@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::{ImageType, PromptImage, TurnImage};
 
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// What an event has of an image.
 #[derive(Debug, Serialize, Deserialize)]

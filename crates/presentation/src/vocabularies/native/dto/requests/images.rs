@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::error::Problem;
 use crate::json::fields::Fields;
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// An image of a prompt.
 #[derive(ToSchema)]

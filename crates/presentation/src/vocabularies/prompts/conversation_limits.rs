@@ -2,7 +2,7 @@
 
 use crate::config::PresentationConfig;
 use crate::error::{Code, Problem};
-use crate::prompt_images::ImageLimits;
+use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
 /// The limits of a request that may repeat a whole conversation. Only what is new in it is sent to the agent.
 #[derive(Debug, Clone, Copy)]
