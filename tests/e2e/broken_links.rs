@@ -7,11 +7,12 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use reqwest::{Method, StatusCode};
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tokenrail_test_postgres::{Database, Server};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::follower::{Follower, Place, Way};
 use crate::harness::{TestServer, numbers, text_of};
@@ -112,7 +113,7 @@ impl Cluster {
         let events = self.servers[0].events(&id).await;
         assert_eq!(self.servers[1].events(&id).await, events);
         for (name, reader) in readers {
-            let seen = tokio::time::timeout(PATIENCE, reader).await;
+            let seen = timeout(PATIENCE, reader).await;
             let seen = seen.unwrap_or_else(|_| panic!("{name} does not come to the result")).unwrap();
             assert_eq!(seen.events(), events, "{name}");
         }
@@ -158,7 +159,7 @@ async fn until_it_says(server: &TestServer, path: &str, holds: impl Fn(&Value) -
     let started = Instant::now();
     loop {
         let mut said = String::new();
-        if let Ok(answer) = server.request(Method::GET, path).send().await {
+        if let Some(answer) = server.answer_if_there(path).await {
             let is_ok = answer.status() == StatusCode::OK;
             said = answer.text().await.unwrap_or_default();
             if is_ok && holds(&serde_json::from_str(&said).unwrap_or_default()) {

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
+use reqwest::{RequestBuilder, Response};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
-use crate::harness::TestServer;
+use crate::harness::{HEAD_PATIENCE, TestServer};
 
 /// How long to wait before the next try at a place that is away.
 const AWAY_PAUSE: Duration = Duration::from_millis(20);
@@ -129,6 +130,11 @@ impl Follower {
         tokio::time::timeout(self.silence, next).await.ok()
     }
 
+    /// The head of the response; `None` if there is none for too long, or the connection ends before it.
+    async fn answer(&self, request: RequestBuilder) -> Option<Response> {
+        tokio::time::timeout(self.silence.min(HEAD_PATIENCE), request.send()).await.ok()?.ok()
+    }
+
     /// The events that it has seen, as JSON.
     pub(crate) fn events(&self) -> Vec<Value> {
         self.seen.iter().map(|event| serde_json::from_str(event.get()).expect("JSON")).collect()
@@ -194,7 +200,7 @@ impl Follower {
             let last = self.seen.len();
             let url = format!("http://{}/api/agents/{}/events?since={last}", self.place.authority, self.id);
             let request = self.place.http.get(url).bearer_auth(&self.place.token);
-            let Some(Ok(answer)) = self.soon(request.send()).await else { return false };
+            let Some(answer) = self.answer(request).await else { return false };
             // The client was too slow to send its request, so it sends it again.
             if answer.status() == reqwest::StatusCode::REQUEST_TIMEOUT {
                 continue;
@@ -216,7 +222,7 @@ impl Follower {
         let url = format!("http://{}/api/agents/{}/events?keep=true", self.place.authority, self.id);
         let request = self.place.http.get(url).bearer_auth(&self.place.token);
         let request = request.header("accept", "text/event-stream").header("last-event-id", self.seen.len());
-        let Some(Ok(answer)) = self.soon(request.send()).await else { return false };
+        let Some(answer) = self.answer(request).await else { return false };
         let (mut body, mut blocks) = (answer.bytes_stream(), Blocks::default());
         while !self.done(until, results) {
             let Some(Some(Ok(chunk))) = self.soon(body.next()).await else { return false };

@@ -191,7 +191,7 @@ async fn until(server: &TestServer, path: &str, holds: impl Fn(&Value) -> bool) 
     let started = Instant::now();
     loop {
         let mut said = String::new();
-        if let Ok(answer) = server.request(Method::GET, path).send().await {
+        if let Some(answer) = server.answer_if_there(path).await {
             said = answer.text().await.unwrap_or_default();
             if holds(&serde_json::from_str(&said).unwrap_or_default()) {
                 return;
