@@ -85,6 +85,28 @@ async fn of_two_requests_that_continue_one_response_at_once_one_is_refused() {
 }
 
 #[actix_web::test]
+async fn a_client_that_repeats_items_goes_on_after_responses_that_it_never_got() {
+    let harness = Harness::new();
+    let first = said(&harness, &json!({"model": "script", "input": "say a"})).await;
+    let mut items = vec![json!({"role": "user", "content": "say a"})];
+    items.extend(first["output"].as_array().unwrap().iter().cloned());
+    items.push(json!({"role": "user", "content": "hang"}));
+    let lost = create(&harness, &json!({"input": items, "background": true})).await.json();
+    assert_eq!(lost["previous_response_id"], first["id"]);
+    items.push(json!({"role": "user", "content": "say b"}));
+    let busy = create(&harness, &json!({ "input": items })).await;
+    assert_eq!(refused(&busy).1, Some("previous_response_id".into()), "it may still give items");
+    cancel(&harness, id(&lost)).await;
+
+    let third = said(&harness, &json!({ "input": items })).await;
+    assert_eq!(third["previous_response_id"], lost["id"]);
+    let named = json!({"previous_response_id": first["id"], "input": "say c"});
+    assert_eq!(refused(&create(&harness, &named).await).1, Some("previous_response_id".into()));
+    let branch = create(&harness, &json!({ "input": items })).await;
+    assert_eq!(refused(&branch).1, Some("previous_response_id".into()), "it has the items of the newest");
+}
+
+#[actix_web::test]
 async fn a_conversation_goes_on_from_its_newest_response() {
     let harness = Harness::new();
     let body = json!({"model": "script/small", "input": "say a b", "metadata": {"n": "1"}, "temperature": 1});

@@ -16,7 +16,7 @@ pub(crate) use completions::{
     FailedChunk,
 };
 pub(crate) use create_completion::{CreateCompletion, CreateCompletionBody, create_completion};
-pub(crate) use create_response::{CreateResponse, CreateResponseBody, create_response};
+pub(crate) use create_response::{CreateResponse, CreateResponseBody, Previous, create_response};
 pub(crate) use gaps::{Gap, GapText, divided, write_with_gaps};
 pub(crate) use items::{InputItem, ItemStatus, McpError, OutputItem, OutputText, Page, SummaryText};
 pub(crate) use requests::ModelChoice;

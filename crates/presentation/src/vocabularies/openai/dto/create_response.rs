@@ -19,7 +19,7 @@ pub(crate) struct CreateResponse {
     pub(crate) prompt: Prompt,
     /// With what the first prompt of the conversation begins.
     pub(crate) instructions: Option<String>,
-    pub(crate) previous: Option<ResponseId>,
+    pub(crate) previous: Option<Previous>,
     pub(crate) stream: bool,
     pub(crate) background: bool,
     pub(crate) metadata: Option<JsonText>,
@@ -47,6 +47,15 @@ pub(crate) struct CreateResponseBody {
     metadata: (),
 }
 
+/// The response that the new one continues.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Previous {
+    /// The client has named it.
+    Named(ResponseId),
+    /// It is the newest one of which the client has repeated an item.
+    Repeated(ResponseId),
+}
+
 /// Reads a request for a response.
 pub(crate) fn create_response(body: &[u8], limits: ConversationLimits) -> Result<CreateResponse, Problem> {
     let mut fields = Fields::read(body, limits.depth)?;
@@ -66,7 +75,7 @@ pub(crate) fn create_response(body: &[u8], limits: ConversationLimits) -> Result
     fields.finish()?;
     let instructions = joined(instructions.into_iter().chain(said));
     limits.check_prompt(&[Some(&prompt.text), instructions.as_deref()])?;
-    let previous = named.or(previous);
+    let previous = named.map(Previous::Named).or(previous.map(Previous::Repeated));
     Ok(CreateResponse { model, prompt, instructions, previous, stream, background, metadata })
 }
 

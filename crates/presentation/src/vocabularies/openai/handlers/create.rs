@@ -3,7 +3,7 @@
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{CommandKey, Launch, Prompt, Refusal};
-use tokenrail_domain::{Turn, TurnNumber};
+use tokenrail_domain::{Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::conversation::{check_instructions, check_type, first_prompt};
 use super::intake::{is_retry, receive};
@@ -13,9 +13,12 @@ use super::whole;
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::error::Problem;
-use crate::vocabularies::openai::dto::{CreateResponse, CreateResponseBody, create_response};
+use crate::vocabularies::openai::dto::{CreateResponse, CreateResponseBody, Previous, create_response};
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::unsent_writer::UnsentWriter;
+
+/// How many responses that have failed one after the other a client may not know.
+const UNKNOWN_RESPONSES: usize = 100;
 
 /// Create a response
 ///
@@ -65,15 +68,17 @@ async fn launch(api: &Api, create: CreateResponse, key: Option<CommandKey>) -> R
 }
 
 /// Sends a message to the agent of the newest response of a conversation. If another response follows, this is that
-/// message once more, or it is refused: an agent has one history, and cannot go back in it.
+/// message once more, or the client cannot know the other one because it has failed, or the message is refused: an
+/// agent has one history, and cannot go back in it.
 async fn go_on(
     api: &Api,
     headers: &HeaderMap,
-    previous: ResponseId,
+    continued: Previous,
     create: CreateResponse,
     key: Option<CommandKey>,
 ) -> Result<ResponseId, Problem> {
     let wrong = |detail: String| Problem::field("previous_response_id", detail);
+    let (Previous::Named(previous) | Previous::Repeated(previous)) = continued;
     let known = ResponseTurn::read(api, previous).await?;
     let agent = known.ok_or_else(|| wrong("no such response".to_owned()))?.agent;
     check_type(&agent, create.model.as_ref())?;
@@ -83,11 +88,16 @@ async fn go_on(
     {
         return Ok(ResponseId { turn, ..previous });
     }
-    let next = ResponseId { turn: previous.turn.next(), ..previous };
     let is_retry = key.is_none() && is_retry(headers);
     let (text, images) = (create.prompt.text.clone(), create.prompt.images.len());
+    let is_again =
+        |following: &Turn| is_retry && following.prompt == text && following.images.len() == images;
+    let next = match continued {
+        Previous::Named(_) => ResponseId { turn: previous.turn.next(), ..previous },
+        Previous::Repeated(_) => after_failed(api, previous, &is_again).await?,
+    };
     let taken = |following: &Turn| {
-        if is_retry && following.prompt == text && following.images.len() == images {
+        if is_again(following) {
             return Ok(next);
         }
         Err(wrong(format!(
@@ -109,4 +119,25 @@ async fn go_on(
         },
         Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// The place after a response, and after those that follow it and have failed. A client that repeats the items of its
+/// conversation may have none of these: it cannot name them, and goes on without them. It also stops at the response
+/// that it asks for again.
+async fn after_failed(
+    api: &Api,
+    known: ResponseId,
+    is_again: &impl Fn(&Turn) -> bool,
+) -> Result<ResponseId, Problem> {
+    let mut next = ResponseId { turn: known.turn.next(), ..known };
+    for _ in 0..UNKNOWN_RESPONSES {
+        let Some(following) = api.service().turn(next.agent, next.turn).await? else { break };
+        let has_failed =
+            matches!(following.state, TurnState::Ended(outcome) if outcome != TurnOutcome::Completed);
+        if !has_failed || is_again(&following) {
+            break;
+        }
+        next.turn = next.turn.next();
+    }
+    Ok(next)
 }
