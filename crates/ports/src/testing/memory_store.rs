@@ -63,6 +63,8 @@ struct State {
     messages_refused: u32,
     /// The same of creations.
     creations_refused: u32,
+    /// The same of reads of a journal.
+    reads_refused: u32,
     /// The same of nodes that let their agents go.
     leaving_refused: u32,
     /// Images cannot be read.
@@ -99,6 +101,7 @@ impl MemoryStore {
                 cancels_refused: 0,
                 messages_refused: 0,
                 creations_refused: 0,
+                reads_refused: 0,
                 leaving_refused: 0,
                 images_damaged: false,
                 appends_left: None,
@@ -311,7 +314,14 @@ impl IJournal for MemoryStore {
     }
 
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
-        self.act(|state| state.shelf(agent).map(|shelf| shelf.read(after, limit))).await
+        self.act(|state| {
+            if 0 < state.reads_refused {
+                state.reads_refused -= 1;
+                return Err(StoreError::Busy);
+            }
+            state.shelf(agent).map(|shelf| shelf.read(after, limit))
+        })
+        .await
     }
 
     async fn read_many(

@@ -188,6 +188,26 @@ async fn of_a_deleted_agent_that_is_followed_the_last_word_is_that_it_was_delete
 }
 
 #[actix_web::test]
+async fn an_agent_that_was_deleted_before_is_followed_to_its_end() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let id = harness.launch_to_end("say a").await;
+    harness.service.delete(id.parse().unwrap(), Deletion::KeepHistory).await.unwrap();
+    let (mut client, _) = Client::connect(&served, "").await;
+    for dialect in ["agent", "message", "stream"] {
+        client.say("subscribe", json!({"agentId": id, "since": 1, "dialect": dialect})).await;
+        let mut heard = Vec::new();
+        while heard.last().is_none_or(|kind: &String| kind != "agent:deleted") {
+            let Heard::Frame(frame) = client.hear().await else { panic!() };
+            heard.push(frame["type"].as_str().unwrap().to_owned());
+        }
+        assert_eq!((&*heard[0], &*heard[heard.len() - 2]), ("subscribed", "unsubscribed"), "{heard:?}");
+        assert!(3 < heard.len(), "{heard:?}");
+    }
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
 async fn a_quiet_connection_shows_signs_of_life_and_needs_them() {
     let harness = Harness::with(|config, _| {
         config.heartbeat = Duration::from_millis(20);

@@ -331,6 +331,43 @@ async fn news_of_all_agents_go_to_every_client() {
 }
 
 #[actix_web::test]
+async fn a_client_whose_agent_was_deleted_meanwhile_gets_the_rest_and_learns_it() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let id = harness.launch_to_end("say a").await;
+    harness.call(actix_web::test::TestRequest::delete().uri(&format!("/api/agents/{id}"))).await;
+    let mut io = Io::connect(&served, json!({"token": TOKEN, "since": {&id: 1}})).await;
+    let mut names = Vec::new();
+    while names.last().is_none_or(|name| name != "agent:deleted") {
+        let list = json_of(&io.packet().await, "42");
+        assert_eq!(list[1]["agentId"], id);
+        names.push(list[0].as_str().unwrap().to_owned());
+    }
+    assert_eq!(names[0], "subscribed");
+    assert_eq!(names[names.len() - 3..], ["agent:message", "unsubscribed", "agent:deleted"], "{names:?}");
+    served.handle.stop(false).await;
+}
+
+/// The clients' libraries repeat nothing on a connection that lives, so the room would stay empty.
+#[actix_web::test]
+async fn a_client_reconnects_if_its_history_cannot_be_read() {
+    let harness = Harness::new();
+    let served = serve(&harness);
+    let id = harness.launch_to_end("say a").await;
+    let auth = json!({"token": TOKEN, "since": {&id: 1}});
+    harness.store.refuse_reads(1);
+    let mut io = Io::connect(&served, auth.clone()).await;
+    assert_eq!(io.event().await.0, "subscribed");
+    let (name, error) = io.event().await;
+    assert_eq!((&*name, &error["code"], &error["agentId"]), ("error", &json!("store_busy"), &json!(id)));
+    assert_eq!(io.packet().await, "close 4412");
+    let mut io = Io::connect(&served, auth).await;
+    assert_eq!(io.event().await.0, "subscribed");
+    assert!(is_end(&io.events_to_the_end().await.pop().unwrap().1));
+    served.handle.stop(false).await;
+}
+
+#[actix_web::test]
 async fn a_client_takes_a_place_among_the_streams_when_it_has_shown_its_token() {
     let harness = Harness::with(|config, _| config.connections = 1);
     let served = serve(&harness);

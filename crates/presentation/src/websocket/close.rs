@@ -17,6 +17,7 @@ pub(crate) mod close_code {
     pub(crate) const TOO_SLOW: u16 = 4408;
     pub(crate) const NO_PONG: u16 = 4410;
     pub(crate) const NO_ROOM: u16 = 4411;
+    pub(crate) const STORE_BUSY: u16 = 4412;
     pub(crate) const TOO_LARGE: u16 = 4509;
 }
 

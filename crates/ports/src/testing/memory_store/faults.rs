@@ -63,6 +63,11 @@ impl MemoryStore {
         self.lock().creations_refused = times;
     }
 
+    /// Makes the next `times` reads of a journal fail, as if the store was busy.
+    pub fn refuse_reads(&self, times: u32) {
+        self.lock().reads_refused = times;
+    }
+
     /// Whether a creation must fail now.
     pub(super) fn is_creation_refused(&self) -> bool {
         let left = &mut self.lock().creations_refused;

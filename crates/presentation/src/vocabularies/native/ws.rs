@@ -22,7 +22,7 @@ mod answers;
 mod connection;
 pub(crate) mod echo;
 pub(super) mod envelope;
-mod follow;
+pub(super) mod follow;
 mod message_status;
 mod outbox;
 pub(super) mod subscriptions;

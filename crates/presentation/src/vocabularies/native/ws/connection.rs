@@ -204,7 +204,7 @@ impl Connection {
         let Followed { agent, head, follower, teller } = follow(&self.api, &wish, &self.wishes).await?;
         let (agent_id, status) = (agent.id.into(), agent.status.as_str());
         self.send("subscribed", Subscribed { agent_id, head: head.0, status });
-        self.subscriptions.insert(follower, teller);
+        self.subscriptions.insert(follower, teller, agent.deleted_at);
         Ok(())
     }
 

@@ -19,6 +19,22 @@ pub(crate) struct Followed {
     pub(crate) teller: Teller,
 }
 
+/// Follows an agent. No follower is told of an earlier deletion, so that of a deleted agent ends with the last turn.
+///
+/// # Errors
+/// [`Problem`] if the agent is unknown, the cursor is ahead of the newest event, or the store fails.
+pub(crate) async fn follow_to_deletion(
+    api: &Api,
+    agent: AgentId,
+    since: Option<Sequence>,
+) -> Result<(Agent, Follower), Problem> {
+    let (agent, follower) = api.service().follow(agent, since, AfterLastTurn::Wait).await?;
+    if agent.deleted_at.is_none() {
+        return Ok((agent, follower));
+    }
+    Ok(api.service().follow(agent.id, Some(follower.cursor()), AfterLastTurn::End).await?)
+}
+
 /// Follows an agent as the client has requested.
 ///
 /// # Errors
@@ -26,7 +42,7 @@ pub(crate) struct Followed {
 pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Result<Followed, Problem> {
     let since = wish.since.map(Sequence);
     let dialect = wish.dialect.unwrap_or(wishes.dialect);
-    let (agent, follower) = api.service().follow(wish.agent, since, AfterLastTurn::Wait).await?;
+    let (agent, follower) = follow_to_deletion(api, wish.agent, since).await?;
     let packed = wish.packed.unwrap_or(wishes.packed);
     let fold = DialectFold::new(dialect, agent.id, Detail::of(wish.raw, packed));
     let (head, cursor) = (follower.head(), follower.cursor());
@@ -34,11 +50,8 @@ pub(crate) async fn follow(api: &Api, wish: &Subscribe, wishes: &Wishes) -> Resu
         Begins::Anywhere => cursor,
         Begins::WithTurn => begin(api, agent.id, cursor).await?,
     };
-    let follower = if begin == cursor {
-        follower
-    } else {
-        api.service().follow(agent.id, Some(begin), AfterLastTurn::Wait).await?.1
-    };
+    let follower =
+        if begin == cursor { follower } else { follow_to_deletion(api, agent.id, Some(begin)).await?.1 };
     let text_mode = match dialect {
         // The throttle joins the pieces that wait.
         Dialect::Stream if wishes.throttle.is_some() => TextMode::Pieces,

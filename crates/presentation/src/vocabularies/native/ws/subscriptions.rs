@@ -105,10 +105,11 @@ impl Subscriptions {
         ))
     }
 
-    /// Follows an agent. If it is already followed, the new cursor replaces the old one.
-    pub(crate) fn insert(&mut self, follower: Follower, teller: Teller) {
+    /// Follows an agent. If it is already followed, the new cursor replaces the old one. `deleted`: when the agent was
+    /// deleted, if it was.
+    pub(crate) fn insert(&mut self, follower: Follower, teller: Teller, deleted: Option<Timestamp>) {
         let (agent, given) = (follower.agent(), follower.cursor().max(teller.after()).0);
-        let deleted = self.remove(agent);
+        let deleted = self.remove(agent).or(deleted);
         let abort = self.push(follower);
         self.known.insert(agent, Box::new(Subscription { teller, given, deleted, abort }));
     }

@@ -74,7 +74,13 @@ impl Session {
         for (agent, since) in since {
             match self.follow(agent, since, false, false).await {
                 Ok(followed) => self.emit("subscribed", &followed),
-                Err(problem) => self.problem(&problem, Some(agent)),
+                Err(problem) => {
+                    self.problem(&problem, Some(agent));
+                    self.reconnects_after(&problem);
+                    if self.closed {
+                        return;
+                    }
+                }
             }
         }
     }

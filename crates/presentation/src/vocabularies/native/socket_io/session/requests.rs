@@ -1,6 +1,5 @@
 //! The events that a client emits: `subscribe` and `unsubscribe`.
 
-use tokenrail_application::AfterLastTurn;
 use tokenrail_domain::{AgentId, Sequence};
 
 use super::{Session, error_frame, tagged};
@@ -9,6 +8,7 @@ use crate::vocabularies::native::dto::client::{Mistake, subscribe, unsubscribe};
 use crate::vocabularies::native::dto::frames::{Subscribed, Unsubscribed};
 use crate::vocabularies::native::dto::socket_io::AckDto;
 use crate::vocabularies::native::socket_io::packet::ACK;
+use crate::vocabularies::native::ws::follow::follow_to_deletion;
 use crate::vocabularies::native::{Detail, Dialect, DialectFold, Teller, TextMode};
 
 const NO_EVENT: &str = "must be subscribe or unsubscribe; to send a message to an agent, use POST \
@@ -64,10 +64,11 @@ impl Session {
         packed: bool,
     ) -> Result<Subscribed, Problem> {
         self.subscriptions.check_room(agent, self.api.config().subscriptions_per_connection)?;
-        let (agent, follower) = self.api.service().follow(agent, Some(since), AfterLastTurn::Wait).await?;
+        let (agent, follower) = follow_to_deletion(&self.api, agent, Some(since)).await?;
         let (head, cursor) = (follower.head(), follower.cursor());
         let fold = DialectFold::for_socket_io(agent.id, Detail::of(raw, packed));
-        self.subscriptions.insert(follower, Teller::new(fold, cursor, false, TextMode::SocketIo));
+        let teller = Teller::new(fold, cursor, false, TextMode::SocketIo);
+        self.subscriptions.insert(follower, teller, agent.deleted_at);
         Ok(Subscribed { agent_id: agent.id.into(), head: head.0, status: agent.status.as_str() })
     }
 

@@ -32,9 +32,19 @@ impl Session {
                 self.deleted(agent, deleted);
             }
             Update::Broken { agent, error, deleted } => {
-                self.problem(&error.into(), Some(agent));
+                let problem = error.into();
+                self.problem(&problem, Some(agent));
                 self.deleted(agent, deleted);
+                self.reconnects_after(&problem);
             }
+        }
+    }
+
+    /// Ends the connection if the store could not be read. The client is no longer in the room of the agent, and its
+    /// library repeats nothing that it has emitted: only after a lost connection, it comes back with its numbers.
+    pub(super) fn reconnects_after(&mut self, problem: &Problem) {
+        if problem.code == Code::StoreBusy {
+            self.close(close_code::STORE_BUSY, "the history could not be read");
         }
     }
 
