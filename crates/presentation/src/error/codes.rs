@@ -66,7 +66,7 @@ codes! {
     NodeAlive "node_alive" CONFLICT true "The node is alive"
         "A node that is alive cannot be removed. Stop its server first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "The agent's folder is not in a git repository, or was not in one when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes is answered with 200 and the `reason`.";
+        "The agent's folder is not in a git repository, or was not in one when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
@@ -86,7 +86,7 @@ codes! {
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. Or an agent launches another one, and the folder is outside the folder of the launching agent: name a folder inside it, or leave `cwd` out.";
+        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside its own. Use a folder inside the folder of the launching agent, or leave `cwd` out.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
@@ -100,7 +100,7 @@ codes! {
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
         "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket, or does not ask for version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
-        "In one minute, there were more launches than `limits.launches_per_minute`, or more failed logins from one client address than `limits.failed_logins_per_minute`. A failed login is a request with a wrong token, ticket or login code. `Retry-After` says how long to wait.";
+        "There were more launches per minute than `limits.launches_per_minute` allows, or more failed logins per minute from one client address than `limits.failed_logins_per_minute` allows. A failed login is a request with a wrong token, ticket or login code. `Retry-After` says how long to wait.";
     HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
         "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
@@ -108,7 +108,7 @@ codes! {
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
         "There are too many queued launches, running agents that one agent has launched, running imports, running requests for changed files, large requests, unused tickets, or open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
-        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. A message is also refused with this code if the agent's node is lost, and the node that received the message lacks the agent type: it then cannot tell whether another node can run the agent. If `detail` names nodes that have the type, send the message to one of them.";
+        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. A message is also refused with this code if the agent's node is lost, and the node that received the message lacks the agent type: the receiving node then cannot tell whether another node can run the agent. If `detail` names nodes that have the type, send the message to one of them.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"

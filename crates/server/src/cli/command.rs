@@ -69,13 +69,13 @@ pub(crate) enum Command {
         #[command(flatten)]
         agent: AgentArg,
     },
-    /// Allow agents to work in a folder, or list the folders that were added in this way
+    /// Allow agents to work in a folder, or list the folders that `allow` and `run --cwd` have added
     Allow(allow::AllowArgs),
     /// Answer an agent's permission request
     Answer(answer::AnswerArgs),
     /// List the open permission requests of all agents, oldest first
     Questions,
-    /// Give an agent another name
+    /// Rename an agent
     Rename(edit::RenameArgs),
     /// Pin agents, so that the page shows them before the others, or unpin them
     Pin(edit::PinArgs),
@@ -103,14 +103,14 @@ pub(crate) enum Command {
     Backup(backup::BackupArgs),
     /// List the nodes (the servers that share the database), or remove a node that will not come back
     Nodes(nodes::NodesArgs),
-    /// Move the data of the data folder into an empty PostgreSQL database, and verify the copy. Stop the server
+    /// Copy the database of the data folder into an empty PostgreSQL database, and verify the copy. Stop the server
     /// first; agents can keep running. If the command is interrupted, run it again
     Move(move_data::MoveArgs),
     /// Check the configuration, programs, folders, database and file permissions
     Doctor,
     /// Print the access token that clients need, or replace it
     Token(token::TokenArgs),
-    /// Show where the settings come from, show all of them, or write an example
+    /// Show which configuration file is read, show all settings, or write an example file
     Config(config::ConfigArgs),
     /// Print a script that lets a shell complete commands and options
     Completions(completions::CompletionsArgs),

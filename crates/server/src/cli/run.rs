@@ -41,7 +41,7 @@ pub(crate) struct RunArgs {
     /// allow`, or `cwd_roots` of the type)
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
-    /// The name or id of the node that is to run the agent, if several servers share one database. Cannot be used with
+    /// Name or id of the node on which to launch the agent, if several servers share one database. Cannot be used with
     /// `--cwd`. With `--session`, it must be the node that receives the request
     #[arg(long, value_name = "NODE", conflicts_with = "cwd")]
     node: Option<String>,

@@ -87,7 +87,7 @@ test("a picture that was read has no lines", () => {
 test.each([
   ["cancelled", "Stopped before it was complete."],
   ["failed", "Cut off by an error."],
-  ["interrupted", "Cut off because the agent ended."],
+  ["interrupted", "Cut off because the turn was interrupted."],
 ])("a message that was %s says so in words", (outcome, words) => {
   const { container } = show(new Told().message("m", "The begi", { outcome }));
   expect(container.querySelector(".cut-short")?.textContent).toBe(words);

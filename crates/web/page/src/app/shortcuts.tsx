@@ -58,7 +58,7 @@ const keys = [
   ["1, 2, 3", "Answer a permission request"],
   ["D", "Developer details"],
   ["C", "Write a message"],
-  ["End", "Go to the end and follow"],
+  ["End", "Go to the end and keep scrolling with new messages"],
   ["Space", "Play or pause a replay"],
   ["?", "Show this list"],
   ["Esc", "Close the search, the changes, the replay or the menu"],

@@ -130,7 +130,7 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
 const cutShort: Readonly<Record<string, string>> = {
   cancelled: "Stopped before it was complete.",
   failed: "Cut off by an error.",
-  interrupted: "Cut off because the agent ended.",
+  interrupted: "Cut off because the turn was interrupted.",
 };
 
 function Words({ row, plain }: { row: TextRow; plain: boolean }) {
