@@ -211,9 +211,7 @@ impl AgentTask {
     }
 
     /// Starts the agent on a turn whose start is saved. Returns the verdict on the turn if that fails, or if the turn
-    /// must not begin any more. The run may still report that the program could not be executed: [`RunEnd::error`].
-    ///
-    /// [`RunEnd::error`]: tokenrail_ports::RunEnd::error
+    /// must not begin any more. The run may still report in its end that the program could not be executed.
     async fn start_run(
         &self,
         agent: &Agent,
@@ -232,8 +230,12 @@ impl AgentTask {
         if let Err(error) = self.add_images(&mut order, (turn, self.agent_type(agent))).await? {
             return Ok(Err(Verdict::failed(error)));
         }
-        if cancel.is_cancelled() || self.core.draining.is_cancelled() {
-            return Ok(Err(self.stopped(cancel)));
+        // The start may have been saved so long ago that another node has ended the turn since, and runs the agent.
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Ok(Err(self.stopped(cancel))),
+            () = self.core.draining.cancelled() => return Ok(Err(self.stopped(cancel))),
+            in_touch = self.core.until_in_touch() => in_touch.ok_or(SaveError::Closing)?,
         }
         let Some(kind) = self.agent_type(agent) else {
             return Ok(Err(Verdict::failed(type_missing(&agent.kind))));
