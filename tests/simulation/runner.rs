@@ -14,6 +14,7 @@ use tokenrail_runner::{FramerLimits, LineFramer};
 
 use crate::bounds;
 use crate::faults::Cut;
+use crate::nodes::Place;
 use crate::planted_outside;
 use crate::process::{Look, NEVER, Process};
 use crate::script::Author;
@@ -56,6 +57,7 @@ impl SimRunner {
 impl IAgentRunner for SimRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
         let world = &self.0;
+        let asked = world.node.as_ref().map(Place::woken_ms);
         world.step("start").await;
         if 0 < world.faults.start_delay_ms && !world.calm.is_cancelled() {
             let delay = world.lock().dice.below(world.faults.start_delay_ms);
@@ -66,7 +68,7 @@ impl IAgentRunner for SimRunner {
             return Err(RunnerError::ProgramMissing { program: "claude".to_owned() });
         }
         if let Some(place) = &world.node {
-            world.check(place.starts(order, world));
+            world.check(place.starts(order, world, asked != Some(place.woken_ms())));
         }
         let key = (order.agent, order.run);
         let script = Author::new(&world.faults, world.seed, order).script();

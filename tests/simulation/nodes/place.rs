@@ -113,7 +113,7 @@ impl Place {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    pub(super) fn woken_ms(&self) -> u64 {
+    pub(crate) fn woken_ms(&self) -> u64 {
         self.woken_ms.load(Ordering::Relaxed)
     }
 
@@ -178,13 +178,15 @@ impl Place {
         self.promises.known().owners.get(&agent).is_some_and(|owner| *owner != node)
     }
 
-    /// This node is about to start an agent.
-    pub(crate) fn starts(&self, order: &TurnOrder, world: &World) -> Result<(), String> {
+    /// This node is about to start an agent. `was_stopped` says whether its process was stopped by a signal since the
+    /// runner was asked to: then another node may have taken the agent, and nobody could have looked before. This node
+    /// ends the run when it learns of it.
+    pub(crate) fn starts(&self, order: &TurnOrder, world: &World, was_stopped: bool) -> Result<(), String> {
         let (agent, now) = (order.agent, world.now_ms());
         let home = world.disk.saved_agent(agent).and_then(|agent| agent.home);
         // Of one that was purged while this node was lost, the run is ended when the node learns of it.
         let is_purged = world.disk.saved_agent(agent).is_none() && self.promises.may_be_purged(agent);
-        if home != Some(self.node) && !is_purged {
+        if home != Some(self.node) && !is_purged && !was_stopped {
             return Err(format!("turn {} of an agent of {home:?} is run at node {}", order.run, self.node));
         }
         let mut known = self.promises.known();
