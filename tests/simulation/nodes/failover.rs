@@ -27,18 +27,21 @@ impl Cluster {
         self.nodes.iter().all(|node| node.life().is_some_and(|life| is_well(&life)))
     }
 
-    /// The standby receives nothing more, and takes over a little later: at the moment at which this node dies.
-    pub(super) async fn may_fail_over(&self, dying: NodeId, dice: &mut Dice) {
+    /// The standby receives nothing more, and takes over a little later: at the moment at which this node dies. Returns
+    /// whether that has happened: then the caller ends the node, before anything else goes on.
+    pub(super) async fn may_fail_over(&self, dying: NodeId, dice: &mut Dice) -> bool {
         if !self.loses_tails || self.must_be_quiet() || !self.is_well() {
-            return;
+            return false;
         }
         let behind_ms = dice.between(10, 3000);
         self.quiet_until_ms.set(self.now_ms() + behind_ms + 1);
         self.disk.fall_behind();
         sleep(Duration::from_millis(behind_ms)).await;
-        if self.is_well() {
+        let fails_over = self.is_well();
+        if fails_over {
             self.fail_over(dying);
         }
+        fails_over
     }
 
     fn fail_over(&self, dead: NodeId) {
