@@ -72,6 +72,7 @@ impl IAgentRunner for SimRunner {
         }
         let key = (order.agent, order.run);
         let script = Author::new(&world.faults, world.seed, order).script();
+        let mut checked = Ok(());
         {
             let mut state = world.lock();
             let now = state.now_ms();
@@ -79,12 +80,13 @@ impl IAgentRunner for SimRunner {
             let mut others = state.processes.iter().filter(|((agent, _), _)| *agent == order.agent);
             // If the output of a process cannot be read, the server asks it to stop and does not wait for its end.
             if others.any(|(_, process)| process.is_alive(now) && !process.unread) {
-                state.fail(format!("two processes of agent {} at once", order.agent));
+                checked = Err(format!("two processes of agent {} at once", order.agent));
             }
             if state.processes.insert(key, Process::start(now, script)).is_some() {
-                state.fail(format!("turn {} of agent {} was run twice", order.run, order.agent));
+                checked = Err(format!("turn {} of agent {} was run twice", order.run, order.agent));
             }
         }
+        world.check(checked);
         world.step("started").await;
         Ok(self.open(key, 0))
     }
@@ -254,8 +256,9 @@ impl IAgentRun for SimRun {
         if let Some(process) = state.processes.get_mut(&self.key) {
             process.answer(now, &answer.request_id, answer.reply.first_option());
         }
+        drop(state);
         if self.stopped {
-            state.fail("Q5: an agent was given an answer after it was asked to stop");
+            self.world.fail("Q5: an agent was given an answer after it was asked to stop");
         }
         Ok(())
     }

@@ -393,7 +393,7 @@ impl World {
 }
 
 impl State {
-    pub(crate) fn fail(&mut self, how: impl Into<String>) {
+    fn fail(&mut self, how: impl Into<String>) {
         let how = how.into();
         self.note("violation", 0, 0);
         self.violation.get_or_insert(how);
