@@ -19,10 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(12);
 /// A client gives up after so many attempts.
 const ATTEMPTS: usize = 40;
 
-/// Any node that runs.
+/// Any node that clients can talk to.
 pub(super) fn any(cluster: &Cluster, dice: &mut Dice) -> Option<Rc<Life>> {
     let at = dice.below(cluster.nodes.len() as u64) as usize;
-    cluster.nodes[at].life()
+    cluster.nodes[at].life().filter(|life| life.is_serving.get())
 }
 
 fn ask<T>(life: &Life, asked: impl Future<Output = T>) -> impl Future<Output = Option<T>> {

@@ -36,6 +36,8 @@ pub(super) struct Life {
     pub(super) service: AgentService,
     bus: Arc<MemoryBus>,
     pub(super) ended: CancellationToken,
+    /// It has recovered. Before that, a server does not listen: no client can talk to it.
+    pub(super) is_serving: Cell<bool>,
     /// It is being stopped in order.
     pub(super) is_closing: Cell<bool>,
     /// What a client knows that watches all agents.
@@ -69,7 +71,7 @@ impl Node {
         self.is_gone.get()
     }
 
-    /// The server, while clients can talk to it.
+    /// The server, while it runs.
     pub(super) fn life(&self) -> Option<Rc<Life>> {
         self.life.borrow().clone()
     }
@@ -88,8 +90,9 @@ impl Node {
         let outside = outside(&world, bus.clone());
         let limits = planted_outside::limits(cluster.faults.limits);
         let service = AgentService::new(outside, limits, Handle::current());
-        let (ended, is_closing, told) = (CancellationToken::new(), Cell::default(), RefCell::default());
-        Rc::new(Life { world, service, bus, ended, is_closing, told })
+        let (ended, told) = (CancellationToken::new(), RefCell::default());
+        let (is_serving, is_closing) = (Cell::default(), Cell::default());
+        Rc::new(Life { world, service, bus, ended, is_serving, is_closing, told })
     }
 
     /// Ends the process of the server. Its tasks never go on.
@@ -152,6 +155,7 @@ async fn live_once(cluster: &Cluster, life: &Life, dice: &mut Dice) -> u64 {
         while life.service.recover().await.is_err() {
             sleep(Duration::from_millis(10)).await;
         }
+        life.is_serving.set(true);
         watch(life).await;
     };
     tokio::select! {
