@@ -3,6 +3,7 @@
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokenrail_application::Deletion;
 use tokenrail_domain::{AgentId, Event, EventBody};
 
 use super::dialects::small_batches;
@@ -137,6 +138,36 @@ async fn page(told: &Told, number: usize) -> (Vec<String>, usize) {
     (messages, page.header("stream-next-offset").parse().unwrap())
 }
 
+/// Live, after every offset. A deleted agent gets no further event, so its stream ends.
+#[actix_web::test]
+async fn the_live_streams_of_a_journal_continue_after_every_offset() {
+    let told = all_told().await;
+    let (whole, end) = caught_up(&told, 0).await;
+    told.harness.service.delete(told.id, Deletion::KeepHistory).await.unwrap();
+    for number in 0..end {
+        let path = format!("/v1/stream/agents/{}/events?offset={number:020}&live=", told.id);
+        let poll = told.harness.get(&format!("{path}long-poll")).await;
+        let polled: Vec<&RawValue> = serde_json::from_str(&poll.text).unwrap();
+        assert!(polled.iter().map(|message| message.get()).eq(&whole[number..number + polled.len()]));
+        let next: usize = poll.header("stream-next-offset").parse().unwrap();
+        assert_eq!((next, polled.is_empty()), (number + polled.len(), false));
+
+        let mut at = number;
+        for block in blocks(&told.harness.get(&format!("{path}sse")).await) {
+            let (name, data) = block.trim_end().split_once("\ndata: ").unwrap();
+            if name == "event: data" {
+                let messages: Vec<&RawValue> = serde_json::from_str(data).unwrap();
+                assert!(messages.iter().map(|message| message.get()).eq(&whole[at..at + messages.len()]));
+                at += messages.len();
+            } else {
+                let control: Value = serde_json::from_str(data).unwrap();
+                assert_eq!(control["streamNextOffset"], format!("{at:020}"), "after {number}");
+            }
+        }
+        assert_eq!(at, end, "after {number}");
+    }
+}
+
 /// A text is one entry, whose pieces a client may have in part. Everything else of the rest is the same.
 #[actix_web::test]
 async fn entries_continue_after_every_number() {
@@ -155,6 +186,18 @@ async fn entries_continue_after_every_number() {
         assert_eq!(read(&told, since, 200_000).await, all, "after {since}");
     }
     assert_eq!(all, [json!(null); 0]);
+}
+
+/// What comes after a cut is what `read_agent` returns, which the test above compares with the whole.
+#[actix_web::test]
+async fn a_wait_continues_after_every_number() {
+    let told = all_told().await;
+    for since in 0..=told.events.len() as u64 {
+        let arguments = json!({"agent_id": told.id.to_string(), "since": since, "max_bytes": 200_000});
+        let waited = tool(&told.harness, "wait_for_agent", &arguments).await;
+        assert_eq!(waited["reason"], "ended", "after {since}");
+        assert_eq!(waited["entries"], json!(read(&told, since, 200_000).await), "after {since}");
+    }
 }
 
 /// The entries after a number, from as many pages as it takes.
