@@ -159,7 +159,8 @@ impl AgentService {
             Ok(Enqueued::KeyReused) => Err(Refusal::KeyReused),
             Ok(Enqueued::OtherNumber) => Err(Refusal::TurnTaken(only_as.unwrap_or_default())),
             Ok(Enqueued::QueueFull) => Err(Refusal::QueueFull),
-            Ok(Enqueued::UnknownAgent) => Err(Refusal::NotFound(id)),
+            // It was deleted or purged since it was read.
+            Ok(Enqueued::UnknownAgent) => Err(self.get(id).await.err().unwrap_or(Refusal::Deleted)),
             Err(StoreError::Busy) => Ok(None),
             Err(error) => Err(self.refused_or_unknown(&agent, error)),
         }
