@@ -50,7 +50,13 @@ impl AgentTask {
         {
             return Ok(false);
         }
-        self.patiently(|| self.core.outside.nodes.let_go(self.agent)).await
+        if self.patiently(|| self.core.outside.nodes.let_go(self.agent)).await? {
+            return Ok(true);
+        }
+        // It may have been let go before: by a try whose outcome was unknown, or by a message. Since then, any node may
+        // have taken it, also this one.
+        let now = self.agent_row().await?;
+        Ok(now.is_some_and(|now| now.is_unclaimed() || now.home != agent.home))
     }
 
     async fn end_on_behalf(&self, turn: Turn) -> Result<(), SaveError> {
