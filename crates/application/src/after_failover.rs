@@ -8,9 +8,7 @@ use tokenrail_ports::{INodes, StoreError};
 
 use crate::core::Core;
 use crate::error::Refusal;
-
-/// What a failover loses is not older than this.
-const LOST_AT_MOST: Duration = Duration::from_mins(1);
+use crate::shown_lately::LOST_AT_MOST;
 
 /// What this node knows of the last failover.
 #[derive(Clone)]

@@ -27,6 +27,7 @@ use crate::node_state::{LifecycleElsewhere, Membership, RequestsElsewhere, Under
 use crate::open_requests::OpenRequests;
 use crate::outside::Outside;
 use crate::planted::{self, Bug};
+use crate::shown_lately::ShownLately;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
 use crate::task_handle::{QueueGuard, TaskHandle};
@@ -88,10 +89,11 @@ pub(crate) struct Core {
 
 impl Core {
     pub(crate) fn new(outside: Outside, limits: &Limits, runtime: Handle, counters: Arc<Counters>) -> Self {
+        let shown_lately = ShownLately::of(&outside, limits);
         Self {
             outside,
             limits: *limits,
-            tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes),
+            tails: Tails::new(limits.reading.tail_bytes, limits.reading.tails_bytes, shown_lately),
             lifecycle: LifecycleEvents::new(),
             open_requests: OpenRequests::new(limits.lists.list_field_bytes),
             membership: Membership::new(),

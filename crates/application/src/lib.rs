@@ -28,6 +28,7 @@
 //! | --- | --- |
 //! | `announce` | tells followers and clients that events are saved |
 //! | `tails` | the wake-up signal of each journal, and its newest events |
+//! | `shown_lately` | how far readers came that have left, for the time after a failover |
 //! | `follower_pace` | how fast the followers take batches, so that the pump can wait for them |
 //! | `follow` | [`Follower`]: a cursor, and the one delivery loop |
 //! | `reread` | [`Rereader`]: events that a reader has received, once more |
@@ -85,6 +86,7 @@ mod renderings;
 mod requests_of_run;
 mod reread;
 mod service;
+mod shown_lately;
 mod stats;
 mod stretch_cache;
 mod stretches;

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use crate::batch::Batch;
 use crate::fetch_lock::FetchLock;
 use crate::follower_pace::FollowerPace;
+use crate::shown_lately::ShownLately;
 use crate::stretch_cache::StretchCache;
 
 /// What a reader must know to decide whether to read, to wait or to end.
@@ -28,6 +29,7 @@ pub(crate) struct TailState {
 /// The tail of one journal.
 #[derive(Debug)]
 pub(crate) struct Tail {
+    agent: AgentId,
     state: watch::Sender<TailState>,
     newest: Mutex<NewestBatches>,
     pub(crate) stretch_cache: StretchCache,
@@ -44,6 +46,7 @@ pub(crate) struct Tail {
     /// in any order.
     idle: Notify,
     budget: Arc<Budget>,
+    shown_lately: Arc<ShownLately>,
 }
 
 /// The newest events, in memory.
@@ -196,6 +199,7 @@ impl Tail {
 
     pub(crate) fn follower_left(&self) {
         if self.followers.fetch_sub(1, Ordering::Relaxed) == 1 {
+            self.shown_lately.note(self.agent, self.state().head);
             self.unfollowed_for_task.notify_one();
             self.unfollowed_for_nodes.notify_one();
         }
@@ -250,6 +254,8 @@ impl Drop for Tail {
 pub(crate) struct Tails {
     known: Mutex<KnownTails>,
     budget: Arc<Budget>,
+    /// Of readers that have left.
+    pub(crate) shown_lately: Arc<ShownLately>,
 }
 
 #[derive(Debug, Default)]
@@ -261,9 +267,10 @@ struct KnownTails {
 }
 
 impl Tails {
-    pub(crate) fn new(per_tail: usize, of_all: usize) -> Self {
+    pub(crate) fn new(per_tail: usize, of_all: usize, shown_lately: ShownLately) -> Self {
         let budget = Budget { per_tail, of_all, used: AtomicUsize::new(0) };
-        Self { known: Mutex::default(), budget: Arc::new(budget) }
+        let shown_lately = Arc::new(shown_lately);
+        Self { known: Mutex::default(), budget: Arc::new(budget), shown_lately }
     }
 
     /// The tail of an agent, shared by all its holders at the same time.
@@ -274,6 +281,7 @@ impl Tails {
         }
         known.tails.retain(|_, tail| tail.strong_count() > 0);
         let tail = Arc::new(Tail {
+            agent,
             state: watch::Sender::new(TailState { closing: known.closing, ..TailState::default() }),
             newest: Mutex::default(),
             stretch_cache: StretchCache::new(self.budget.per_tail),
@@ -285,6 +293,7 @@ impl Tails {
             is_watched: AtomicBool::new(false),
             idle: Notify::new(),
             budget: Arc::clone(&self.budget),
+            shown_lately: Arc::clone(&self.shown_lately),
         });
         known.tails.insert(agent, Arc::downgrade(&tail));
         tail

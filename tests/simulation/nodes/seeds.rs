@@ -14,7 +14,7 @@ const SEEDS: u64 = 400;
 const TWICE: u64 = 20;
 
 /// Seeds that failed once.
-const REGRESSIONS: [u64; 6] = [
+const REGRESSIONS: [u64; 13] = [
     // A turn that had waited for its place began although its node was out of touch.
     796_989_701_374,
     // The outcome of a takeover was unknown, and nobody ended the turn.
@@ -26,6 +26,17 @@ const REGRESSIONS: [u64; 6] = [
     193_153_824_601,
     // What filled up the numbers of events that a failover had lost was saved all at once.
     658_156_378_190,
+    // A process that was stopped by a signal started an agent when it was woken that another node ran.
+    774_005_797_550,
+    // A client was told that an agent is unknown which was deleted at that moment.
+    774_005_795_177,
+    774_005_808_546,
+    // A waiting turn ended with a node that it did not need.
+    774_005_813_182,
+    // What readers had seen that had left was given to other events after a failover.
+    774_005_800_547,
+    774_005_802_070,
+    774_005_805_355,
 ];
 
 /// What must have happened in a sweep of [`SEEDS`] or more.

@@ -71,8 +71,9 @@ impl AgentService {
     ) -> Result<(Vec<Event>, Sequence), Refusal> {
         let head = self.check_cursor(id, since).await?;
         let events = self.core.outside.journal.read(id, since, self.page(events)).await?;
-        let newest = events.last().map_or(head, |event| event.sequence.max(head));
-        Ok((events, newest))
+        let Some(last) = events.last().map(|event| event.sequence) else { return Ok((events, head)) };
+        self.core.tails.shown_lately.note(id, last);
+        Ok((events, head.max(last)))
     }
 
     async fn check_cursor(&self, id: AgentId, since: Sequence) -> Result<Sequence, Refusal> {

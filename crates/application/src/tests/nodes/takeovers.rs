@@ -162,3 +162,30 @@ async fn a_slow_reader_waits_until_what_a_failover_has_lost_is_filled_up() {
         |event: &&Event| matches!(&event.body, EventBody::Notice(notice) if notice.subtype == "events_lost");
     assert!(0 < seen.iter().filter(is_lost).count());
 }
+
+/// A failover has lost what a reader had read that has left since. It may come back to any node, with its cursor.
+#[tokio::test(start_paused = true)]
+async fn what_a_reader_has_seen_that_has_left_is_filled_up_after_a_failover() {
+    let gate = Arc::new(Notify::new());
+    let mut script = vec![Step::line("say a"), Step::Gate(gate.clone())];
+    script.extend((0..200).map(|number| Step::line(format!("say {number}"))));
+    script.push(Step::Hang);
+    let two = pair([script]).await;
+    let id = two.home.launch("hi").await;
+    let (_, follower) =
+        two.other.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
+    two.other.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
+    two.home.store.fall_behind();
+    gate.notify_one();
+    while follower.head() < Sequence(200) {
+        sleep(Duration::from_millis(10)).await;
+    }
+    let seen = follower.head();
+    drop(follower);
+    two.kill_home().await;
+    two.home.store.fail_over(NodeId::ONLY);
+    let events = two.other.watch(id).await;
+    assert_eq!(errors(&events), ["node_lost"]);
+    let last_seen = events.iter().find(|event| event.sequence == seen).unwrap();
+    assert!(matches!(&last_seen.body, EventBody::Notice(notice) if notice.subtype == "events_lost"));
+}

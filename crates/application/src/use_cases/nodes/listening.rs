@@ -11,10 +11,10 @@
 //! On a store that cannot be shared, there are no hints, and the poll only checks that every committed event was
 //! announced. It queries each followed agent once, however many followers the agent has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tokenrail_domain::{AgentId, NodeId};
+use tokenrail_domain::{AgentId, NodeId, Sequence};
 use tokenrail_ports::{Heard, Hint, Standing, StoreError};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -120,13 +120,15 @@ impl AgentService {
         let followed = planted::instead(Bug::HintIsTruth, self.core.tails.followed(), Vec::new);
         // Before the read, so that it shows what is there after the failover.
         let may_be_behind = AfterFailover::of(&self.core).may_be_behind();
+        let left = if may_be_behind { self.core.tails.shown_lately.all() } else { BTreeMap::new() };
+        let asked: BTreeSet<AgentId> = followed.iter().chain(left.keys()).copied().collect();
         let mut standings = BTreeMap::new();
-        if !followed.is_empty() {
-            let found = self.core.outside.agents.standings(followed.clone()).await?;
+        if !asked.is_empty() {
+            let found = self.core.outside.agents.standings(asked.into_iter().collect()).await?;
             standings.extend(found.into_iter().map(|standing| (standing.agent, standing)));
         }
         if may_be_behind {
-            self.core.note_seen(&followed, &standings).await?;
+            self.core.note_seen(&followed, left, &standings).await?;
         }
         for agent in followed {
             let standing = standings.get(&agent);
@@ -140,17 +142,20 @@ impl AgentService {
 impl Core {
     /// After a failover, tells the other nodes how far journals were shown here that do not reach there any more, or
     /// that there are none. If the node of such an agent was ended too, it or the node that takes the agent over must
-    /// give these numbers to nothing else.
+    /// give these numbers to nothing else. `shown`: to readers that have left.
     async fn note_seen(
         &self,
         followed: &[AgentId],
+        mut shown: BTreeMap<AgentId, Sequence>,
         standings: &BTreeMap<AgentId, Standing>,
     ) -> Result<(), StoreError> {
-        let shown = followed.iter().filter_map(|agent| {
-            let (head, standing) = (self.tails.get(*agent)?.state().head, standings.get(agent)?);
-            (standing.head < head).then_some((*agent, head))
-        });
-        self.outside.nodes.note_seen(shown.collect()).await
+        for agent in followed {
+            let Some(tail) = self.tails.get(*agent) else { continue };
+            let head = shown.entry(*agent).or_default();
+            *head = tail.state().head.max(*head);
+        }
+        shown.retain(|agent, head| standings.get(agent).is_some_and(|standing| standing.head < *head));
+        self.outside.nodes.note_seen(shown.into_iter().collect()).await
     }
 
     /// Counts a journal that is ahead of all hints. The hint may still be under way, so a few are normal.
