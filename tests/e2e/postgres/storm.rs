@@ -140,7 +140,7 @@ pub(crate) async fn passes(usual_faults: u64, followers: Followers) {
     cluster.storm(faults, &mut Dice::of(seed, 0)).await;
     cluster.calm();
     say(started, "it is calm");
-    let visits = load.ends_well(&cluster, started, true).await;
+    let visits = load.ends_well(&cluster, started).await;
     assert!(faults <= FAULTS_PER_VISIT * visits as u64, "only {visits} agents were launched");
 }
 
@@ -163,14 +163,14 @@ impl Load {
     }
 
     /// All of it is as it was asked for. Returns how many agents were launched by guests.
-    async fn ends_well(self, cluster: &Cluster, started: Instant, has_absences: bool) -> usize {
+    async fn ends_well(self, cluster: &Cluster, started: Instant) -> usize {
         self.end.send(true).unwrap();
         self.residents.are_as_they_were_asked(cluster, started).await;
         let mut visits = Vec::new();
         for guest in self.guests {
             visits.extend(tokio::time::timeout(PATIENCE, guest).await.expect("each visit ends").unwrap());
         }
-        say(started, &guests::each_went_as_it_was_asked(cluster, &visits, has_absences).await);
+        say(started, &guests::each_went_as_it_was_asked(cluster, &visits).await);
         for server in cluster.servers() {
             assert!(judge::nothing_is_violated(server, PATIENCE).await, "it counts violations");
         }

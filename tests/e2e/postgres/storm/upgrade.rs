@@ -31,6 +31,5 @@ async fn servers_are_upgraded_one_after_the_other_while_everybody_uses_them() {
         assert!(upgraded.elapsed() < PATIENCE, "nobody needs it any more");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // A server that is replaced is away for a moment only.
-    load.ends_well(&cluster, started, false).await;
+    load.ends_well(&cluster, started).await;
 }
