@@ -19,7 +19,8 @@ pub(crate) struct Followed {
     pub(crate) teller: Teller,
 }
 
-/// Follows an agent. No follower is told of an earlier deletion, so that of a deleted agent ends with the last turn.
+/// Follows an agent. If the agent has been deleted before, the follower ends with the last turn, because no follower is
+/// told of an earlier deletion.
 ///
 /// # Errors
 /// [`Problem`] if the agent is unknown, the cursor is ahead of the newest event, or the store fails.
