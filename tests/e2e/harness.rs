@@ -1,7 +1,6 @@
 //! A real server, as a user would run it: the binary, its own data folder, and a loopback port.
 
 use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Once;
@@ -10,6 +9,7 @@ use std::time::Duration;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+pub(crate) use tokenrail_test_postgres::free_port;
 
 /// How long a test waits for anything. This is far longer than anything takes: it only ends a test that hangs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -273,12 +273,6 @@ impl Drop for TestServer {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
         }
     }
-}
-
-/// A port that is free at this moment.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("its number").port()
 }
 
 /// The processes that name a folder in their command line or environment: supervisors and agents of its server.

@@ -1,7 +1,6 @@
 //! One server: its process, its port and its folder.
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::AtomicU32;
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::port::free_port;
 use crate::programs::{self, succeed};
 use crate::sweeper::SweptFolder;
 use crate::{account, keeper};
@@ -187,9 +187,4 @@ impl Drop for Instance {
         }
         self.remove_shared_memory();
     }
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("an address").port()
 }

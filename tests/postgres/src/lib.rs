@@ -2,6 +2,7 @@
 //!
 //! * [`database`]: an empty database on a server that all tests of this program share. For most tests.
 //! * [`Server::start`]: a server of its own, for tests that kill it, start it again, or copy it to a standby.
+//! * [`free_port`]: a port for any server that a test starts.
 //!
 //! The programs are those in the folder that `TOKENRAIL_TEST_POSTGRES` names. If it is not set, they are looked for on
 //! `PATH` and where Debian has them. A test that finds none fails and says so, as tests with a browser do. Tests that
@@ -15,6 +16,7 @@ mod echo;
 mod frozen;
 mod instance;
 mod keeper;
+mod port;
 mod programs;
 mod proxy;
 mod server;
@@ -30,6 +32,7 @@ pub use database::Database;
 pub use echo::Echo;
 pub use frozen::FrozenBackend;
 pub use instance::Flush;
+pub use port::free_port;
 pub use programs::VARIABLE;
 pub use proxy::{Direction, LostCommit, Proxy};
 pub use server::Server;
