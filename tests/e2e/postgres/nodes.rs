@@ -38,11 +38,13 @@ pub(crate) fn node_with(config: String, name: &str) -> TestServer {
     TestServer::start_with_token(&named(config, name), TOKEN)
 }
 
-/// The configuration of a node.
+/// The configuration of a node, with what it says of `[cluster]` already.
 pub(crate) fn named(mut config: String, name: &str) -> String {
-    // Or more of `[cluster]`, if it begins already.
     let section = if config.contains("[cluster]") { "" } else { "[cluster]\n" };
-    write!(config, "{section}name = \"{name}\"\nbeat_s = 1\nlost_after_s = {LOST_AFTER_S}\n").unwrap();
+    write!(config, "{section}name = \"{name}\"\nbeat_s = 1\n").unwrap();
+    if !config.contains("lost_after_s") {
+        writeln!(config, "lost_after_s = {LOST_AFTER_S}").unwrap();
+    }
     config
 }
 

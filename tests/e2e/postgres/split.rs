@@ -11,7 +11,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::failovers::{metric, until_ready};
-use super::nodes::{node_with, results, until_it_serves, until_its_processes_end};
+use super::nodes::{LOST_AFTER_S, node_with, results, until_it_serves, until_its_processes_end};
 use super::{WAYS, config};
 use crate::follower::{Follower, Place};
 use crate::harness::{PATIENCE, TestServer, numbers, text_of};
@@ -20,6 +20,9 @@ const DELTAS: u64 = 20_000;
 
 /// How long everything may take to be well again. After a failover, nodes wait for each other.
 const WELL_AGAIN: Duration = Duration::from_mins(2);
+
+/// A node comes over long before, however busy the machine is.
+const PATIENT_S: u64 = WELL_AGAIN.as_secs();
 
 /// `behind` stays at the old primary, and `ahead` goes on at the new one.
 struct Split {
@@ -40,14 +43,16 @@ struct Agent {
 }
 
 impl Split {
-    fn prepare() -> Self {
+    /// A node that is silent for so long is declared lost.
+    fn prepare(lost_after_s: u64) -> Self {
         let primary = Server::start(Flush::Off);
         let database = primary.database();
         let standby = primary.standby(Replication::Synchronous);
         let networks = [Proxy::start(&standby), Proxy::start(&primary)];
         let node = |addresses: [String; 2], name| {
             let hosts = addresses.join(",");
-            node_with(config(&database).replace(&primary.address(), &hosts), name)
+            let config = config(&database).replace(&primary.address(), &hosts);
+            node_with(format!("{config}[cluster]\nlost_after_s = {lost_after_s}\n"), name)
         };
         let behind = node([primary.address(), networks[0].address()], "behind");
         let ahead = node([networks[1].address(), standby.address()], "ahead");
@@ -204,7 +209,7 @@ async fn until(server: &TestServer, path: &str, holds: impl Fn(&Value) -> bool) 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_at_an_old_primary_that_lives_comes_over_and_loses_nothing() {
-    let split = Split::prepare();
+    let split = Split::prepare(PATIENT_S);
     let agents = [split.agent_at(&split.behind).await, split.agent_at(&split.ahead).await];
     split.happens(&agents[0]).await;
     split.behind_comes_over().await;
@@ -214,7 +219,7 @@ async fn a_node_at_an_old_primary_that_lives_comes_over_and_loses_nothing() {
 /// In the end, the other node takes over its turns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_primary_that_lives_acknowledges_nothing_for_the_node_that_stays_with_it() {
-    let split = Split::prepare();
+    let split = Split::prepare(LOST_AFTER_S);
     let agents = [split.agent_at(&split.behind).await, split.agent_at(&split.ahead).await];
     let head = split.happens(&agents[0]).await;
     split.nothing_is_acknowledged(&agents[0], head).await;
