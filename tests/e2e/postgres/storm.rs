@@ -15,6 +15,7 @@
 //! one direction or in both. Up to half of the faults do this. Only root can make namespaces; for others, a storm has
 //! the other faults only, so a seed means the same choices only for those who both can or cannot.
 
+mod absent;
 mod by_library;
 mod by_tail;
 mod clients;

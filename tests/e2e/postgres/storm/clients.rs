@@ -41,6 +41,13 @@ pub(super) struct Client {
 }
 
 impl Client {
+    /// Who knows that the server with this number is away, and asks the others.
+    pub(super) fn elsewhere(&self, number: usize) -> Self {
+        let mut places = self.places.clone();
+        places.remove(number);
+        Self { places, dice: Dice(self.dice.0) }
+    }
+
     /// Asks until one server accepts, or refuses for good. Only a refusal that may be over later is taken for an answer
     /// that is none.
     pub(super) async fn ask(

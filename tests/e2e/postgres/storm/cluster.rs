@@ -1,10 +1,9 @@
 //! The servers, and what happens to them.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
@@ -12,6 +11,7 @@ use tokenrail_test_postgres::{Database, Flush, Replication, Server};
 
 use super::super::config;
 use super::super::nodes::{LOST_AFTER_S, TOKEN, named, pid_of};
+use super::absent::Absent;
 use super::{Dice, PATIENCE, judge, say};
 use crate::follower::Place;
 use crate::harness::TestServer;
@@ -44,27 +44,13 @@ impl Away {
     }
 }
 
-/// Which nodes are away. Clients look before they ask, so that they know what they have tried.
-#[derive(Clone, Default)]
-pub(super) struct Absent(Arc<Mutex<BTreeSet<String>>>);
-
-impl Absent {
-    pub(super) fn has(&self, node: &str) -> bool {
-        self.0.lock().unwrap().contains(node)
-    }
-
-    fn set(&self, number: usize, is_away: bool) {
-        let (mut absent, name) = (self.0.lock().unwrap(), name_of(number));
-        if is_away {
-            absent.insert(name);
-        } else {
-            absent.remove(&name);
-        }
-    }
-}
-
 fn name_of(number: usize) -> String {
     format!("node-{number}")
+}
+
+/// Of a node with this name.
+pub(super) fn number_of(name: &str) -> usize {
+    name.strip_prefix("node-").expect("a name").parse().expect("a number")
 }
 
 /// Starts a node where it is, and waits until it serves.
@@ -153,15 +139,18 @@ impl Cluster {
         &self.database
     }
 
-    /// Stops a node in order, and starts this program in its place.
-    pub(super) fn replace(&mut self, number: usize, with: impl FnOnce(&TestServer) -> Command) {
+    /// Stops a node in order, and starts this program in its place. At least one guest waits for it to be away, and
+    /// asks another node then.
+    pub(super) async fn replace(&mut self, number: usize, with: impl FnOnce(&TestServer) -> Command) {
+        let seen = self.absent.until_awaited(&name_of(number)).await;
         say(self.started, &format!("node {number} gets another program"));
-        self.absent.set(number, true);
         let server = &mut self.nodes[number].0;
         assert!(server.stop().success());
+        self.absent.set(name_of(number), true);
+        self.absent.until_seen(seen).await;
         let program = with(server);
         server.start_by(program).expect("it serves");
-        self.absent.set(number, false);
+        self.absent.set(name_of(number), false);
         say(self.started, &format!("node {number} is back"));
     }
 
@@ -236,7 +225,7 @@ impl Cluster {
                 Away::Stopped(_) => kill_process(pid_of(server), Signal::CONT).unwrap(),
                 Away::CutOff(_, cut) => networks.expect("it was cut off").mend(number, cut),
             }
-            self.absent.set(number, false);
+            self.absent.set(name_of(number), false);
             say(self.started, &format!("node {number} is back"));
         }
     }
@@ -274,7 +263,7 @@ impl Cluster {
 
     fn leaves(&mut self, at: usize, away: Away) {
         self.nodes[at].1 = Some(away);
-        self.absent.set(at, true);
+        self.absent.set(name_of(at), true);
     }
 
     fn end_connections(&self) {

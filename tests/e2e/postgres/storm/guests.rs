@@ -10,13 +10,11 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::super::nodes::until_its_processes_end;
+use super::absent::Absent;
 use super::clients::Client;
-use super::cluster::{Absent, Cluster};
+use super::cluster::{Cluster, number_of};
 use super::{Dice, PATIENCE, judge};
 use crate::harness::text_of;
-
-/// How long a guest waits for the node of an agent to go away, before it does something with the agent.
-const UNTIL_AWAY: Duration = Duration::from_secs(6);
 
 /// Of so many visits, at least one ends at another node than that of the agent, and one while that is away.
 const VISITS_PER_PLACE: usize = 40;
@@ -109,23 +107,18 @@ impl Guest {
         body: &Value,
     ) -> Result<(StatusCode, Where), String> {
         let path = format!("/api/agents/{}{path}", agent.id);
-        if self.client.dice.below(2) == 0 {
-            self.until_its_node_is_away(agent).await;
-        }
-        let is_absent = self.absent.has(&agent.node);
-        match self.client.ask(method, &path, "", body).await {
+        let waited = self.client.dice.below(2) == 0 && self.absent.until_away(&agent.node).await;
+        let is_absent = waited || self.absent.has(&agent.node);
+        let answer = if waited {
+            self.client.elsewhere(number_of(&agent.node)).ask(method, &path, "", body).await
+        } else {
+            self.client.ask(method, &path, "", body).await
+        };
+        match answer {
             Ok(answer) if answer.node == agent.node => Ok((answer.status, Where::AtHome)),
             Ok(answer) if is_absent => Ok((answer.status, Where::InItsAbsence)),
             Ok(answer) => Ok((answer.status, Where::Elsewhere)),
             Err(problem) => Err(problem["code"].as_str().unwrap_or_default().to_owned()),
-        }
-    }
-
-    /// Or until it has waited long enough.
-    async fn until_its_node_is_away(&self, agent: &Launched) {
-        let started = Instant::now();
-        while !self.absent.has(&agent.node) && started.elapsed() < UNTIL_AWAY {
-            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 

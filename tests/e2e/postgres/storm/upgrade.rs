@@ -23,7 +23,7 @@ async fn servers_are_upgraded_one_after_the_other_while_everybody_uses_them() {
     cluster.until_visited(VISITS).await;
     for number in 0..NODES {
         assert!(has_older(cluster.database()), "an older server needs it");
-        cluster.replace(number, |server| serve(server, true));
+        cluster.replace(number, |server| serve(server, true)).await;
         cluster.until_visited(VISITS).await;
     }
     let upgraded = Instant::now();
