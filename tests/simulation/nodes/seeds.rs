@@ -14,7 +14,7 @@ const SEEDS: u64 = 400;
 const TWICE: u64 = 20;
 
 /// Seeds that failed once.
-const REGRESSIONS: [u64; 13] = [
+const REGRESSIONS: [u64; 14] = [
     // A turn that had waited for its place began although its node was out of touch.
     796_989_701_374,
     // The outcome of a takeover was unknown, and nobody ended the turn.
@@ -37,6 +37,8 @@ const REGRESSIONS: [u64; 13] = [
     774_005_800_547,
     774_005_802_070,
     774_005_805_355,
+    // A late hint told clients that an agent was created which they knew to be deleted.
+    927_176_657_444,
 ];
 
 /// What must have happened in a sweep of [`SEEDS`] or more.

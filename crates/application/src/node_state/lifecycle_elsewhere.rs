@@ -158,8 +158,8 @@ impl LifecycleElsewhere {
         self.told().own.get(agent).map_or(0, |own| own.told)
     }
 
-    /// Tells of an agent that was read, with `tell`, unless clients know it as it is. `told_before` is what
-    /// [`LifecycleElsewhere::told_so_far`] was before it was read.
+    /// Tells of an agent that was read, with `tell`, unless clients know it as it is, or know that it was deleted.
+    /// `told_before` is what [`LifecycleElsewhere::told_so_far`] was before it was read.
     pub(crate) fn tell_read(
         &self,
         read: ReadAgent,
@@ -170,6 +170,9 @@ impl LifecycleElsewhere {
         let ReadAgent { listed, in_lists, is_own } = read;
         let (id, now) = (listed.agent.id, Shown::new(listed, needs));
         let mut told = self.told();
+        if told.deleted.get(id).is_some() {
+            return Outcome::Told;
+        }
         let own = told.own.get(id).copied();
         if own.is_some_and(|own| own.told != told_before) {
             return Outcome::Outdated;
@@ -188,12 +191,12 @@ impl LifecycleElsewhere {
         Outcome::Told
     }
 
-    /// Tells that an agent was created, with `tell`, unless clients know it.
+    /// Tells that an agent was created, with `tell`, unless clients know it, or know that it was deleted.
     pub(crate) fn tell_created(&self, created: ReadAgent, tell: impl FnOnce(ListedAgent)) {
         let ReadAgent { listed, in_lists, is_own } = created;
         let id = listed.agent.id;
         let mut told = self.told();
-        if !told.created.insert(id) {
+        if told.deleted.get(id).is_some() || !told.created.insert(id) {
             return;
         }
         if CREATED_MAX < told.created.len() {

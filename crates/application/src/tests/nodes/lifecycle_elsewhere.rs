@@ -95,6 +95,27 @@ async fn a_hint_that_comes_after_a_look_tells_nothing_twice() {
     assert_eq!(late.len(), 0, "{late:?}");
 }
 
+/// Also if it does not remember the deletion any more.
+#[tokio::test(start_paused = true)]
+async fn a_hint_of_an_agent_that_is_deleted_meanwhile_tells_nothing() {
+    for is_remembered in [true, false] {
+        let two = pair([said("one")]).await;
+        let mut news = two.other.service.lifecycle_events();
+        let id = two.home.launch("hi").await;
+        two.home.service.delete(id, Deletion::KeepHistory).await.unwrap();
+        told(&mut news).await;
+        let elsewhere = &two.other.service.core.lifecycle_elsewhere;
+        if !is_remembered {
+            elsewhere.forget_told();
+        }
+        for late in [Hint::Created(id), Hint::Changed(id)] {
+            elsewhere.note(late);
+        }
+        let late = told(&mut news).await;
+        assert_eq!(late.len(), 0, "remembered: {is_remembered}; {late:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_users_do_at_a_node_without_the_agent_is_told_there_once() {
     let two = pair([vec![Step::Hang]]).await;

@@ -66,7 +66,9 @@ impl LifecycleTeller {
             self.start_anew().await?;
         }
         for agent in created {
-            if let Some(agent) = self.core.outside.agents.get(agent).await? {
+            // The hint may come late, when the agent is deleted.
+            let agent = self.core.outside.agents.get(agent).await?;
+            if let Some(agent) = agent.filter(|agent| agent.deleted_at.is_none()) {
                 self.tell_created(agent);
             }
         }
