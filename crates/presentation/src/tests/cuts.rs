@@ -4,11 +4,12 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokenrail_application::Deletion;
-use tokenrail_domain::{AgentId, Event, EventBody};
+use tokenrail_domain::{AgentId, Event, EventBody, Timestamp, TurnNumber};
+use tokenrail_ports::{Idempotency, KeyLife};
 
 use super::dialects::small_batches;
 use super::harness::{Answer, Harness};
-use super::journals::{LONG, STORIES, events, keep, written_in_turns};
+use super::journals::{LONG, PROMPT, STORIES, events, keep_with_keys, written_in_turns};
 use super::mcp::tool;
 
 /// An agent with a turn for each story.
@@ -26,8 +27,20 @@ async fn all_told() -> Told {
     let (agent, appends) = written_in_turns(1, &stories);
     let events = events(&appends);
     let harness = small_batches();
-    keep(&harness.store, &agent, appends).await;
+    keep_with_keys(&harness.store, &agent, appends, |turn| key(agent.id, turn)).await;
     Told { harness, id: agent.id, turns: stories.len(), events }
+}
+
+/// The message of a turn was sent by AG-UI, as a run.
+fn key(agent: AgentId, turn: TurnNumber) -> Option<Idempotency> {
+    (TurnNumber::FIRST < turn).then(|| Idempotency {
+        scope: format!("message:{agent}"),
+        key: format!("ag-ui:run-{turn}"),
+        body: PROMPT.to_owned(),
+        used_at: Timestamp(0),
+        forget_before: Timestamp(0),
+        life: KeyLife::UntilForgotten,
+    })
 }
 
 impl Told {
@@ -39,10 +52,20 @@ impl Told {
     /// Cuts the stream after each of its blocks. `after` is what a client adds to the path to get the rest; `None` if
     /// the block has no number. Returns the number of blocks.
     async fn cut(&self, path: &str, after: impl Fn(&str) -> Option<String>) -> usize {
-        let whole = blocks(&self.harness.get(path).await);
+        self.cut_stream(path, after, async |path| self.harness.get(path).await).await
+    }
+
+    /// The same, with any request for a path.
+    async fn cut_stream(
+        &self,
+        path: &str,
+        after: impl Fn(&str) -> Option<String>,
+        request: impl AsyncFn(&str) -> Answer,
+    ) -> usize {
+        let whole = blocks(&request(path).await);
         for (index, block) in whole.iter().enumerate() {
             let Some(after) = after(block) else { continue };
-            let rest = blocks(&self.harness.get(&format!("{path}{after}")).await);
+            let rest = blocks(&request(&format!("{path}{after}")).await);
             let same = rest.iter().zip(&whole[index + 1..]).take_while(|(one, other)| one == other).count();
             assert_eq!(rest.get(same), whole.get(index + 1 + same), "{path}{after}: block {same}");
         }
@@ -94,12 +117,30 @@ async fn a_chat_completion_continues_after_every_chunk() {
 async fn a_thread_continues_after_every_event() {
     let told = all_told().await;
     let path = format!("/ag-ui/threads/{}?", told.id);
-    let after = |block: &str| {
-        let event = data(block);
-        Some(format!("after={}", event["metadata"]["tokenrail"]["cursor"].as_str().unwrap()))
-    };
-    let count = told.cut(&path, after).await;
+    let count = told.cut(&path, after_event).await;
     assert!(600 < count, "{count} events");
+}
+
+fn after_event(block: &str) -> Option<String> {
+    let event = data(block);
+    Some(format!("after={}", event["metadata"]["tokenrail"]["cursor"].as_str().unwrap()))
+}
+
+/// The requests of AG-UI's clients, which they send again to resume. A first turn has no such request here.
+#[actix_web::test]
+async fn a_run_continues_after_every_event() {
+    let told = all_told().await;
+    let mut longest = 0;
+    for turn in 2..=told.turns {
+        let message = json!({"id": "m", "role": "user", "content": PROMPT});
+        let body =
+            json!({"threadId": told.id.to_string(), "runId": format!("run-{turn}"), "messages": [message]});
+        let body = body.to_string();
+        let run = async |path: &str| told.harness.post(path, &body).await;
+        longest = longest.max(told.cut_stream("/ag-ui?", after_event, run).await);
+    }
+    assert!(600 < longest, "{longest} events of the long turn");
+    assert_eq!(told.harness.store.saved_turns(told.id).len(), told.turns, "no run began again");
 }
 
 /// A client reads page by page. Each page begins at its offset, so what follows a cut is the rest.

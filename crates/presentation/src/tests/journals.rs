@@ -6,7 +6,7 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::testing::samples::{self, Scribe, notice, text_delta};
 use tokenrail_ports::testing::{MemoryStore, samples::queued_turn};
-use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _};
+use tokenrail_ports::{Append, IAgentRepository as _, IJournal as _, Idempotency};
 
 use super::stories;
 
@@ -142,6 +142,9 @@ pub(crate) const ORPHANS: (&str, Story) = ("orphans: what comes after the end of
     (said, Some(result(TurnOutcome::Completed)))
 });
 
+/// What the user says in each turn.
+pub(crate) const PROMPT: &str = "count to three";
+
 /// The story as a journal: its agent and the appends.
 pub(crate) fn written(story: Story) -> (Agent, Vec<Append>) {
     written_in_turns(1, &[story])
@@ -153,7 +156,7 @@ pub(crate) fn written_in_turns(n: u8, stories: &[Story]) -> (Agent, Vec<Append>)
     let mut scribe = Scribe::new(&agent);
     let mut appends = Vec::new();
     for (index, story) in stories.iter().enumerate() {
-        let turn = queued_turn(agent.id, TurnNumber(index as u32 + 1), "count to three");
+        let turn = queued_turn(agent.id, TurnNumber(index as u32 + 1), PROMPT);
         appends.push(scribe.start(&turn));
         let (said, end) = story(&mut scribe);
         appends.extend(said.into_iter().map(|body| scribe.say(vec![body])));
@@ -169,15 +172,26 @@ pub(crate) fn events(appends: &[Append]) -> Vec<Event> {
 
 /// Stores a journal as if its agent had run here.
 pub(crate) async fn keep(store: &MemoryStore, agent: &Agent, appends: Vec<Append>) {
+    keep_with_keys(store, agent, appends, |_| None).await;
+}
+
+/// The same. The messages that its turns were had these keys.
+pub(crate) async fn keep_with_keys(
+    store: &MemoryStore,
+    agent: &Agent,
+    appends: Vec<Append>,
+    key: impl Fn(TurnNumber) -> Option<Idempotency>,
+) {
     let turns = appends.iter().filter_map(|append| match &append.step {
         tokenrail_ports::TurnStep::Start(turn) => Some(turn),
         _ => None,
     });
     for turn in turns {
+        let key = key(turn.number);
         if turn.number == TurnNumber::FIRST {
-            store.create(agent.clone(), (**turn).clone().into(), None).await.unwrap();
+            store.create(agent.clone(), (**turn).clone().into(), key).await.unwrap();
         } else {
-            store.enqueue((**turn).clone().into(), 16, None).await.unwrap();
+            store.enqueue((**turn).clone().into(), 16, key).await.unwrap();
         }
     }
     for append in appends {
