@@ -1,5 +1,6 @@
 //! A client that stops reading affects only itself.
 
+mod senders;
 mod stalled;
 
 use std::time::Duration;
@@ -125,7 +126,11 @@ async fn clients_that_resume_late_and_stop_reading_hold_only_a_page() {
 
 /// A client that has received the first bytes of what it does not have yet, and reads nothing.
 async fn begun(place: &Place, path: &str) -> TcpStream {
-    let stream = ask(place, path, "text/event-stream").await;
+    has_begun(ask(place, path, "text/event-stream").await).await
+}
+
+/// Waits until a client has received the first bytes of a stream.
+async fn has_begun(stream: TcpStream) -> TcpStream {
     let (started, mut received) = (tokio::time::Instant::now(), [0; 2048]);
     loop {
         let length = stream.peek(&mut received).await.unwrap();

@@ -179,6 +179,18 @@ fn head(place: &Place, method: &str, path: &str, accept: &str) -> String {
     )
 }
 
+/// Sends a request with a body of JSON, and reads nothing. `more` is the rest of its head.
+pub(super) async fn post(place: &Place, path: &str, more: &str, body: &Value) -> TcpStream {
+    let (head, body) = (head(place, "POST", path, "application/json, text/event-stream"), body.to_string());
+    let mut stream = narrow(place).await;
+    stream.write_all(with_body(&format!("{head}{more}"), &body).as_bytes()).await.unwrap();
+    stream
+}
+
+fn with_body(head: &str, body: &str) -> String {
+    format!("{head}content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
 /// An MCP client that follows `id` with notifications of its progress, and then asks for all of `old` again and again.
 async fn ask_tools(place: &Place, id: &str, old: &str) -> TcpStream {
     let tool = |name: &str, agent: &str| {
@@ -193,11 +205,7 @@ async fn ask_tools(place: &Place, id: &str, old: &str) -> TcpStream {
     let head = head(place, "POST", "/mcp", "application/json, text/event-stream");
     let mut stream = narrow(place).await;
     for body in [tool("wait_for_agent", id)].iter().chain(large.iter().cycle().take(MCP_REQUESTS)) {
-        let body = body.to_string();
-        let length = body.len();
-        let request =
-            format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
-        stream.write_all(request.as_bytes()).await.unwrap();
+        stream.write_all(with_body(&head, &body.to_string()).as_bytes()).await.unwrap();
     }
     stream
 }
