@@ -5,6 +5,7 @@ use tokenrail_domain::{Agent, Timestamp, Turn};
 use tokenrail_ports::IAgentRepository as _;
 
 use super::*;
+use crate::Follower;
 
 #[tokio::test(start_paused = true)]
 async fn the_turns_of_a_lost_node_end_once_and_no_prompt_runs_twice() {
@@ -128,17 +129,16 @@ async fn agents_of_a_foreign_type_do_not_delay_the_takeover_of_others() {
     beating.abort();
 }
 
-/// A failover has lost what a slow reader had not read yet, and the agent's node is dead. Until its turn is taken over,
-/// nothing has these numbers.
-#[tokio::test(start_paused = true)]
-async fn a_slow_reader_waits_until_what_a_failover_has_lost_is_filled_up() {
+/// An agent of one node that has said much, and a follower at the other one. Only its first words would survive a
+/// failover.
+async fn followed_and_not_replicated() -> (Pair, AgentId, Follower) {
     let gate = Arc::new(Notify::new());
     let mut script = vec![Step::line("say a"), Step::Gate(gate.clone())];
     script.extend((0..200).map(|number| Step::line(format!("say {number}"))));
     script.push(Step::Hang);
     let two = pair([script]).await;
     let id = two.home.launch("hi").await;
-    let (_, mut follower) =
+    let (_, follower) =
         two.other.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
     two.other.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
     two.home.store.fall_behind();
@@ -146,6 +146,14 @@ async fn a_slow_reader_waits_until_what_a_failover_has_lost_is_filled_up() {
     while follower.head() < Sequence(200) {
         sleep(Duration::from_millis(10)).await;
     }
+    (two, id, follower)
+}
+
+/// A failover has lost what a slow reader had not read yet, and the agent's node is dead. Until its turn is taken over,
+/// nothing has these numbers.
+#[tokio::test(start_paused = true)]
+async fn a_slow_reader_waits_until_what_a_failover_has_lost_is_filled_up() {
+    let (two, _, mut follower) = followed_and_not_replicated().await;
     two.kill_home().await;
     let lost = two.home.store.fail_over(NodeId::ONLY);
     assert_eq!(lost.len(), 1, "of one agent");
@@ -166,20 +174,7 @@ async fn a_slow_reader_waits_until_what_a_failover_has_lost_is_filled_up() {
 /// A failover has lost what a reader had read that has left since. It may come back to any node, with its cursor.
 #[tokio::test(start_paused = true)]
 async fn what_a_reader_has_seen_that_has_left_is_filled_up_after_a_failover() {
-    let gate = Arc::new(Notify::new());
-    let mut script = vec![Step::line("say a"), Step::Gate(gate.clone())];
-    script.extend((0..200).map(|number| Step::line(format!("say {number}"))));
-    script.push(Step::Hang);
-    let two = pair([script]).await;
-    let id = two.home.launch("hi").await;
-    let (_, follower) =
-        two.other.service.follow(id, Some(Sequence::START), AfterLastTurn::Wait).await.unwrap();
-    two.other.wait_for(id, |event| matches!(event.body, EventBody::TextDelta { .. })).await;
-    two.home.store.fall_behind();
-    gate.notify_one();
-    while follower.head() < Sequence(200) {
-        sleep(Duration::from_millis(10)).await;
-    }
+    let (two, id, follower) = followed_and_not_replicated().await;
     let seen = follower.head();
     drop(follower);
     two.kill_home().await;
