@@ -229,11 +229,14 @@ impl Core {
     }
 
     /// The time that decides how old a key is. It starts at the time of the newest key and advances while the server
-    /// runs, so a wrong or adjusted system clock does not age a key. While no server runs, keys do not age.
+    /// runs, so a wrong or adjusted system clock does not age a key. While no server runs, keys do not age. Several
+    /// nodes start at the time of the clock that they share: otherwise, one that has started just now would save keys
+    /// that are old for the others.
     pub(crate) async fn key_time(&self) -> Result<Timestamp, StoreError> {
         let from_newest = async || {
             let newest = self.outside.agents.newest_key().await?;
-            Ok::<_, StoreError>((newest.unwrap_or_else(|| self.now()), Instant::now()))
+            let begin = newest.max(self.outside.nodes.shared_time().await?);
+            Ok::<_, StoreError>((begin.unwrap_or_else(|| self.now()), Instant::now()))
         };
         let (begin, at) = self.key_times.get_or_try_init(from_newest).await?;
         let elapsed_ms = i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -283,7 +286,8 @@ impl Core {
             };
             let is_full = matches!(error, StoreError::Full);
             self.disk_full.store(is_full, Ordering::Relaxed);
-            if !is_full {
+            // The disk of a shared store has none of the spools, so nobody frees space on it by ending an agent.
+            if !is_full || self.outside.nodes.is_shared() {
                 full.note_unknown();
             } else if full.note_full() {
                 return Err(SaveError::Refused(error));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokenrail_domain::{AgentId, NodeId, Sequence};
+use tokenrail_domain::{AgentId, NodeId, Sequence, Timestamp};
 
 use crate::{Epoch, StoreFigures, StoreResult};
 
@@ -28,6 +28,11 @@ pub trait INodes: Send + Sync {
     /// What is known of failovers of a shared store to another server. The default is a store that has none.
     fn failovers(&self) -> Failovers {
         Failovers::default()
+    }
+
+    /// The time of a clock that all nodes on the store share. The default is a store that is not shared.
+    async fn shared_time(&self) -> StoreResult<Option<Timestamp>> {
+        Ok(None)
     }
 
     /// Saves how far this node has shown the journals of these agents, if that is further than they reach: a failover

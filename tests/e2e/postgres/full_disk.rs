@@ -11,6 +11,9 @@ use crate::follower::{Follower, Place};
 use crate::full_disk::{Mounted, fill, ready, until, write_retries};
 use crate::harness::{PATIENCE, TestServer, numbers, text_of};
 
+/// Together, they take several times as long as an agent may wait for its own disk.
+const RETRIES: u64 = 6;
+
 /// Only the tables are on the small disk, so PostgreSQL can write its log and does not stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_of_the_database_delays_and_loses_nothing_with_a_small_disk() {
@@ -21,14 +24,15 @@ async fn a_full_disk_of_the_database_delays_and_loses_nothing_with_a_small_disk(
     postgres.sql(&format!("CREATE TABLESPACE small LOCATION '{folder}/tables'"));
     postgres.sql(&format!("ALTER DATABASE {} SET TABLESPACE small", database.name()));
 
-    let server = TestServer::start_with(&config(&database));
+    // An agent of SQLite would be ended after that. This disk has no spool.
+    let server = TestServer::start_with(&(config(&database) + "[limits]\nfull_disk_wait_s = 1\n"));
     let ballast = mount.0.path().join("ballast");
     let gate = server.folder.path().join("gate");
     let id = server.launch(&json!({ "deltas": 100_000, "gate": gate, "gate_after": 10 })).await;
     server.wait_until(&id, |agent| 10 < agent["head"].as_u64().unwrap()).await;
     fill(&ballast);
     std::fs::write(&gate, "").unwrap();
-    until(async || 0 < write_retries(&server).await).await;
+    until(async || RETRIES < write_retries(&server).await).await;
     // A small one may still fit into pages that are there.
     let prompt = json!({ "say": [incompressible(200_000)] }).to_string();
     let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": prompt })).await;

@@ -3,6 +3,7 @@
 mod commands;
 mod fences;
 mod homes;
+mod keys;
 mod launches;
 mod leftovers;
 mod lifecycle_elsewhere;

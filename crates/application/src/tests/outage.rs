@@ -186,13 +186,23 @@ async fn a_launch_waits_while_the_store_is_busy_but_not_longer_than_its_client()
 
 /// Runs an agent that prints something before and after the disk becomes full. Returns its journal.
 async fn on_a_full_disk(before: &[&'static str], after: &[&'static str]) -> Vec<String> {
+    on_a_full_disk_of(MemoryStore::new(7), before, after, Step::Hang).await
+}
+
+async fn on_a_full_disk_of(
+    store: MemoryStore,
+    before: &[&'static str],
+    after: &[&'static str],
+    last: Step,
+) -> Vec<String> {
     let gate = Arc::new(tokio::sync::Notify::new());
     let mut script: Vec<_> = before.iter().map(|said| Step::line(*said)).collect();
     script.push(Step::Gate(Arc::clone(&gate)));
     script.extend(after.iter().map(|said| Step::line(*said)));
-    script.push(Step::Hang);
-    let (store, runner) = (Arc::new(MemoryStore::new(7)), ScriptedRunner::new([script]));
+    script.push(last);
+    let (store, runner) = (Arc::new(store), ScriptedRunner::new([script]));
     let h = harness_with(store, Arc::new(runner), limits());
+    h.service.recover().await.unwrap();
     let id = h.launch("hi").await;
     h.wait_for(id, |event| (before.len() as u64) < event.sequence.0).await;
     for _ in 0..WRITES {
@@ -210,6 +220,20 @@ async fn a_turn_whose_output_never_fits_ends_without_it() {
     let told = on_a_full_disk(&["say one"], &["say two"]).await;
     assert_eq!(told[..3], ["user hi", "+one", "abandoned"]);
     assert!(told.last().unwrap().contains("result failed storage_full"), "{told:?}");
+}
+
+/// A spool is not on the disk of a shared store, so ending the agent would free nothing there.
+#[tokio::test(start_paused = true)]
+async fn the_output_of_a_turn_waits_as_long_as_the_disk_of_a_shared_store_is_full() {
+    let told = on_a_full_disk_of(
+        MemoryStore::shared(7),
+        &["say one"],
+        &["say two", "end"],
+        Step::line("close onetwo"),
+    );
+    let told = told.await;
+    assert!(told.iter().any(|said| said == "+two"), "{told:?}");
+    assert_eq!(told.last().unwrap(), "result completed -");
 }
 
 #[tokio::test(start_paused = true)]

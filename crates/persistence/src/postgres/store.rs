@@ -53,7 +53,8 @@ struct Inner {
     healer: Arc<Healer>,
     /// For the commands of clients, and for most reads.
     pool: Arc<Pool>,
-    /// For looks at what other nodes have saved. No client keeps it busy.
+    /// For looks at what other nodes have saved, and for what takes over from lost nodes. The commands of clients do
+    /// not keep it busy.
     lookout: Arc<Pool>,
     /// For beats, what follows from them, and the leave.
     beats: Arc<Pool>,

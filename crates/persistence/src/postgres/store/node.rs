@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokenrail_domain::{AgentId, NodeId, Sequence};
+use tokenrail_domain::{AgentId, NodeId, Sequence, Timestamp};
 use tokenrail_ports::{
     Credential, CredentialDigest, CredentialKind, CredentialRoom, Epoch, Errands, Failovers, ICredentials,
     IInbox, INodes, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse, StoreFigures,
@@ -123,6 +123,10 @@ impl INodes for PostgresStore {
         self.inner.healer.failovers()
     }
 
+    async fn shared_time(&self) -> StoreResult<Option<Timestamp>> {
+        self.read_with(|db| async move { nodes::now(&db).await }).await.map(Some)
+    }
+
     async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {
         let node = self.inner.membership.require()?;
         let timeline = self.inner.connector.known.timeline();
@@ -181,7 +185,7 @@ impl INodes for PostgresStore {
         if !self.read_on(&self.inner.lookout, |db| async move { launches::any(&db).await }).await? {
             return Ok(Vec::new());
         }
-        self.write(ClaimLaunchesCommand { node, claim, times: self.times() }).await
+        self.write_on(&self.inner.lookout, ClaimLaunchesCommand { node, claim, times: self.times() }).await
     }
 
     async fn set_folder(&self, agent: AgentId, cwd: String) -> StoreResult<()> {
@@ -198,7 +202,7 @@ impl INodes for PostgresStore {
     }
 
     async fn declare_lost(&self, node: NodeId, seen: Pulse) -> StoreResult<bool> {
-        self.write(DeclareLostCommand(node, seen, self.times())).await
+        self.write_on(&self.inner.lookout, DeclareLostCommand(node, seen, self.times())).await
     }
 
     async fn forget(&self, node: NodeId) -> StoreResult<bool> {
@@ -216,16 +220,17 @@ impl INodes for PostgresStore {
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
         let node = self.inner.membership.require()?;
-        self.write(TakeOverCommand { node, agent, times: self.times() }).await
+        self.write_on(&self.inner.lookout, TakeOverCommand { node, agent, times: self.times() }).await
     }
 
     async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
-        self.read_with(move |db| async move { takeover::may_have_begun(&db, agent).await }).await
+        self.read_on(&self.inner.lookout, move |db| async move { takeover::may_have_begun(&db, agent).await })
+            .await
     }
 
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
         let (node, times) = (self.inner.membership.require()?, self.times());
-        Ok(self.write(LetGoCommand { node, agent, times }).await?.is_some())
+        Ok(self.write_on(&self.inner.lookout, LetGoCommand { node, agent, times }).await?.is_some())
     }
 
     async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {

@@ -40,6 +40,7 @@ macro_rules! nodes_contract {
             a_join_fences_only_what_the_node_itself_has_sent
             a_server_that_joins_as_the_same_node_fences_the_older_one
             a_beat_counts_and_shows_all_nodes
+            all_nodes_have_the_same_time
             a_node_that_was_lost_or_has_left_does_not_beat_until_it_joins
             a_node_is_lost_only_with_the_pulse_that_was_seen
             a_node_that_is_away_can_be_lost
@@ -207,6 +208,16 @@ pub async fn a_beat_counts_and_shows_all_nodes<S: ISharedStore>(servers: &Server
     }
     assert_eq!(servers.other.beat().await.unwrap().len(), 2);
     assert_eq!(node(&servers.one, other).await.pulse, Pulse { incarnation: 1, beat: 1 });
+}
+
+pub async fn all_nodes_have_the_same_time<S: ISharedStore>(servers: &Servers<S>) {
+    servers.two().await;
+    let mut before = None;
+    for server in [&servers.one, &servers.other, &servers.one] {
+        let now = server.shared_time().await.unwrap();
+        assert!(before <= now && now.is_some(), "{now:?} is after {before:?}");
+        before = now;
+    }
 }
 
 pub async fn a_node_that_was_lost_or_has_left_does_not_beat_until_it_joins<S: ISharedStore>(

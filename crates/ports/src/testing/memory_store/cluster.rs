@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tokenrail_domain::{AgentId, NodeId};
+use tokenrail_domain::{AgentId, NodeId, Timestamp};
+use tokio::time::Instant;
 
 use super::errands::Rounds;
 use super::failover::Failover;
@@ -32,9 +33,17 @@ pub(super) struct Cluster {
     /// When each agent was changed last, as the number of the change.
     pub(super) touches: BTreeMap<AgentId, i64>,
     pub(super) last_touch: i64,
+    /// When the clock was first asked.
+    pub(super) began: Option<Instant>,
 }
 
 impl Cluster {
+    /// The time of the clock that the nodes share.
+    pub(super) fn time(&mut self) -> Timestamp {
+        let elapsed = self.began.get_or_insert_with(Instant::now).elapsed();
+        Timestamp(i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX))
+    }
+
     pub(super) fn ids(&self) -> BTreeSet<NodeId> {
         self.nodes.keys().copied().collect()
     }

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use async_trait::async_trait;
-use tokenrail_domain::{Agent, AgentId, Event, NodeId, Sequence};
+use tokenrail_domain::{Agent, AgentId, Event, NodeId, Sequence, Timestamp};
 
 use super::cluster::Cluster;
 use super::errands::Look;
@@ -120,6 +120,11 @@ impl INodes for MemoryStore {
 
     fn failovers(&self) -> Failovers {
         self.lock().cluster.failover.told()
+    }
+
+    async fn shared_time(&self) -> StoreResult<Option<Timestamp>> {
+        let cluster = &mut self.lock().cluster;
+        Ok(cluster.is_shared.then(|| cluster.time()))
     }
 
     async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {

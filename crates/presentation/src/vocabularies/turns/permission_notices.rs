@@ -34,13 +34,13 @@ pub(crate) struct AskedPermission {
 
 /// What the request accepts besides one option.
 #[derive(Debug, Default, Deserialize)]
-struct AcceptedAnswers {
+pub(crate) struct AcceptedAnswers {
     #[serde(default)]
-    note: bool,
+    pub(crate) note: bool,
     #[serde(default)]
-    text: bool,
+    pub(crate) text: bool,
     #[serde(default)]
-    several: bool,
+    pub(crate) several: bool,
 }
 
 #[derive(Debug, Deserialize)]
