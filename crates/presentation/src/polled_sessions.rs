@@ -27,8 +27,7 @@ pub(crate) struct PolledSession {
     bodies: mpsc::Sender<Bytes>,
     polling: AtomicBool,
     posting: AtomicBool,
-    /// A WebSocket probes the session, or has taken it over.
-    upgrading: AtomicBool,
+    upgrading: Upgrading,
     /// A WebSocket has taken the session over.
     has_socket: AtomicBool,
 }
@@ -37,7 +36,27 @@ pub(crate) struct PolledSession {
 pub(crate) struct PolledInbox {
     pub(crate) asked: mpsc::Receiver<PolledRequest>,
     pub(crate) bodies: mpsc::Receiver<Bytes>,
+    pub(crate) upgrading: Upgrading,
     pub(crate) listed: Listed,
+}
+
+/// Whether a WebSocket probes a session, or has taken it over. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Upgrading(Arc<AtomicBool>);
+
+impl Upgrading {
+    /// Returns false if it was so already.
+    pub(crate) fn begin(&self) -> bool {
+        self.0.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    fn fail(&self) {
+        self.0.store(false, Ordering::Release);
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 /// Keeps the session in the list until it is dropped.
@@ -54,8 +73,6 @@ pub(crate) enum PolledRequest {
     Page(oneshot::Sender<Output>),
     /// A WebSocket is about to take over. The waiting poll ends, so that the client can change over.
     Probe,
-    /// The WebSocket has not taken over.
-    ProbeFailed,
     /// The client has answered a ping.
     Pong,
     /// The client reads a long packet that it has got.
@@ -91,17 +108,18 @@ impl PolledSessions {
     pub(crate) fn open(&self, id: &str) -> PolledInbox {
         let (asked, asked_here) = mpsc::channel(ASKED_WAITING);
         let (bodies, bodies_here) = mpsc::channel(BODIES_WAITING);
+        let upgrading = Upgrading::default();
         let session = PolledSession {
             asked,
             bodies,
             polling: AtomicBool::new(false),
             posting: AtomicBool::new(false),
-            upgrading: AtomicBool::new(false),
+            upgrading: upgrading.clone(),
             has_socket: AtomicBool::new(false),
         };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned(), Arc::new(session));
         let listed = Listed { id: id.to_owned(), all: self.clone() };
-        PolledInbox { asked: asked_here, bodies: bodies_here, listed }
+        PolledInbox { asked: asked_here, bodies: bodies_here, upgrading, listed }
     }
 
     pub(crate) fn get(&self, id: &str) -> Option<Arc<PolledSession>> {
@@ -141,15 +159,15 @@ impl PolledSession {
 
     /// Reserves the session for a WebSocket. `None` if another one has it.
     pub(crate) async fn probe(&self) -> Option<()> {
-        self.upgrading.compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire).ok()?;
+        if !self.upgrading.begin() {
+            return None;
+        }
         self.asked.send(PolledRequest::Probe).await.ok()
     }
 
     /// The WebSocket has ended without taking over.
     pub(crate) fn probe_failed(&self) {
-        self.upgrading.store(false, Ordering::Release);
-        // The session may be over.
-        let _ = self.asked.try_send(PolledRequest::ProbeFailed);
+        self.upgrading.fail();
     }
 
     /// Whether a WebSocket has taken the session over.

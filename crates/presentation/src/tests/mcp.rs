@@ -205,6 +205,13 @@ async fn a_wait_ends_in_time_and_a_cancel_ends_the_agent() {
     tool(&harness, "cancel_agent", &json!({"agent_id": id})).await;
     let done = wait(&harness, &id, 0).await;
     assert_eq!((&done["reason"], &done["agent"]["status"]), (&json!("ended"), &json!("cancelled")));
+    let mut since = json!(0);
+    for _ in 0..2 {
+        let arguments = json!({"agent_id": id, "timeout_ms": 0, "since": since});
+        let again = tool(&harness, "wait_for_agent", &arguments).await;
+        assert_eq!((&again["reason"], &again["next_since"]), (&json!("ended"), &done["next_since"]));
+        since = again["next_since"].clone();
+    }
     let listed = tool(&harness, "list_agents", &json!({"status": "cancelled", "limit": 1})).await;
     assert_eq!((&listed["agents"][0]["agent_id"], &listed["next_cursor"]), (&json!(id), &Value::Null));
     assert_eq!(tool(&harness, "list_agents", &json!({"status": "running"})).await["agents"], json!([]));
@@ -301,16 +308,24 @@ async fn transcripts_are_resources() {
 async fn what_is_no_request_is_refused_as_json_rpc_wants_it() {
     let harness = Harness::new();
     for (body, code) in [
+        ("{\"jsonrpc\": \"2.0\", \"id\": 1}", -32600),
+        ("{\"jsonrpc\": \"1.0\", \"id\": 1, \"method\": \"ping\"}", -32600),
+        ("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": 2}", -32600),
+        ("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\", \"params\": {\"a\": \"\\ud83e\"}}", -32600),
+    ] {
+        let answer = harness.post(MCP, body).await;
+        let error = answer.json();
+        assert_eq!((answer.status.as_u16(), &error["error"]["code"]), (400, &json!(code)), "{body}: {error}");
+        assert_eq!(error["id"], 1, "its client waits for a response");
+    }
+    for (body, code) in [
         ("{", -32700),
         ("{\"jsonrpc\": \"2.0\", \"id\": 1, \"id\": 2}", -32700),
         ("[]", -32600),
         ("[{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}]", -32600),
-        ("{\"jsonrpc\": \"2.0\", \"id\": 1}", -32600),
-        ("{\"jsonrpc\": \"1.0\", \"id\": 1, \"method\": \"ping\"}", -32600),
         ("{\"jsonrpc\": \"2.0\", \"id\": null, \"method\": \"ping\"}", -32600),
         ("{\"jsonrpc\": \"2.0\", \"id\": 1.5, \"method\": \"ping\"}", -32600),
         ("{\"jsonrpc\": \"2.0\", \"id\": \"\\ud800\", \"method\": \"ping\"}", -32600),
-        ("{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": 2}", -32600),
     ] {
         let answer = harness.post(MCP, body).await;
         let error = answer.json();

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::{Response, StatusCode, header};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokenrail_runner::SseDecoder;
 use tokio::sync::{mpsc, oneshot};
@@ -27,8 +29,8 @@ const LINE_BYTES: u64 = 16 << 20;
 const DISCARD_BYTES: u64 = 64 << 10;
 /// How many lines may wait, in each direction.
 const LINES_MAX: usize = 64;
-/// How many requests may be underway. A further line waits.
-const CALLS_MAX: usize = 64;
+/// How many requests may be underway. A further one is refused: if it waited, so would what cancels the others.
+const CALLS_MAX: usize = 256;
 /// How many subscriptions may be open. A further one is refused, because they last until the client ends them.
 const SUBSCRIPTIONS_MAX: usize = 32;
 /// The longest message of an event stream.
@@ -43,6 +45,7 @@ const TOO_LATE: &str =
 
 /// JSON-RPC's numbers of an error of a server, and of a message that is not JSON.
 const SERVER_ERROR: i32 = -32000;
+const CALLS_FULL: &str = "too many requests are in progress; wait for a response, or cancel one of them";
 const SUBSCRIPTIONS_FULL: &str = "too many subscriptions are open; cancel one of them first";
 const PARSE_ERROR: i32 = -32700;
 const CANCELLED: &str = "notifications/cancelled";
@@ -68,12 +71,11 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
             continue;
         }
         // What is no message has a response without an id. A notification has none.
-        let id = if message.is_object() { message.get("id").cloned() } else { Some(Value::Null) };
+        let id = if message.is_object() { message.get("id").cloned() } else { Some(id_of_unreadable(&line)) };
         let message = Message::new(line, &message);
-        if message.lasts && SUBSCRIPTIONS_MAX <= underway.subscriptions() {
-            let error = json!({ "code": SERVER_ERROR, "message": SUBSCRIPTIONS_FULL });
+        if let Some(full) = underway.refuse(&message) {
             if let Some(id) = id {
-                let _ = out.send(refusal(&id, &error)).await;
+                let _ = out.send(refusal(&id, &json!({ "code": SERVER_ERROR, "message": full }))).await;
             }
             continue;
         }
@@ -94,14 +96,14 @@ struct Underway {
 }
 
 impl Underway {
-    /// The next line, once there is room for a further request.
+    /// The next line.
     async fn next_line(&mut self, lines: &mut mpsc::Receiver<Line>) -> Option<Line> {
         let Self { calls, subscriptions, .. } = self;
         loop {
             tokio::select! {
                 Some(_) = calls.join_next(), if !calls.is_empty() => {}
                 Some(_) = subscriptions.join_next(), if !subscriptions.is_empty() => {}
-                line = lines.recv(), if calls.len() < CALLS_MAX => return line,
+                line = lines.recv() => return line,
             }
         }
     }
@@ -113,6 +115,15 @@ impl Underway {
         self.by_id.retain(|_, (handle, _)| !handle.is_finished());
         if let Some(name) = name {
             self.by_id.insert(name, (handle, lasts));
+        }
+    }
+
+    /// Why there is no room for a message, if there is none.
+    fn refuse(&self, message: &Message) -> Option<&'static str> {
+        if message.lasts {
+            (SUBSCRIPTIONS_MAX <= self.subscriptions()).then_some(SUBSCRIPTIONS_FULL)
+        } else {
+            (CALLS_MAX <= self.calls.len()).then_some(CALLS_FULL)
         }
     }
 
@@ -203,6 +214,19 @@ impl Bridge {
 
 fn lost(why: &'static str) -> Unanswered {
     Unanswered::Failed(Failure::new(Exit::Failed, why))
+}
+
+/// The id of a message that is JSON, but with characters or numbers that cannot be read. Its client waits for a
+/// response.
+fn id_of_unreadable(line: &str) -> Value {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let named: Option<Named<'_>> = serde_json::from_str(line).ok();
+    let id = named.and_then(|named| named.id).and_then(|id| serde_json::from_str(id.get()).ok());
+    id.unwrap_or_default()
 }
 
 /// An error as a response.

@@ -31,7 +31,7 @@ use crate::vocabularies::turns::said_words::WordKind;
 use calls::Calls;
 use runs::Runs;
 use sub_agents::SubAgents;
-use teller::Teller;
+use teller::{Teller, piece};
 use words::Words;
 
 pub(crate) use runs::{Scope, WantedRun};
@@ -254,7 +254,8 @@ impl Fold for AgUiFold {
             }
             EventBody::Notice(notice) => self.notice(notice, out),
             EventBody::Error(error) => {
-                let value = CustomDto::Error(AgentErrorDto::from(&**error));
+                let error = AgentErrorDto::from(&**error);
+                let value = CustomDto::Error(AgentErrorDto { message: error.message.map(piece), ..error });
                 out.tell(AgUiEvent::Custom { name: "tokenrail.error", value });
             }
             EventBody::TurnResult(result) => self.end(result, out),

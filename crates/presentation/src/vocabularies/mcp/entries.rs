@@ -81,13 +81,14 @@ impl EntryPage {
         if let Some(mut said) = said {
             let is_piece = matches!(event.body, EventBody::TextDelta { .. });
             said.shorten(if is_piece { PIECE_BYTES } else { self.most });
-            let bytes = said.bytes();
+            let joins = self.joins(event, &said);
+            let bytes = said.bytes(joins);
             if !self.entries.is_empty() && self.most < self.bytes + bytes {
                 self.is_full = true;
                 return;
             }
             self.bytes += bytes;
-            self.append(EntryDto { seq: event.sequence.0, turn: event.turn.0, said });
+            self.append(EntryDto { seq: event.sequence.0, turn: event.turn.0, said }, joins);
         }
         self.up_to = event.sequence;
     }
@@ -117,12 +118,18 @@ impl EntryPage {
         (!rest.is_empty()).then(|| spoken_text(complete.message, rest))
     }
 
-    fn append(&mut self, entry: EntryDto) {
-        if let SaidDto::Text { message, text } = &entry.said
+    /// Whether it is more of the text of the last entry.
+    fn joins(&self, event: &Event, said: &SaidDto) -> bool {
+        let Some(last) = self.entries.last().filter(|last| last.turn == event.turn.0) else { return false };
+        matches!((&last.said, said),
+            (SaidDto::Text { message: before, .. }, SaidDto::Text { message, .. }) if before == message)
+    }
+
+    fn append(&mut self, entry: EntryDto, joins: bool) {
+        if joins
+            && let SaidDto::Text { text, .. } = &entry.said
             && let Some(last) = self.entries.last_mut()
-            && last.turn == entry.turn
-            && let SaidDto::Text { message: before, text: so_far } = &mut last.said
-            && *before == *message
+            && let SaidDto::Text { text: so_far, .. } = &mut last.said
         {
             so_far.text.push_str(&text.text);
             last.seq = entry.seq;
@@ -162,6 +169,7 @@ fn said(body: &EventBody) -> Option<SaidDto> {
         EventBody::TurnResult(result) => SaidDto::TurnEnd {
             outcome: result.outcome.as_str(),
             error: failure(result).map(|(_, text, _)| text.to_owned()),
+            truncated: false,
         },
         EventBody::Message(_)
         | EventBody::ReasoningDelta { .. }

@@ -15,9 +15,11 @@ mod wait;
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::dto::{Call, Caller, Done, Empty, Failed, Incoming, Method, Mirrors, Params, PromptList};
+use super::dto::{
+    Call, Caller, Done, Empty, Failed, Incoming, Method, Mirrors, Params, PromptList, RequestId,
+};
 use super::dto::{TemplateList, ToolList, Unfit, check_version, client, discovered, initialized};
-use super::refusal::sentence;
+use super::refusal::{sentence, unreadable};
 use crate::api::Api;
 use crate::blocks::EventBlock;
 use crate::error::Problem;
@@ -52,9 +54,16 @@ pub(crate) async fn message(
     let mirrors = mirrors(request.headers());
     let call = match Incoming::read(&body, api.config().json_depth) {
         Ok(Incoming::Call(call)) => call,
-        other => {
+        Ok(Incoming::Unanswered) => {
             check_version(mirrors.version.as_deref())?;
-            return other.map(|_| HttpResponse::Accepted().finish());
+            return Ok(HttpResponse::Accepted().finish());
+        }
+        Err(problem) => {
+            check_version(mirrors.version.as_deref())?;
+            return match RequestId::of_unreadable(&body) {
+                Some(id) => Ok(unreadable(&problem, &id)),
+                None => Err(problem),
+            };
         }
     };
     let offers = match client(&call, &mirrors) {

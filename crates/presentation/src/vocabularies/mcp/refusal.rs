@@ -1,8 +1,9 @@
 //! Errors as MCP's clients see them: JSON-RPC errors, and results of tools that a model can read.
 
+use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 
-use super::dto::{Failed, ToolResult, argument};
+use super::dto::{Failed, RequestId, ToolResult, argument};
 use crate::error::{FieldProblem, Problem};
 use crate::foreign_refusals::{ForeignRefusals, Refused};
 
@@ -11,11 +12,21 @@ pub(in crate::vocabularies) const REFUSALS: ForeignRefusals =
     ForeignRefusals { below: "/mcp", write: refused };
 
 fn refused(problem: &Problem) -> Refused {
+    refused_as(problem, None)
+}
+
+/// The response to a request that cannot be read, apart from its id.
+pub(super) fn unreadable(problem: &Problem, id: &RequestId) -> HttpResponse {
+    let Refused { status, json } = refused_as(problem, Some(id));
+    HttpResponse::build(status).content_type("application/json").body(json)
+}
+
+fn refused_as(problem: &Problem, id: Option<&RequestId>) -> Refused {
     let status = match problem.code.status() {
         StatusCode::UNPROCESSABLE_ENTITY => StatusCode::BAD_REQUEST,
         status => status,
     };
-    let failed = Failed::unread(problem.code, sentence(problem));
+    let failed = Failed::unread(id, problem.code, sentence(problem));
     Refused { status, json: serde_json::to_vec(&failed).unwrap_or_default() }
 }
 

@@ -3,7 +3,7 @@
 use tokenrail_domain::{JsonText, MessageOrdinal, Part, TurnOutcome, TurnResult};
 
 use super::calls::{Call, CallState};
-use super::teller::Teller;
+use super::teller::{Teller, piece};
 use super::tools::end_call;
 use super::{AgUi, AgUiFold};
 use crate::fold::Frames;
@@ -96,7 +96,7 @@ impl AgUiFold {
         let finish = |thread_id: &str, run_id: &str, out: &mut Teller<'_, T>| {
             out.tell(match (failure, stopped) {
                 (Some((class, message, code)), _) => {
-                    AgUiEvent::RunError { message, code: code.unwrap_or(class), usage }
+                    AgUiEvent::RunError { message: piece(message), code: code.unwrap_or(class), usage }
                 }
                 (None, stopped) => {
                     let cancelled = knows_cancelled.then_some(OutcomeDto::Cancelled);

@@ -11,6 +11,11 @@ use crate::vocabularies::turns::said_words::WordKind;
 /// The longest text of one event, in bytes. Clients refuse a run with an event that is too long.
 const PIECE_BYTES: usize = 256 << 10;
 
+/// As much of a text as one event may have. For texts that cannot go on in another event.
+pub(super) fn piece(text: &str) -> &str {
+    &text[..text.floor_char_boundary(PIECE_BYTES)]
+}
+
 /// Sends the events that come from one entry of the journal. Each has a cursor, whether it is sent or not.
 pub(super) struct Teller<'t, T> {
     out: &'t mut T,

@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokenrail_domain::cut;
 
-/// The maximum length of a tool's input or result. An agent's own text is longer.
-const FIELD_BYTES: usize = 4096;
+use crate::vocabularies::turns::permission_notices::AcceptedAnswers;
+
+/// The maximum length of a tool's input or result, and of the error of a turn. An agent's own text is longer.
+pub(super) const FIELD_BYTES: usize = 4096;
 /// The maximum length of a piece of a text, which cannot be cut: the next page begins after it.
 pub(crate) const PIECE_BYTES: usize = 200_000;
 
@@ -61,6 +63,9 @@ pub(crate) enum SaidDto {
         outcome: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
+        /// Whether the error is cut.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        truncated: bool,
     },
 }
 
@@ -120,17 +125,7 @@ struct AskedNotice {
     #[serde(default)]
     options: Vec<OptionDto>,
     #[serde(default)]
-    accepts: AcceptsNotice,
-}
-
-#[derive(Default, Deserialize)]
-struct AcceptsNotice {
-    #[serde(default)]
-    note: bool,
-    #[serde(default)]
-    text: bool,
-    #[serde(default)]
-    several: bool,
+    accepts: AcceptedAnswers,
 }
 
 #[derive(Deserialize)]
@@ -205,6 +200,7 @@ impl SaidDto {
             }
             Self::ToolCall { input: text, .. } | Self::ToolResult { text, .. } => text.shorten(FIELD_BYTES),
             Self::PermissionRequest(asked) => asked.input.shorten(FIELD_BYTES),
+            Self::TurnEnd { error: Some(error), truncated, .. } => *truncated |= cut(error, FIELD_BYTES),
             Self::Retracted { .. } | Self::PermissionResolved { .. } | Self::TurnEnd { .. } => {}
         }
     }
@@ -218,15 +214,17 @@ impl SaidDto {
             | Self::ToolCall { input: text, .. }
             | Self::ToolResult { text, .. } => Some(text.text),
             Self::PermissionRequest(asked) => Some(asked.input.text),
-            Self::Retracted { .. } | Self::PermissionResolved { .. } | Self::TurnEnd { .. } => None,
+            Self::TurnEnd { error, .. } => error,
+            Self::Retracted { .. } | Self::PermissionResolved { .. } => None,
         }
     }
 
-    /// Its approximate size in JSON. The pieces of a text mostly join one entry, so only their text counts.
-    pub(crate) fn bytes(&self) -> usize {
+    /// Its approximate size in JSON. A piece of a text that joins the entry before it adds only its text.
+    pub(crate) fn bytes(&self, joins: bool) -> usize {
         let text = match self {
             Self::Prompt { text } | Self::Error { text } => text.text.len(),
-            Self::Text { text, .. } => return text.text.len(),
+            Self::Text { text, .. } if joins => return text.text.len(),
+            Self::Text { text, .. } => text.text.len(),
             Self::ToolCall { input, tool, call_id } => input.text.len() + tool.len() + call_id.len(),
             Self::ToolResult { text, call_id, .. } => text.text.len() + call_id.len(),
             Self::PermissionRequest(asked) => {

@@ -82,13 +82,13 @@ impl<'a> Failed<'a> {
     }
 
     /// A request that did not reach a method.
-    pub(crate) fn unread(code: Code, message: String) -> Self {
+    pub(crate) fn unread(id: Option<&'a RequestId>, code: Code, message: String) -> Self {
         let number = match code {
             Code::MalformedJson => PARSE_ERROR,
             Code::ValidationFailed => INVALID_REQUEST,
             _ => SERVER_ERROR,
         };
-        Self::of(None, number, code, message)
+        Self::of(id, number, code, message)
     }
 
     pub(crate) fn refused(caller: &'a Caller, code: Code, message: String) -> Self {

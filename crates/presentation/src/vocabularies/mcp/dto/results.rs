@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use tokenrail_application::{AnswerOutcome, TypeInfo};
 use tokenrail_domain::{Agent, AgentId, AgentStatus, Sequence, TurnNumber, cut};
 
-use super::entry::{AskedDto, EntryDto};
+use super::entry::{AskedDto, EntryDto, FIELD_BYTES};
 use super::resources::ready;
 use crate::json::{IdText, IsoTime};
 
@@ -104,6 +104,10 @@ impl From<Agent> for AgentState {
     fn from(agent: Agent) -> Self {
         let mut prompt = agent.prompt;
         cut(&mut prompt, PROMPT_BYTES);
+        let mut error = agent.error.map(|error| error.text);
+        if let Some(error) = &mut error {
+            cut(error, FIELD_BYTES);
+        }
         Self {
             agent_id: agent.id.into(),
             agent_type: agent.kind,
@@ -118,7 +122,7 @@ impl From<Agent> for AgentState {
             last_seq: agent.head.0,
             created_at: IsoTime(agent.created_at),
             ended_at: agent.ended_at.map(IsoTime),
-            error: agent.error.map(|error| error.text),
+            error,
         }
     }
 }

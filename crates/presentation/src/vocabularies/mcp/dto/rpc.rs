@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0, as MCP uses it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokenrail_domain::JsonText;
 
@@ -22,15 +22,32 @@ impl RequestId {
     /// Takes an id, or something else of the same form, out of the fields.
     fn take(fields: &mut Fields, name: &str) -> Option<Self> {
         const EXPECTED: &str = "must be a string or a whole number, of at most 1,024 bytes as JSON";
-        let given = fields.given(name, EXPECTED)?;
-        let text = given.get();
-        // It is sent back, and the client must be able to read it.
-        let is_good = text.starts_with('"') && stumble(text).is_none() || text.parse::<i64>().is_ok();
-        if !is_good || ID_BYTES < text.len() {
+        let given = Self(fields.given(name, EXPECTED)?);
+        if !given.is_good() {
             fields.refuse(name, EXPECTED);
         }
-        Some(Self(given))
+        Some(given)
     }
+
+    /// The id of a message that cannot be read, so that its client does not wait for a response.
+    pub(crate) fn of_unreadable(body: &[u8]) -> Option<Self> {
+        let named: Named = serde_json::from_slice(body).ok()?;
+        named.id.map(Self).filter(Self::is_good)
+    }
+
+    /// It is sent back, and the client must be able to read it.
+    fn is_good(&self) -> bool {
+        let text = self.0.get();
+        let is_readable = text.starts_with('"') && stumble(text).is_none() || text.parse::<i64>().is_ok();
+        is_readable && text.len() <= ID_BYTES
+    }
+}
+
+/// The id of a message that cannot be read otherwise: some characters of a text, or some numbers, are valid JSON
+/// without being readable.
+#[derive(Deserialize)]
+struct Named {
+    id: Option<Box<RawValue>>,
 }
 
 /// A message of a client.

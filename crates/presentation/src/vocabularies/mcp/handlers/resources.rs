@@ -86,9 +86,10 @@ fn paragraph(said: &SaidDto) -> String {
         SaidDto::PermissionRequest(asked) => format!("[The agent asks: {}]", asked.tool),
         SaidDto::PermissionResolved { .. } => "[The request is settled]".to_owned(),
         SaidDto::Error { text } => format!("Error: {}", text.shown()),
-        SaidDto::TurnEnd { outcome, error: None } => format!("[The turn has ended: {outcome}]"),
-        SaidDto::TurnEnd { outcome, error: Some(error) } => {
-            format!("[The turn has ended: {outcome}: {error}]")
+        SaidDto::TurnEnd { outcome, error: None, .. } => format!("[The turn has ended: {outcome}]"),
+        SaidDto::TurnEnd { outcome, error: Some(error), truncated } => {
+            let mark = if *truncated { " […]" } else { "" };
+            format!("[The turn has ended: {outcome}: {error}{mark}]")
         }
     }
 }

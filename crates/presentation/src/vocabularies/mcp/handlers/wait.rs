@@ -1,6 +1,7 @@
 //! Waits for an agent, but not for long: clients give up on a tool that does not return.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tokenrail_application::{AfterLastTurn, Follower, Next, Refusal, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
@@ -13,6 +14,9 @@ use crate::vocabularies::mcp::dto::{
     AgentState, InputRequired, ReadResult, ReadWish, ToolResult, WaitReason, WaitResult, Waited,
 };
 use crate::vocabularies::mcp::entries::{EntryPage, OpenAsked};
+
+/// How long a wait that has read everything goes on at least: whether the agent has ended is known only after a look.
+const LEAST: Duration = Duration::from_millis(100);
 
 /// How many events are read at most after the end of a wait, to find the open requests.
 const LOOK_EVENTS: usize = 20_000;
@@ -27,6 +31,8 @@ pub(super) struct Wait {
     until: Instant,
     /// Whether any events after the cursor were read. An agent that always has more to say must not prolong the wait.
     has_read: bool,
+    /// Whether it has had all that there was.
+    has_caught_up: bool,
     reason: Option<WaitReason>,
     asking: Asking,
 }
@@ -64,6 +70,7 @@ impl Wait {
             open: OpenAsked::default(),
             until,
             has_read: false,
+            has_caught_up: false,
             reason: None,
             asking,
         })
@@ -78,6 +85,10 @@ impl Wait {
     ///
     /// A request that the client has seen does not end the wait: somebody else may answer it.
     pub(super) async fn step(&mut self) -> Result<bool, Problem> {
+        if self.has_all() && !self.has_caught_up {
+            self.has_caught_up = true;
+            self.until = self.until.max(Instant::now() + LEAST);
+        }
         let reason = if self.page.is_full() {
             WaitReason::PageFull
         } else if self.has_all() && self.open.has_newer(self.since, &self.asking.answered) {
@@ -85,9 +96,9 @@ impl Wait {
         } else if self.has_read && self.until <= Instant::now() {
             WaitReason::Timeout
         } else {
-            match timeout_at(self.until, self.follower.next()).await {
-                Err(_) => WaitReason::Timeout,
-                Ok(next) => match next? {
+            match self.next().await? {
+                None => WaitReason::Timeout,
+                Some(next) => match next {
                     Next::Page(page) => {
                         let before = self.page.up_to();
                         for event in page.events() {
@@ -105,6 +116,15 @@ impl Wait {
         };
         self.reason = Some(reason);
         Ok(false)
+    }
+
+    /// What there is to read comes, however late it is: with the next call, it would be no earlier. `None` if there is
+    /// nothing in time.
+    async fn next(&mut self) -> Result<Option<Next>, Problem> {
+        if !self.has_all() {
+            return Ok(Some(self.follower.next().await?));
+        }
+        Ok(timeout_at(self.until, self.follower.next()).await.ok().transpose()?)
     }
 
     fn has_all(&self) -> bool {

@@ -116,10 +116,10 @@ fn open(api: &Api, request: &HttpRequest) -> Result<HttpResponse, Refused> {
     let peer = peer(request.peer_addr());
     let place = Place::take(api, peer, is_known(request))?;
     let sid = new_id(api);
-    let PolledInbox { asked, bodies, listed } = api.polled_sessions().open(&sid);
+    let PolledInbox { asked, bodies, upgrading, listed } = api.polled_sessions().open(&sid);
     let session = Session::new(api, peer, place, Incoming::bodies(bodies));
     let closing = api.service().closing();
-    drop(actix_web::rt::spawn(polled::serve(session, asked, listed, closing)));
+    drop(actix_web::rt::spawn(polled::serve(session, (asked, upgrading), listed, closing)));
     let packets = body(frames::payloads(&opening(api, &sid, &["websocket"])));
     Ok(HttpResponse::Ok().content_type(TEXT).body(packets))
 }

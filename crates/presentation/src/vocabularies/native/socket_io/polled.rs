@@ -14,7 +14,7 @@ use super::engine::{NOOP, PACKETS_MAX, PING};
 use super::heart::Heart;
 use super::session::{Given, Session};
 use crate::frames::{self, CHUNK_BYTES};
-use crate::polled_sessions::{Listed, Output, PolledRequest};
+use crate::polled_sessions::{Listed, Output, PolledRequest, Upgrading};
 use crate::vocabularies::native::transport::comes_before_its_number;
 use crate::waits::passed;
 use crate::websocket::close_code;
@@ -32,8 +32,8 @@ struct Desk {
     rest: Bytes,
     /// What comes after them: the end.
     close: Option<(u16, &'static str)>,
-    /// A WebSocket is about to take over. Polls end at once.
-    probing: bool,
+    /// If a WebSocket is about to take over, polls end at once.
+    upgrading: Upgrading,
     /// When the session ends unless a request comes.
     idle_due: Instant,
     heart: Rc<Heart>,
@@ -43,7 +43,7 @@ struct Desk {
 /// Runs a session until it is over, or no request comes for as long as a client may be silent.
 pub(super) async fn serve(
     session: Session,
-    mut asked: mpsc::Receiver<PolledRequest>,
+    (mut asked, upgrading): (mpsc::Receiver<PolledRequest>, Upgrading),
     listed: Listed,
     closing: CancellationToken,
 ) {
@@ -53,7 +53,7 @@ pub(super) async fn serve(
         let given = session.next().await?;
         Some((given, session))
     }));
-    let mut desk = Desk::new(heart);
+    let mut desk = Desk::new(heart, upgrading);
     while !desk.over {
         let idle_due = desk.waiting.is_none().then_some(desk.idle_due);
         let wants = desk.waiting.is_some() && desk.rest.is_empty();
@@ -80,12 +80,12 @@ pub(super) async fn serve(
 }
 
 impl Desk {
-    fn new(heart: Rc<Heart>) -> Self {
+    fn new(heart: Rc<Heart>, upgrading: Upgrading) -> Self {
         Self {
             waiting: None,
             rest: Bytes::new(),
             close: None,
-            probing: false,
+            upgrading,
             idle_due: Instant::now() + heart.silence(),
             heart,
             over: false,
@@ -95,15 +95,10 @@ impl Desk {
     fn asked(&mut self, asked: PolledRequest) {
         match asked {
             PolledRequest::Poll(reply) => self.waiting = Some(Waiting::Poll(reply)),
-            PolledRequest::Page(reply) => {
-                self.probing = false;
-                self.waiting = Some(Waiting::Page(reply));
-            }
-            PolledRequest::Probe => self.probing = true,
-            PolledRequest::ProbeFailed => self.probing = false,
+            PolledRequest::Page(reply) => self.waiting = Some(Waiting::Page(reply)),
             // Alone, it does not show that the client reads.
             PolledRequest::Pong => return self.heart.heard(),
-            PolledRequest::Alive => {}
+            PolledRequest::Probe | PolledRequest::Alive => {}
             PolledRequest::Leave => {
                 if let Some(Waiting::Poll(reply) | Waiting::Page(reply)) = self.waiting.take() {
                     let close = Some((close_code::NORMAL, ""));
@@ -120,7 +115,7 @@ impl Desk {
     fn answer(&mut self) {
         let is_ready = !self.rest.is_empty() || self.close.is_some();
         let (reply, output) = match self.waiting.take() {
-            Some(Waiting::Poll(reply)) if self.probing => {
+            Some(Waiting::Poll(reply)) if self.upgrading.is_on() => {
                 // It takes nothing, so that the client gets the rest by the WebSocket.
                 let _ = reply.send(Output { frames: frames::text(NOOP), close: None });
                 return self.put_off();
@@ -188,7 +183,7 @@ mod tests {
 
     /// A desk whose client gets pings in this period.
     fn desk(ping: Duration) -> Desk {
-        Desk::new(Rc::new(Heart::new(ping, Duration::from_secs(1))))
+        Desk::new(Rc::new(Heart::new(ping, Duration::from_secs(1))), Upgrading::default())
     }
 
     fn frames_of(count: usize) -> Bytes {
@@ -252,6 +247,7 @@ mod tests {
         desk.asked(PolledRequest::Poll(reply));
         desk.answer();
         assert!(output.try_recv().is_err(), "nothing is there");
+        assert!(desk.upgrading.begin());
         desk.asked(PolledRequest::Probe);
         desk.rest = frames_of(1);
         desk.answer();
