@@ -146,7 +146,7 @@ fn add_nodes(registry: &mut Registry, stats: &NodeStats) {
     gauges(registry, [("database_timeline", failover, timeline.into())]);
     let taken_over = "Turns of lost servers that this one has ended";
     let gathered = "Events of other servers' agents, read for followers here";
-    let found = "Journals found to have grown although no hint had arrived";
+    let found = "Times that polling found new events before a hint arrived";
     let saved_again = "Changes that a failover of the database had lost, and that were saved again";
     let not_saved = "Changes that a failover of the database has lost, and that could not be saved again";
     counters(
@@ -156,7 +156,11 @@ fn add_nodes(registry: &mut Registry, stats: &NodeStats) {
             ("events_gathered", gathered, events_gathered),
             ("poll_found", found, poll_found),
             ("errands", "Work started here by commands from other servers", errands),
-            ("letters", "Letters from other servers that were carried out", letters),
+            (
+                "letters",
+                "Permission answers and orders from other servers that this server has carried out",
+                letters,
+            ),
             ("fenced_writes", "Writes refused because another server had taken over", fenced_writes),
             ("gathers", "Reads of events of other servers' agents", gathers),
             ("database_failovers", "Failovers of the database to another server", failovers),
@@ -183,7 +187,11 @@ fn add_database(registry: &mut Registry, store: StoreFigures, bus: BusFigures) {
             ("database_unknown_outcomes", sent_again, unknown_outcomes),
             ("hints_sent", "Hints sent to other servers", sent),
             ("hints_heard", "Hints received from other servers", heard),
-            ("hints_missed", "How often hints may have been lost", missed),
+            (
+                "hints_missed",
+                "Times that this server checked all agents, because hints may have been lost",
+                missed,
+            ),
             ("hint_checks", "Hints that this server sent to itself and received", checks),
         ],
     );

@@ -63,7 +63,7 @@ impl Workspaces {
     fn allowed_folders(&self) -> Vec<PathBuf> {
         self.allowed.list().unwrap_or_else(|error| {
             let path = self.allowed.path().display();
-            tracing::warn!(error = &error as &dyn std::error::Error, %path, "cannot read the allowed folders");
+            tracing::warn!(error = &error as &dyn std::error::Error, %path, "cannot read the list of allowed folders, so its folders are not allowed");
             Vec::new()
         })
     }

@@ -60,7 +60,8 @@ pub enum StartError {
     #[error("cannot compare the access token with that of the other servers on this database")]
     CompareToken(#[source] StoreError),
     #[error(
-        "cannot listen on {address}; stop the program that uses it, or choose another address with --listen"
+        "cannot listen on {address}; choose another address with --listen, or stop the program that uses this one, \
+         if there is one"
     )]
     Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
@@ -164,7 +165,7 @@ impl Server {
             Ok(code) => format!("{url}/#code={code}"),
             Err(error) => {
                 let error = &error as &dyn std::error::Error;
-                tracing::warn!(error, "cannot create a login code");
+                tracing::warn!(error, "cannot create a login code; the page will ask for the token");
                 format!("{url}/")
             }
         }

@@ -25,7 +25,7 @@ impl AgentTask {
         // If the type is missing, the turn fails for that reason.
         let Some(kind) = self.agent_type(agent) else { return Ok(Ok(())) };
         if !self.until_leftovers_are_removed().await? {
-            tracing::error!(agent = %agent.id, "the earlier folder of an agent is still being removed");
+            tracing::error!(agent = %agent.id, "cannot create the folder of an agent, because its earlier folder is still being removed");
             return Ok(Err(folder_failed()));
         }
         // It may be there already: this server died before that was saved, or a failover has lost it.

@@ -12,7 +12,7 @@
 //! | [`agents`], [`turns`], [`turn_ends`] | one or a list of agents and turns; what lists show of a turn's end |
 //! | [`prompt_images`] | the images of prompts |
 //! | [`latest_result`] | what the latest result of an agent leaves in its row |
-//! | [`idempotency`] | idempotency keys |
+//! | [`idempotency`], [`clock`] | idempotency keys; the clock by which they age |
 //! | [`ownership`] | who may append: owners and epochs |
 //! | [`fence`] | whether a process is still its node |
 //! | [`outdated`] | which versions may use the database; removes what only older versions need |
@@ -37,6 +37,7 @@ pub(crate) mod agents;
 pub(crate) mod append;
 pub(crate) mod archive;
 pub(crate) mod catch_up;
+pub(crate) mod clock;
 pub(crate) mod columns;
 pub(crate) mod commands;
 pub(crate) mod compaction;

@@ -117,13 +117,12 @@ async fn a_chat_completion_continues_after_every_chunk() {
 async fn a_thread_continues_after_every_event() {
     let told = all_told().await;
     let path = format!("/ag-ui/threads/{}?", told.id);
-    let count = told.cut(&path, after_event).await;
+    let count = told.cut(&path, |block| Some(after_event(block))).await;
     assert!(600 < count, "{count} events");
 }
 
-fn after_event(block: &str) -> Option<String> {
-    let event = data(block);
-    Some(format!("after={}", event["metadata"]["tokenrail"]["cursor"].as_str().unwrap()))
+fn after_event(block: &str) -> String {
+    format!("after={}", data(block)["metadata"]["tokenrail"]["cursor"].as_str().unwrap())
 }
 
 /// The requests of AG-UI's clients, which they send again to resume. A first turn has no such request here.
@@ -137,7 +136,7 @@ async fn a_run_continues_after_every_event() {
             json!({"threadId": told.id.to_string(), "runId": format!("run-{turn}"), "messages": [message]});
         let body = body.to_string();
         let run = async |path: &str| told.harness.post(path, &body).await;
-        longest = longest.max(told.cut_stream("/ag-ui?", after_event, run).await);
+        longest = longest.max(told.cut_stream("/ag-ui?", |block| Some(after_event(block)), run).await);
     }
     assert!(600 < longest, "{longest} events of the long turn");
     assert_eq!(told.harness.store.saved_turns(told.id).len(), told.turns, "no run began again");

@@ -276,7 +276,7 @@ impl<'a> Exchange<'a> {
         let unread_bytes = self.limits.unread_bytes.saturating_add(self.image_bytes);
         if unread_bytes < self.program.queue_input(&to_program) {
             let text =
-                "the agent does not read its input: more than limits.unread_bytes are waiting; cancel the agent, or \
+                "the agent does not read its input: more is waiting than limits.unread_bytes allows; cancel the agent, or \
                  raise the limit".to_owned();
             let failure = FailureLine::new(ErrorClass::Process, "input_unread", text);
             self.printer.added(&AddedLine::Error(failure))?;

@@ -287,8 +287,12 @@ fn stdin(config: &ProcessConfig, order: &TurnOrder) -> io::Result<Vec<u8>> {
     let ProcessLimits {
         line_bytes, read_bytes, exit_grace_ms, open_questions, unread_bytes, file_bytes, ..
     } = config.limits;
-    let not_text =
-        || io::Error::new(io::ErrorKind::InvalidInput, "the path of the folder is not valid UTF-8");
+    let not_text = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path of the working directory is not valid UTF-8; use another folder",
+        )
+    };
     let opening = Opening {
         prompt: order.prompt.clone(),
         images: ImageRef::of(order.run.0.into(), &order.images),

@@ -150,7 +150,7 @@ impl SupervisorProgram {
 }
 
 fn warn(because: &OwnBecause) {
-    tracing::warn!(%because, "tokenrail-supervisor is not used; tokenrail supervises runs itself, which needs more memory");
+    tracing::warn!(%because, "tokenrail-supervisor is not used; tokenrail supervises agents itself, which needs more memory");
 }
 
 /// Checks whether the program can be trusted. In a folder that everybody can write to, anybody could have put it there.

@@ -77,9 +77,9 @@ pub(crate) enum Command {
     Questions,
     /// Rename an agent
     Rename(edit::RenameArgs),
-    /// Pin agents, so that the page shows them before the others, or unpin them
+    /// Pin or unpin agents. The page shows pinned agents before the others
     Pin(edit::PinArgs),
-    /// Archive agents, so that lists leave them out, or unarchive them. An archived agent is unarchived automatically
+    /// Archive or unarchive agents. Lists leave archived agents out. An archived agent is unarchived automatically
     /// when it receives a message or asks for permission
     Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history

@@ -244,7 +244,7 @@ fn keys(unset: &[String]) -> Option<String> {
         [key] => format!("{key} is not set"),
         keys => format!("none of {} is set", keys.join(", ")),
     };
-    Some(format!("{why}, so the program uses its own login"))
+    Some(format!("{why}, so the program needs its own login"))
 }
 
 async fn programs(config: &Config, means: &Means) -> Vec<Finding> {

@@ -9,8 +9,6 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::{Response, StatusCode, header};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokenrail_runner::SseDecoder;
 use tokio::sync::{mpsc, oneshot};
@@ -18,7 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
-use super::client::forward::{Lost, Message};
+use super::client::forward::{Lost, Message, id_of_unreadable};
 use super::own_run::own_run;
 use super::{Exit, Failure};
 use crate::config::Config;
@@ -214,19 +212,6 @@ impl Bridge {
 
 fn lost(why: &'static str) -> Unanswered {
     Unanswered::Failed(Failure::new(Exit::Failed, why))
-}
-
-/// The id of a message that is JSON, but with characters or numbers that cannot be read. Its client waits for a
-/// response.
-fn id_of_unreadable(line: &str) -> Value {
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        id: Option<&'a RawValue>,
-    }
-    let named: Option<Named<'_>> = serde_json::from_str(line).ok();
-    let id = named.and_then(|named| named.id).and_then(|id| serde_json::from_str(id.get()).ok());
-    id.unwrap_or_default()
 }
 
 /// An error as a response.

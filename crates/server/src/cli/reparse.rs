@@ -148,7 +148,10 @@ async fn reparse_one(
         show(id, finding, screen);
     }
     if 0 < more {
-        screen.remark(&format!("{id}: {}", counted(more, "more change")));
+        screen.remark(&format!(
+            "{id}: {} not shown; to show more, raise --limit",
+            counted(more, "more change")
+        ));
     }
     total.agents += 1;
     total.reparsed.events += reparsed.events;

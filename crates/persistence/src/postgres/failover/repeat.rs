@@ -64,8 +64,8 @@ impl Healer {
                 all,
                 repeated,
                 later,
-                "the server has checked the changes from just before the failover: some (`repeated`) were lost and \
-                 have been saved again; others (`later`) wait for changes that other nodes must save again first"
+                "the server has checked the changes from just before the failover: `repeated` of them were lost and \
+                 have been saved again, and `later` of them wait for changes that other nodes must save again first"
             );
         }
         Ok(())

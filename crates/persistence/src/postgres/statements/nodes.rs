@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokenrail_domain::{NodeId, Timestamp};
+use tokenrail_domain::NodeId;
 use tokenrail_ports::{Node, NodeState, Pulse, StoreAge, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -123,15 +123,6 @@ pub(crate) async fn age(db: &Link) -> Result<StoreAge, QueryFailure> {
     let Some(row) = db.row(AGE, &[]).await? else { return Ok(StoreAge::default()) };
     let number = |at| Ok::<u64, StoreError>(column::<i64>(&row, at)?.unsigned_abs());
     Ok(StoreAge { oldest_snapshot: number(0)?, transaction_id: number(1)? })
-}
-
-const NOW: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint";
-
-/// The time of the server's clock.
-pub(crate) async fn now(db: &Link) -> Result<Timestamp, QueryFailure> {
-    let row = db.row(NOW, &[]).await?;
-    let row = row.ok_or_else(|| StoreError::Corrupt("the time has no row".to_owned()))?;
-    Ok(Timestamp(column::<i64>(&row, 0)?))
 }
 
 /// Makes this process the node of its data folder.

@@ -17,6 +17,7 @@ use super::PostgresStore;
 use crate::postgres::database::steps::Steps;
 use crate::postgres::membership::JoinedNode;
 use crate::postgres::statements::catch_up::{self, CatchUpTimes};
+use crate::postgres::statements::clock;
 use crate::postgres::statements::credentials::{self, AddCredentialCommand, RedeemCommand};
 use crate::postgres::statements::errands::{self, ForgetLeftoverCommand, TakeWatchedCommand, WatchCommand};
 use crate::postgres::statements::inbox::{self, PutCommand, ReplyCommand};
@@ -124,7 +125,7 @@ impl INodes for PostgresStore {
     }
 
     async fn shared_time(&self) -> StoreResult<Option<Timestamp>> {
-        self.read_with(|db| async move { nodes::now(&db).await }).await.map(Some)
+        self.read_with(|db| async move { clock::now(&db).await }).await.map(Some)
     }
 
     async fn note_seen(&self, seen: Vec<(AgentId, Sequence)>) -> StoreResult<()> {

@@ -25,13 +25,14 @@ pub(crate) fn check(db: &Connection, path: &Path, pages_up_to_bytes: u64) -> Res
     if bytes <= pages_up_to_bytes {
         let found: String = db.pragma_query_value(None, "quick_check", |row| row.get(0)).map_err(failed)?;
         if found != "ok" {
-            return corrupt(found);
+            return corrupt(format!("{found}; nothing was changed; restore a backup"));
         }
     }
     match db.query_row(WRONG_HEAD, [], |row| row.get::<_, String>(0)).optional().map_err(failed)? {
         None => Ok(()),
-        Some(agent) => {
-            corrupt(format!("the journal of agent {agent} does not end at its latest sequence number"))
-        }
+        Some(agent) => corrupt(format!(
+            "the journal of agent {agent} does not end at its latest sequence number; nothing was changed; \
+             restore a backup"
+        )),
     }
 }

@@ -40,7 +40,7 @@ enum FileError {
     Outside(String),
     #[error("{0} is not a regular file")]
     NotAFile(String),
-    #[error("{path} is larger than {bytes_max} bytes")]
+    #[error("{path} is larger than {bytes_max} bytes (limits.file_bytes)")]
     TooLarge { path: String, bytes_max: usize },
     #[error("cannot read or write {path}: {source}")]
     Io { path: String, source: io::Error },

@@ -5,7 +5,9 @@ mod mirrors;
 use mirrors::mirrors;
 use reqwest::header::HeaderValue;
 use reqwest::{Method, Response};
+use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::{ANSWER_TIMEOUT, Client, root_cause};
@@ -75,6 +77,39 @@ impl Client {
                 );
                 Err(Lost::Broken(Failure::new(Exit::Unreachable, text)))
             }
+        }
+    }
+}
+
+/// The id of a message that is JSON, but with characters or numbers that cannot be read. Its client waits for a
+/// response.
+pub(crate) fn id_of_unreadable(line: &str) -> Value {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+    }
+    let named: Option<Named<'_>> = serde_json::from_str(line).ok();
+    let id = named.and_then(|named| named.id).and_then(|id| serde_json::from_str(id.get()).ok());
+    id.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_message_with_half_an_emoji_has_its_id() {
+        for (line, id) in [
+            (r#"{"id":5,"method":"ping","params":{"a":"\ud83e"}}"#, json!(5)),
+            (r#"{"params":[1e999],"id":"a"}"#, json!("a")),
+            (r#"{"id":"\ud83e"}"#, Value::Null),
+            (r#"{"id":5"#, Value::Null),
+            ("[]", Value::Null),
+        ] {
+            assert_eq!(id_of_unreadable(line), id, "{line}");
         }
     }
 }

@@ -222,9 +222,8 @@ impl SaidDto {
     /// Its approximate size in JSON. A piece of a text that joins the entry before it adds only its text.
     pub(crate) fn bytes(&self, joins: bool) -> usize {
         let text = match self {
-            Self::Prompt { text } | Self::Error { text } => text.text.len(),
             Self::Text { text, .. } if joins => return text.text.len(),
-            Self::Text { text, .. } => text.text.len(),
+            Self::Prompt { text } | Self::Error { text } | Self::Text { text, .. } => text.text.len(),
             Self::ToolCall { input, tool, call_id } => input.text.len() + tool.len() + call_id.len(),
             Self::ToolResult { text, call_id, .. } => text.text.len() + call_id.len(),
             Self::PermissionRequest(asked) => {

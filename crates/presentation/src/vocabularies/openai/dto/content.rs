@@ -95,7 +95,7 @@ impl Content {
     /// The prompt that says it. Checks that there is something to say, and that the images keep their limits.
     pub(super) fn into_prompt(self, place: &str, limits: ImageLimits) -> Result<Prompt, Wrong> {
         if self.texts.iter().all(|text| text.trim().is_empty()) {
-            return Err(wrong(place, "must contain text that the agent does not have yet"));
+            return Err(wrong(place, "must contain text that was not sent to the agent before"));
         }
         limits.check_count(self.images.len()).map_err(|detail| wrong(place, detail))?;
         limits.check_sum(&self.images).map_err(|detail| wrong(place, detail))?;

@@ -84,7 +84,7 @@ fn read_messages(fields: &mut Fields, limits: ConversationLimits) -> Messages {
 
 /// Refuses parameters that would change the meaning of the request.
 fn refuse_unsupported(fields: &mut Fields) {
-    refuse_if(fields, "n", "must be 1: an agent has one history", |given| *given != json!(1));
+    refuse_if(fields, "n", "must be 1: each request has one answer", |given| *given != json!(1));
     refuse_if(fields, "functions", "not supported: agents call their own tools", |given| *given != json!([]));
     refuse_if(fields, "function_call", "must be auto or none: agents call their own tools", |given| {
         !matches!(given.as_str(), Some("auto" | "none"))

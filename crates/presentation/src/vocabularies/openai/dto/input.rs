@@ -65,7 +65,7 @@ impl Input {
             (None | Some("message"), Some("assistant")) => {
                 return Err(wrong(
                     place,
-                    "an answer must have the id that it had in its response; or send previous_response_id and only \
+                    "an assistant message must have its id from the response; without ids, send previous_response_id and only \
                      the new input",
                 ));
             }

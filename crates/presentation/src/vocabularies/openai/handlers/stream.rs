@@ -72,7 +72,7 @@ async fn ahead(api: &Api, events: &TurnEvents) -> Problem {
     let refusal = api.service().events(events.agent(), newest.next(), Some(1)).await.err();
     let mut problem = Problem::from(refusal.unwrap_or(Refusal::CursorAhead { head: newest }));
     if problem.code == Code::CursorAhead {
-        let detail = "the response has no such number yet; resume after the last number that you have, or without \
+        let detail = "greater than the latest sequence_number of the response; send the last one that you have, or omit \
                       starting_after";
         problem.errors = Problem::parameter("starting_after", detail).errors;
     }

@@ -79,7 +79,9 @@ fn replication_slots(ReplicationSlots { count, inactive, kept_bytes }: Replicati
     let mib = kept_bytes >> 20;
     let text = format!("{count}, unused: {inactive}; all slots together keep {mib} MiB of write-ahead log");
     if 0 < inactive || MUCH_LOG < kept_bytes {
-        let text = format!("{text}, and can fill the disk of the database; drop those that nobody needs");
+        let text = format!(
+            "{text}, and can fill the disk of the database; drop those that nobody needs (pg_replication_slots lists them)"
+        );
         return Some(finding("replication slots", Verdict::Remark, text));
     }
     (0 < count).then(|| finding("replication slots", Verdict::Good, text))
