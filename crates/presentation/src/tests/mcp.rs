@@ -322,6 +322,7 @@ async fn what_is_no_request_is_refused_as_json_rpc_wants_it() {
         ("{", -32700),
         ("{\"jsonrpc\": \"2.0\", \"id\": 1, \"id\": 2}", -32700),
         ("[]", -32600),
+        ("[1]", -32600),
         ("[{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}]", -32600),
         ("{\"jsonrpc\": \"2.0\", \"id\": null, \"method\": \"ping\"}", -32600),
         ("{\"jsonrpc\": \"2.0\", \"id\": 1.5, \"method\": \"ping\"}", -32600),

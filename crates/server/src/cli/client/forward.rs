@@ -89,7 +89,9 @@ pub(crate) fn id_of_unreadable(line: &str) -> Value {
         #[serde(borrow)]
         id: Option<&'a RawValue>,
     }
-    let named: Option<Named<'_>> = serde_json::from_str(line).ok();
+    // Serde takes an array for an object whose fields have no names.
+    let object = Some(line).filter(|line| line.trim_start().starts_with('{'));
+    let named: Option<Named<'_>> = object.and_then(|line| serde_json::from_str(line).ok());
     let id = named.and_then(|named| named.id).and_then(|id| serde_json::from_str(id.get()).ok());
     id.unwrap_or_default()
 }
@@ -107,7 +109,7 @@ mod tests {
             (r#"{"params":[1e999],"id":"a"}"#, json!("a")),
             (r#"{"id":"\ud83e"}"#, Value::Null),
             (r#"{"id":5"#, Value::Null),
-            ("[]", Value::Null),
+            ("[5]", Value::Null),
         ] {
             assert_eq!(id_of_unreadable(line), id, "{line}");
         }

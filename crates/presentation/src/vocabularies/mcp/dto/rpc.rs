@@ -31,7 +31,9 @@ impl RequestId {
 
     /// The id of a message that cannot be read, so that its client does not wait for a response.
     pub(crate) fn of_unreadable(body: &[u8]) -> Option<Self> {
-        let named: Named = serde_json::from_slice(body).ok()?;
+        // Serde takes an array for an object whose fields have no names.
+        let object = Some(body.trim_ascii_start()).filter(|body| body.starts_with(b"{"))?;
+        let named: Named = serde_json::from_slice(object).ok()?;
         named.id.map(Self).filter(Self::is_good)
     }
 
