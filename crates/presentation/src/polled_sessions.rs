@@ -157,12 +157,16 @@ impl PolledSession {
         Err(PolledFault::TooSlow)
     }
 
-    /// Reserves the session for a WebSocket. `None` if another one has it.
-    pub(crate) async fn probe(&self) -> Option<()> {
+    /// Reserves the session for a WebSocket. `None` if another one has it, or the client floods it with requests.
+    pub(crate) fn probe(&self) -> Option<()> {
         if !self.upgrading.begin() {
             return None;
         }
-        self.asked.send(PolledRequest::Probe).await.ok()
+        if self.asked.try_send(PolledRequest::Probe).is_err() {
+            self.upgrading.fail();
+            return None;
+        }
+        Some(())
     }
 
     /// The WebSocket has ended without taking over.

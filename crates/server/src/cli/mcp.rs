@@ -16,7 +16,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::client::Client;
-use super::client::forward::{Lost, Message, id_of_unreadable};
+use super::client::forward::{Lost, Message, readable_parts};
 use super::own_run::own_run;
 use super::{Exit, Failure};
 use crate::config::Config;
@@ -27,7 +27,7 @@ const LINE_BYTES: u64 = 16 << 20;
 const DISCARD_BYTES: u64 = 64 << 10;
 /// How many lines may wait, in each direction.
 const LINES_MAX: usize = 64;
-/// How many requests may be underway. A further one is refused: if it waited, so would what cancels the others.
+/// How many requests may be underway. A further line waits.
 const CALLS_MAX: usize = 256;
 /// How many subscriptions may be open. A further one is refused, because they last until the client ends them.
 const SUBSCRIPTIONS_MAX: usize = 32;
@@ -43,7 +43,6 @@ const TOO_LATE: &str =
 
 /// JSON-RPC's numbers of an error of a server, and of a message that is not JSON.
 const SERVER_ERROR: i32 = -32000;
-const CALLS_FULL: &str = "too many requests are in progress; wait for a response, or cancel one of them";
 const SUBSCRIPTIONS_FULL: &str = "too many subscriptions are open; cancel one of them first";
 const PARSE_ERROR: i32 = -32700;
 const CANCELLED: &str = "notifications/cancelled";
@@ -63,17 +62,18 @@ pub(crate) async fn mcp(config: Config) -> Result<Exit, Failure> {
                 continue;
             }
         };
-        let message: Value = serde_json::from_str(&line).unwrap_or_default();
+        let message: Value = serde_json::from_str(&line).unwrap_or_else(|_| readable_parts(&line));
         if message.get("method").is_some_and(|method| method == CANCELLED) {
             underway.cancel(&message);
             continue;
         }
         // What is no message has a response without an id. A notification has none.
-        let id = if message.is_object() { message.get("id").cloned() } else { Some(id_of_unreadable(&line)) };
+        let id = if message.is_object() { message.get("id").cloned() } else { Some(Value::Null) };
         let message = Message::new(line, &message);
-        if let Some(full) = underway.refuse(&message) {
+        if message.lasts && SUBSCRIPTIONS_MAX <= underway.subscriptions() {
+            let error = json!({ "code": SERVER_ERROR, "message": SUBSCRIPTIONS_FULL });
             if let Some(id) = id {
-                let _ = out.send(refusal(&id, &json!({ "code": SERVER_ERROR, "message": full }))).await;
+                let _ = out.send(refusal(&id, &error)).await;
             }
             continue;
         }
@@ -94,14 +94,14 @@ struct Underway {
 }
 
 impl Underway {
-    /// The next line.
+    /// The next line, once there is room for a further request.
     async fn next_line(&mut self, lines: &mut mpsc::Receiver<Line>) -> Option<Line> {
         let Self { calls, subscriptions, .. } = self;
         loop {
             tokio::select! {
                 Some(_) = calls.join_next(), if !calls.is_empty() => {}
                 Some(_) = subscriptions.join_next(), if !subscriptions.is_empty() => {}
-                line = lines.recv() => return line,
+                line = lines.recv(), if calls.len() < CALLS_MAX => return line,
             }
         }
     }
@@ -113,15 +113,6 @@ impl Underway {
         self.by_id.retain(|_, (handle, _)| !handle.is_finished());
         if let Some(name) = name {
             self.by_id.insert(name, (handle, lasts));
-        }
-    }
-
-    /// Why there is no room for a message, if there is none.
-    fn refuse(&self, message: &Message) -> Option<&'static str> {
-        if message.lasts {
-            (SUBSCRIPTIONS_MAX <= self.subscriptions()).then_some(SUBSCRIPTIONS_FULL)
-        } else {
-            (CALLS_MAX <= self.calls.len()).then_some(CALLS_FULL)
         }
     }
 
@@ -238,7 +229,12 @@ async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> Result<bool,
         (response.bytes_stream(), SseDecoder::new(EVENT_BYTES), Vec::new());
     let mut has_response = false;
     while let Some(chunk) = body.next().await {
-        decoder.feed(&chunk?, &mut events)?;
+        let chunk = match chunk {
+            // The response has one response, and that is printed.
+            Err(_) if has_response => break,
+            chunk => chunk?,
+        };
+        decoder.feed(&chunk, &mut events)?;
         for event in events.drain(..) {
             let text = String::from_utf8_lossy(&event.data);
             let message: Value = serde_json::from_str(&text).unwrap_or_default();

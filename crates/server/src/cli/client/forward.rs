@@ -6,8 +6,8 @@ use mirrors::mirrors;
 use reqwest::header::HeaderValue;
 use reqwest::{Method, Response};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::{ANSWER_TIMEOUT, Client, root_cause};
@@ -81,37 +81,66 @@ impl Client {
     }
 }
 
-/// The id of a message that is JSON, but with characters or numbers that cannot be read. Its client waits for a
-/// response.
-pub(crate) fn id_of_unreadable(line: &str) -> Value {
+/// What a message says that is JSON, but has characters or numbers that cannot be read: its id, its method, and the
+/// request that it is about. Its client may wait for a response. `null` if its own id cannot be read, or it has neither.
+pub(crate) fn readable_parts(line: &str) -> Value {
     #[derive(Deserialize)]
-    struct Named<'a> {
+    struct Parts<'a> {
         #[serde(borrow)]
         id: Option<&'a RawValue>,
+        #[serde(borrow)]
+        method: Option<&'a RawValue>,
+        #[serde(borrow)]
+        params: Option<&'a RawValue>,
     }
-    // Serde takes an array for an object whose fields have no names.
-    let object = Some(line).filter(|line| line.trim_start().starts_with('{'));
-    let named: Option<Named<'_>> = object.and_then(|line| serde_json::from_str(line).ok());
-    let id = named.and_then(|named| named.id).and_then(|id| serde_json::from_str(id.get()).ok());
-    id.unwrap_or_default()
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        #[serde(borrow)]
+        request_id: Option<&'a RawValue>,
+    }
+    fn object<'a, T: Deserialize<'a>>(json: &'a str) -> Option<T> {
+        // Serde takes an array for an object whose fields have no names.
+        json.trim_start().starts_with('{').then(|| serde_json::from_str(json).ok()).flatten()
+    }
+    fn value(json: &RawValue) -> Option<Value> {
+        serde_json::from_str(json.get()).ok()
+    }
+    let Some(Parts { id, method, params }) = object(line) else { return Value::Null };
+    let mut parts = serde_json::Map::new();
+    match (id, id.and_then(value)) {
+        (Some(_), None) => return Value::Null,
+        (_, id) => parts.extend(id.map(|id| ("id".to_owned(), id))),
+    }
+    parts.extend(method.and_then(value).map(|method| ("method".to_owned(), method)));
+    if parts.is_empty() {
+        return Value::Null;
+    }
+    let params: Option<Params<'_>> = params.and_then(|params| object(params.get()));
+    let about = params.and_then(|params| params.request_id).and_then(value);
+    parts.extend(about.map(|about| ("params".to_owned(), json!({ "requestId": about }))));
+    Value::Object(parts)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn a_message_with_half_an_emoji_has_its_id() {
-        for (line, id) in [
-            (r#"{"id":5,"method":"ping","params":{"a":"\ud83e"}}"#, json!(5)),
-            (r#"{"params":[1e999],"id":"a"}"#, json!("a")),
-            (r#"{"id":"\ud83e"}"#, Value::Null),
+    fn a_message_with_half_an_emoji_says_what_can_be_read() {
+        let cancelled =
+            r#"{"method":"notifications/cancelled","params":{"requestId":5,"reason":"cut \ud83e"}}"#;
+        let notice = json!({ "method": "notifications/cancelled", "params": { "requestId": 5 } });
+        for (line, parts) in [
+            (r#"{"id":5,"method":"ping","params":{"a":"\ud83e"}}"#, json!({ "id": 5, "method": "ping" })),
+            (r#"{"params":[1e999],"id":"a"}"#, json!({ "id": "a" })),
+            (cancelled, notice),
+            (r#"{"id":"\ud83e","method":"ping"}"#, Value::Null),
             (r#"{"id":5"#, Value::Null),
             ("[5]", Value::Null),
+            (r#"{"params":"\ud83e"}"#, Value::Null),
         ] {
-            assert_eq!(id_of_unreadable(line), id, "{line}");
+            assert_eq!(readable_parts(line), parts, "{line}");
         }
     }
 }

@@ -89,7 +89,7 @@ impl AgUiFold {
         }
         let failure = failure(result);
         let stopped = (result.outcome == TurnOutcome::Cancelled).then_some("cancelled");
-        self.sub_agents.end_all(failure.map(|(_, text, _)| text).or(stopped), run, out);
+        self.sub_agents.end_all(failure.map(|(_, text, _)| piece(text)).or(stopped), run, out);
         let usage = RunUsageDto::of(self.used(result));
         let knows_cancelled = self.runs.knows_cancelled();
         let result = RunResultDto::new(result, self.stop_reason.as_deref());

@@ -105,8 +105,10 @@ impl From<Agent> for AgentState {
         let mut prompt = agent.prompt;
         cut(&mut prompt, PROMPT_BYTES);
         let mut error = agent.error.map(|error| error.text);
-        if let Some(error) = &mut error {
-            cut(error, FIELD_BYTES);
+        if let Some(error) = &mut error
+            && cut(error, FIELD_BYTES)
+        {
+            error.push_str(" […]");
         }
         Self {
             agent_id: agent.id.into(),

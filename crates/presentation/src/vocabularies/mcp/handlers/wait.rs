@@ -15,8 +15,9 @@ use crate::vocabularies::mcp::dto::{
 };
 use crate::vocabularies::mcp::entries::{EntryPage, OpenAsked};
 
-/// How long a wait that has read everything goes on at least: whether the agent has ended is known only after a look.
-const LEAST: Duration = Duration::from_millis(100);
+/// How long a wait goes on after its end to read what is there already. After a failover of the database, that may be
+/// away for a while.
+const READING: Duration = Duration::from_secs(4);
 
 /// How many events are read at most after the end of a wait, to find the open requests.
 const LOOK_EVENTS: usize = 20_000;
@@ -31,8 +32,6 @@ pub(super) struct Wait {
     until: Instant,
     /// Whether any events after the cursor were read. An agent that always has more to say must not prolong the wait.
     has_read: bool,
-    /// Whether it has had all that there was.
-    has_caught_up: bool,
     reason: Option<WaitReason>,
     asking: Asking,
 }
@@ -70,7 +69,6 @@ impl Wait {
             open: OpenAsked::default(),
             until,
             has_read: false,
-            has_caught_up: false,
             reason: None,
             asking,
         })
@@ -85,15 +83,11 @@ impl Wait {
     ///
     /// A request that the client has seen does not end the wait: somebody else may answer it.
     pub(super) async fn step(&mut self) -> Result<bool, Problem> {
-        if self.has_all() && !self.has_caught_up {
-            self.has_caught_up = true;
-            self.until = self.until.max(Instant::now() + LEAST);
-        }
         let reason = if self.page.is_full() {
             WaitReason::PageFull
         } else if self.has_all() && self.open.has_newer(self.since, &self.asking.answered) {
             WaitReason::NeedsAnswer
-        } else if self.has_read && self.until <= Instant::now() {
+        } else if self.has_read && self.expects_more() && self.until <= Instant::now() {
             WaitReason::Timeout
         } else {
             match self.next().await? {
@@ -118,13 +112,18 @@ impl Wait {
         Ok(false)
     }
 
-    /// What there is to read comes, however late it is: with the next call, it would be no earlier. `None` if there is
+    /// What there is to read comes, even if it is late: with the next call, it would be no earlier. `None` if there is
     /// nothing in time.
     async fn next(&mut self) -> Result<Option<Next>, Problem> {
-        if !self.has_all() {
-            return Ok(Some(self.follower.next().await?));
-        }
-        Ok(timeout_at(self.until, self.follower.next()).await.ok().transpose()?)
+        // An agent that has ended says so after a look.
+        let is_there = !self.has_all() || !self.follower.expects_more();
+        let until = if is_there { self.until + READING } else { self.until };
+        Ok(timeout_at(until, self.follower.next()).await.ok().transpose()?)
+    }
+
+    /// Whether there is more to read, or may be.
+    fn expects_more(&self) -> bool {
+        !self.has_all() || self.follower.expects_more()
     }
 
     fn has_all(&self) -> bool {
@@ -134,8 +133,13 @@ impl Wait {
     /// Looks for open requests in what the wait did not read, but not without end: then none are known.
     async fn look_ahead(&mut self) -> Result<(), Problem> {
         let mut count = 0;
+        let until = self.until + READING;
         while !self.has_all() {
-            let Next::Page(page) = self.follower.next().await? else { break };
+            let Ok(next) = timeout_at(until, self.follower.next()).await else {
+                self.open = OpenAsked::default();
+                break;
+            };
+            let Next::Page(page) = next? else { break };
             count += page.events().len();
             if LOOK_EVENTS < count {
                 self.open = OpenAsked::default();

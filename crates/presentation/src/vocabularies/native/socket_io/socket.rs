@@ -183,7 +183,7 @@ impl Upgrade {
 
     async fn upgrade(&mut self, text: &[u8]) {
         match (self.stage, Packet::read(text)) {
-            (Stage::New { due }, Ok(Packet::Probe)) => match self.polled.probe().await {
+            (Stage::New { due }, Ok(Packet::Probe)) => match self.polled.probe() {
                 Some(()) => {
                     self.stage = Stage::Probed { due };
                     self.out.push_back(frames::text(PROBED));
