@@ -82,7 +82,8 @@ impl Client {
 }
 
 /// What a message says that is JSON, but has characters or numbers that cannot be read: its id, its method, and the
-/// request that it is about. Its client may wait for a response. `null` if its own id cannot be read, or it has neither.
+/// request that it is about. Its client may wait for a response. `null` if its own id cannot be read, or it has no id
+/// and no method.
 pub(crate) fn readable_parts(line: &str) -> Value {
     #[derive(Deserialize)]
     struct Parts<'a> {
