@@ -99,9 +99,13 @@ async fn tools_subagents_and_abandoned_messages_outlive_the_server_in_every_prot
     server.config = recorded_agents(server.folder.path());
     server.start_again();
     let place = Place::of(&server);
-    let (mut agents, mut readers) = (Vec::new(), Vec::new());
+    let (mut agents, mut readers, mut followers) = (Vec::new(), Vec::new(), Vec::new());
     for name in RECORDED {
         let id = server.launch_as(name, "go").await;
+        for way in [Way::Sse, Way::WebSocket, Way::SocketIo] {
+            let follower = Follower::new(place.clone(), &id).read_to_a_result(way, std::iter::empty());
+            followers.push((id.clone(), Handle::current().spawn(follower)));
+        }
         for vocabulary in Vocabulary::ALL {
             let reader = ForeignFollower::new(place.clone(), &id, vocabulary).read_turns(1);
             readers.push(Handle::current().spawn(reader));
@@ -134,6 +138,10 @@ async fn tools_subagents_and_abandoned_messages_outlive_the_server_in_every_prot
     for reader in readers {
         let seen = tokio::time::timeout(PATIENCE, reader).await.expect("in time").unwrap();
         seen.sees_the_same_again().await;
+    }
+    for (id, follower) in followers {
+        let seen = tokio::time::timeout(PATIENCE, follower).await.expect("in time").unwrap();
+        assert_eq!(seen.events(), server.events(&id).await);
     }
     for id in agents {
         assert_eq!(server.get(&format!("/api/agents/{id}")).await["status"], "completed");

@@ -6,7 +6,7 @@ mod continuing;
 use std::path::PathBuf;
 
 use reqwest::header::{ACCEPT, ETAG};
-use reqwest::{Method, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokenrail_test_postgres::{Database, database};
 use tokio::time::timeout;
@@ -124,9 +124,12 @@ impl Reading {
     ) -> Self {
         let request = server.request(method.parse().unwrap(), &story.path(path));
         let request = request.header(ACCEPT, "text/event-stream");
-        let request = if method == "POST" { request.json(body) } else { request };
+        Self::open(if method == "POST" { request.json(body) } else { request }).await
+    }
+
+    async fn open(request: RequestBuilder) -> Self {
         let mut answer = request.send().await.unwrap();
-        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        assert!(answer.status().is_success(), "{}: {}", answer.url(), answer.status());
         let first = timeout(PATIENCE, answer.chunk()).await.expect("in time").unwrap().expect("it is open");
         Self { answer, seen: first.to_vec() }
     }

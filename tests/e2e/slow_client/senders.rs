@@ -15,6 +15,8 @@ enum Request {
     Run,
     /// A response of OpenAI that is streamed while it is created.
     Response,
+    /// A chat completion of OpenAI.
+    ChatCompletion,
     /// A subscription of MCP to the transcript of an agent, which is launched for it.
     Subscription,
 }
@@ -31,6 +33,12 @@ impl Request {
                 let body = json!({ "model": "fake", "input": prompt, "stream": true });
                 let key = format!("idempotency-key: {name}\r\n");
                 post(place, "/openai/v1/responses", &key, &body).await
+            }
+            Self::ChatCompletion => {
+                let said = json!([{ "role": "user", "content": prompt }]);
+                let body = json!({ "model": "fake", "messages": said, "stream": true });
+                let key = format!("idempotency-key: {name}\r\n");
+                post(place, "/openai/v1/chat/completions", &key, &body).await
             }
             Self::Subscription => {
                 let transcript = format!(
@@ -64,7 +72,7 @@ async fn newest(place: &Place) -> Value {
 async fn clients_that_have_sent_something_and_stop_reading_hold_only_a_page() {
     let server = TestServer::start_with(&(fake_config() + "[limits]\nsend_timeout_s = 3600\n"));
     let place = Place::of(&server);
-    for request in [Request::Run, Request::Response, Request::Subscription] {
+    for request in [Request::Run, Request::Response, Request::ChatCompletion, Request::Subscription] {
         // The first client pays what such a stream costs once.
         let _first = owed(&server, &place, request, 1).await;
         let before = resident_bytes(server.pid());

@@ -1,9 +1,11 @@
 //! A client that loses its server in the middle of an answer continues at another one, with the cursor that it has.
 
 use futures_util::future::join;
+use reqwest::Method;
 use serde_json::{Value, json};
+use tokenrail_test_postgres::database;
 
-use super::super::vocabularies::call;
+use super::super::vocabularies::{call, pair};
 use super::{Reading, Story};
 use crate::harness::TestServer;
 
@@ -136,6 +138,49 @@ async fn a_client_that_is_cut_off_in_mid_answer_continues_at_the_other_node() {
     let whole = call(&home, "read_agent", &json!({ "agent_id": story.id })).await;
     assert_eq!(said(&entries) + &said(&rest["entries"]), said(&whole["entries"]));
     assert_eq!((&rest["reason"], &rest["next_since"]), (&json!("ended"), &whole["next_since"]));
+}
+
+/// A request that starts an agent, in mid answer. Whoever sends it again gets the stream of the same answer.
+struct Repeated<'a> {
+    path: &'static str,
+    body: &'a Value,
+}
+
+impl Repeated<'_> {
+    async fn send(&self, server: &TestServer, cursor: &str) -> Reading {
+        let request = server.request(Method::POST, &format!("{}{cursor}", self.path)).json(self.body);
+        Reading::open(request.header("idempotency-key", "repeated")).await
+    }
+}
+
+/// With a cursor, it gets the rest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_sends_its_request_again_at_the_other_node() {
+    let database = database();
+    let (home, other) = pair(&database);
+    let gate = home.folder.path().join("repeated");
+    let script = json!({ "deltas": 40, "gate": gate, "gate_after": 20 }).to_string();
+    let said = json!([{ "id": "m", "role": "user", "content": script }]);
+    let run = json!({ "threadId": "t", "runId": "r", "messages": said });
+    let response = json!({ "model": "fake", "input": script, "stream": true });
+    let run = Repeated { path: "/ag-ui/fake", body: &run };
+    let response = Repeated { path: "/openai/v1/responses", body: &response };
+
+    let seen_of_run = run.send(&home, "").await.cut_after("\"7 \"").await;
+    let cursor = data(&seen_of_run)["metadata"]["tokenrail"]["cursor"].as_str().unwrap().to_owned();
+    let rest_of_run = run.send(&other, &format!("?after={cursor}")).await;
+    let seen_of_response = response.send(&home, "").await.cut_after("\"7 \"").await;
+    let whole_response = response.send(&other, "").await;
+    std::fs::write(&gate, "").unwrap();
+
+    let whole_run = seen_of_run.concat() + &rest_of_run.until_its_end().await;
+    assert!(whole_run.contains("\"39 \""), "{whole_run}");
+    assert_eq!(run.send(&home, "").await.until_its_end().await, whole_run);
+    let whole_response = whole_response.until_its_end().await;
+    assert!(whole_response.starts_with(&seen_of_response.concat()), "{whole_response}");
+    assert_eq!(response.send(&home, "").await.until_its_end().await, whole_response);
+    let agents = other.get("/api/agents").await;
+    assert_eq!(agents.as_array().unwrap().len(), 2, "one for the run, and one for the response");
 }
 
 /// The text of entries.
