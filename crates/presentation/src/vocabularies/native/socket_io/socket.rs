@@ -121,7 +121,7 @@ impl Upgrade {
             match self.next_wake().await {
                 Wake::Closing => self.close(close_code::SHUTTING_DOWN, "shutting down"),
                 Wake::Late => self.close(close_code::INVALID_FRAME, "did not upgrade in time"),
-                Wake::Message(message) => self.message(message).await,
+                Wake::Message(message) => self.message(message),
                 Wake::Posted(posted) => {
                     self.posting = None;
                     self.messages.clear();
@@ -158,11 +158,11 @@ impl Upgrade {
         }
     }
 
-    async fn message(&mut self, message: Result<Message, Broken>) {
+    fn message(&mut self, message: Result<Message, Broken>) {
         match message {
             Ok(Message::Text(text)) if self.stage == Stage::Open => self.post(text),
             Ok(Message::Text(text)) => {
-                self.upgrade(&text).await;
+                self.upgrade(&text);
                 self.messages.clear();
             }
             // The session refuses it in its own words.
@@ -181,7 +181,7 @@ impl Upgrade {
         }
     }
 
-    async fn upgrade(&mut self, text: &[u8]) {
+    fn upgrade(&mut self, text: &[u8]) {
         match (self.stage, Packet::read(text)) {
             (Stage::New { due }, Ok(Packet::Probe)) => match self.polled.probe() {
                 Some(()) => {
