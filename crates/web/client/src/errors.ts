@@ -53,7 +53,12 @@ export async function refusal(response: Response, signal?: AbortSignal): Promise
     signal?.throwIfAborted();
     // The body broke off, so only the status is known.
   }
-  return new TokenrailError("protocol", `the server answered ${status}`, { retryable: status >= 500, status, retryAfterMs });
+  return new TokenrailError("protocol", `the server answered ${status}`, { retryable: isPassing(status), status, retryAfterMs });
+}
+
+/** Whether a proxy or a server that was stopped for a while answers like this: 408 if the request was too slow for it. */
+function isPassing(status: number): boolean {
+  return status >= 500 || [408, 425, 429].includes(status);
 }
 
 /** An error of a field in one line, in the words of the command line. */

@@ -107,8 +107,10 @@ describe("a call", () => {
   });
 
   it("that something else than Tokenrail answers is an error too", async () => {
-    const { client } = recording(new Response("<h1>Bad gateway</h1>", { status: 502 }));
-    await expect(client.agents()).rejects.toMatchObject({ code: "protocol", status: 502, retryable: true });
+    for (const [status, retryable] of [[502, true], [408, true], [429, true], [403, false]] as const) {
+      const { client } = recording(new Response("<h1>Not now</h1>", { status }));
+      await expect(client.agents()).rejects.toMatchObject({ code: "protocol", status, retryable });
+    }
   });
 
   it("whose answer does not begin is given up", async () => {
