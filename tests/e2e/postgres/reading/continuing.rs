@@ -140,7 +140,7 @@ async fn a_client_that_is_cut_off_in_mid_answer_continues_at_the_other_node() {
     assert_eq!((&rest["reason"], &rest["next_since"]), (&json!("ended"), &whole["next_since"]));
 }
 
-/// A request that starts an agent, in mid answer. Whoever sends it again gets the stream of the same answer.
+/// A request that starts an agent. If a client sends it again, it gets the stream of the same answer.
 struct Repeated<'a> {
     path: &'static str,
     body: &'a Value,
