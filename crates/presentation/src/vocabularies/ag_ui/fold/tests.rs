@@ -9,7 +9,7 @@ use crate::fold::Fold as _;
 use crate::tests::stories::{CASES, Story, story};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::unsent_writer::UnsentWriter;
-use tokenrail_domain::TurnNumber;
+use tokenrail_domain::{EventBody, TurnNumber};
 
 fn cases() -> impl Iterator<Item = &'static str> {
     CASES.into_iter().chain(["two_questions", "other_arguments", "plans"])
@@ -174,4 +174,21 @@ fn each_end_has_its_event() {
         Scope::Run(WantedRun { id: "r1".into(), after: None, answered: Vec::new(), is_before_v1: true });
     let last = events(&stream(&story("cancel"), old, ThreadCursor::START)).pop().unwrap();
     assert_eq!((&last["type"], last.get("outcome")), (&json!("RUN_FINISHED"), None), "an older client");
+}
+
+/// Clients refuse a run with an event that is too long.
+#[test]
+fn a_long_error_is_cut() {
+    let mut story = story("error");
+    for event in &mut story.events {
+        match &mut event.body {
+            EventBody::Error(error) => error.text = "é".repeat(1 << 20),
+            EventBody::TurnResult(result) => result.error.as_mut().unwrap().text = "é".repeat(1 << 20),
+            _ => {}
+        }
+    }
+    let events = events(&stream(&story, run(None), ThreadCursor::START));
+    let last = events.last().unwrap();
+    assert_eq!((&last["type"], last["message"].as_str().unwrap().len()), (&json!("RUN_ERROR"), 256 << 10));
+    assert!(events.iter().all(|event| event.to_string().len() < 300 << 10));
 }

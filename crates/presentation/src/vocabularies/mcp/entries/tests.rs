@@ -120,3 +120,16 @@ fn a_model_need_not_read_what_sub_agents_say() {
     assert_eq!(kinds.map(of), [0, 3, 1, 2, 2, 0].map(|each| each * ROUNDS as usize).map(|all| all.max(1)));
     assert!(lines.iter().all(|line| !line.contains("its own words") && !line.contains("deep_")));
 }
+
+#[test]
+fn a_long_error_of_a_turn_is_cut_and_can_be_read_whole() {
+    let (_, mut journal) = journals().into_iter().find(|(name, _)| *name == "error").unwrap();
+    let end = journal.last_mut().unwrap();
+    let EventBody::TurnResult(result) = &mut end.body else { panic!("{end:?}") };
+    result.error.as_mut().unwrap().text = "x".repeat(10_000);
+    let end = end.clone();
+    let last = whole(&journal, Sequence::START).pop().unwrap();
+    let SaidDto::TurnEnd { error: Some(error), truncated: true, .. } = last.said else { panic!("{last:?}") };
+    assert_eq!(error.len(), 4096);
+    assert_eq!(EntryPage::new(Sequence::START, 1).whole_text(&end).unwrap().len(), 10_000);
+}
