@@ -71,6 +71,7 @@ async fn an_agent_whose_output_fills_the_disk_is_ended_and_gives_its_room_back_w
     let text = text_of(&events);
     assert!(numbers(1_000_000).starts_with(&text) && !text.is_empty());
     // The next agent runs although no room was made by hand.
+    until(async || ready(&server).await == StatusCode::OK).await;
     server.launch_to_completion(&json!({ "deltas": 3 })).await;
 }
 
@@ -96,6 +97,8 @@ pass_env = ["PATH"]
     assert_eq!(agent["error"]["code"], "storage_full", "{agent}");
     assert_dense(&server.events(&id).await);
     until(async || std::fs::read_dir(server.data_dir().join("runs")).unwrap().next().is_none()).await;
+    // The log is emptied when nobody reads it.
+    until(async || ready(&server).await == StatusCode::OK).await;
     server.launch_to_completion(&json!({ "deltas": 3 })).await;
     server.stop();
     server.start_again();
@@ -248,6 +251,7 @@ async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with
     let many = mount.0.path().join("many");
     std::fs::create_dir(&many).unwrap();
     assert!((0..200).any(|number| std::fs::File::create(many.join(number.to_string())).is_err()));
+    assert_eq!(ready(&server).await, StatusCode::INSUFFICIENT_STORAGE);
     let (status, problem) = server.post("/api/agents", &json!({ "type": "fake", "prompt": "{}" })).await;
     assert_eq!((status.as_u16(), &problem["code"]), (507, &json!("storage_full")), "{problem}");
     let messages = format!("/api/agents/{id}/messages");
@@ -257,6 +261,7 @@ async fn without_room_for_new_files_nothing_is_launched_and_a_turn_says_why_with
     assert_full(&agent["error"]);
 
     std::fs::remove_dir_all(&many).unwrap();
+    assert_eq!(ready(&server).await, StatusCode::OK);
     server.post(&messages, &json!({ "content": "{}" })).await;
     server.wait_for_status(&id, "completed").await;
 }

@@ -135,6 +135,10 @@ impl IRuns for SimRuns {
         Ok(())
     }
 
+    async fn has_room(&self) -> bool {
+        true
+    }
+
     async fn end(&self, agent: AgentId, run: TurnNumber) -> Result<(), RunnerError> {
         self.0.end_processes(|key| *key == (agent, run));
         Ok(())

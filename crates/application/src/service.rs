@@ -58,7 +58,8 @@ impl AgentService {
         self.core.lifecycle.subscribe()
     }
 
-    /// Whether the store can be read and written, and this server may start what clients launch.
+    /// Whether the store can be read and written, there is space for another run, and this server may start what
+    /// clients launch.
     ///
     /// # Errors
     /// [`Refusal::Store`], [`Refusal::OutOfTouch`], [`Refusal::ShuttingDown`].
@@ -67,6 +68,9 @@ impl AgentService {
             return Err(Refusal::ShuttingDown);
         }
         self.core.outside.agents.check().await?;
+        if !self.core.outside.runs.has_room().await {
+            return Err(Refusal::Store(StoreError::Full));
+        }
         if self.core.membership.is_fenced() || !self.core.is_in_touch() {
             return Err(Refusal::OutOfTouch);
         }

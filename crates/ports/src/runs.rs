@@ -25,4 +25,7 @@ pub trait IRuns: Send + Sync {
 
     /// Ends and removes all runs of an agent, and removes the output of its ended runs.
     async fn forget(&self, agent: AgentId) -> Result<(), RunnerError>;
+
+    /// Whether the disk has space for the files of one more run. True if that is not known.
+    async fn has_room(&self) -> bool;
 }

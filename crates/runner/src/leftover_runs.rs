@@ -6,12 +6,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use rustix::fs::{StatVfs, statvfs};
 use tokenrail_domain::{AgentId, TurnNumber};
 use tokenrail_ports::{IRuns, RunnerError};
 
 use crate::run_folder::{
     FurtherRun, RunFolder, RunName, SupervisorRecord, all_runs, blocking, kill_marked, run_of,
 };
+
+/// What the files of a run need before its agent prints: 7 of them, with a page each.
+const RUN_BYTES: u64 = 64 << 10;
+const RUN_FILES: u64 = 10;
 
 /// The runs of process agents in `<data folder>/runs`, whichever agent type they belong to.
 pub struct RunFolders(Arc<Place>);
@@ -45,6 +50,17 @@ impl IRuns for RunFolders {
         blocking(move || place.remove_where(|_, run| Ok(run.agent == agent))).await?;
         Ok(())
     }
+
+    async fn has_room(&self) -> bool {
+        let place = Arc::clone(&self.0);
+        blocking(move || Ok(has_room(&statvfs(&place.runs)?))).await.unwrap_or(true)
+    }
+}
+
+fn has_room(disk: &StatVfs) -> bool {
+    // File systems without a fixed number of files say that they have none at all.
+    let has_files = disk.f_files == 0 || RUN_FILES <= disk.f_favail;
+    has_files && RUN_BYTES <= disk.f_bavail.saturating_mul(disk.f_frsize)
 }
 
 impl Place {

@@ -135,7 +135,7 @@ pub(crate) fn run(
 /// Copies as much as possible without waiting for readers or the writer. Returns false if the disk has no room for
 /// it.
 fn checkpoint_some(connection: &Connection, path: &Path) -> bool {
-    if !has_room(connection, path) {
+    if !has_room(connection, path, 0) {
         return false;
     }
     if let Err(error) = connection.query_row(PASSIVE, [], |_| Ok(())) {
@@ -146,14 +146,15 @@ fn checkpoint_some(connection: &Connection, path: &Path) -> bool {
 
 /// Whether the disk has room for the growth of the database file. Otherwise the checkpoint would fail half way, and
 /// take the space that a commit needs. If it is unknown, the checkpoint is tried.
-fn has_room(connection: &Connection, path: &Path) -> bool {
+/// With `freed_bytes` more than are free now.
+fn has_room(connection: &Connection, path: &Path, freed_bytes: u64) -> bool {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).ok();
     let growth = || {
         let bytes = pragma("page_count")?.checked_mul(pragma("page_size")?)?;
         Some(bytes.unsigned_abs().saturating_sub(std::fs::metadata(path).ok()?.len()))
     };
     match (growth(), free_bytes(path)) {
-        (Some(growth), Ok(free)) => growth <= free,
+        (Some(growth), Ok(free)) => growth <= free.saturating_add(freed_bytes),
         _ => true,
     }
 }

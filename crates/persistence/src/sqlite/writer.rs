@@ -131,6 +131,7 @@ impl Writer {
         }
         let mut outcome = self.commit(&mut tasks);
         if outcome.is_full() {
+            self.cutter.note_full();
             outcome = self.commit_with_reserve(&mut tasks, outcome);
         }
         self.answer_all(tasks, outcome);

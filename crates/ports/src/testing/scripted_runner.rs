@@ -208,6 +208,10 @@ impl IRuns for ScriptedRunner {
         self.remove(|(of, _)| *of == agent);
         Ok(())
     }
+
+    async fn has_room(&self) -> bool {
+        true
+    }
 }
 
 struct ScriptedRun {
@@ -341,5 +345,9 @@ impl IRuns for PretendRuns {
 
     async fn forget(&self, _agent: AgentId) -> Result<(), RunnerError> {
         Ok(())
+    }
+
+    async fn has_room(&self) -> bool {
+        true
     }
 }

@@ -1,5 +1,6 @@
 //! Keeps the log from growing without end.
 
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -27,6 +28,9 @@ pub(crate) struct LogCutter {
     try_at: u64,
     /// The length of the log when the free disk space was last checked.
     looked_at: u64,
+    /// The disk is full, or nearly so, and the log has not been emptied since. It may still have the length that a
+    /// failed write needed.
+    is_full: bool,
     reserve: SharedReserve,
     rounds: SyncSender<CheckpointRound>,
     under_way: UnderWay,
@@ -60,6 +64,7 @@ impl LogCutter {
             usual_wait: Duration::from_millis(u64::from(limits.busy_timeout_ms)),
             try_at: bytes_max,
             looked_at: 0,
+            is_full: false,
             reserve,
             rounds,
             under_way,
@@ -85,11 +90,19 @@ impl LogCutter {
         self.reserve.lock().unwrap_or_else(PoisonError::into_inner).release(wanted)
     }
 
+    /// A write found the disk full, so the log is emptied after it.
+    pub(crate) fn note_full(&mut self) {
+        self.is_full = true;
+    }
+
     /// Restarts the log if it is too long, preferably just after a checkpoint; or empties it.
     pub(crate) fn after_commit(&mut self, connection: &Connection, cut: LogCut) {
         let log_bytes = Fingerprint::of(&self.log).bytes;
-        if cut.empty || self.takes_scarce_room(log_bytes) {
-            self.empty(connection);
+        let is_full = mem::take(&mut self.is_full) || self.takes_scarce_room(log_bytes);
+        if is_full || cut.empty {
+            let emptied = self.empty(connection);
+            // If somebody reads, the next write tries again.
+            self.is_full = is_full && !emptied;
         } else if self.try_at < log_bytes {
             // The file keeps the length that the log once had.
             let pages = Pages::of(connection);
@@ -155,7 +168,7 @@ impl LogCutter {
 
     fn cut(&mut self, connection: &Connection, how: &str) -> bool {
         self.holds_since = None;
-        if !has_room(connection, &self.database) && !self.makes_room(connection) {
+        if !has_room(connection, &self.database, 0) && !self.makes_room(connection) {
             self.try_later(connection);
             return false;
         }
@@ -175,9 +188,10 @@ impl LogCutter {
     /// is room.
     fn makes_room(&self, connection: &Connection) -> bool {
         let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        let freed_bytes = reserve.kept_bytes();
         reserve.bytes() < Fingerprint::of(&self.log).bytes
+            && has_room(connection, &self.database, freed_bytes)
             && reserve.release(ReserveUse::All)
-            && has_room(connection, &self.database)
     }
 
     fn try_later(&mut self, connection: &Connection) {
@@ -238,6 +252,27 @@ mod tests {
         assert_eq!(cutter.holds(), None);
         cutter.holds_since = Some(Instant::now());
         assert!(cutter.holds().is_some_and(|until| Instant::now() < until));
+    }
+
+    #[test]
+    fn a_log_on_a_full_disk_is_emptied_as_soon_as_nobody_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut cutter, writer) = held(folder.path());
+        let reader = Connection::open(folder.path().join("some.db")).unwrap();
+        let log_bytes = || Fingerprint::of(&log_path(&folder.path().join("some.db"))).bytes;
+        let commit = |cutter: &mut LogCutter, number: u32| {
+            writer.execute_batch(&format!("CREATE TABLE t{number} (a)")).unwrap();
+            cutter.after_commit(&writer, LogCut { empty: false, checkpoint_done: false });
+        };
+        commit(&mut cutter, 1);
+        assert_ne!(log_bytes(), 0, "the disk is not full yet");
+        cutter.note_full();
+        reader.execute_batch("BEGIN; SELECT * FROM t1").unwrap();
+        commit(&mut cutter, 2);
+        assert_ne!(log_bytes(), 0, "the reader needs it");
+        reader.execute_batch("COMMIT").unwrap();
+        cutter.after_commit(&writer, LogCut { empty: false, checkpoint_done: false });
+        assert_eq!(log_bytes(), 0);
     }
 
     #[test]

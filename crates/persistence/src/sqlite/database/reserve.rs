@@ -59,8 +59,7 @@ impl Reserve {
     }
 
     fn try_to_keep(&self) -> io::Result<bool> {
-        let kept = fs::metadata(&self.path).map_or(0, |file| file.len());
-        if kept == self.bytes() {
+        if self.kept_bytes() == self.bytes() {
             return Ok(true);
         }
         let mut options = OpenOptions::new();
@@ -85,6 +84,11 @@ impl Reserve {
         self.start_bytes + ENDS_BYTES
     }
 
+    /// How much is reserved now.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        fs::metadata(&self.path).map_or(0, |file| file.len())
+    }
+
     /// Frees the part that such a write may use. Returns false if there is nothing to free.
     pub(crate) fn release(&mut self, wanted: ReserveUse) -> bool {
         let left = match wanted {
@@ -92,7 +96,7 @@ impl Reserve {
             ReserveUse::Ends => self.start_bytes,
             ReserveUse::All => 0,
         };
-        let released = fs::metadata(&self.path).is_ok_and(|file| left < file.len())
+        let released = left < self.kept_bytes()
             && OpenOptions::new().write(true).open(&self.path).and_then(|file| file.set_len(left)).is_ok();
         self.is_kept &= !released;
         released
