@@ -65,6 +65,7 @@ struct State {
     creations_refused: u32,
     /// The same of reads of a journal.
     reads_refused: u32,
+    reads_hang: bool,
     /// The same of nodes that let their agents go.
     leaving_refused: u32,
     /// Images cannot be read.
@@ -102,6 +103,7 @@ impl MemoryStore {
                 messages_refused: 0,
                 creations_refused: 0,
                 reads_refused: 0,
+                reads_hang: false,
                 leaving_refused: 0,
                 images_damaged: false,
                 appends_left: None,
@@ -314,6 +316,9 @@ impl IJournal for MemoryStore {
     }
 
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
+        if self.lock().reads_hang {
+            std::future::pending::<()>().await;
+        }
         self.act(|state| {
             if 0 < state.reads_refused {
                 state.reads_refused -= 1;

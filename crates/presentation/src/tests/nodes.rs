@@ -7,7 +7,7 @@ use serde_json::json;
 use tokenrail_domain::{AgentId, NodeId};
 use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository};
 use tokenrail_ports::{INodes, NodeState};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::client::{Client, Heard, serve};
 use super::harness::{Answer, Harness};
@@ -58,6 +58,21 @@ async fn an_agent_of_a_lost_node_can_be_read_but_accepts_no_message() {
     let refused = second.post(&messages, r#"{"content":"b"}"#).await;
     assert_eq!((refused.status.as_u16(), &*refused.problem()), (503, "node_unavailable"), "{refused:?}");
     assert_eq!(second.get(&messages).await.text, before);
+}
+
+/// Clients give up on a tool that does not return.
+#[actix_web::test]
+async fn a_wait_of_mcp_returns_although_the_journal_cannot_be_read() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let id = first.launch_to_end("say a").await;
+    second.store.hang_reads();
+    tokio::time::pause();
+    let arguments = json!({"agent_id": id, "timeout_ms": 1000});
+    let call = tool(second, "wait_for_agent", &arguments);
+    let waited = timeout(Duration::from_secs(10), call).await.expect("it returns");
+    assert_eq!((&waited["reason"], &waited["more"]), (&json!("timeout"), &json!(true)), "{waited}");
+    assert_eq!((&waited["next_since"], &waited["entries"]), (&json!(0), &json!([])), "{waited}");
 }
 
 #[actix_web::test]

@@ -320,6 +320,9 @@ fn print_lines() -> io::Result<(mpsc::Sender<String>, Printed)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::BufReader;
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -333,5 +336,37 @@ mod tests {
         assert!(lines.next().unwrap().unwrap_err().contains("bytes"));
         assert_eq!(lines.next(), Some(Ok("two".to_owned())));
         assert_eq!(lines.next(), None);
+    }
+
+    /// What a request gets from a server that breaks its response off after these events.
+    async fn cut_after(events: &'static str) -> (Result<bool, Unanswered>, Vec<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let server = thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+            while !lines.next().unwrap().unwrap().is_empty() {}
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+            write!(stream, "{head}{:x}\r\n{events}\r\n", events.len()).unwrap();
+        });
+        crate::install_crypto();
+        let response =
+            reqwest::Client::builder().no_proxy().build().unwrap().get(address).send().await.unwrap();
+        let (out, mut printed) = mpsc::channel(LINES_MAX);
+        let passed = pass_on(response, &out).await;
+        server.join().unwrap();
+        (passed, std::iter::from_fn(|| printed.try_recv().ok()).collect())
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_breaks_fails_only_without_its_response() {
+        let notice = "data: {\"method\":\"notifications/progress\"}\n\n";
+        let (passed, printed) = cut_after(notice).await;
+        assert!(matches!(passed, Err(Unanswered::Failed(_))), "its client gets an error");
+        assert_eq!(printed, [r#"{"method":"notifications/progress"}"#]);
+        let (passed, printed) = cut_after("data: {\"id\":1,\"result\":{}}\n\n").await;
+        assert!(matches!(passed, Ok(true)), "its client gets no second response");
+        assert_eq!(printed, [r#"{"id":1,"result":{}}"#]);
     }
 }

@@ -68,6 +68,11 @@ impl MemoryStore {
         self.lock().reads_refused = times;
     }
 
+    /// Makes reads of a journal last for ever from here on, as while the database is away.
+    pub fn hang_reads(&self) {
+        self.lock().reads_hang = true;
+    }
+
     /// Whether a creation must fail now.
     pub(super) fn is_creation_refused(&self) -> bool {
         let left = &mut self.lock().creations_refused;

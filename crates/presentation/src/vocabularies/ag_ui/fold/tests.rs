@@ -179,7 +179,13 @@ fn each_end_has_its_event() {
 /// Clients refuse a run with an event that is too long.
 #[test]
 fn a_long_error_is_cut() {
-    let mut story = story("error");
+    let error = story("error").events.pop().unwrap().body;
+    let mut story = story("sub_agent");
+    // It ends while the sub-agent runs.
+    let inside =
+        story.events.iter().position(|event| matches!(event.body, EventBody::ToolResult(_))).unwrap();
+    story.events.truncate(inside + 1);
+    story.events[inside].body = error;
     for event in &mut story.events {
         match &mut event.body {
             EventBody::Error(error) => error.text = "é".repeat(1 << 20),
@@ -188,7 +194,9 @@ fn a_long_error_is_cut() {
         }
     }
     let events = events(&stream(&story, run(None), ThreadCursor::START));
-    let last = events.last().unwrap();
-    assert_eq!((&last["type"], last["message"].as_str().unwrap().len()), (&json!("RUN_ERROR"), 256 << 10));
+    for kind in ["SUBAGENT_ERROR", "RUN_ERROR"] {
+        let told = events.iter().rfind(|event| event["type"] == kind).unwrap();
+        assert_eq!(told["message"].as_str().unwrap().len(), 256 << 10, "{kind}");
+    }
     assert!(events.iter().all(|event| event.to_string().len() < 300 << 10));
 }

@@ -1,11 +1,11 @@
 //! Entries of every kind of turn, and their pages.
 
-use tokenrail_domain::{Event, EventBody, MessageOrdinal, Sequence, TurnOutcome};
+use tokenrail_domain::{AgentError, Event, EventBody, MessageOrdinal, Sequence, TurnOutcome};
 use tokenrail_ports::testing::samples::{self, Scribe};
 
 use super::EntryPage;
 use crate::tests::journals::{LONG, ROUNDS, STORIES, events, written};
-use crate::vocabularies::mcp::dto::{EntryDto, SaidDto};
+use crate::vocabularies::mcp::dto::{AgentState, EntryDto, SaidDto};
 
 /// The journals of all stories, and of a turn that asks its user.
 fn journals() -> Vec<(&'static str, Vec<Event>)> {
@@ -132,4 +132,13 @@ fn a_long_error_of_a_turn_is_cut_and_can_be_read_whole() {
     let SaidDto::TurnEnd { error: Some(error), truncated: true, .. } = last.said else { panic!("{last:?}") };
     assert_eq!(error.len(), 4096);
     assert_eq!(EntryPage::new(Sequence::START, 1).whole_text(&end).unwrap().len(), 10_000);
+}
+
+/// An agent stands in every list and result.
+#[test]
+fn a_long_error_of_an_agent_is_cut() {
+    let mut agent = samples::launch(1).0;
+    agent.error = Some(AgentError { text: "x".repeat(10_000), ..samples::error() });
+    let shown = serde_json::to_value(AgentState::from(agent)).unwrap();
+    assert_eq!(shown["error"], format!("{} […]", "x".repeat(4096)));
 }
