@@ -324,6 +324,7 @@ fn is_final(refusal: &Refusal) -> bool {
         | Refusal::NodeUnavailable { .. }
         | Refusal::TypeNotHere { .. }
         | Refusal::NodeNotAlive { .. }
+        | Refusal::DataDiskFull
         | Refusal::OutOfTouch
         | Refusal::ShuttingDown => false,
         Refusal::Store(error) => !error.is_transient(),

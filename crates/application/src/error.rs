@@ -56,6 +56,9 @@ pub enum Refusal {
          `cwd` out"
     )]
     OutsideParent,
+    /// The disk of the files of runs. With SQLite, the database is on it too.
+    #[error("the disk that holds the server's data folder is full; free up space on it, then try again")]
+    DataDiskFull,
     #[error("too many imports are running; try again later, or raise limits.imports")]
     TooManyImports,
     /// Whether the permission request is still open is unknown.
@@ -185,8 +188,7 @@ impl From<FolderError> for Refusal {
     fn from(error: FolderError) -> Self {
         match error {
             FolderError::NotAllowed(error) => Self::CwdNotAllowed(error),
-            // The folder is on the same disk as the store, so a client need not tell the two apart.
-            FolderError::NotMade(error) if is_disk_full(&error) => Self::Store(StoreError::Full),
+            FolderError::NotMade(error) if is_disk_full(&error) => Self::DataDiskFull,
             FolderError::NotMade(error) => Self::Store(StoreError::Unavailable(Box::new(error))),
         }
     }

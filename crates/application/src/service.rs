@@ -62,14 +62,14 @@ impl AgentService {
     /// clients launch.
     ///
     /// # Errors
-    /// [`Refusal::Store`], [`Refusal::OutOfTouch`], [`Refusal::ShuttingDown`].
+    /// [`Refusal::Store`], [`Refusal::DataDiskFull`], [`Refusal::OutOfTouch`], [`Refusal::ShuttingDown`].
     pub async fn check(&self) -> Result<Readiness, Refusal> {
         if self.core.closing.is_cancelled() {
             return Err(Refusal::ShuttingDown);
         }
         self.core.outside.agents.check().await?;
         if !self.core.outside.runs.has_room().await {
-            return Err(Refusal::Store(StoreError::Full));
+            return Err(Refusal::DataDiskFull);
         }
         if self.core.membership.is_fenced() || !self.core.is_in_touch() {
             return Err(Refusal::OutOfTouch);

@@ -243,6 +243,7 @@ impl From<Refusal> for Problem {
             Refusal::FolderElsewhere => Self::field("node", detail),
             Refusal::NodeUnknown(_) => Self::new(Code::NotFound, detail),
             Refusal::NodeAlive(_) => Self::new(Code::NodeAlive, detail),
+            Refusal::DataDiskFull => Self::new(Code::StorageFull, detail),
             Refusal::OutOfTouch => Self::new(Code::StoreBusy, detail),
             Refusal::ShuttingDown => Self::new(Code::ShuttingDown, detail),
             Refusal::Store(error) => error.into(),

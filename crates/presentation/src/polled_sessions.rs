@@ -244,3 +244,20 @@ impl Drop for Alone<'_> {
         self.0.store(false, Ordering::Release);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_came_while_the_session_was_flooded_may_come_again() {
+        let sessions = PolledSessions::default();
+        let mut inbox = sessions.open("a");
+        let session = sessions.get("a").unwrap();
+        while session.asked.try_send(PolledRequest::Alive).is_ok() {}
+        assert!(session.probe().is_none() && !inbox.upgrading.is_on(), "its polls are served as before");
+        while inbox.asked.try_recv().is_ok() {}
+        assert!(session.probe().is_some() && inbox.upgrading.is_on());
+        assert!(session.probe().is_none(), "another socket has it");
+    }
+}

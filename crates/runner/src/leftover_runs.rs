@@ -58,9 +58,10 @@ impl IRuns for RunFolders {
 }
 
 fn has_room(disk: &StatVfs) -> bool {
-    // File systems without a fixed number of files say that they have none at all.
+    // File systems that do not know their size, or have no fixed number of files, say that it is 0.
     let has_files = disk.f_files == 0 || RUN_FILES <= disk.f_favail;
-    has_files && RUN_BYTES <= disk.f_bavail.saturating_mul(disk.f_frsize)
+    let has_bytes = disk.f_blocks == 0 || RUN_BYTES <= disk.f_bavail.saturating_mul(disk.f_frsize);
+    has_files && has_bytes
 }
 
 impl Place {
@@ -134,4 +135,26 @@ fn is_leftover(
         keep.iter().any(|(agent, kept)| *agent == run.agent && u64::from(kept.0) == further.run)
     };
     Ok(!further.is_some_and(goes_on))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_needs_bytes_and_files() {
+        let here = tempfile::tempdir().unwrap();
+        let mut disk = statvfs(here.path()).unwrap();
+        (disk.f_frsize, disk.f_blocks, disk.f_files) = (4096, 1000, 1000);
+        for (bytes, files, is_enough) in [
+            (RUN_BYTES, RUN_FILES, true),
+            (RUN_BYTES - 1, RUN_FILES, false),
+            (RUN_BYTES, RUN_FILES - 1, false),
+        ] {
+            (disk.f_bavail, disk.f_favail) = (bytes / 4096, files);
+            assert_eq!(has_room(&disk), is_enough, "{bytes} bytes, {files} files");
+        }
+        (disk.f_blocks, disk.f_files, disk.f_bavail, disk.f_favail) = (0, 0, 0, 0);
+        assert!(has_room(&disk), "nothing is known");
+    }
 }

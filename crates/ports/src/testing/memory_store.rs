@@ -18,6 +18,7 @@ mod shelf;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
@@ -65,7 +66,7 @@ struct State {
     creations_refused: u32,
     /// The same of reads of a journal.
     reads_refused: u32,
-    reads_hang: bool,
+    reads_delay: Duration,
     /// The same of nodes that let their agents go.
     leaving_refused: u32,
     /// Images cannot be read.
@@ -103,7 +104,7 @@ impl MemoryStore {
                 messages_refused: 0,
                 creations_refused: 0,
                 reads_refused: 0,
-                reads_hang: false,
+                reads_delay: Duration::ZERO,
                 leaving_refused: 0,
                 images_damaged: false,
                 appends_left: None,
@@ -316,9 +317,7 @@ impl IJournal for MemoryStore {
     }
 
     async fn read(&self, agent: AgentId, after: Sequence, limit: PageLimit) -> StoreResult<Vec<Event>> {
-        if self.lock().reads_hang {
-            std::future::pending::<()>().await;
-        }
+        self.wait_to_read().await;
         self.act(|state| {
             if 0 < state.reads_refused {
                 state.reads_refused -= 1;

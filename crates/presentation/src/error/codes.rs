@@ -116,5 +116,5 @@ codes! {
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
-        "The disk that holds the database is full: a disk of the server or, with PostgreSQL, of the database server. Reading still works. Free up space on that disk, and the same request succeeds; no restart is needed.";
+        "The disk that holds the database or the data folder is full: a disk of the server or, with PostgreSQL, of the database server. Reading still works. Free up space on that disk, and the same request succeeds; no restart is needed.";
 }

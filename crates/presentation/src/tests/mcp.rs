@@ -396,5 +396,8 @@ async fn the_guard_is_in_front() {
             (status, &json!(code)),
             "{error}"
         );
+        // The version is not checked before the message is read.
+        let id = if status == 400 { json!(1) } else { Value::Null };
+        assert_eq!(error["id"], id, "{error}");
     }
 }

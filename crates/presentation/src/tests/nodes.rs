@@ -60,19 +60,42 @@ async fn an_agent_of_a_lost_node_can_be_read_but_accepts_no_message() {
     assert_eq!(second.get(&messages).await.text, before);
 }
 
-/// Clients give up on a tool that does not return.
+/// What `wait_for_agent` returns, on a clock that does not wait. Clients give up on a tool that does not return.
+async fn wait_in_time(node: &Harness, arguments: &serde_json::Value) -> serde_json::Value {
+    tokio::time::pause();
+    let waited = timeout(Duration::from_secs(10), tool(node, "wait_for_agent", arguments)).await;
+    tokio::time::resume();
+    waited.expect("it returns")
+}
+
 #[actix_web::test]
-async fn a_wait_of_mcp_returns_although_the_journal_cannot_be_read() {
+async fn a_wait_of_mcp_reads_what_there_is_and_not_for_ever() {
     let nodes = two_nodes().await;
     let [first, second] = &nodes;
     let id = first.launch_to_end("say a").await;
-    second.store.hang_reads();
-    tokio::time::pause();
-    let arguments = json!({"agent_id": id, "timeout_ms": 1000});
-    let call = tool(second, "wait_for_agent", &arguments);
-    let waited = timeout(Duration::from_secs(10), call).await.expect("it returns");
+    let arguments = json!({"agent_id": id, "timeout_ms": 0});
+    second.store.delay_reads(Duration::from_secs(1));
+    let waited = wait_in_time(second, &arguments).await;
+    assert_eq!((&waited["reason"], &waited["more"]), (&json!("ended"), &json!(false)), "{waited}");
+    assert_ne!(waited["entries"], json!([]));
+    second.store.delay_reads(Duration::from_secs(4));
+    let waited = wait_in_time(second, &arguments).await;
     assert_eq!((&waited["reason"], &waited["more"]), (&json!("timeout"), &json!(true)), "{waited}");
     assert_eq!((&waited["next_since"], &waited["entries"]), (&json!(0), &json!([])), "{waited}");
+}
+
+#[actix_web::test]
+async fn a_wait_of_mcp_returns_although_the_agent_cannot_be_read_at_its_end() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let id = first.launch("hang").await;
+    let arguments = json!({"agent_id": id, "timeout_ms": 1000});
+    let away = async {
+        sleep(Duration::from_millis(500)).await;
+        second.store.delay_reads(Duration::from_hours(1));
+    };
+    let (waited, ()) = tokio::join!(wait_in_time(second, &arguments), away);
+    assert_eq!((&waited["reason"], &waited["agent"]["agent_id"]), (&json!("timeout"), &json!(id)));
 }
 
 #[actix_web::test]

@@ -227,22 +227,19 @@ async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> Result<bool,
     }
     let (mut body, mut decoder, mut events) =
         (response.bytes_stream(), SseDecoder::new(EVENT_BYTES), Vec::new());
-    let mut has_response = false;
     while let Some(chunk) = body.next().await {
-        let chunk = match chunk {
-            // The response has one response, and that is printed.
-            Err(_) if has_response => break,
-            chunk => chunk?,
-        };
-        decoder.feed(&chunk, &mut events)?;
+        decoder.feed(&chunk?, &mut events)?;
         for event in events.drain(..) {
             let text = String::from_utf8_lossy(&event.data);
             let message: Value = serde_json::from_str(&text).unwrap_or_default();
-            has_response |= message.get("method").is_none();
             print(&text, out).await?;
+            if message.get("method").is_none() {
+                // Whatever happens to the rest of the stream, a request has one response.
+                return Ok(true);
+            }
         }
     }
-    Ok(has_response)
+    Ok(false)
 }
 
 /// The server's own words, if there are any.

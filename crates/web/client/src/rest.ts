@@ -123,7 +123,9 @@ async function whole<T>(read: Promise<T>, signal: AbortSignal | undefined): Prom
 /** Whether the outcome of the request is unknown, or the server was too busy to process it. */
 function isUnknown(error: unknown): error is TokenrailError {
   if (!(error instanceof TokenrailError)) return false;
-  return error.code === "network" || error.code === "outcome_unknown" || error.code === "store_busy";
+  // A proxy that gives up does not know whether the server has processed the request.
+  const isFromElsewhere = error.code === "protocol" && error.retryable;
+  return isFromElsewhere || error.code === "network" || error.code === "outcome_unknown" || error.code === "store_busy";
 }
 
 function queryOf(query: Request["query"]): string {

@@ -86,6 +86,12 @@ describe("a call", () => {
     expect([seen.length, keys.size]).toEqual([3, 1]);
   });
 
+  it("that launches is sent again if a proxy gave up, or the server was stopped for a while", async () => {
+    const { client, seen } = recording(new Response("", { status: 502 }), new Response("", { status: 408 }), Response.json({ id: "a" }, { status: 201 }));
+    expect(await client.launch({ prompt: "hi" })).toEqual({ id: "a" });
+    expect(seen).toHaveLength(3);
+  });
+
   it("cancels one turn, or all", async () => {
     const { client, seen } = recording();
     await client.cancel("a", { turn: 3 });
@@ -107,7 +113,7 @@ describe("a call", () => {
   });
 
   it("that something else than Tokenrail answers is an error too", async () => {
-    for (const [status, retryable] of [[502, true], [408, true], [429, true], [403, false]] as const) {
+    for (const [status, retryable] of [[502, true], [408, true], [425, true], [429, true], [403, false]] as const) {
       const { client } = recording(new Response("<h1>Not now</h1>", { status }));
       await expect(client.agents()).rejects.toMatchObject({ code: "protocol", status, retryable });
     }

@@ -13,7 +13,11 @@ use super::{
     checkpoint_with, free_bytes, has_room, log_path,
 };
 use crate::sqlite::config::SqliteLimits;
-use crate::sqlite::database::reserve::{ReserveUse, SharedReserve};
+use crate::sqlite::database::reserve::{Reserve, ReserveUse, SharedReserve};
+
+/// On a full disk, the next try to empty the log waits this many times as long as the last one took, because writes
+/// wait for each of them.
+const TRY_PAUSE: u32 = 20;
 
 /// Keeps the log from growing without end; used by the writer.
 pub(crate) struct LogCutter {
@@ -31,6 +35,8 @@ pub(crate) struct LogCutter {
     /// The disk is full, or nearly so, and the log has not been emptied since. It may still have the length that a
     /// failed write needed.
     is_full: bool,
+    /// When it may be emptied at the earliest, while the disk is full.
+    next_try: Option<Instant>,
     reserve: SharedReserve,
     rounds: SyncSender<CheckpointRound>,
     under_way: UnderWay,
@@ -65,6 +71,7 @@ impl LogCutter {
             try_at: bytes_max,
             looked_at: 0,
             is_full: false,
+            next_try: None,
             reserve,
             rounds,
             under_way,
@@ -87,7 +94,7 @@ impl LogCutter {
     /// Frees the part of the reserved disk space that such a write may use. Returns false if there is nothing to
     /// free.
     pub(crate) fn release_reserve(&self, wanted: ReserveUse) -> bool {
-        self.reserve.lock().unwrap_or_else(PoisonError::into_inner).release(wanted)
+        self.lock_reserve().release(wanted)
     }
 
     /// A write found the disk full, so the log is emptied after it.
@@ -99,10 +106,14 @@ impl LogCutter {
     pub(crate) fn after_commit(&mut self, connection: &Connection, cut: LogCut) {
         let log_bytes = Fingerprint::of(&self.log).bytes;
         let is_full = mem::take(&mut self.is_full) || self.takes_scarce_room(log_bytes);
-        if is_full || cut.empty {
-            let emptied = self.empty(connection);
-            // If somebody reads, the next write tries again.
-            self.is_full = is_full && !emptied;
+        let may_try = self.next_try.is_none_or(|next_try| next_try <= Instant::now());
+        if is_full && may_try || cut.empty {
+            let began = Instant::now();
+            // If somebody reads, a later write tries again.
+            self.is_full = !self.empty(connection) && is_full;
+            self.next_try = self.is_full.then(|| Instant::now() + began.elapsed() * TRY_PAUSE);
+        } else if is_full {
+            self.is_full = true;
         } else if self.try_at < log_bytes {
             // The file keeps the length that the log once had.
             let pages = Pages::of(connection);
@@ -168,7 +179,8 @@ impl LogCutter {
 
     fn cut(&mut self, connection: &Connection, how: &str) -> bool {
         self.holds_since = None;
-        if !has_room(connection, &self.database, 0) && !self.makes_room(connection) {
+        let released = !has_room(connection, &self.database, 0);
+        if released && !self.makes_room(connection) {
             self.try_later(connection);
             return false;
         }
@@ -179,15 +191,22 @@ impl LogCutter {
         if cut {
             (self.try_at, self.looked_at) = (self.bytes_max, 0);
         } else {
+            if released {
+                self.lock_reserve().restore();
+            }
             self.try_later(connection);
         }
         cut
     }
 
+    fn lock_reserve(&self) -> MutexGuard<'_, Reserve> {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Frees the space that is reserved for a start, if the log is longer than that. It is reserved again when there
     /// is room.
     fn makes_room(&self, connection: &Connection) -> bool {
-        let mut reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut reserve = self.lock_reserve();
         let freed_bytes = reserve.kept_bytes();
         reserve.bytes() < Fingerprint::of(&self.log).bytes
             && has_room(connection, &self.database, freed_bytes)
@@ -271,6 +290,7 @@ mod tests {
         commit(&mut cutter, 2);
         assert_ne!(log_bytes(), 0, "the reader needs it");
         reader.execute_batch("COMMIT").unwrap();
+        assert!(cutter.next_try.take().is_some(), "writes do not wait for each try");
         cutter.after_commit(&writer, LogCut { empty: false, checkpoint_done: false });
         assert_eq!(log_bytes(), 0);
     }

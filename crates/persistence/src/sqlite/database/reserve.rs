@@ -54,17 +54,23 @@ impl Reserve {
     pub(crate) fn keep(&mut self) {
         if !self.is_kept {
             // The next call tries again.
-            self.is_kept = self.try_to_keep().unwrap_or(false);
+            self.is_kept = self.try_to_keep(2).unwrap_or(false);
         }
     }
 
-    fn try_to_keep(&self) -> io::Result<bool> {
+    /// Reserves the space again that was released in vain, as far as nobody has used it since.
+    pub(crate) fn restore(&mut self) {
+        self.is_kept = self.try_to_keep(0).unwrap_or(false);
+    }
+
+    /// Does nothing unless this many times as much is free.
+    fn try_to_keep(&self, times: u64) -> io::Result<bool> {
         if self.kept_bytes() == self.bytes() {
             return Ok(true);
         }
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(false).mode(FILE_MODE).open(&self.path)?;
-        if free_bytes(&file)? < 2 * self.bytes() {
+        if free_bytes(&file)? < times * self.bytes() {
             return Ok(false);
         }
         file.set_len(0)?;
@@ -133,6 +139,16 @@ mod tests {
         assert!(reserve.bytes() <= taken, "only {taken} bytes are taken");
         assert!(!reserve.give_up(), "the disk is not full");
         assert!(reserve.is_kept);
+    }
+
+    #[test]
+    fn room_that_was_released_in_vain_is_reserved_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut reserve = Reserve::in_folder(folder.path(), &SqliteLimits::default());
+        reserve.keep();
+        assert!(reserve.release(ReserveUse::All));
+        reserve.restore();
+        assert_eq!((reserve.kept_bytes(), reserve.is_kept), (reserve.bytes(), true));
     }
 
     #[test]

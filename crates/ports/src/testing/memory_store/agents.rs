@@ -66,6 +66,7 @@ impl IAgentRepository for MemoryStore {
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
+        self.wait_to_read().await;
         self.hesitate().await;
         Ok(self.lock().shelves.get(&id).map(|shelf| shelf.agent.clone()))
     }

@@ -1,6 +1,9 @@
 //! How a test makes the memory store fail.
 
+use std::time::Duration;
+
 use tokenrail_domain::{AgentId, NodeId, TurnNumber};
+use tokio::time::sleep;
 
 use super::{LostTail, MemoryStore};
 use crate::{StoreError, StoreResult};
@@ -68,9 +71,16 @@ impl MemoryStore {
         self.lock().reads_refused = times;
     }
 
-    /// Makes reads of a journal last for ever from here on, as while the database is away.
-    pub fn hang_reads(&self) {
-        self.lock().reads_hang = true;
+    /// Makes reads of a journal or of one agent take so long from here on, as while the database is away.
+    pub fn delay_reads(&self, delay: Duration) {
+        self.lock().reads_delay = delay;
+    }
+
+    pub(super) async fn wait_to_read(&self) {
+        let delay = self.lock().reads_delay;
+        if !delay.is_zero() {
+            sleep(delay).await;
+        }
     }
 
     /// Whether a creation must fail now.

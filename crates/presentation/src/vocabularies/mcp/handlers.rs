@@ -59,7 +59,7 @@ pub(crate) async fn message(
             return Ok(HttpResponse::Accepted().finish());
         }
         Err(problem) => {
-            check_version(mirrors.version.as_deref())?;
+            let problem = check_version(mirrors.version.as_deref()).err().unwrap_or(problem);
             return match RequestId::of_unreadable(&body) {
                 Some(id) => Ok(unreadable(&problem, &id)),
                 None => Err(problem),
@@ -70,7 +70,9 @@ pub(crate) async fn message(
         Ok(offers) => offers,
         Err(unfit) => return Ok(refuse(&call, unfit)),
     };
-    check_version(mirrors.version.as_deref())?;
+    if let Err(problem) = check_version(mirrors.version.as_deref()) {
+        return Ok(unreadable(&problem, &call.id));
+    }
     let (caller, method, params) = Caller::of(call, offers);
     Ok(answer(&api, &request, caller, &method, params).await)
 }

@@ -186,6 +186,7 @@ fn a_long_error_is_cut() {
         story.events.iter().position(|event| matches!(event.body, EventBody::ToolResult(_))).unwrap();
     story.events.truncate(inside + 1);
     story.events[inside].body = error;
+    story.events[inside - 1].body = EventBody::Error(Box::new(tokenrail_ports::testing::samples::error()));
     for event in &mut story.events {
         match &mut event.body {
             EventBody::Error(error) => error.text = "é".repeat(1 << 20),
@@ -198,5 +199,7 @@ fn a_long_error_is_cut() {
         let told = events.iter().rfind(|event| event["type"] == kind).unwrap();
         assert_eq!(told["message"].as_str().unwrap().len(), 256 << 10, "{kind}");
     }
+    let told = events.iter().find(|event| event["name"] == "tokenrail.error").unwrap();
+    assert_eq!(told["value"]["message"].as_str().unwrap().len(), 256 << 10, "{told}");
     assert!(events.iter().all(|event| event.to_string().len() < 300 << 10));
 }

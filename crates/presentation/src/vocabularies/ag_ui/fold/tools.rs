@@ -6,7 +6,7 @@ use tokenrail_domain::{CompleteMessage, ContentBlock, JsonText, MessageOrdinal, 
 
 use super::arguments::Arguments;
 use super::calls::{Call, CallState, NewCall};
-use super::teller::Teller;
+use super::teller::{Teller, piece};
 use super::{AgUi, AgUiFold, block_of};
 use crate::fold::Frames;
 use crate::json::{Json, plain_text};
@@ -123,7 +123,7 @@ impl AgUiFold {
         }
         let content = shortened(plain_text(&result.content));
         let call = known.id.clone();
-        let error = result.is_error.then_some(content.as_ref());
+        let error = result.is_error.then_some(piece(&content));
         self.sub_agents.end(&call, error, run, out);
         end_call(known, run, &content, result.is_error, out);
     }

@@ -142,3 +142,14 @@ fn a_long_error_of_an_agent_is_cut() {
     let shown = serde_json::to_value(AgentState::from(agent)).unwrap();
     assert_eq!(shown["error"], format!("{} […]", "x".repeat(4096)));
 }
+
+/// Each of them is an entry, and takes more than its text.
+#[test]
+fn many_short_messages_fill_a_page() {
+    let (agent, turn) = samples::launch(1);
+    let mut scribe = Scribe::new(&agent);
+    let said = (0..1000).map(|message| samples::text_delta(message, "a")).collect();
+    let journal = events(&[scribe.start(&turn), scribe.say(said)]);
+    let page = page(&journal, Sequence::START, 1000);
+    assert!(page.is_full() && page.len() < 20, "{} entries", page.len());
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokenrail_application::{AfterLastTurn, Follower, Next, Refusal, StreamEnd};
-use tokenrail_domain::{AgentId, Sequence};
+use tokenrail_domain::{Agent, Sequence};
 use tokio::time::{Instant, timeout_at};
 
 use super::reading::refuse_ahead;
@@ -24,7 +24,8 @@ const LOOK_EVENTS: usize = 20_000;
 
 /// A wait that has begun.
 pub(super) struct Wait {
-    agent: AgentId,
+    /// As it was when the wait began.
+    agent: Agent,
     since: Sequence,
     follower: Follower,
     page: EntryPage,
@@ -56,13 +57,13 @@ impl Wait {
         asking: Asking,
     ) -> Result<Self, Problem> {
         // A cursor that is ahead of the head is refused, like everywhere.
-        let head = api.service().get(read.agent).await?.head;
-        refuse_ahead(api, read.agent, read.since, head).await?;
+        let agent = api.service().get(read.agent).await?;
+        refuse_ahead(api, read.agent, read.since, agent.head).await?;
         let begin = api.service().turn_begin(read.agent, read.since).await?;
         let (_, follower) = api.service().follow(read.agent, Some(begin), AfterLastTurn::End).await?;
         let page = EntryPage::new(read.since, read.bytes);
         Ok(Self {
-            agent: read.agent,
+            agent,
             since: read.since,
             follower,
             page,
@@ -162,7 +163,11 @@ impl Wait {
     /// past the request otherwise, and would never be asked.
     pub(super) async fn result(mut self, api: &Api) -> Result<Waited, Problem> {
         self.look_ahead().await?;
-        let agent = api.service().get(self.agent).await?;
+        // What was read is not lost with a database that does not answer.
+        let agent = match timeout_at(self.until + READING, api.service().get(self.agent.id)).await {
+            Ok(agent) => agent?,
+            Err(_) => self.agent,
+        };
         let reason = self.reason.unwrap_or(WaitReason::Timeout);
         if self.asking.forms {
             let Asking { answered, refused, .. } = &self.asking;

@@ -64,7 +64,7 @@ pub(crate) async fn health() -> HttpResponse {
     HttpResponse::Ok().json(ServiceStatusDto { status: "ok", bell: None })
 }
 
-/// Check whether the server can save events
+/// Check whether the server can save events and start agents
 #[utoipa::path(get, path = "/readyz", tag = "service", responses((status = 200, body = ServiceStatusDto)))]
 pub(crate) async fn ready(api: web::Data<Api>) -> Result<HttpResponse, Problem> {
     match api.service().check().await.map_err(Problem::from) {
