@@ -155,8 +155,10 @@ impl ProxyRun {
             Ok(Err(error)) => Err(answer::dropped(&with_causes(&error))),
             Err(_) => {
                 let seconds = self.idle.as_secs();
-                let text =
-                    format!("the proxied service sent nothing for {seconds} seconds (limits.idle_timeout_s)");
+                let text = format!(
+                    "the proxied service sent nothing for {seconds} seconds; if it may be silent for longer, raise \
+                     limits.idle_timeout_s"
+                );
                 Err(answer::error(ErrorClass::Timeout, "upstream_idle", text))
             }
         }

@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` matches neither `application/json` nor `text/event-stream`; `*/*` and `application/*` match `application/json`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. A chat request or a message with images whose `Content-Length` is larger than `limits.request_bytes` gets proportionally more time: three times as long if it has three times as many bytes. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a chat request, or of a message with images, is larger than `limits.request_bytes`, the request gets proportionally more time: three times as long if it has three times as many bytes. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the last number of a run or a response.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"

@@ -111,7 +111,7 @@ impl Attended<'_> {
             },
             Host::OwnServer => screen.remark(&format!(
                 "stopping the server that this command started; the agent keeps running, and when a server runs again, \
-                 it saves what the agent has printed\nto start a server: {}\nto follow the agent again: {tail}",
+                 that server saves what the agent has printed\nto start a server: {}\nto follow the agent again: {tail}",
                 client.command("serve")
             )),
             Host::OwnConnection => screen.remark(

@@ -249,7 +249,7 @@ fn refused(status: StatusCode, body: &str) -> Unanswered {
         return Unanswered::Refused(error.clone());
     }
     let words = body.get("detail").and_then(Value::as_str);
-    let text = words.map_or_else(|| format!("the server answered {status}"), str::to_owned);
+    let text = words.map_or_else(|| format!("the server responded with the status {status}"), str::to_owned);
     Unanswered::Failed(Failure::new(Exit::Failed, text))
 }
 

@@ -92,7 +92,7 @@ fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
              a standby",
         ),
         (DurabilityMode::Auto, Survives::NoMachine) => {
-            (Verdict::Remark, "does not survive the loss of a machine: there is no synchronous standby")
+            (Verdict::Remark, "does not survive the loss of a machine: there is no synchronous standby; to have one, set synchronous_standby_names on the database server")
         }
         (DurabilityMode::Replicated, Survives::NoMachine) => (
             Verdict::Bad,

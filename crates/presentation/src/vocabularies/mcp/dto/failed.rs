@@ -123,7 +123,7 @@ impl<'a> Failed<'a> {
     /// A request of a version that the server does not speak.
     pub(crate) fn unsupported(id: &'a RequestId, version: String) -> Self {
         let message =
-            format!("the server does not speak this version; it speaks: {}", versions::ALL.join(", "));
+            format!("the server does not support this version; it supports: {}", versions::ALL.join(", "));
         let mut failed = Self::of(Some(id), UNSUPPORTED_VERSION, Code::ValidationFailed, message);
         failed.error.data.supported = Some(&versions::ALL);
         failed.error.data.requested = Some(version);

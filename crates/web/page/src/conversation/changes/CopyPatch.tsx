@@ -43,7 +43,7 @@ export function CopyPatch({ agentId, called }: Props) {
       await write(patch.then(({ text }) => text));
       setSaid((await patch).outcome);
     } catch (error) {
-      setSaid(error instanceof TokenrailError ? sentence(error.message) : "Cannot copy");
+      setSaid(error instanceof TokenrailError ? sentence(error.message) : "The browser does not allow this page to copy");
     }
   };
   return (
