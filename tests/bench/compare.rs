@@ -1,8 +1,8 @@
 //! An earlier version of the server and this one, alternately: `--before REVISION`.
 //!
-//! Both keep their data in memory, so that the disk, which varies most, does not decide. In each round, both do the
-//! same, and every second round begins with the other one. What counts is the ratio within a round: whatever slows the
-//! machine down for longer than that slows both.
+//! Both keep their data in memory, so that the disk, which varies most, does not decide. In each round, both run, and
+//! one measures right after the other, row by row; every second round begins with the other one. What counts is the
+//! ratio within a round: whatever slows the machine down for longer than two measurements slows both.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde_json::json;
 
 use crate::history;
-use crate::latency::delays_of;
+use crate::latency::{Delays, delays_at};
 use crate::rate::flood;
 use crate::report::{Report, Table, grouped, progress};
 use crate::server::{Durability, Server, Setup, program};
@@ -23,14 +23,20 @@ pub(crate) const ROUNDS: usize = 7;
 /// The share by which this version may be slower.
 const SLOWER_MAX: f64 = 0.03;
 
-/// The number of followers, and how many deltas the agent prints.
-const FLOODS: [(u64, u64); 3] = [(1, 400_000), (100, 50_000), (1000, 10_000)];
+/// The number of followers, how many deltas the agent prints, and how often.
+const FLOODS: [(u64, u64, usize); 3] = [(1, 400_000, 4), (100, 50_000, 2), (1000, 10_000, 2)];
 
 /// The numbers of followers at 500 events/s.
 const PACED: [u64; 2] = [1, 100];
 
+/// Five seconds of deltas.
+const PACED_DELTAS: u64 = 2500;
+
 /// How many deltas a client reads that connects late.
 const CATCH_UP: u64 = 100_000;
+
+/// How many clients read it, one after the other.
+const CATCH_UPS: usize = 6;
 
 /// How many agents are launched, one after the other, and how many lists are read then.
 const LAUNCHES: usize = 100;
@@ -50,13 +56,9 @@ pub(crate) async fn measure(
     let programs = [before, program()?];
     let mut series: Vec<Series> = Vec::new();
     for round in 0..rounds {
-        let mut both = [Vec::new(), Vec::new()];
-        for version in if round % 2 == 0 { [0, 1] } else { [1, 0] } {
-            let name = ["before", "now"][version];
-            progress(&format!("round {} of {rounds}, {name}", round + 1));
-            both[version] = figures_of(&programs[version], scale).await?;
-        }
-        let [before, now] = both;
+        progress(&format!("round {} of {rounds}", round + 1));
+        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        let [before, now] = figures_of(&programs, order, scale).await?;
         series.resize_with(now.len(), Series::default);
         for (series, (before, now)) in series.iter_mut().zip(before.iter().zip(&now)) {
             series.add(before, now);
@@ -81,37 +83,81 @@ struct Figure {
     is_better_if_high: bool,
 }
 
-async fn figures_of(program: &Path, scale: Scale) -> Result<Vec<Figure>, Failure> {
-    let setup = Setup {
-        durability: Durability::Normal,
-        more: "",
-        in_memory: true,
-        cores: None,
-        program: Some(program),
-    };
-    let server = Server::set_up(&setup)?;
-    let others = server.other_events().await?;
-    let mut figures = Vec::new();
+/// The figures of both versions, measured one right after the other in this order.
+async fn figures_of(
+    programs: &[PathBuf; 2],
+    order: [usize; 2],
+    scale: Scale,
+) -> Result<[Vec<Figure>; 2], Failure> {
+    let servers = [set_up(&programs[0])?, set_up(&programs[1])?];
+    let others = servers[0].other_events().await?;
+    let mut both = [Vec::new(), Vec::new()];
     for followers in PACED {
-        let delays = delays_of(&server, scale, followers).await?;
-        for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-            figures.push(low(format!("500/s, {followers}: {name} ms"), delays.at(share) / 1000.0));
+        let mut delays = [Vec::new(), Vec::new()];
+        for version in passes(order, 2) {
+            rest(&servers).await?;
+            let server = &servers[version];
+            delays[version].push(delays_at(server, &server.place, scale.of(PACED_DELTAS), followers).await?);
+        }
+        for (figures, delays) in both.iter_mut().zip(delays) {
+            let delays = Delays::of_all(delays).ok_or("nothing was said")?;
+            for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+                figures.push(low(format!("500/s, {followers}: {name} ms"), delays.at(share) / 1000.0));
+            }
         }
     }
-    for (followers, deltas) in FLOODS {
+    for (followers, deltas, times) in FLOODS {
         let deltas = scale.of(deltas);
-        server.rest().await?;
-        let flood = flood(&server, json!({ "deltas": deltas }), followers, others + deltas).await?;
-        figures.push(high(format!("flood, {followers}: events/s"), flood.rate()));
-        figures.push(low(format!("flood, {followers}: CPU us/event"), flood.cpu_us_per_event()));
+        let [mut rates, mut costs] = [(); 2].map(|()| [Vec::new(), Vec::new()]);
+        for version in passes(order, times) {
+            rest(&servers).await?;
+            let script = json!({ "deltas": deltas });
+            let flood = flood(&servers[version], script, followers, others + deltas).await?;
+            rates[version].push(flood.rate());
+            costs[version].push(flood.cpu_us_per_event());
+        }
+        for (figures, (rates, costs)) in both.iter_mut().zip(rates.iter().zip(&costs)) {
+            figures.push(high(format!("flood, {followers}: events/s"), quantile(rates, 0.5)));
+            figures.push(low(format!("flood, {followers}: CPU us/event"), quantile(costs, 0.5)));
+        }
     }
-    let id = server.launch(&json!({ "deltas": scale.of(CATCH_UP) })).await?;
-    let head = server.wait_for_end(&id).await?;
-    server.rest().await?;
-    let reading = history::read(&server, &id, head, Way::WebSocket).await?;
-    figures.push(high("catch-up: events/s".to_owned(), reading.rate));
-    figures.extend(requests_of(&server, others + 1).await?);
-    Ok(figures)
+    let mut agents = Vec::new();
+    for server in &servers {
+        let id = server.launch(&json!({ "deltas": scale.of(CATCH_UP) })).await?;
+        let head = server.wait_for_end(&id).await?;
+        agents.push((id, head));
+    }
+    rest(&servers).await?;
+    let mut rates = [Vec::new(), Vec::new()];
+    for version in passes(order, CATCH_UPS) {
+        let (id, head) = &agents[version];
+        rates[version].push(history::read(&servers[version], id, *head, Way::WebSocket).await?.rate);
+    }
+    for (figures, rates) in both.iter_mut().zip(&rates) {
+        figures.push(high("catch-up: events/s".to_owned(), quantile(rates, 0.5)));
+    }
+    rest(&servers).await?;
+    let requests = requests_of(&servers, order, others + 1).await?;
+    for (figures, requests) in both.iter_mut().zip(requests) {
+        figures.extend(requests);
+    }
+    Ok(both)
+}
+
+/// The versions in this order, then in the reverse one, and so on, so that neither always comes later.
+fn passes(order: [usize; 2], times: usize) -> impl Iterator<Item = usize> {
+    (0..times).flat_map(move |pass| if pass % 2 == 0 { order } else { [order[1], order[0]] })
+}
+
+fn set_up(program: &Path) -> Result<Server, Failure> {
+    let durability = Durability::Normal;
+    Server::set_up(&Setup { durability, more: "", in_memory: true, cores: None, program: Some(program) })
+}
+
+/// Waits until neither server has background work.
+async fn rest([before, now]: &[Server; 2]) -> Result<(), Failure> {
+    before.rest().await?;
+    now.rest().await
 }
 
 fn low(name: String, value: f64) -> Figure {
@@ -123,29 +169,36 @@ fn high(name: String, value: f64) -> Figure {
 }
 
 /// How long it takes until an agent is launched, until a client has read all of its events (`head`), and until the
-/// newest agents are listed: the median.
-async fn requests_of(server: &Server, head: u64) -> Result<[Figure; 3], Failure> {
-    let [mut launches, mut turns, mut lists] = [(); 3].map(|()| Vec::new());
+/// newest agents are listed: the medians. The two versions take turns.
+async fn requests_of(
+    servers: &[Server; 2],
+    order: [usize; 2],
+    head: u64,
+) -> Result<[[Figure; 3]; 2], Failure> {
+    let [mut launches, mut turns, mut lists] = [(); 3].map(|()| [Vec::new(), Vec::new()]);
     let ms_since = |started: Instant| started.elapsed().as_secs_f64() * 1000.0;
-    for _ in 0..LAUNCHES {
+    for version in passes(order, LAUNCHES) {
+        let server = &servers[version];
         let started = Instant::now();
         let id = server.launch(&json!({ "deltas": 1 })).await?;
-        launches.push(ms_since(started));
+        launches[version].push(ms_since(started));
         let follower = WebSocket::follow(&server.place, &id, 0).await?;
         follower.read_until(Until::Event(head)).await?;
-        turns.push(ms_since(started));
+        turns[version].push(ms_since(started));
     }
-    for _ in 0..LISTS {
+    for version in passes(order, LISTS) {
         let started = Instant::now();
-        server.place.get("/api/agents?limit=50").await?;
-        lists.push(ms_since(started));
+        servers[version].place.get("/api/agents?limit=50").await?;
+        lists[version].push(ms_since(started));
     }
     let median = |values: &[f64]| quantile(values, 0.5);
-    Ok([
-        low("launch: ms".to_owned(), median(&launches)),
-        low("launch until all is read: ms".to_owned(), median(&turns)),
-        low("list of 50 agents: ms".to_owned(), median(&lists)),
-    ])
+    Ok([0, 1].map(|version| {
+        [
+            low("launch: ms".to_owned(), median(&launches[version])),
+            low("launch until all is read: ms".to_owned(), median(&turns[version])),
+            low("list of 50 agents: ms".to_owned(), median(&lists[version])),
+        ]
+    }))
 }
 
 /// A figure in all rounds.

@@ -63,6 +63,11 @@ impl Delays {
         (!sorted_us.is_empty()).then_some(Self { sorted_us })
     }
 
+    /// All of them together.
+    pub(crate) fn of_all(all: Vec<Self>) -> Option<Self> {
+        Self::of(all.into_iter().flat_map(|delays| delays.sorted_us).collect())
+    }
+
     /// The quantile for `share`, in microseconds.
     pub(crate) fn at(&self, share: f64) -> f64 {
         f64::from(self.sorted_us[((self.sorted_us.len() - 1) as f64 * share) as usize])

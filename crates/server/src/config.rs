@@ -170,7 +170,10 @@ impl Config {
         let missing = missing.map(|(name, root)| {
             (
                 name.as_str(),
-                format!("cwd_roots: {} does not exist or is not a folder; agents cannot work there", root.display()),
+                format!(
+                    "cwd_roots: {} does not exist or is not a folder; agents cannot work there",
+                    root.display()
+                ),
             )
         });
         let in_clear = self.agents.iter().filter(|(_, agent)| match &agent.runner {

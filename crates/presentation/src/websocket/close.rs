@@ -26,7 +26,9 @@ pub(crate) mod close_code {
 pub(crate) fn because_of(broken: Broken) -> Option<(u16, &'static str)> {
     match broken {
         Broken::TooLarge => Some((close_code::TOO_LARGE, "payload too large")),
-        Broken::NoRoom => Some((close_code::NO_ROOM, "too many large chats are being received; try again later")),
+        Broken::NoRoom => {
+            Some((close_code::NO_ROOM, "too many large chats are being received; try again later"))
+        }
         Broken::TooSlow => Some((close_code::TOO_SLOW, "the message did not arrive in time")),
         Broken::NotUtf8 => Some((close_code::NOT_UTF8, "not UTF-8")),
         Broken::Protocol => Some((close_code::PROTOCOL_ERROR, "protocol error")),

@@ -162,7 +162,9 @@ async fn chunk(response: &mut Response, limits: &ModelLimits) -> Result<Option<B
 
 fn idle(limits: &ModelLimits) -> FailureLine {
     let seconds = limits.idle_timeout_ms / 1000;
-    let text = format!("the model API sent nothing for {seconds} seconds; if it may be silent for longer, raise limits.idle_timeout_s");
+    let text = format!(
+        "the model API sent nothing for {seconds} seconds; if it may be silent for longer, raise limits.idle_timeout_s"
+    );
     failure(ErrorClass::Timeout, "upstream_idle", text)
 }
 

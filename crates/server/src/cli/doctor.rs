@@ -128,8 +128,9 @@ fn folder(data_dir: &Path) -> Finding {
             format!("{shown} is not a folder; set another data folder with --data-dir"),
         ),
         Ok(meta) if !geteuid().is_root() && meta.uid() != geteuid().as_raw() => {
-            let text =
-                format!("{shown} belongs to another user; run the command as that user, or use another data folder");
+            let text = format!(
+                "{shown} belongs to another user; run the command as that user, or use another data folder"
+            );
             finding("data folder", Verdict::Bad, text)
         }
         Ok(meta) if meta.permissions().mode() & 0o077 != 0 => {

@@ -396,5 +396,8 @@ fn the_longest_durations_are_taken_and_can_be_calculated_with() {
 fn a_root_that_is_not_there_is_remarked_on() {
     let config = load(Some("[agents.x]\nprogram = \"p\"\ncwd_roots = [\"/\", \"/nope\"]\n"), &[]).unwrap();
     let remarks = config.remarks();
-    assert_eq!(remarks, [("x", "cwd_roots: /nope does not exist or is not a folder; agents cannot work there".to_owned())]);
+    assert_eq!(
+        remarks,
+        [("x", "cwd_roots: /nope does not exist or is not a folder; agents cannot work there".to_owned())]
+    );
 }

@@ -91,9 +91,10 @@ fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
             "does not survive the loss of a machine: with storage.durability = \"primary\", commits do not wait for \
              a standby",
         ),
-        (DurabilityMode::Auto, Survives::NoMachine) => {
-            (Verdict::Remark, "does not survive the loss of a machine: there is no synchronous standby; to have one, set synchronous_standby_names on the database server")
-        }
+        (DurabilityMode::Auto, Survives::NoMachine) => (
+            Verdict::Remark,
+            "does not survive the loss of a machine: there is no synchronous standby; to have one, set synchronous_standby_names on the database server",
+        ),
         (DurabilityMode::Replicated, Survives::NoMachine) => (
             Verdict::Bad,
             "does not survive the loss of a machine: storage.durability = \"replicated\" requires a synchronous \
