@@ -328,26 +328,3 @@ fn take_one(left: &Mutex<u32>) -> bool {
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
-
-/// A data folder without runs.
-#[derive(Debug)]
-pub struct PretendRuns;
-
-#[async_trait]
-impl IRuns for PretendRuns {
-    async fn sweep(&self, _keep: &BTreeSet<RunKey>) -> Result<u32, RunnerError> {
-        Ok(0)
-    }
-
-    async fn end(&self, _agent: AgentId, _run: TurnNumber) -> Result<(), RunnerError> {
-        Ok(())
-    }
-
-    async fn forget(&self, _agent: AgentId) -> Result<(), RunnerError> {
-        Ok(())
-    }
-
-    async fn has_room(&self) -> bool {
-        true
-    }
-}

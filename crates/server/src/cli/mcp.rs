@@ -1,20 +1,21 @@
 //! `tokenrail mcp`: the Model Context Protocol over standard input and output, for clients that start their servers as
 //! programs. Each line is a message. It is forwarded to the running server, whose responses are printed as lines.
 
+mod responses;
+
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read as _, Write as _};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use reqwest::{Response, StatusCode, header};
+use reqwest::Response;
 use serde_json::{Value, json};
-use tokenrail_runner::SseDecoder;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
+use self::responses::{Unanswered, lost, pass_on};
 use super::client::Client;
 use super::client::forward::{Lost, Message, readable_parts};
 use super::own_run::own_run;
@@ -31,8 +32,6 @@ const LINES_MAX: usize = 64;
 const CALLS_MAX: usize = 256;
 /// How many subscriptions may be open. A further one is refused, because they last until the client ends them.
 const SUBSCRIPTIONS_MAX: usize = 32;
-/// The longest message of an event stream.
-const EVENT_BYTES: usize = 16 << 20;
 /// How long a message waits for a server while none listens, as during a restart.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
 const CONNECT_PAUSE: Duration = Duration::from_millis(500);
@@ -143,19 +142,6 @@ struct Bridge {
     run: Option<String>,
 }
 
-/// What a client is told instead of a response.
-enum Unanswered {
-    Failed(Failure),
-    /// The server's own error.
-    Refused(Value),
-}
-
-impl<E: Into<Failure>> From<E> for Unanswered {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
 impl Bridge {
     /// Forwards a message, and prints what the server answers. An error is the response to the request, if it is one.
     async fn answer(&self, message: &Message, id: Option<Value>, out: &mpsc::Sender<String>) {
@@ -201,64 +187,9 @@ impl Bridge {
     }
 }
 
-fn lost(why: &'static str) -> Unanswered {
-    Unanswered::Failed(Failure::new(Exit::Failed, why))
-}
-
 /// An error as a response.
 fn refusal(id: &Value, error: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string()
-}
-
-/// Prints the messages of a response: one, those of an event stream, or none. Returns whether the response to the
-/// request was among them.
-async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> Result<bool, Unanswered> {
-    let status = response.status();
-    if status == StatusCode::ACCEPTED {
-        return Ok(false);
-    }
-    if !status.is_success() {
-        return Err(refused(status, &response.text().await?));
-    }
-    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    if !kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
-        print(&response.text().await?, out).await?;
-        return Ok(true);
-    }
-    let (mut body, mut decoder, mut events) =
-        (response.bytes_stream(), SseDecoder::new(EVENT_BYTES), Vec::new());
-    while let Some(chunk) = body.next().await {
-        decoder.feed(&chunk?, &mut events)?;
-        for event in events.drain(..) {
-            let text = String::from_utf8_lossy(&event.data);
-            let message: Value = serde_json::from_str(&text).unwrap_or_default();
-            print(&text, out).await?;
-            if message.get("method").is_none() {
-                // Whatever happens to the rest of the stream, a request has one response.
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
-}
-
-/// The server's own words, if there are any.
-fn refused(status: StatusCode, body: &str) -> Unanswered {
-    let body: Value = serde_json::from_str(body).unwrap_or_default();
-    if let Some(error) = body.get("error").filter(|error| error.get("code").is_some_and(Value::is_i64)) {
-        return Unanswered::Refused(error.clone());
-    }
-    let words = body.get("detail").and_then(Value::as_str);
-    let text = words.map_or_else(|| format!("the server responded with the status {status}"), str::to_owned);
-    Unanswered::Failed(Failure::new(Exit::Failed, text))
-}
-
-async fn print(message: &str, out: &mpsc::Sender<String>) -> Result<(), Failure> {
-    // In JSON, a line break can only be where a space may be.
-    let line = message.replace(['\n', '\r'], " ");
-    out.send(line)
-        .await
-        .map_err(|_| Failure::new(Exit::Closed, "the program that reads the output has exited"))
 }
 
 /// A line, or why it cannot be read.
@@ -317,9 +248,6 @@ fn print_lines() -> io::Result<(mpsc::Sender<String>, Printed)> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::BufReader;
-    use std::net::TcpListener;
-
     use super::*;
 
     #[test]
@@ -333,37 +261,5 @@ mod tests {
         assert!(lines.next().unwrap().unwrap_err().contains("bytes"));
         assert_eq!(lines.next(), Some(Ok("two".to_owned())));
         assert_eq!(lines.next(), None);
-    }
-
-    /// What a request gets from a server that breaks its response off after these events.
-    async fn cut_after(events: &'static str) -> (Result<bool, Unanswered>, Vec<String>) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = format!("http://{}", listener.local_addr().unwrap());
-        let server = thread::spawn(move || {
-            let mut stream = listener.accept().unwrap().0;
-            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
-            while !lines.next().unwrap().unwrap().is_empty() {}
-            let head =
-                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
-            write!(stream, "{head}{:x}\r\n{events}\r\n", events.len()).unwrap();
-        });
-        crate::install_crypto();
-        let response =
-            reqwest::Client::builder().no_proxy().build().unwrap().get(address).send().await.unwrap();
-        let (out, mut printed) = mpsc::channel(LINES_MAX);
-        let passed = pass_on(response, &out).await;
-        server.join().unwrap();
-        (passed, std::iter::from_fn(|| printed.try_recv().ok()).collect())
-    }
-
-    #[tokio::test]
-    async fn a_stream_that_breaks_fails_only_without_its_response() {
-        let notice = "data: {\"method\":\"notifications/progress\"}\n\n";
-        let (passed, printed) = cut_after(notice).await;
-        assert!(matches!(passed, Err(Unanswered::Failed(_))), "its client gets an error");
-        assert_eq!(printed, [r#"{"method":"notifications/progress"}"#]);
-        let (passed, printed) = cut_after("data: {\"id\":1,\"result\":{}}\n\n").await;
-        assert!(matches!(passed, Ok(true)), "its client gets no second response");
-        assert_eq!(printed, [r#"{"id":1,"result":{}}"#]);
     }
 }

@@ -395,9 +395,6 @@ fn the_longest_durations_are_taken_and_can_be_calculated_with() {
 #[test]
 fn a_root_that_is_not_there_is_remarked_on() {
     let config = load(Some("[agents.x]\nprogram = \"p\"\ncwd_roots = [\"/\", \"/nope\"]\n"), &[]).unwrap();
-    let remarks = config.remarks();
-    assert_eq!(
-        remarks,
-        [("x", "cwd_roots: /nope does not exist or is not a folder; agents cannot work there".to_owned())]
-    );
+    let remark = "cwd_roots: /nope does not exist or is not a folder; agents cannot work there";
+    assert_eq!(config.remarks(), [("x", remark.to_owned())]);
 }
