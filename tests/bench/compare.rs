@@ -35,11 +35,12 @@ const PACED_DELTAS: u64 = 2500;
 /// How many deltas a client reads that connects late.
 const CATCH_UP: u64 = 100_000;
 
-/// How many clients read it, one after the other.
+/// How often it is measured.
 const CATCH_UPS: usize = 6;
 
-/// How many agents are launched, one after the other, and how many lists are read then.
-const LAUNCHES: usize = 100;
+/// How often agents are launched, how many of them one after the other, and how many lists are read then.
+const LAUNCH_PASSES: usize = 10;
+const LAUNCHES: usize = 10;
 const LISTS: usize = 300;
 
 /// The variable with the path of the earlier server program.
@@ -90,7 +91,7 @@ async fn figures_of(
     scale: Scale,
 ) -> Result<[Vec<Figure>; 2], Failure> {
     let servers = [set_up(&programs[0])?, set_up(&programs[1])?];
-    let others = servers[0].other_events().await?;
+    let others = [servers[0].other_events().await?, servers[1].other_events().await?];
     let mut both = [Vec::new(), Vec::new()];
     for followers in PACED {
         let mut delays = [Vec::new(), Vec::new()];
@@ -112,13 +113,13 @@ async fn figures_of(
         for version in passes(order, times) {
             rest(&servers).await?;
             let script = json!({ "deltas": deltas });
-            let flood = flood(&servers[version], script, followers, others + deltas).await?;
+            let flood = flood(&servers[version], script, followers, others[version] + deltas).await?;
             rates[version].push(flood.rate());
             costs[version].push(flood.cpu_us_per_event());
         }
         for (figures, (rates, costs)) in both.iter_mut().zip(rates.iter().zip(&costs)) {
-            figures.push(high(format!("flood, {followers}: events/s"), quantile(rates, 0.5)));
-            figures.push(low(format!("flood, {followers}: CPU us/event"), quantile(costs, 0.5)));
+            figures.push(high(format!("flood, {followers}: events/s"), median(rates)));
+            figures.push(low(format!("flood, {followers}: CPU us/event"), median(costs)));
         }
     }
     let mut agents = Vec::new();
@@ -134,10 +135,10 @@ async fn figures_of(
         rates[version].push(history::read(&servers[version], id, *head, Way::WebSocket).await?.rate);
     }
     for (figures, rates) in both.iter_mut().zip(&rates) {
-        figures.push(high("catch-up: events/s".to_owned(), quantile(rates, 0.5)));
+        figures.push(high("catch-up: events/s".to_owned(), median(rates)));
     }
     rest(&servers).await?;
-    let requests = requests_of(&servers, order, others + 1).await?;
+    let requests = requests_of(&servers, order, others.map(|others| others + 1)).await?;
     for (figures, requests) in both.iter_mut().zip(requests) {
         figures.extend(requests);
     }
@@ -168,30 +169,33 @@ fn high(name: String, value: f64) -> Figure {
     Figure { name, value, is_better_if_high: true }
 }
 
-/// How long it takes until an agent is launched, until a client has read all of its events (`head`), and until the
+/// How long it takes until an agent is launched, until a client has read all of its events (up to `heads`), and until the
 /// newest agents are listed: the medians. The two versions take turns.
 async fn requests_of(
     servers: &[Server; 2],
     order: [usize; 2],
-    head: u64,
+    heads: [u64; 2],
 ) -> Result<[[Figure; 3]; 2], Failure> {
     let [mut launches, mut turns, mut lists] = [(); 3].map(|()| [Vec::new(), Vec::new()]);
     let ms_since = |started: Instant| started.elapsed().as_secs_f64() * 1000.0;
-    for version in passes(order, LAUNCHES) {
+    for version in passes(order, LAUNCH_PASSES) {
+        // What a version does after its turns must not be measured as the other one's.
+        rest(servers).await?;
         let server = &servers[version];
-        let started = Instant::now();
-        let id = server.launch(&json!({ "deltas": 1 })).await?;
-        launches[version].push(ms_since(started));
-        let follower = WebSocket::follow(&server.place, &id, 0).await?;
-        follower.read_until(Until::Event(head)).await?;
-        turns[version].push(ms_since(started));
+        for _ in 0..LAUNCHES {
+            let started = Instant::now();
+            let id = server.launch(&json!({ "deltas": 1 })).await?;
+            launches[version].push(ms_since(started));
+            let follower = WebSocket::follow(&server.place, &id, 0).await?;
+            follower.read_until(Until::Event(heads[version])).await?;
+            turns[version].push(ms_since(started));
+        }
     }
     for version in passes(order, LISTS) {
         let started = Instant::now();
         servers[version].place.get("/api/agents?limit=50").await?;
         lists[version].push(ms_since(started));
     }
-    let median = |values: &[f64]| quantile(values, 0.5);
     Ok([0, 1].map(|version| {
         [
             low("launch: ms".to_owned(), median(&launches[version])),
@@ -259,6 +263,14 @@ impl Series {
 }
 
 /// The value below which this share of the values is. 0 if there are none.
+/// The mean of the two values in the middle, if their number is even.
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |index: usize| sorted.get(index).copied().unwrap_or_default();
+    f64::midpoint(at(sorted.len().saturating_sub(1) / 2), at(sorted.len() / 2))
+}
+
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

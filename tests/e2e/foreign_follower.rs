@@ -47,6 +47,8 @@ pub(crate) struct ForeignFollower {
     cursor: String,
     /// The number of turns whose end it has seen.
     ends: usize,
+    /// After so many pieces of a stream, it disconnects and continues.
+    pieces_max: usize,
     /// The journal has at least this many events, as far as it knows. It is set before an event counts as seen.
     pub(crate) reached: Arc<AtomicU64>,
 }
@@ -62,8 +64,14 @@ impl ForeignFollower {
             text: String::new(),
             cursor: beginning(vocabulary),
             ends: 0,
+            pieces_max: usize::MAX,
             reached: Arc::default(),
         }
+    }
+
+    /// Disconnects again and again, and continues with its cursor.
+    pub(crate) fn cut_every(self, pieces_max: usize) -> Self {
+        Self { pieces_max, ..self }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -139,9 +147,14 @@ impl ForeignFollower {
 
     async fn read_blocks(&mut self, answer: Response) -> Option<()> {
         let (mut body, mut blocks, ends) = (answer.bytes_stream(), Blocks::default(), self.ends);
+        let mut pieces = 0;
         while let Some(chunk) = body.next().await {
             for block in blocks.complete(&chunk.ok()?) {
                 self.apply_block(&block);
+                pieces += 1;
+                if self.pieces_max <= pieces && ends == self.ends {
+                    return None;
+                }
             }
             if ends < self.ends {
                 return Some(());

@@ -145,8 +145,7 @@ fn checkpoint_some(connection: &Connection, path: &Path) -> bool {
 }
 
 /// Whether the disk has room for the growth of the database file. Otherwise the checkpoint would fail half way, and
-/// take the space that a commit needs. If it is unknown, the checkpoint is tried.
-/// Whether the disk has room for what the database file grows by, once `freed_bytes` more are free.
+/// take the space that a commit needs. If it is unknown, the checkpoint is tried. `freed_bytes` are counted as free.
 fn has_room(connection: &Connection, path: &Path, freed_bytes: u64) -> bool {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).ok();
     let growth = || {

@@ -63,7 +63,7 @@ async fn an_agent_of_a_lost_node_can_be_read_but_accepts_no_message() {
 /// What `wait_for_agent` returns, on a clock that does not wait. Clients give up on a tool that does not return.
 async fn wait_in_time(node: &Harness, arguments: &serde_json::Value) -> serde_json::Value {
     tokio::time::pause();
-    let waited = timeout(Duration::from_secs(10), tool(node, "wait_for_agent", arguments)).await;
+    let waited = timeout(Duration::from_secs(30), tool(node, "wait_for_agent", arguments)).await;
     tokio::time::resume();
     waited.expect("it returns")
 }

@@ -256,6 +256,9 @@ async fn agent_types_are_models() {
         assert_eq!((&found["id"], &found["object"]), (&json!(model), &json!("model")));
     }
     assert_eq!(refused(&harness.get("/openai/v1/models/none").await), (404, None, "not_found".into()));
+    let all = Harness::blind().get("/openai/v1/models").await.json();
+    let ids: Vec<&Value> = all["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
+    assert_eq!(ids, ["script", "seeing"]);
     let without = said(&harness, &json!({"input": "say a"})).await;
     assert_eq!(without["model"], "script", "the default type");
 }

@@ -117,8 +117,11 @@ async fn a_client_that_polls_and_is_cut_after_any_packet_loses_nothing() {
     for cut in 1..whole.len() {
         let (since, begin) = last_number(&whole[..cut]);
         if resumed.replace(since) != Some(since) {
-            let rest = by_polling(&harness, auth(id, since), head, 2).await.concat();
-            assert_eq!(rest, whole[begin..begin + rest.len()], "after {since}");
+            // What follows the first responses does not depend on the cut, so it is read for some cuts only.
+            let responses = if since % 8 == 0 { usize::MAX } else { 2 };
+            let rest = by_polling(&harness, auth(id, since), head, responses).await.concat();
+            let end = if responses == 2 { begin + rest.len() } else { whole.len() };
+            assert_eq!(rest, whole[begin..end], "after {since}");
         }
     }
 }

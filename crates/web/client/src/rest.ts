@@ -10,6 +10,8 @@ const ANSWER_MS = 30_000;
 const LONG_BODY = 1_000_000;
 /** How many times a request that can be repeated safely is sent. */
 const ATTEMPTS = 4;
+/** If the server or a proxy asks for a longer wait, the caller decides. */
+const WAIT_MAX_MS = 10_000;
 
 export type Token = string | (() => string | Promise<string>);
 
@@ -64,7 +66,7 @@ export class Rest {
         return await once();
       } catch (error) {
         const again = request.idempotencyKey !== undefined && attempt < ATTEMPTS && isUnknown(error);
-        if (!again) throw error;
+        if (!again || (error.retryAfterMs ?? 0) > WAIT_MAX_MS) throw error;
         await pause(backoff.next(error.retryAfterMs), request.signal);
       }
     }
@@ -123,8 +125,8 @@ async function whole<T>(read: Promise<T>, signal: AbortSignal | undefined): Prom
 /** Whether the outcome of the request is unknown, or the server was too busy to process it. */
 function isUnknown(error: unknown): error is TokenrailError {
   if (!(error instanceof TokenrailError)) return false;
-  // A proxy that gives up does not know whether the server has processed the request.
-  const isFromElsewhere = error.code === "protocol" && error.retryable;
+  // A proxy that gives up does not know whether the server has processed the request. Nor does a server that was stopped.
+  const isFromElsewhere = error.code === "protocol" && [408, 502, 503, 504].includes(error.status ?? 0);
   return isFromElsewhere || error.code === "network" || error.code === "outcome_unknown" || error.code === "store_busy";
 }
 

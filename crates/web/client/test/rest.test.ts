@@ -92,6 +92,14 @@ describe("a call", () => {
     expect(seen).toHaveLength(3);
   });
 
+  it("that launches does not wait for long, and is not sent again if that cannot help", async () => {
+    for (const response of [new Response("", { status: 503, headers: { "Retry-After": "3600" } }), new Response("", { status: 501 })]) {
+      const { client, seen } = recording(response);
+      await expect(client.launch({ prompt: "hi" })).rejects.toMatchObject({ code: "protocol" });
+      expect(seen).toHaveLength(1);
+    }
+  });
+
   it("cancels one turn, or all", async () => {
     const { client, seen } = recording();
     await client.cancel("a", { turn: 3 });

@@ -1,6 +1,5 @@
 //! Keeps the log from growing without end.
 
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -18,6 +17,7 @@ use crate::sqlite::database::reserve::{Reserve, ReserveUse, SharedReserve};
 /// On a full disk, the next try to empty the log waits this many times as long as the last one took, because writes
 /// wait for each of them.
 const TRY_PAUSE: u32 = 20;
+const TRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// Keeps the log from growing without end; used by the writer.
 pub(crate) struct LogCutter {
@@ -105,15 +105,14 @@ impl LogCutter {
     /// Restarts the log if it is too long, preferably just after a checkpoint; or empties it.
     pub(crate) fn after_commit(&mut self, connection: &Connection, cut: LogCut) {
         let log_bytes = Fingerprint::of(&self.log).bytes;
-        let is_full = mem::take(&mut self.is_full) || self.takes_scarce_room(log_bytes);
+        self.is_full |= self.takes_scarce_room(log_bytes);
         let may_try = self.next_try.is_none_or(|next_try| next_try <= Instant::now());
-        if is_full && may_try || cut.empty {
+        if self.is_full && may_try || cut.empty {
             let began = Instant::now();
             // If somebody reads, a later write tries again.
-            self.is_full = !self.empty(connection) && is_full;
-            self.next_try = self.is_full.then(|| Instant::now() + began.elapsed() * TRY_PAUSE);
-        } else if is_full {
-            self.is_full = true;
+            self.is_full &= !self.empty(connection);
+            let pause = (began.elapsed() * TRY_PAUSE).min(TRY_PAUSE_MAX);
+            self.next_try = self.is_full.then(|| Instant::now() + pause);
         } else if self.try_at < log_bytes {
             // The file keeps the length that the log once had.
             let pages = Pages::of(connection);
@@ -179,8 +178,8 @@ impl LogCutter {
 
     fn cut(&mut self, connection: &Connection, how: &str) -> bool {
         self.holds_since = None;
-        let released = !has_room(connection, &self.database, 0);
-        if released && !self.makes_room(connection) {
+        let kept_bytes = self.lock_reserve().kept_bytes();
+        if !has_room(connection, &self.database, 0) && !self.makes_room(connection) {
             self.try_later(connection);
             return false;
         }
@@ -191,9 +190,7 @@ impl LogCutter {
         if cut {
             (self.try_at, self.looked_at) = (self.bytes_max, 0);
         } else {
-            if released {
-                self.lock_reserve().restore();
-            }
+            self.lock_reserve().restore(kept_bytes);
             self.try_later(connection);
         }
         cut
@@ -290,7 +287,11 @@ mod tests {
         commit(&mut cutter, 2);
         assert_ne!(log_bytes(), 0, "the reader needs it");
         reader.execute_batch("COMMIT").unwrap();
-        assert!(cutter.next_try.take().is_some(), "writes do not wait for each try");
+        let later = Instant::now() + Duration::from_hours(1);
+        assert!(cutter.next_try.replace(later).is_some());
+        cutter.after_commit(&writer, LogCut { empty: false, checkpoint_done: false });
+        assert_ne!(log_bytes(), 0, "writes do not wait for each try");
+        cutter.next_try = None;
         cutter.after_commit(&writer, LogCut { empty: false, checkpoint_done: false });
         assert_eq!(log_bytes(), 0);
     }

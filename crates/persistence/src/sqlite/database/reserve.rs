@@ -54,31 +54,39 @@ impl Reserve {
     pub(crate) fn keep(&mut self) {
         if !self.is_kept {
             // The next call tries again.
-            self.is_kept = self.try_to_keep(2).unwrap_or(false);
+            self.is_kept = self.try_to_keep().unwrap_or(false);
         }
     }
 
-    /// Reserves the space again that was released in vain, as far as nobody has used it since.
-    pub(crate) fn restore(&mut self) {
-        self.is_kept = self.try_to_keep(0).unwrap_or(false);
-    }
-
-    /// Does nothing unless this many times as much is free.
-    fn try_to_keep(&self, times: u64) -> io::Result<bool> {
+    fn try_to_keep(&self) -> io::Result<bool> {
         if self.kept_bytes() == self.bytes() {
             return Ok(true);
         }
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).mode(FILE_MODE).open(&self.path)?;
-        if free_bytes(&file)? < times * self.bytes() {
+        let file = self.open()?;
+        if free_bytes(&file)? < 2 * self.bytes() {
             return Ok(false);
         }
-        file.set_len(0)?;
-        let taken = fallocate(&file, FallocateFlags::empty(), 0, self.bytes());
-        if taken.is_err() {
-            file.set_len(0)?;
+        take(&file, self.bytes())?;
+        Ok(true)
+    }
+
+    /// Reserves again what was reserved before a release in vain, as far as nobody has used it since.
+    pub(crate) fn restore(&mut self, kept_bytes: u64) {
+        if self.kept_bytes() < kept_bytes {
+            // Without it, the next start may find no space.
+            self.is_kept = self.try_to_restore(kept_bytes).unwrap_or(false);
         }
-        Ok(taken.map(|()| true)?)
+    }
+
+    fn try_to_restore(&self, kept_bytes: u64) -> io::Result<bool> {
+        let file = self.open()?;
+        let bytes = kept_bytes.min(free_bytes(&file)?);
+        take(&file, bytes)?;
+        Ok(bytes == self.bytes())
+    }
+
+    fn open(&self) -> io::Result<File> {
+        OpenOptions::new().write(true).create(true).truncate(false).mode(FILE_MODE).open(&self.path)
     }
 
     /// Frees the space on a full disk. Returns false if that frees nothing.
@@ -119,6 +127,19 @@ impl Reserve {
     }
 }
 
+/// Gives the file this length, with space on the disk. If there is none, the file is empty.
+fn take(file: &File, bytes: u64) -> io::Result<()> {
+    file.set_len(0)?;
+    if bytes == 0 {
+        return Ok(());
+    }
+    let taken = fallocate(file, FallocateFlags::empty(), 0, bytes);
+    if taken.is_err() {
+        file.set_len(0)?;
+    }
+    Ok(taken?)
+}
+
 fn free_bytes(file: &File) -> io::Result<u64> {
     let disk = fstatvfs(file)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
@@ -146,9 +167,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut reserve = Reserve::in_folder(folder.path(), &SqliteLimits::default());
         reserve.keep();
-        assert!(reserve.release(ReserveUse::All));
-        reserve.restore();
-        assert_eq!((reserve.kept_bytes(), reserve.is_kept), (reserve.bytes(), true));
+        for (wanted, kept_bytes) in
+            [(ReserveUse::None, reserve.bytes()), (ReserveUse::Ends, reserve.start_bytes)]
+        {
+            reserve.release(wanted);
+            assert!(reserve.release(ReserveUse::All));
+            reserve.restore(kept_bytes);
+            assert_eq!(reserve.kept_bytes(), kept_bytes, "what an end of a turn uses stays free");
+            assert_eq!(reserve.is_kept, kept_bytes == reserve.bytes());
+        }
     }
 
     #[test]

@@ -163,12 +163,17 @@ impl Wait {
     /// past the request otherwise, and would never be asked.
     pub(super) async fn result(mut self, api: &Api) -> Result<Waited, Problem> {
         self.look_ahead().await?;
-        // What was read is not lost with a database that does not answer.
+        let up_to = self.page.up_to();
         let agent = match timeout_at(self.until + READING, api.service().get(self.agent.id)).await {
-            Ok(agent) => agent?,
-            Err(_) => self.agent,
+            Ok(Ok(agent)) => agent,
+            Ok(Err(refusal)) if !is_transient(&refusal) => return Err(refusal.into()),
+            // What was read is not lost with a database that does not answer. The next call says how the agent is.
+            Ok(Err(_)) | Err(_) => Agent { head: up_to, ..self.agent },
         };
-        let reason = self.reason.unwrap_or(WaitReason::Timeout);
+        let reason = match self.reason {
+            Some(WaitReason::Ended) if agent.ended_at.is_none() => WaitReason::Timeout,
+            reason => reason.unwrap_or(WaitReason::Timeout),
+        };
         if self.asking.forms {
             let Asking { answered, refused, .. } = &self.asking;
             let newer = self.open.newer(self.since, answered);
@@ -177,7 +182,6 @@ impl Wait {
                 return Ok(Waited::Asks(required));
             }
         }
-        let up_to = self.page.up_to();
         let more = up_to < self.follower.head();
         Ok(Waited::Over(ToolResult::of(&WaitResult {
             reason,
@@ -190,4 +194,8 @@ impl Wait {
             open_requests: self.open.into_list(),
         })))
     }
+}
+
+fn is_transient(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::Store(error) if error.is_transient())
 }
