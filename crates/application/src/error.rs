@@ -166,8 +166,8 @@ pub enum NoChanges {
     )]
     Copy,
     #[error(
-        "the commit at the start of the turn is unknown: the turn has not started, or git found no repository that it \
-         could read in the agent's folder"
+        "the commit at the start of the turn is unknown: the turn has not started, or the agent's folder was not in \
+         a git repository that git could read"
     )]
     NoCommit,
     #[error("the agent's folder is no longer in a git repository")]

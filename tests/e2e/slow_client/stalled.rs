@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use futures_util::SinkExt as _;
+use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpSocket, TcpStream};
@@ -28,6 +28,8 @@ const MCP_BYTES: usize = 200_000;
 pub(super) enum Kind {
     WebSocket,
     SocketIo,
+    /// A Socket.IO client that has polled first, as all do by default.
+    Upgraded,
     /// A Socket.IO client that polls far too seldom.
     Polling,
     EventStream,
@@ -43,9 +45,10 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::WebSocket,
         Self::SocketIo,
+        Self::Upgraded,
         Self::Polling,
         Self::EventStream,
         Self::DurableStream,
@@ -105,6 +108,7 @@ impl Stalled {
                 io.send(Message::text(format!("40{auth}"))).await.unwrap();
                 return self.followers.push(io);
             }
+            Kind::Upgraded => return self.followers.push(upgraded(place, id).await),
             Kind::Polling => {
                 let poller = poller(place, id).await;
                 self.pollers.spawn(poll_seldom(place.clone(), poller));
@@ -148,6 +152,18 @@ async fn poller(place: &Place, id: &str) -> String {
     let connect = place.http.post(&path).bearer_auth(&place.token).body(connect);
     assert_eq!(connect.send().await.unwrap().status(), 200);
     path
+}
+
+/// A Socket.IO client that changes over to a WebSocket.
+async fn upgraded(place: &Place, id: &str) -> Socket {
+    let poller = poller(place, id).await;
+    let (_, session) = poller.rsplit_once('=').expect("the id of the session");
+    let path = format!("/socket.io/?EIO=4&transport=websocket&sid={session}");
+    let mut io = connect_to(place, &path).await.unwrap();
+    io.send(Message::text("2probe")).await.unwrap();
+    assert_eq!(io.next().await.unwrap().unwrap(), Message::text("3probe"));
+    io.send(Message::text("5")).await.unwrap();
+    io
 }
 
 async fn poll_seldom(place: Place, path: String) {
