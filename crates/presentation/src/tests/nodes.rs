@@ -10,9 +10,10 @@ use tokenrail_ports::{INodes, NodeState};
 use tokio::time::{sleep, timeout};
 
 use super::client::{Client, Heard, serve};
-use super::harness::{Answer, Harness};
+use super::harness::{Answer, Harness, TOKEN};
 use super::mcp::{self, tool, wait};
 use super::mcp_forms;
+use super::socket_io::Io;
 
 /// Two nodes of one store, started. They beat often, and nothing but a test declares one of them lost.
 pub(super) async fn two_nodes() -> [Harness; 2] {
@@ -116,6 +117,32 @@ async fn every_node_serves_the_stream_of_an_agent_and_its_end() {
         tokio::join!(second.get(&follow), first.call(TestRequest::delete().uri(&agent)));
     assert_eq!(deleted.status, 204);
     assert!(streamed.text.ends_with("0008\",\"upToDate\":true,\"streamClosed\":true}\n\n"), "{streamed:?}");
+}
+
+#[actix_web::test]
+async fn clients_of_socket_io_get_news_of_all_agents_at_any_node() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let served = serve(second);
+    let mut io = Io::connect(&served, json!({ "token": TOKEN })).await;
+    let id = first.launch_to_end("say a").await;
+    let mut news = Vec::new();
+    loop {
+        let packet = io.packet().await;
+        let list: serde_json::Value = serde_json::from_str(packet.strip_prefix("42").unwrap()).unwrap();
+        let about = &list[1];
+        assert!(packet.contains(&id), "{packet}");
+        news.push(format!("{} {}", list[0].as_str().unwrap(), about["status"].as_str().unwrap_or_default()));
+        if about["status"] == "completed" {
+            first.call(TestRequest::delete().uri(&format!("/api/agents/{id}"))).await;
+        }
+        if list[0] == "agent:deleted" {
+            break;
+        }
+    }
+    assert!(news[0].starts_with("agent:created"), "{news:?}");
+    assert!(news.iter().any(|news| news == "agent:updated completed"), "{news:?}");
+    served.handle.stop(false).await;
 }
 
 #[actix_web::test]
