@@ -262,8 +262,7 @@ impl Series {
     }
 }
 
-/// The value below which this share of the values is. 0 if there are none.
-/// The mean of the two values in the middle, if their number is even.
+/// The mean of the two values in the middle, if their number is even. 0 if there are none.
 fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -271,6 +270,7 @@ fn median(values: &[f64]) -> f64 {
     f64::midpoint(at(sorted.len().saturating_sub(1) / 2), at(sorted.len() / 2))
 }
 
+/// The value below which this share of the values is. 0 if there are none.
 fn quantile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -15,7 +15,7 @@ use crate::sqlite::config::SqliteLimits;
 use crate::sqlite::database::reserve::{Reserve, ReserveUse, SharedReserve};
 
 /// On a full disk, the next try to empty the log waits this many times as long as the last one took, because writes
-/// wait for each of them.
+/// wait for each of them, but at most `TRY_PAUSE_MAX`, so that the log does not stay long.
 const TRY_PAUSE: u32 = 20;
 const TRY_PAUSE_MAX: Duration = Duration::from_secs(1);
 

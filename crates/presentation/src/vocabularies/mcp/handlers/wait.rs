@@ -136,11 +136,15 @@ impl Wait {
         let mut count = 0;
         let until = self.until + READING;
         while !self.has_all() {
-            let Ok(next) = timeout_at(until, self.follower.next()).await else {
-                self.open = OpenAsked::default();
-                break;
+            let page = match timeout_at(until, self.follower.next()).await {
+                Ok(Ok(Next::Page(page))) => page,
+                Ok(Ok(Next::End(_))) => break,
+                Ok(Err(error)) if !error.is_transient() => return Err(error.into()),
+                Ok(Err(_)) | Err(_) => {
+                    self.open = OpenAsked::default();
+                    break;
+                }
             };
-            let Next::Page(page) = next? else { break };
             count += page.events().len();
             if LOOK_EVENTS < count {
                 self.open = OpenAsked::default();
