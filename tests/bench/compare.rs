@@ -169,8 +169,8 @@ fn high(name: String, value: f64) -> Figure {
     Figure { name, value, is_better_if_high: true }
 }
 
-/// How long it takes until an agent is launched, until a client has read all of its events (up to `heads`), and until the
-/// newest agents are listed: the medians. The two versions take turns.
+/// How long it takes until an agent is launched, until a client has read all of its events (up to `heads`), and until
+/// the newest agents are listed: the medians. The two versions take turns.
 async fn requests_of(
     servers: &[Server; 2],
     order: [usize; 2],
