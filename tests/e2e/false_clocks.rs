@@ -141,7 +141,8 @@ async fn servers_with_false_clocks_lose_nobody_and_nothing() {
 async fn is_read_in_every_protocol(one: &Node, other: &Node, id: &str) {
     for vocabulary in Vocabulary::ALL {
         for node in [one, other] {
-            let reader = ForeignFollower::new(Place::of(&node.server), id, vocabulary).cut_every(PIECES);
+            let mut reader = ForeignFollower::new(Place::of(&node.server), id, vocabulary);
+            reader.pieces_max = PIECES;
             let reader = reader.read_turns(4).await;
             assert_eq!(reader.text(), numbers(DELTAS) + &numbers(3).repeat(3), "{vocabulary:?}");
         }

@@ -48,7 +48,7 @@ pub(crate) struct ForeignFollower {
     /// The number of turns whose end it has seen.
     ends: usize,
     /// After so many pieces of a stream, it disconnects and continues.
-    pieces_max: usize,
+    pub(crate) pieces_max: usize,
     /// The journal has at least this many events, as far as it knows. It is set before an event counts as seen.
     pub(crate) reached: Arc<AtomicU64>,
 }
@@ -67,11 +67,6 @@ impl ForeignFollower {
             pieces_max: usize::MAX,
             reached: Arc::default(),
         }
-    }
-
-    /// Disconnects again and again, and continues with its cursor.
-    pub(crate) fn cut_every(self, pieces_max: usize) -> Self {
-        Self { pieces_max, ..self }
     }
 
     pub(crate) fn text(&self) -> &str {
