@@ -93,7 +93,8 @@ fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
         ),
         (DurabilityMode::Auto, Survives::NoMachine) => (
             Verdict::Remark,
-            "does not survive the loss of a machine: there is no synchronous standby; to have one, set synchronous_standby_names on the database server",
+            "does not survive the loss of a machine: there is no synchronous standby; to have one, set \
+             synchronous_standby_names on the database server",
         ),
         (DurabilityMode::Replicated, Survives::NoMachine) => (
             Verdict::Bad,

@@ -11,7 +11,7 @@ use crate::cli::{Exit, Failure};
 /// The longest message of an event stream.
 const EVENT_BYTES: usize = 16 << 20;
 
-/// What a client is told instead of a response.
+/// Why there is no response. The client gets this as an error.
 pub(super) enum Unanswered {
     Failed(Failure),
     /// The server's own error.

@@ -168,15 +168,17 @@ impl Wait {
     pub(super) async fn result(mut self, api: &Api) -> Result<Waited, Problem> {
         self.look_ahead().await?;
         let up_to = self.page.up_to();
+        let mut reason = self.reason.unwrap_or(WaitReason::Timeout);
         let agent = match timeout_at(self.until + READING, api.service().get(self.agent.id)).await {
             Ok(Ok(agent)) => agent,
             Ok(Err(refusal)) if !is_transient(&refusal) => return Err(refusal.into()),
             // What was read is not lost with a database that does not answer. The next call says how the agent is.
-            Ok(Err(_)) | Err(_) => Agent { head: up_to, ..self.agent },
-        };
-        let reason = match self.reason {
-            Some(WaitReason::Ended) if agent.ended_at.is_none() => WaitReason::Timeout,
-            reason => reason.unwrap_or(WaitReason::Timeout),
+            Ok(Err(_)) | Err(_) => {
+                if matches!(reason, WaitReason::Ended) && self.agent.status.is_active() {
+                    reason = WaitReason::Timeout;
+                }
+                Agent { head: up_to, ..self.agent }
+            }
         };
         if self.asking.forms {
             let Asking { answered, refused, .. } = &self.asking;
