@@ -46,20 +46,64 @@ const LISTS: usize = 300;
 /// The variable with the path of the earlier server program.
 const PROGRAM: &str = "TOKENRAIL_BENCH_BEFORE";
 
+/// What to compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// The earlier version.
+    pub(crate) revision: String,
+    pub(crate) rounds: usize,
+    pub(crate) rows: Vec<Rows>,
+}
+
+/// Rows that are measured together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rows {
+    /// At 500 events/s.
+    Delays,
+    Floods,
+    CatchUp,
+    /// Launches and lists.
+    Requests,
+}
+
+impl Rows {
+    pub(crate) const ALL: [Self; 4] = [Self::Delays, Self::Floods, Self::CatchUp, Self::Requests];
+
+    /// The rows with these names, separated by commas.
+    pub(crate) fn named(names: &str) -> Result<Vec<Self>, Failure> {
+        let all = Self::ALL.map(Self::name);
+        let rows = names.split(',').map(|name| Self::ALL.into_iter().find(|rows| rows.name() == name));
+        rows.collect::<Option<_>>().ok_or_else(|| format!("--rows {names}: some of {}", all.join(",")).into())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Delays => "delays",
+            Self::Floods => "floods",
+            Self::CatchUp => "catch-up",
+            Self::Requests => "requests",
+        }
+    }
+}
+
 pub(crate) async fn measure(
-    revision: &str,
-    rounds: usize,
+    comparison: &Comparison,
     scale: Scale,
     report: &mut Report,
 ) -> Result<(), Failure> {
+    let Comparison { revision, rounds, rows } = comparison;
     let before =
         std::env::var_os(PROGRAM).map(PathBuf::from).ok_or_else(|| format!("{PROGRAM} is not set"))?;
     let programs = [before, program()?];
     let mut series: Vec<Series> = Vec::new();
-    for round in 0..rounds {
+    for round in 0..*rounds {
         progress(&format!("round {} of {rounds}", round + 1));
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
-        let [before, now] = figures_of(&programs, order, scale).await?;
+        let mut pair = Pair::start(&programs, order, scale).await?;
+        for rows in rows {
+            pair.measure(*rows).await?;
+        }
+        let [before, now] = pair.figures;
         series.resize_with(now.len(), Series::default);
         for (series, (before, now)) in series.iter_mut().zip(before.iter().zip(&now)) {
             series.add(before, now);
@@ -84,65 +128,129 @@ struct Figure {
     is_better_if_high: bool,
 }
 
-/// The figures of both versions, measured one right after the other in this order.
-async fn figures_of(
-    programs: &[PathBuf; 2],
+/// Both versions, which run at the same time and are measured in turns.
+struct Pair {
+    servers: [Server; 2],
+    /// How many events an agent of each version has besides its deltas.
+    others: [u64; 2],
     order: [usize; 2],
     scale: Scale,
-) -> Result<[Vec<Figure>; 2], Failure> {
-    let servers = [set_up(&programs[0])?, set_up(&programs[1])?];
-    let others = [servers[0].other_events().await?, servers[1].other_events().await?];
-    let mut both = [Vec::new(), Vec::new()];
-    for followers in PACED {
-        let mut delays = [Vec::new(), Vec::new()];
-        for version in passes(order, 2) {
-            rest(&servers).await?;
-            let server = &servers[version];
-            delays[version].push(delays_at(server, &server.place, scale.of(PACED_DELTAS), followers).await?);
+    figures: [Vec<Figure>; 2],
+}
+
+impl Pair {
+    async fn start(programs: &[PathBuf; 2], order: [usize; 2], scale: Scale) -> Result<Self, Failure> {
+        let servers = [set_up(&programs[0])?, set_up(&programs[1])?];
+        let others = [servers[0].other_events().await?, servers[1].other_events().await?];
+        Ok(Self { servers, others, order, scale, figures: [Vec::new(), Vec::new()] })
+    }
+
+    async fn measure(&mut self, rows: Rows) -> Result<(), Failure> {
+        match rows {
+            Rows::Delays => self.delays().await,
+            Rows::Floods => self.floods().await,
+            Rows::CatchUp => self.catch_up().await,
+            Rows::Requests => self.requests().await,
         }
-        for (figures, delays) in both.iter_mut().zip(delays) {
-            let delays = Delays::of_all(delays).ok_or("nothing was said")?;
-            for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
-                figures.push(low(format!("500/s, {followers}: {name} ms"), delays.at(share) / 1000.0));
+    }
+
+    /// The delays of an agent at the pace of a fast model.
+    async fn delays(&mut self) -> Result<(), Failure> {
+        for followers in PACED {
+            let mut delays = [Vec::new(), Vec::new()];
+            for version in passes(self.order, 2) {
+                self.rest().await?;
+                let (server, deltas) = (&self.servers[version], self.scale.of(PACED_DELTAS));
+                delays[version].push(delays_at(server, &server.place, deltas, followers).await?);
+            }
+            for (figures, delays) in self.figures.iter_mut().zip(delays) {
+                let delays = Delays::of_all(delays).ok_or("nothing was said")?;
+                for (name, share) in [("p50", 0.5), ("p99", 0.99)] {
+                    figures.push(low(format!("500/s, {followers}: {name} ms"), delays.at(share) / 1000.0));
+                }
             }
         }
+        Ok(())
     }
-    for (followers, deltas, times) in FLOODS {
-        let deltas = scale.of(deltas);
-        let [mut rates, mut costs] = [(); 2].map(|()| [Vec::new(), Vec::new()]);
-        for version in passes(order, times) {
-            rest(&servers).await?;
-            let script = json!({ "deltas": deltas });
-            let flood = flood(&servers[version], script, followers, others[version] + deltas).await?;
-            rates[version].push(flood.rate());
-            costs[version].push(flood.cpu_us_per_event());
+
+    async fn floods(&mut self) -> Result<(), Failure> {
+        for (followers, deltas, times) in FLOODS {
+            let deltas = self.scale.of(deltas);
+            let [mut rates, mut costs] = [(); 2].map(|()| [Vec::new(), Vec::new()]);
+            for version in passes(self.order, times) {
+                self.rest().await?;
+                let script = json!({ "deltas": deltas });
+                let events = self.others[version] + deltas;
+                let flood = flood(&self.servers[version], script, followers, events).await?;
+                rates[version].push(flood.rate());
+                costs[version].push(flood.cpu_us_per_event());
+            }
+            for (figures, (rates, costs)) in self.figures.iter_mut().zip(rates.iter().zip(&costs)) {
+                figures.push(high(format!("flood, {followers}: events/s"), median(rates)));
+                figures.push(low(format!("flood, {followers}: CPU us/event"), median(costs)));
+            }
         }
-        for (figures, (rates, costs)) in both.iter_mut().zip(rates.iter().zip(&costs)) {
-            figures.push(high(format!("flood, {followers}: events/s"), median(rates)));
-            figures.push(low(format!("flood, {followers}: CPU us/event"), median(costs)));
+        Ok(())
+    }
+
+    async fn catch_up(&mut self) -> Result<(), Failure> {
+        let mut agents = Vec::new();
+        for server in &self.servers {
+            let id = server.launch(&json!({ "deltas": self.scale.of(CATCH_UP) })).await?;
+            let head = server.wait_for_end(&id).await?;
+            agents.push((id, head));
         }
+        self.rest().await?;
+        let mut rates = [Vec::new(), Vec::new()];
+        for version in passes(self.order, CATCH_UPS) {
+            let (id, head) = &agents[version];
+            rates[version].push(history::read(&self.servers[version], id, *head, Way::WebSocket).await?.rate);
+        }
+        for (figures, rates) in self.figures.iter_mut().zip(&rates) {
+            figures.push(high("catch-up: events/s".to_owned(), median(rates)));
+        }
+        Ok(())
     }
-    let mut agents = Vec::new();
-    for server in &servers {
-        let id = server.launch(&json!({ "deltas": scale.of(CATCH_UP) })).await?;
-        let head = server.wait_for_end(&id).await?;
-        agents.push((id, head));
+
+    /// How long it takes until an agent is launched, until a client has read all of its events, and until the newest
+    /// agents are listed: the medians.
+    async fn requests(&mut self) -> Result<(), Failure> {
+        let [mut launches, mut turns, mut lists] = [(); 3].map(|()| [Vec::new(), Vec::new()]);
+        let ms_since = |started: Instant| started.elapsed().as_secs_f64() * 1000.0;
+        for version in passes(self.order, LAUNCH_PASSES) {
+            // What a version does after its turns must not be measured as the other one's.
+            self.rest().await?;
+            let server = &self.servers[version];
+            for _ in 0..LAUNCHES {
+                let started = Instant::now();
+                let id = server.launch(&json!({ "deltas": 1 })).await?;
+                launches[version].push(ms_since(started));
+                let follower = WebSocket::follow(&server.place, &id, 0).await?;
+                follower.read_until(Until::Event(self.others[version] + 1)).await?;
+                turns[version].push(ms_since(started));
+            }
+        }
+        for version in passes(self.order, LISTS) {
+            let started = Instant::now();
+            self.servers[version].place.get("/api/agents?limit=50").await?;
+            lists[version].push(ms_since(started));
+        }
+        let of_both = launches.iter().zip(&turns).zip(&lists);
+        for (figures, ((launches, turns), lists)) in self.figures.iter_mut().zip(of_both) {
+            figures.push(low("launch: ms".to_owned(), median(launches)));
+            figures.push(low("launch until all is read: ms".to_owned(), median(turns)));
+            figures.push(low("list of 50 agents: ms".to_owned(), median(lists)));
+        }
+        Ok(())
     }
-    rest(&servers).await?;
-    let mut rates = [Vec::new(), Vec::new()];
-    for version in passes(order, CATCH_UPS) {
-        let (id, head) = &agents[version];
-        rates[version].push(history::read(&servers[version], id, *head, Way::WebSocket).await?.rate);
+
+    /// Waits until neither server has background work.
+    async fn rest(&self) -> Result<(), Failure> {
+        for server in &self.servers {
+            server.rest().await?;
+        }
+        Ok(())
     }
-    for (figures, rates) in both.iter_mut().zip(&rates) {
-        figures.push(high("catch-up: events/s".to_owned(), median(rates)));
-    }
-    rest(&servers).await?;
-    let requests = requests_of(&servers, order, others.map(|others| others + 1)).await?;
-    for (figures, requests) in both.iter_mut().zip(requests) {
-        figures.extend(requests);
-    }
-    Ok(both)
 }
 
 /// The versions in this order, then in the reverse one, and so on, so that neither always comes later.
@@ -155,54 +263,12 @@ fn set_up(program: &Path) -> Result<Server, Failure> {
     Server::set_up(&Setup { durability, more: "", in_memory: true, cores: None, program: Some(program) })
 }
 
-/// Waits until neither server has background work.
-async fn rest([before, now]: &[Server; 2]) -> Result<(), Failure> {
-    before.rest().await?;
-    now.rest().await
-}
-
 fn low(name: String, value: f64) -> Figure {
     Figure { name, value, is_better_if_high: false }
 }
 
 fn high(name: String, value: f64) -> Figure {
     Figure { name, value, is_better_if_high: true }
-}
-
-/// How long it takes until an agent is launched, until a client has read all of its events (up to `heads`), and until
-/// the newest agents are listed: the medians. The two versions take turns.
-async fn requests_of(
-    servers: &[Server; 2],
-    order: [usize; 2],
-    heads: [u64; 2],
-) -> Result<[[Figure; 3]; 2], Failure> {
-    let [mut launches, mut turns, mut lists] = [(); 3].map(|()| [Vec::new(), Vec::new()]);
-    let ms_since = |started: Instant| started.elapsed().as_secs_f64() * 1000.0;
-    for version in passes(order, LAUNCH_PASSES) {
-        // What a version does after its turns must not be measured as the other one's.
-        rest(servers).await?;
-        let server = &servers[version];
-        for _ in 0..LAUNCHES {
-            let started = Instant::now();
-            let id = server.launch(&json!({ "deltas": 1 })).await?;
-            launches[version].push(ms_since(started));
-            let follower = WebSocket::follow(&server.place, &id, 0).await?;
-            follower.read_until(Until::Event(heads[version])).await?;
-            turns[version].push(ms_since(started));
-        }
-    }
-    for version in passes(order, LISTS) {
-        let started = Instant::now();
-        servers[version].place.get("/api/agents?limit=50").await?;
-        lists[version].push(ms_since(started));
-    }
-    Ok([0, 1].map(|version| {
-        [
-            low("launch: ms".to_owned(), median(&launches[version])),
-            low("launch until all is read: ms".to_owned(), median(&turns[version])),
-            low("list of 50 agents: ms".to_owned(), median(&lists[version])),
-        ]
-    }))
 }
 
 /// A figure in all rounds.

@@ -45,6 +45,7 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use compare::{Comparison, Rows};
 use report::Report;
 use tokio::runtime::{Builder, Runtime};
 
@@ -78,6 +79,7 @@ struct Options {
     beside: Option<Vec<String>>,
     before: Option<String>,
     rounds: Option<u64>,
+    rows: Option<Vec<Rows>>,
 }
 
 impl Options {
@@ -107,6 +109,9 @@ impl Options {
                     options.rounds = rounds.parse().ok().filter(|rounds| 0 < *rounds);
                     options.rounds.ok_or_else(|| format!("--rounds {rounds}: a number above 0"))?;
                 }
+                "--rows" => {
+                    options.rows = Some(Rows::named(&arguments.next().ok_or("--rows needs names")?)?);
+                }
                 _ => return Err(format!("no such option: {argument}\n\n{HELP}").into()),
             }
         }
@@ -124,13 +129,16 @@ impl Options {
 
     fn plan(&self) -> Plan {
         let scale = Scale { divisor: if self.quick { 10 } else { 1 } };
-        let rounds = self.rounds.map_or(compare::ROUNDS, |rounds| rounds as usize);
         Plan {
             scale,
             peers: self.peers,
             agents: self.agents.clone(),
             beside: self.beside.clone(),
-            before: self.before.clone().map(|revision| (revision, rounds)),
+            before: self.before.clone().map(|revision| Comparison {
+                revision,
+                rounds: self.rounds.map_or(compare::ROUNDS, |rounds| rounds as usize),
+                rows: self.rows.clone().unwrap_or_else(|| Rows::ALL.to_vec()),
+            }),
         }
     }
 }
@@ -149,8 +157,8 @@ pub(crate) struct Plan {
     pub(crate) agents: Option<Vec<u64>>,
     /// Which of the harmful agents to run, instead of all.
     pub(crate) beside: Option<Vec<String>>,
-    /// The earlier version to compare with, and the number of rounds.
-    pub(crate) before: Option<(String, usize)>,
+    /// The earlier version to compare with, and how.
+    pub(crate) before: Option<Comparison>,
 }
 
 /// The factor by which all amounts are reduced.
@@ -224,7 +232,7 @@ async fn measure(name: &str, plan: &Plan, report: &mut Report) -> Result<(), Fai
         "history" => history::measure(scale, report).await,
         CLUSTER => cluster::measure(scale, report).await,
         COMPARE => match &plan.before {
-            Some((revision, rounds)) => compare::measure(revision, *rounds, scale, report).await,
+            Some(comparison) => compare::measure(comparison, scale, report).await,
             None => Ok(()),
         },
         _ => memory::measure(scale).await,
@@ -250,13 +258,17 @@ mod tests {
             parse("--beside flood,disk").unwrap().beside.unwrap(),
             ["a disk hog", "a flood of output"]
         );
-        let options = parse("--before HEAD~3 --rounds 5").unwrap();
+        let options = parse("--before HEAD~3 --rounds 5 --rows requests,delays").unwrap();
         assert!(options.wants("compare") && !options.wants("rate"));
-        assert_eq!(options.plan().before, Some(("HEAD~3".to_owned(), 5)));
+        let rows = vec![Rows::Requests, Rows::Delays];
+        let comparison = Comparison { revision: "HEAD~3".to_owned(), rounds: 5, rows };
+        assert_eq!(options.plan().before, Some(comparison));
         let wrong = [
             "--before",
             "--rounds",
             "--rounds 0",
+            "--rows",
+            "--rows delays,nothing",
             "--only",
             "--only nothing",
             "--agents",
@@ -272,7 +284,7 @@ mod tests {
 
     #[test]
     fn the_help_explains_every_part() {
-        for name in NAMES.into_iter().chain(["--cluster", "--before", "--rounds"]) {
+        for name in NAMES.into_iter().chain(["--cluster", "--before", "--rounds", "--rows"]) {
             assert!(HELP.contains(&format!("\n  {name} ")), "{name}");
         }
     }

@@ -286,6 +286,11 @@ impl IAgentRepository for SimStore {
         Ok(planted_outside::open_turns(turns))
     }
 
+    async fn next_turn(&self, agent: AgentId) -> StoreResult<Option<(Agent, Turn)>> {
+        let next = SimStore::read(self, "next turn", self.0.disk.next_turn(agent)).await?;
+        Ok(next.and_then(|(agent, turn)| Some((agent, planted_outside::open_turns(vec![turn]).pop()?))))
+    }
+
     async fn with_open_turns(&self, field_bytes: usize) -> StoreResult<Vec<ListedAgent>> {
         let agents =
             SimStore::read(self, "with open turns", self.0.disk.with_open_turns(field_bytes)).await?;

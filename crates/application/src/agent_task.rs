@@ -160,6 +160,10 @@ impl AgentTask {
         Ok(turns.into_iter().next())
     }
 
+    async fn next_turn(&self) -> Result<Option<(Agent, Turn)>, SaveError> {
+        self.patiently(|| self.core.outside.agents.next_turn(self.agent)).await
+    }
+
     /// Waits for a place among the running agents. Returns `None` if the queue has changed meanwhile.
     async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
         if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
@@ -253,10 +257,7 @@ impl AgentTask {
 
     /// The first waiting turn, unless it was cancelled while it waited for its place.
     async fn next_to_start(&self) -> Result<Option<(Agent, Turn)>, SaveError> {
-        let Some(turn) = self.first_open_turn().await?.filter(|turn| turn.stop.is_none()) else {
-            return Ok(None);
-        };
-        Ok(self.agent_row().await?.map(|agent| (agent, turn)))
+        Ok(self.next_turn().await?.filter(|(_, turn)| turn.stop.is_none()))
     }
 
     /// Records the user message of a turn, and returns the append that starts the turn.

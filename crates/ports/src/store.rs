@@ -118,6 +118,10 @@ pub trait IAgentRepository: Send + Sync {
     /// The running turn and the queued turns, in order.
     async fn open_turns(&self, agent: AgentId) -> StoreResult<Vec<Turn>>;
 
+    /// The agent with its first open turn. The agent may be newer than the turn, not older. `None` if the agent has no
+    /// open turn, or is unknown or purged.
+    async fn next_turn(&self, agent: AgentId) -> StoreResult<Option<(Agent, Turn)>>;
+
     /// The highest turn number in use, whether that turn is queued, running or ended.
     async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber>;
 

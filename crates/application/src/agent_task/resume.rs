@@ -33,8 +33,7 @@ impl AgentTask {
 
     async fn take_up(&self, channels: TurnChannels) -> Result<(), SaveError> {
         // Read only now: a cancel from before `TaskHandle::open_channels` is only in the store.
-        let Some(turn) = self.first_open_turn().await? else { return Ok(()) };
-        let Some(agent) = self.agent_row().await? else { return Ok(()) };
+        let Some((agent, turn)) = self.next_turn().await? else { return Ok(()) };
         let so_far = self.so_far(&turn).await?;
         let ran_ms = self.core.now().ms_since(so_far.started_at);
         let mut recorder = self.recorder(&agent, &turn, so_far).await?;

@@ -128,6 +128,14 @@ impl IAgentRepository for PostgresStore {
         self.read_of(agent, move |db| async move { turns::open(&db, agent).await }).await
     }
 
+    async fn next_turn(&self, id: AgentId) -> StoreResult<Option<(Agent, Turn)>> {
+        self.read_of(id, move |db| async move {
+            let turn = turns::open(&db, id).await?.into_iter().next();
+            Ok(agents::get(&db, id).await?.zip(turn))
+        })
+        .await
+    }
+
     async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
         self.read_of(
             agent,

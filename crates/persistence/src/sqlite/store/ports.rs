@@ -111,6 +111,11 @@ impl IAgentRepository for SqliteStore {
         self.read_with(move |db| turns::open(db, agent)).await
     }
 
+    async fn next_turn(&self, agent: AgentId) -> StoreResult<Option<(Agent, Turn)>> {
+        self.read_with(move |db| Ok(agents::get(db, agent)?.zip(turns::open(db, agent)?.into_iter().next())))
+            .await
+    }
+
     async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
         self.read_with(move |db| turns::last(db, journal::agent_key(db, agent)?)).await
     }

@@ -226,7 +226,7 @@ pub async fn open_turns_are_found_for_recovery<S: IJournal + IAgentRepository>(s
     let (third, ..) = launched(store, 3).await;
     let (first, mut ended) = running(store, 1).await;
     let (second, _) = running(store, 2).await;
-    let (_, mut idle) = running(store, 4).await;
+    let (without, mut idle) = running(store, 4).await;
     saved(store, idle.end(TurnOutcome::Completed)).await;
     let open: Vec<_> =
         store.with_open_turns(usize::MAX).await.unwrap().iter().map(|listed| listed.agent.id).collect();
@@ -235,6 +235,13 @@ pub async fn open_turns_are_found_for_recovery<S: IJournal + IAgentRepository>(s
     saved(store, ended.end(TurnOutcome::Completed)).await;
     store.enqueue(asked(first.id, "more").into(), 16, None).await.unwrap();
     assert_eq!(store.with_open_turns(usize::MAX).await.unwrap().len(), 3, "a turn that waits is open too");
+
+    store.enqueue(asked(third.id, "later").into(), 16, None).await.unwrap();
+    let (agent, turn) = store.next_turn(third.id).await.unwrap().unwrap();
+    assert_eq!(Some(&agent), store.get(third.id).await.unwrap().as_ref());
+    assert_eq!(turn, store.open_turns(third.id).await.unwrap()[0], "the first one");
+    assert_eq!(store.next_turn(without.id).await.unwrap(), None, "it has ended");
+    assert_eq!(store.next_turn(launch(9).0.id).await.unwrap(), None, "it is unknown");
 }
 
 pub async fn a_key_launches_once<S: IJournal + IAgentRepository>(store: &S) {

@@ -108,6 +108,13 @@ impl IAgentRepository for MemoryStore {
         Ok(self.lock().shelves.get(&agent).map(Shelf::open_turns).unwrap_or_default())
     }
 
+    async fn next_turn(&self, agent: AgentId) -> StoreResult<Option<(Agent, Turn)>> {
+        self.wait_to_read().await;
+        self.hesitate().await;
+        let next = |it: &Shelf| Some((it.agent.clone(), it.open_turns().into_iter().next()?));
+        Ok(self.lock().shelves.get(&agent).and_then(next))
+    }
+
     async fn last_turn(&self, agent: AgentId) -> StoreResult<TurnNumber> {
         self.hesitate().await;
         self.lock().shelf(agent).map(Shelf::last_turn)
