@@ -36,9 +36,13 @@ impl Workspaces {
 
     fn make_own(&self, agent: AgentId) -> io::Result<PathBuf> {
         let folder = self.own.join(agent.to_string());
-        // Private, because the names and times of the folders are confidential too.
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.own)?;
-        match rustix::fs::mkdir(&folder, Mode::RWXU) {
+        let mut made = rustix::fs::mkdir(&folder, Mode::RWXU);
+        if made == Err(Errno::NOENT) {
+            // Private, because the names and times of the folders are confidential too.
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.own)?;
+            made = rustix::fs::mkdir(&folder, Mode::RWXU);
+        }
+        match made {
             // Its own from an earlier time, and not a link that leads elsewhere.
             Err(Errno::EXIST) if fs::symlink_metadata(&folder)?.is_dir() => {}
             made => made?,

@@ -42,7 +42,7 @@ codes! {
     MalformedJson "malformed_json" BAD_REQUEST false "The body cannot be read as JSON"
         "The body is not UTF-8 or not JSON, is nested more than 64 levels deep, or contains a field twice.";
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is malformed"
-        "`since` or `Last-Event-ID` is not a whole number that is 0 or greater; or the `offset` of a stream is malformed, or missing from a live read.";
+        "`since` or `Last-Event-ID` is not a whole number that is 0 or greater; or the `offset` of a Durable Streams request is malformed, or is missing although the request has `live`.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
         "The token is missing or wrong; or the session has expired; or the login code or the ticket was already used or has expired; or the ticket belongs to another path. The response does not say which. It has the header `WWW-Authenticate`. Send `Authorization: Bearer TOKEN`; `tokenrail token` prints the token.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
@@ -74,7 +74,7 @@ codes! {
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
         "The agent has `limits.queued_turns` queued turns, or clients have withdrawn or cancelled more than `limits.queued_turns` queued turns since the running turn began. Wait until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
-        "WebSocket only: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
+        "Only over the WebSocket `/ws` or Socket.IO: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
         "The body is larger than `limits.request_bytes` (not counting the images of a message), a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket message that is too large closes the connection with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
@@ -108,7 +108,7 @@ codes! {
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
         "There are too many queued launches, running agents that one agent has launched, running imports, running requests for changed files, large requests, unused tickets, or open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
-        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no messages and no permission answers. Wait until the node is back, or launch a new agent. A message is also refused with this code if the agent's node is lost, and the node that received the message lacks the agent type: the receiving node then cannot tell whether another node can run the agent. If `detail` names nodes that have the type, send the message to one of them.";
+        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no permission answers, and it accepts messages only if it can move to another node. Wait until the node is back, or launch a new agent. If the node that received a message lacks the agent type, it cannot tell whether the agent can move, so it refuses the message. If `detail` names nodes that have the type, send the message to one of them.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"

@@ -5,7 +5,7 @@ use clap::Command;
 
 const LISTEN: &str = "Address to listen on [default: `server.listen`, else 127.0.0.1:7117]";
 const CONNECT: &str = "Address of the server to connect to [default: the server that uses the data folder]";
-const SHOWN: &str = "Value of `server.listen` to show in the output of `config show`";
+const SHOWN: &str = "Address that `config show` prints as `server.listen`";
 const ACCEPT_ALL: &str = "Accept requests without a token, on a loopback address only";
 const SEND_NONE: &str = "Send no token";
 

@@ -155,7 +155,7 @@ test.each([undefined, 503])("a logout that fails says so, and the user stays log
   const onDone = vi.fn();
   render(<LogOutButton onDone={onDone} />);
   await act(async () => fireEvent.click(screen.getByTestId("log-out")));
-  expect(screen.getByRole("alert").textContent).toBe("Cannot log out, because the server cannot be reached. Try again later.");
+  expect(screen.getByRole("alert").textContent).toBe("Cannot log out, because the server cannot be reached or has refused the request. Try again later.");
   expect(onDone).not.toHaveBeenCalled();
   answer = () => new Response(null, { status: 204 });
   await act(async () => fireEvent.click(screen.getByTestId("log-out")));

@@ -56,7 +56,15 @@ const REMOVE: &str = "
         AND (SELECT count(*) FROM read) = (
             SELECT count(*) FROM journal WHERE agent = $1 AND (first_seq, checksum) IN (SELECT * FROM read))";
 
-const MARK: &str = "UPDATE turns SET compacted = true WHERE agent = $1 AND number = $2";
+/// Marks the turn as done, unless more is left to pack.
+const MARK_IF_DONE: &str = "
+    UPDATE turns
+    SET compacted = true
+    WHERE agent = $1 AND number = $2 AND NOT EXISTS (
+        SELECT
+        FROM journal
+        WHERE journal.agent = turns.agent
+            AND turns.first_sequence <= first_seq AND first_seq <= turns.last_sequence AND codec <> 2)";
 
 /// The change of one turn.
 pub(crate) struct CompactCommand {
@@ -64,7 +72,7 @@ pub(crate) struct CompactCommand {
     turn: TurnNumber,
     /// The first numbers and the checksums of the batches that were read.
     batches: (Vec<i64>, Vec<i64>),
-    /// Empty if nothing is left to pack: then the turn is marked as done.
+    /// Empty if nothing is left to pack.
     blocks: Vec<TightBlock>,
 }
 
@@ -150,7 +158,7 @@ impl ChangeCommand for CompactCommand {
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         let agent = self.agent;
         if self.blocks.is_empty() {
-            db.run(MARK, &[&agent, &int(self.turn.0)]).await?;
+            db.run(MARK_IF_DONE, &[&agent, &int(self.turn.0)]).await?;
             return Ok(());
         }
         db.rows(LOCK, &[&agent, &int(self.turn.0)]).await?;
@@ -169,6 +177,7 @@ impl ChangeCommand for CompactCommand {
             let range = BatchRange { agent, first: block.first, last: block.last, turn: self.turn };
             add_batch(db, range, Codec::Tight, &block.payload).await?;
         }
+        db.run(MARK_IF_DONE, &[&agent, &int(self.turn.0)]).await?;
         Ok(())
     }
 }

@@ -39,7 +39,15 @@ const REMOVE: &str = "
     DELETE FROM journal
     WHERE agent = :agent AND :first <= first_seq AND last_seq <= :last AND codec = 1";
 
-const MARK: &str = "UPDATE turns SET compacted = 1 WHERE agent = :agent AND number = :number";
+/// Marks the turn as done, unless more is left to pack.
+const MARK_IF_DONE: &str = "
+    UPDATE turns
+    SET compacted = 1
+    WHERE agent = :agent AND number = :number AND NOT EXISTS (
+        SELECT 1
+        FROM journal
+        WHERE journal.agent = turns.agent
+            AND turns.first_sequence <= first_seq AND first_seq <= turns.last_sequence AND codec = 1)";
 
 /// A batch that was read: its first number, and its checksum. Rows of early versions have none. A rewrite adds one.
 type ReadBatch = (i64, Option<u32>);
@@ -50,7 +58,7 @@ pub(crate) struct CompactCommand {
     turn: TurnNumber,
     /// The batches that were read.
     batches: Vec<ReadBatch>,
-    /// Empty if nothing is left to pack: then the turn is marked as done.
+    /// Empty if nothing is left to pack.
     blocks: Vec<TightBlock>,
 }
 
@@ -132,11 +140,18 @@ impl WriteCommand for CompactCommand {
     }
 
     fn run(&self, db: &Connection) -> Result<(), WriteFailure> {
-        let (Some(first), Some(last)) = (self.blocks.first(), self.blocks.last()) else {
-            db.prepare_cached(MARK)?
-                .execute(named_params! { ":agent": self.agent, ":number": self.turn.0 })?;
-            return Ok(());
-        };
+        if let (Some(first), Some(last)) = (self.blocks.first(), self.blocks.last()) {
+            self.replace(db, first, last)?;
+        }
+        let turn = named_params! { ":agent": self.agent, ":number": self.turn.0 };
+        db.prepare_cached(MARK_IF_DONE)?.execute(turn)?;
+        Ok(())
+    }
+}
+
+impl CompactCommand {
+    /// Puts the blocks in place of the batches that were read.
+    fn replace(&self, db: &Connection, first: &TightBlock, last: &TightBlock) -> Result<(), WriteFailure> {
         let range = named_params! {
             ":agent": self.agent,
             ":first": first.first.0 as i64,

@@ -1,7 +1,12 @@
-import type { Agent } from "@tokenrail/client";
+import type { Agent, AgentType } from "@tokenrail/client";
 
-/** What is wrong with the server that has the agent's folder, as sentences. Undefined if it is alive. */
-export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">): string | undefined {
+type Node = Pick<Agent, "node" | "nodeState">;
+
+/** What is wrong with the server that runs the agent's turns, as sentences. Undefined if it is alive. */
+export function aboutNode({ node, nodeState }: Node, type: AgentType | undefined): string | undefined {
+  if (isNodeLost({ nodeState }) && canMove(type)) {
+    return `The node ${node}, which ran this agent, ${nodeState === "lost" ? "does not respond" : "was removed"}. Another node runs the next turn.`;
+  }
   switch (nodeState) {
     case "away":
       return `The node ${node} is stopped, but is expected back. Messages wait until it is back.`;
@@ -14,7 +19,12 @@ export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">
   }
 }
 
-/** Whether the agent accepts no messages because of its server. */
+/** Whether another server can run the agent's next turn: nothing of the agent is on the disk of a server. */
+export function canMove(type: AgentType | undefined): boolean {
+  return type?.runner === "http" || type?.runner === "proxy";
+}
+
+/** Whether the server that runs the agent's turns does not come back by itself. */
 export function isNodeLost({ nodeState }: Pick<Agent, "nodeState">): boolean {
   return nodeState === "lost" || nodeState === "gone";
 }

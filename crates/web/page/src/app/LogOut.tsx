@@ -19,7 +19,7 @@ export function LogOutButton({ onDone = leave }: Props) {
   const [failure, setFailure] = useState<string>();
   const end = async () => {
     setFailure(undefined);
-    if (!(await logOut())) return setFailure("Cannot log out, because the server cannot be reached. Try again later.");
+    if (!(await logOut())) return setFailure("Cannot log out, because the server cannot be reached or has refused the request. Try again later.");
     forgetTexts();
     forgetAttached();
     onDone();

@@ -15,6 +15,7 @@ import {
 import { demo } from "../agents/Home.tsx";
 import { KillMe } from "../agents/KillMe.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
+import { useAgentType } from "../agents/agent-type.ts";
 import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
 import { useShortcut } from "../app/shortcuts.tsx";
@@ -109,7 +110,8 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
   const live = !replay;
-  const canAsk = live && whyNot(agent) === undefined;
+  const type = useAgentType(agent.type);
+  const canWrite = live && whyNot(agent, type) === undefined;
   const changes = useChangesPanel(agent, all, live);
   const { ask, onRetry, refusal } = useAsk(agent.id, rows, list);
   const pane = (
@@ -122,7 +124,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         notices={notices}
         onPlain={setPlain}
         onNotices={setNotices}
-        canWrite={live && whyNot(agent) === undefined}
+        canWrite={canWrite}
         onSearch={search.open}
         onReplay={onReplay}
         changes={changes.button}
@@ -135,11 +137,11 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       {rows.length === 0 && (
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
-      <RowsContext agentId={agent.id} canAnswer={canAsk} all={all} newest={newest}>
+      <RowsContext agentId={agent.id} canAnswer={canWrite} all={all} newest={newest}>
         <MessageList
           {...{ rows, plain, loading, found: search.found, handle: list }}
           busy={live && isActive(agent.status)}
-          onRetry={canAsk ? onRetry : undefined}
+          onRetry={canWrite ? onRetry : undefined}
         />
       </RowsContext>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}

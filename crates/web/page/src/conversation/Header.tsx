@@ -62,7 +62,7 @@ export function Header(props: Props) {
     <>
       {!active && <Action icon="download" name="Export" hint="Export as a file" onClick={closing(attempt(exported))} />}
       <Views {...props} />
-      <Action icon="plus" name="Launch again" hint="Launch another agent with the same type, folder, model and prompt" onClick={closing(attempt(again))} />
+      <Action icon="plus" name="Launch again" hint="Fill in the launch form with the same type, folder, model and prompt" onClick={closing(attempt(again))} />
       {!agent.deletedAt && <Places agent={agent} attempt={attempt} />}
       <Remove agent={agent} onRemoved={() => props.onOpen(null)} attempt={attempt} />
     </>

@@ -161,6 +161,7 @@ async fn a_node_packs_its_own_turns_at_once_and_those_of_others_later() {
     assert_eq!(database.sql("SELECT count(*) FROM turns WHERE NOT compacted"), "0");
     talked(&one, 2).await;
     assert!(one.compact_next().await.unwrap());
+    assert!(!one.compact_next().await.unwrap(), "a short turn is packed in one step");
 }
 
 /// A read of many agents is one view: no batch is missing because it was packed meanwhile.

@@ -159,6 +159,40 @@ async fn events_that_are_rewritten_while_a_block_is_packed_stay_rewritten() {
     is_sound(&folder);
 }
 
+const NOT_DONE: &str = "SELECT count(*) FROM turns WHERE compacted = 0";
+
+#[tokio::test]
+async fn a_short_turn_is_packed_in_one_step() {
+    let (store, folder) = fresh();
+    ended_turn(&store, 1).await;
+    assert_eq!(count(&folder, NOT_DONE), 1);
+    assert!(store.compact_next().await.unwrap());
+    assert_eq!(count(&folder, NOT_DONE), 0);
+    assert!(!store.compact_next().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_turn_is_not_done_if_its_first_events_are_rewritten_while_its_last_block_is_packed() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(&folder);
+    config.limits.block_events = 3;
+    let store = SqliteStore::open(config).unwrap();
+    let agent = ended_turn(&store, 1).await;
+    let mut events = everything(&store, &agent).await;
+    assert!(store.compact_next().await.unwrap());
+    assert!(store.compact_next().await.unwrap());
+    assert_eq!(count(&folder, NOT_DONE), 1, "one block is left");
+    let packed = packed(&store).await;
+    events[0].body = notice("rewritten");
+    store.rewrite(agent.id, Arc::from(&events[..1])).await.unwrap();
+    store.write(packed).await.unwrap();
+    assert_eq!(count(&folder, NOT_DONE), 1);
+    while store.compact_next().await.unwrap() {}
+    assert_eq!(everything(&store, &agent).await, events);
+    assert_eq!(count(&folder, "SELECT count(*) FROM journal WHERE codec = 1"), 0);
+    is_sound(&folder);
+}
+
 #[tokio::test]
 async fn batches_of_early_versions_without_checksums_are_packed() {
     let (store, folder) = fresh();
