@@ -3,9 +3,11 @@ import type { Agent, AgentType } from "@tokenrail/client";
 type Node = Pick<Agent, "node" | "nodeState">;
 
 /** What is wrong with the server that runs the agent's turns, as sentences. Undefined if it is alive. */
-export function aboutNode({ node, nodeState }: Node, type: AgentType | undefined): string | undefined {
-  if (isNodeLost({ nodeState }) && canMove(type)) {
-    return `The node ${node}, which ran this agent, ${nodeState === "lost" ? "does not respond" : "was removed"}. Another node runs the next turn.`;
+export function aboutNode(agent: Node, type: AgentType | undefined): string | undefined {
+  const { node, nodeState } = agent;
+  if (isNodeLost(agent) && canMove(type)) {
+    const state = nodeState === "lost" ? "does not respond" : "was removed";
+    return `The node ${node}, which ran this agent, ${state}. Another node runs the next turn.`;
   }
   switch (nodeState) {
     case "away":
