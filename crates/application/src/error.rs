@@ -141,6 +141,17 @@ impl Refusal {
             Self::TooManyLaunches { .. } | Self::TooManyQueuedLaunches | Self::TooManyChildren { .. }
         )
     }
+
+    /// What a client is told if its command is saved, but the store fails while the rest of it is done. The client must
+    /// not believe that nothing has happened.
+    pub(crate) fn after_save(self) -> Self {
+        match self {
+            Self::Store(error) if error.is_transient() => {
+                Self::Store(StoreError::OutcomeUnknown(Box::new(error)))
+            }
+            refusal => refusal,
+        }
+    }
 }
 
 fn where_the_type_is(nodes: &[String]) -> String {

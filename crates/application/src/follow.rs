@@ -144,7 +144,7 @@ impl Follower {
                 return Ok(Next::End(StreamEnd::AgentDeleted));
             }
             if !state.active && self.after_last_turn == AfterLastTurn::End {
-                let end = self.end().await;
+                let end = self.end().await?;
                 if self.tail_state.has_changed().unwrap_or(false) {
                     continue;
                 }
@@ -164,17 +164,17 @@ impl Follower {
 
     /// Returns why the stream ends if no turn is active: an agent's task ends after its last turn, and when the server
     /// shuts down.
-    async fn end(&self) -> StreamEnd {
+    async fn end(&self) -> Result<StreamEnd, StoreError> {
         if !self.closing.is_cancelled() && !self.draining.is_cancelled() {
             if self.is_shared {
-                self.look().await;
+                self.look().await?;
             }
-            return StreamEnd::AgentEnded;
+            return Ok(StreamEnd::AgentEnded);
         }
-        match self.agents.open_turns(self.agent).await {
+        Ok(match self.agents.open_turns(self.agent).await {
             Ok(open) if open.is_empty() => StreamEnd::AgentEnded,
             Ok(_) | Err(_) => StreamEnd::ShuttingDown,
-        }
+        })
     }
 
     /// Whether a journal that ends before its head was lost in part, and not purged.
@@ -190,14 +190,15 @@ impl Follower {
 
     /// On a shared store, the state is only what this node has heard. If a turn is open or more is saved, the state
     /// shows that afterwards, and the reader goes on.
-    async fn look(&self) {
-        let standings = self.agents.standings(vec![self.agent]).await.unwrap_or_default();
+    async fn look(&self) -> Result<(), StoreError> {
+        let standings = self.agents.standings(vec![self.agent]).await?;
         if let Some(standing) = standings.first() {
             self.tail.raise(standing.head);
             if standing.open {
                 self.tail.set_active(true);
             }
         }
+        Ok(())
     }
 
     async fn page(&mut self) -> Result<Page, StoreError> {

@@ -176,8 +176,9 @@ impl AgentService {
         if wake == Wake::Task
             && let Some(handle) = self.core.task_handle(agent.id)
         {
-            let _queue = self.core.lock_queue(&handle).await?;
-            if state().await? == Some(TurnState::Running) {
+            let failed = |error| Refusal::Store(error).after_save();
+            let _queue = self.core.lock_queue(&handle).await.map_err(failed)?;
+            if state().await.map_err(failed)? == Some(TurnState::Running) {
                 handle.cancel();
             }
         }
@@ -198,7 +199,7 @@ impl AgentService {
         };
         self.save_and_signal_stop(&agent, save).await?;
         // A cancelled agent leaves no process, also between two turns.
-        self.dismiss(&agent).await
+        self.dismiss(&agent).await.map_err(Refusal::after_save)
     }
 
     /// Ends the process of an agent that is idle until its next turn, at the node that has it.

@@ -53,10 +53,10 @@ impl AgentService {
             return Err(Refusal::NotFound(id));
         }
         let has_stopped = match self.core.elsewhere(&agent) {
-            None => self.finish_delete(&agent, deletion).await?,
-            Some(home) => self.finish_delete_elsewhere(&agent, home, deletion).await?,
+            None => self.finish_delete(&agent, deletion).await,
+            Some(home) => self.finish_delete_elsewhere(&agent, home, deletion).await,
         };
-        if !has_stopped {
+        if !has_stopped.map_err(Refusal::after_save)? {
             // The deletion is saved: the next start does the rest.
             return Ok(());
         }

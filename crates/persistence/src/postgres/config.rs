@@ -91,8 +91,6 @@ pub struct PostgresLimits {
     pub known_agents: usize,
     /// Connections for everything else: reads and commands. Further ones wait.
     pub pool_connections: usize,
-    /// How long a read or a command waits for a connection that is free.
-    pub pool_wait_ms: u64,
     /// Connections on which the node looks for what is new: the events that are followed, and what other nodes have
     /// saved for it. They do not wait for what clients ask.
     pub lookout_connections: usize,
@@ -176,7 +174,6 @@ impl Default for PostgresLimits {
             statement_bytes: 8 << 20,
             known_agents: 1 << 16,
             pool_connections: 8,
-            pool_wait_ms: 10_000,
             lookout_connections: 2,
             beat_connections: 1,
             node_connections: 1,

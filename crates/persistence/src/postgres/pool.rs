@@ -1,11 +1,9 @@
 //! The connections that reads and commands share.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokenrail_ports::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
 
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
 use crate::postgres::database::link::Link;
@@ -13,13 +11,12 @@ use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::not_saved;
 use crate::postgres::failover::Healer;
 
-/// A bounded number of connections. If all are in use, a caller waits for one, but not for ever.
+/// A bounded number of connections. If all are in use, a caller waits for one. The wait has no bound of its own: callers
+/// get connections in the order in which they came, and each read and each try of a command has its own bound.
 pub(crate) struct Pool {
     healer: Arc<Healer>,
     purpose: Purpose,
     places: Arc<Semaphore>,
-    /// How long a caller waits, at most.
-    wait: Duration,
     idle: Mutex<Vec<Link>>,
 }
 
@@ -32,16 +29,13 @@ pub(crate) struct Lease {
 
 impl Pool {
     /// At most this many connections.
-    pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize, wait: Duration) -> Self {
+    pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize) -> Self {
         let places = Arc::new(Semaphore::new(connections.max(1)));
-        Self { healer, purpose, places, wait, idle: Mutex::new(Vec::new()) }
+        Self { healer, purpose, places, idle: Mutex::new(Vec::new()) }
     }
 
-    /// # Errors
-    /// [`StoreError::Busy`] if all connections stay in use for too long.
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
-        let place = timeout(self.wait, Arc::clone(&self.places).acquire_owned()).await;
-        let place = place.map_err(|_| StoreError::Busy)?.map_err(|_| closed())?;
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
         let link = loop {
             match self.pop() {
                 Some(link) if link.is_usable() => break link,

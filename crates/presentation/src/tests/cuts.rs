@@ -4,12 +4,12 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokenrail_application::Deletion;
-use tokenrail_domain::{AgentId, Event, EventBody, Timestamp, TurnNumber};
-use tokenrail_ports::{Idempotency, KeyLife};
+use tokenrail_domain::{AgentId, AgentStatus, Event, EventBody, Timestamp, TurnNumber};
+use tokenrail_ports::{IAgentRepository, Idempotency, KeyLife};
 
 use super::dialects::small_batches;
 use super::harness::{Answer, Harness};
-use super::journals::{LONG, PROMPT, STORIES, events, keep_with_keys, written_in_turns};
+use super::journals::{LONG, PROMPT, STORIES, events, keep, keep_with_keys, written, written_in_turns};
 use super::mcp::tool;
 
 /// An agent with a turn for each story.
@@ -206,6 +206,66 @@ async fn the_live_streams_of_a_journal_continue_after_every_offset() {
         }
         assert_eq!(at, end, "after {number}");
     }
+}
+
+/// An agent that plays the long turn. Time passes only while the client waits for the next event, so the client cuts
+/// its streams while the turn runs.
+async fn playing() -> (Harness, AgentId) {
+    let (agent, appends) = written(LONG.1);
+    let harness = small_batches();
+    keep(&harness.store, &agent, appends).await;
+    tokio::time::pause();
+    let replay = harness.post(&format!("/api/agents/{}/replay", agent.id), r#"{"speed":1}"#).await.json();
+    (harness, replay["agentId"].as_str().unwrap().parse().unwrap())
+}
+
+/// Cuts a stream after each block from which it can continue, while the turn runs. All that the client has heard is
+/// what the stream contains later. Returns how many cuts there were before the turn had ended.
+async fn cut_live(path: impl Fn(AgentId) -> String, after: impl Fn(&str) -> Option<String>) -> usize {
+    let (harness, id) = playing().await;
+    let path = path(id);
+    let (mut heard, mut next, mut live) = (Vec::new(), Some(String::new()), 0);
+    while let Some(at) = next {
+        let blocks = harness.get_until(&format!("{path}{at}"), |block| after(block).is_some()).await;
+        next = blocks.last().and_then(|block| after(block));
+        heard.extend(blocks);
+        live += usize::from(harness.store.get(id).await.unwrap().unwrap().status == AgentStatus::Running);
+    }
+    let whole = blocks(&harness.get(&path).await);
+    let same = heard.iter().zip(&whole).take_while(|(one, other)| one == other).count();
+    assert_eq!((heard.get(same), heard.len()), (whole.get(same), whole.len()), "{path}: block {same}");
+    live
+}
+
+fn first_turn(id: AgentId) -> String {
+    format!("{}00000001", id.to_string().replace('-', ""))
+}
+
+#[actix_web::test]
+async fn a_response_continues_after_every_event_while_its_turn_runs() {
+    let path = |id| format!("/openai/v1/responses/resp_{}?stream=true", first_turn(id));
+    let live = cut_live(path, |block| Some(format!("&starting_after={}", data(block)["sequence_number"])));
+    let live = live.await;
+    assert!(600 < live, "{live} cuts");
+}
+
+#[actix_web::test]
+async fn a_chat_completion_continues_after_every_chunk_while_its_turn_runs() {
+    let path = |id| {
+        format!("/openai/v1/chat/completions/chatcmpl-{}?stream=true&include_usage=true", first_turn(id))
+    };
+    let after = |block: &str| {
+        let (number, _) = block.strip_prefix("id: ")?.split_once('\n')?;
+        Some(format!("&starting_after={number}"))
+    };
+    let live = cut_live(path, after).await;
+    assert!(100 < live, "{live} cuts");
+}
+
+#[actix_web::test]
+async fn a_thread_continues_after_every_event_while_its_turn_runs() {
+    let live = cut_live(|id| format!("/ag-ui/threads/{id}?"), |block| Some(after_event(block))).await;
+    assert!(600 < live, "{live} cuts");
 }
 
 /// A text is one entry, whose pieces a client may have in part. Everything else of the rest is the same.

@@ -3,12 +3,14 @@
 mod script;
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use actix_http::Request;
-use actix_web::body::to_bytes;
+use actix_web::body::{MessageBody, to_bytes};
 use actix_web::dev::{Service, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
@@ -171,6 +173,31 @@ impl Harness {
         self.call(TestRequest::get().uri(uri)).await
     }
 
+    /// The first blocks of an event stream, without comments: up to the first block that is the last one for the
+    /// client, which then leaves. If there is none, all of them.
+    pub(crate) async fn get_until(&self, uri: &str, is_last: impl Fn(&str) -> bool) -> Vec<String> {
+        let app = init_service(app(self.api.clone())).await;
+        let request = TestRequest::get().uri(uri).insert_header(("host", HOST));
+        let request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
+        let mut body = pin!(call(&app, request.to_request()).await.into_body());
+        let (mut rest, mut blocks) = (Vec::new(), Vec::new());
+        while let Some(chunk) = poll_fn(|cx| body.as_mut().poll_next(cx)).await {
+            rest.extend_from_slice(&chunk.map_err(|_| "the body breaks off").unwrap());
+            while let Some(end) = rest.windows(2).position(|two| two == b"\n\n") {
+                let block = String::from_utf8(rest.drain(..end + 2).collect()).unwrap();
+                if block.starts_with(':') {
+                    continue;
+                }
+                let is_last = is_last(&block);
+                blocks.push(block);
+                if is_last {
+                    return blocks;
+                }
+            }
+        }
+        blocks
+    }
+
     pub(crate) async fn post(&self, uri: &str, body: &str) -> Answer {
         let request = TestRequest::post().uri(uri).insert_header(("content-type", "application/json"));
         self.call(request.set_payload(body.to_owned())).await
@@ -207,7 +234,7 @@ where
     app.call(request).await.unwrap()
 }
 
-async fn read<B: actix_web::body::MessageBody>(response: ServiceResponse<B>) -> Answer {
+async fn read<B: MessageBody>(response: ServiceResponse<B>) -> Answer {
     let (status, headers) = (response.status(), response.headers().clone());
     let body = to_bytes(response.into_body()).await.map_err(|_| "the body breaks off").unwrap();
     Answer { status, headers, text: String::from_utf8(body.to_vec()).unwrap() }

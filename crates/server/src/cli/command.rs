@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Questions,
     /// Rename an agent
     Rename(edit::RenameArgs),
-    /// Pin or unpin agents. The page shows pinned agents before the others
+    /// Pin or unpin agents. The page shows agents that need you first, then pinned agents, then the others
     Pin(edit::PinArgs),
     /// Archive or unarchive agents. Lists leave archived agents out. An archived agent is unarchived automatically
     /// when it receives a message or asks for permission

@@ -250,8 +250,6 @@ limits! { defaults:
     postgres_writers: usize = defaults.postgres.writers,
     /// Connections for everything else, at most.
     postgres_connections: usize = defaults.postgres.pool_connections,
-    /// How long a read or a command waits for one of these connections.
-    postgres_connection_wait_ms: u64 = defaults.postgres.pool_wait_ms,
     /// Connections to one host that are being opened at the same time, at most.
     postgres_openings: usize = defaults.postgres.openings,
     /// Batches that may wait for one of the writers. Further output waits in the spool.

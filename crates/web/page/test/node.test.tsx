@@ -1,4 +1,4 @@
-import type { Agent, AgentType } from "@tokenrail/client";
+import type { Agent } from "@tokenrail/client";
 import { TokenrailProvider } from "@tokenrail/client/react";
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, expect, test } from "vitest";
@@ -9,9 +9,8 @@ import { FakeClient } from "./fake-client.ts";
 
 afterEach(cleanup);
 
-function show(of: Partial<Agent>, types: AgentType[] = []) {
+function show(of: Partial<Agent>) {
   const fake = new FakeClient();
-  fake.agentTypes.mockResolvedValue(types);
   const agent = { ...fake.agentNow, status: "completed", ...of } as Agent;
   render(
     <TokenrailProvider client={fake.client}>
@@ -41,11 +40,4 @@ test("an agent whose server is lost says why it accepts no messages", () => {
   expect(screen.getByTestId("composer-closed").textContent).toBe(
     "The node node-a, which has this agent's folder, does not respond. The agent accepts no messages until the node is back. Everything that was saved is shown.",
   );
-});
-
-test("an agent that needs no server of its own accepts messages although its server is lost", async () => {
-  const type = { type: "chat", runner: "http", can: {} } as AgentType;
-  show({ type: "chat", node: "node-a", nodeState: "lost" }, [type]);
-  expect(await screen.findByTestId("composer")).toBeTruthy();
-  expect(screen.getByTitle("The node node-a, which ran this agent, does not respond. Another node runs the next turn."));
 });

@@ -142,8 +142,10 @@ impl AgentService {
             }
             LetterContent::Answer(answer) => answer,
             LetterContent::Dismiss => {
-                if let Ok(agent) = self.get(letter.agent).await {
-                    self.core.outside.dismiss(&agent).await;
+                match self.get(letter.agent).await {
+                    Ok(agent) => self.core.outside.dismiss(&agent).await,
+                    Err(Refusal::Store(error)) if error.is_transient() => return None,
+                    Err(_) => {}
                 }
                 return Some(LetterReply::Settled);
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tokenrail_domain::AgentId;
+use tokenrail_domain::{Agent, AgentId};
 use tokenrail_ports::StoreError;
 
 use crate::service::AgentService;
@@ -53,7 +53,7 @@ impl AgentService {
                 return false;
             }
             has_new |= seen.insert(agent);
-            // If it is taken although that fails, this node finds it among its errands.
+            // If it is taken although the outcome is unknown, this node finds it among its errands or at its next start.
             if let Err(error) = self.take_over_agent(agent).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%agent, error, "cannot take over an agent of a lost node; retrying");
@@ -66,11 +66,26 @@ impl AgentService {
         if self.is_left_to_others(agent).await? || self.core.outside.nodes.take_over(agent).await?.is_none() {
             return Ok(());
         }
-        if let Some(agent) = self.core.outside.agents.get(agent).await? {
+        if let Some(agent) = self.taken(agent).await? {
             tracing::warn!(agent = %agent.id, "ending the turns of an agent whose node is lost");
             self.start_task_of_taken(&agent);
         }
         Ok(())
+    }
+
+    /// Reads an agent that this node has taken over. Nobody else ends its turns now, so this is repeated until it is
+    /// read. `None` also if the server shuts down meanwhile: its next start finds the turns.
+    async fn taken(&self, agent: AgentId) -> Result<Option<Agent>, StoreError> {
+        let mut pause = self.core.limits.saving.retry_pause;
+        loop {
+            match self.core.outside.agents.get(agent).await {
+                Err(error) if error.is_transient() => match self.core.pause(pause).await {
+                    Some(longer) => pause = longer,
+                    None => return Ok(None),
+                },
+                read => return read,
+            }
+        }
     }
 
     /// Whether this node lacks the agent's type, and another one that is alive has it. Only with the type it is known

@@ -157,11 +157,11 @@ impl ChangeCommand for CompactCommand {
 
     async fn run(&self, db: &Link) -> Result<(), QueryFailure> {
         let agent = self.agent;
+        db.rows(LOCK, &[&agent, &int(self.turn.0)]).await?;
         if self.blocks.is_empty() {
             db.run(MARK_IF_DONE, &[&agent, &int(self.turn.0)]).await?;
             return Ok(());
         }
-        db.rows(LOCK, &[&agent, &int(self.turn.0)]).await?;
         let (first, checksums) = &self.batches;
         let removed = db.run(REMOVE, &[&agent, first, checksums]).await?;
         if removed == 0 {

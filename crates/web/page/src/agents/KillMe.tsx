@@ -22,8 +22,8 @@ export function KillMe() {
   const command = `kill -9 ${pid}`;
   return (
     <p className="kill-me" data-testid="kill-me">
-      Check for yourself that nothing is lost: <code>{command}</code> <CopyButton text={command} what="the command" /> kills the
-      server. Start it again, and the conversation continues.
+      Check for yourself that nothing is lost: run <code>{command}</code>{" "}
+      <CopyButton text={command} what="the command" /> to kill the server. Start it again, and the conversation continues.
     </p>
   );
 }

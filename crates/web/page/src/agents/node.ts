@@ -1,14 +1,7 @@
-import type { Agent, AgentType } from "@tokenrail/client";
+import type { Agent } from "@tokenrail/client";
 
-type Node = Pick<Agent, "node" | "nodeState">;
-
-/** What is wrong with the server that runs the agent's turns, as sentences. Undefined if it is alive. */
-export function aboutNode(agent: Node, type: AgentType | undefined): string | undefined {
-  const { node, nodeState } = agent;
-  if (isNodeLost(agent) && canMove(type)) {
-    const state = nodeState === "lost" ? "does not respond" : "was removed";
-    return `The node ${node}, which ran this agent, ${state}. Another node runs the next turn.`;
-  }
+/** What is wrong with the server that has the agent's folder, as sentences. Undefined if it is alive. */
+export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">): string | undefined {
   switch (nodeState) {
     case "away":
       return `The node ${node} is stopped, but is expected back. Messages wait until it is back.`;
@@ -21,12 +14,7 @@ export function aboutNode(agent: Node, type: AgentType | undefined): string | un
   }
 }
 
-/** Whether another server can run the agent's next turn: nothing of the agent is on the disk of a server. */
-export function canMove(type: AgentType | undefined): boolean {
-  return type?.runner === "http" || type?.runner === "proxy";
-}
-
-/** Whether the server that runs the agent's turns does not come back by itself. */
+/** Whether the agent accepts no messages because of its server. */
 export function isNodeLost({ nodeState }: Pick<Agent, "nodeState">): boolean {
   return nodeState === "lost" || nodeState === "gone";
 }

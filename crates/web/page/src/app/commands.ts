@@ -1,7 +1,7 @@
 import type { Agent, Client } from "@tokenrail/client";
 
 import { prepareAgain } from "../agents/again.ts";
-import { isActive, needsYou, originOf } from "../agents/StatusBadge.tsx";
+import { badgeOf, isActive, needsYou, originOf } from "../agents/StatusBadge.tsx";
 import { titleOf } from "../agents/title.ts";
 import { askTo } from "../conversation/orders.ts";
 import { save } from "../ui/save.ts";
@@ -83,7 +83,7 @@ function viewsOf({ status, readOnly }: Agent): Action[] {
 
 /** What distinguishes an agent from others with the same title. */
 function hintOf(agent: Agent): string {
-  return [originOf(agent), agent.type, needsYou(agent) ? "needs you" : agent.status].filter(Boolean).join(" · ");
+  return [originOf(agent), agent.type, badgeOf(agent).toLowerCase()].filter(Boolean).join(" · ");
 }
 
 /** What changes the name of an agent, or its place in the list. */

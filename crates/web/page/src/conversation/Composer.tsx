@@ -1,11 +1,11 @@
-import type { Agent, AgentType } from "@tokenrail/client";
+import type { Agent } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, type Ref, useEffect, useLayoutEffect, useRef, useState } from "react";
 
 import { Failure } from "../agents/LaunchForm.tsx";
 import { isActive, whatStops } from "../agents/StatusBadge.tsx";
 import { useAgentType } from "../agents/agent-type.ts";
-import { aboutNode, canMove, isNodeLost } from "../agents/node.ts";
+import { aboutNode, isNodeLost } from "../agents/node.ts";
 import { useFailure } from "../app/failure.ts";
 import { usePhase } from "../app/link.tsx";
 import { counted } from "../ui/format.ts";
@@ -44,7 +44,7 @@ export function Composer({ agent, send }: Props) {
     void draft.submit(event);
   };
   const isBusy = isActive(agent.status);
-  const refusal = whyNot(agent, type);
+  const refusal = whyNot(agent);
   if (refusal) return <Closed why={refusal} />;
   const edit = (content: string, of: readonly ImageData[] = []) => {
     change((now) => joined(content, now));
@@ -250,10 +250,10 @@ function Kept({ agentId, message: { content, images, refusal, isSending = false 
   );
 }
 
-/** Why the agent accepts no messages. While its type is not known, it counts as one that needs its node. */
-export function whyNot(agent: Agent, type: AgentType | undefined): string | undefined {
+/** Why the agent accepts no messages. */
+export function whyNot(agent: Agent): string | undefined {
   if (agent.deletedAt) return "This agent was deleted, so it accepts no messages. Launch a new agent to continue.";
   if (agent.replayOf) return "A replay accepts no messages. Launch a new agent to continue.";
   if (agent.readOnly) return "An imported agent accepts no messages. Launch a new agent to continue.";
-  return isNodeLost(agent) && !canMove(type) ? aboutNode(agent, type) : undefined;
+  return isNodeLost(agent) ? aboutNode(agent) : undefined;
 }

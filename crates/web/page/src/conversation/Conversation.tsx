@@ -15,7 +15,6 @@ import {
 import { demo } from "../agents/Home.tsx";
 import { KillMe } from "../agents/KillMe.tsx";
 import { isActive } from "../agents/StatusBadge.tsx";
-import { useAgentType } from "../agents/agent-type.ts";
 import { titleOf } from "../agents/title.ts";
 import { useFailure } from "../app/failure.ts";
 import { useShortcut } from "../app/shortcuts.tsx";
@@ -110,8 +109,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
   const search = useSearch(rows, plain, list);
   useMoves(list, rows.length);
   const live = !replay;
-  const type = useAgentType(agent.type);
-  const canWrite = live && whyNot(agent, type) === undefined;
+  const canAsk = live && whyNot(agent) === undefined;
   const changes = useChangesPanel(agent, all, live);
   const { ask, onRetry, refusal } = useAsk(agent.id, rows, list);
   const pane = (
@@ -124,7 +122,7 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
         notices={notices}
         onPlain={setPlain}
         onNotices={setNotices}
-        canWrite={canWrite}
+        canWrite={live && whyNot(agent) === undefined}
         onSearch={search.open}
         onReplay={onReplay}
         changes={changes.button}
@@ -137,11 +135,11 @@ function Pane({ agent, items, head, loading = false, error, onRefetch, onOpen, o
       {rows.length === 0 && (
         <p className="waiting-for">{loading ? "Loading the conversation…" : "No messages yet."}</p>
       )}
-      <RowsContext agentId={agent.id} canAnswer={canWrite} all={all} newest={newest}>
+      <RowsContext agentId={agent.id} canAnswer={canAsk} all={all} newest={newest}>
         <MessageList
           {...{ rows, plain, loading, found: search.found, handle: list }}
           busy={live && isActive(agent.status)}
-          onRetry={canWrite ? onRetry : undefined}
+          onRetry={canAsk ? onRetry : undefined}
         />
       </RowsContext>
       {live && isActive(agent.status) && <PinnedTodos rows={rows} newest={newest} />}

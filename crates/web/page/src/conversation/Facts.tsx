@@ -1,7 +1,6 @@
 import type { Agent, Item } from "@tokenrail/client";
 import type { ReactNode } from "react";
 
-import { useAgentType } from "../agents/agent-type.ts";
 import { aboutNode } from "../agents/node.ts";
 import { hasOwnFolder, ownFolder } from "../agents/filter.ts";
 import { isActive } from "../agents/StatusBadge.tsx";
@@ -26,7 +25,6 @@ export function Facts({ agent, items, head, isWhole = false }: Props) {
   // While the connection is lost, it is not known whether the turn is still running.
   const isLost = usePhase() === "away";
   const now = useNow(1_000, active && !isLost);
-  const type = useAgentType(agent.type);
   const tokens = tokensOf(agent.usage);
   const took = turnTime(items, active ? now : undefined);
   return (
@@ -37,7 +35,7 @@ export function Facts({ agent, items, head, isWhole = false }: Props) {
         <bdi>{isWhole ? agent.cwd : folderOf(agent)}</bdi>
       </Fact>
       {agent.node && (
-        <Fact name="Node" title={aboutNode(agent, type) ?? "The server that has the agent's folder and runs its turns"} long>
+        <Fact name="Node" title={aboutNode(agent) ?? "The server that has the agent's folder and runs its turns"} long>
           {agent.node}
           {agent.nodeState && <span className="tag">{agent.nodeState}</span>}
         </Fact>

@@ -267,19 +267,6 @@ async fn an_edit_that_was_not_saved_is_done_after_a_failover_although_another_on
     assert_eq!((agent.name.as_deref(), agent.pinned), (Some("other"), true));
 }
 
-/// All connections wait for something, such as a standby.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_call_waits_for_a_free_connection_but_not_for_ever() {
-    let (_fresh, database) = fresh().await;
-    let mut config = config(&database);
-    (config.limits.pool_connections, config.limits.pool_wait_ms) = (1, 50);
-    let store = PostgresStore::open(config).await.unwrap();
-    let lease = store.inner.pool.lease().await.unwrap();
-    assert!(matches!(store.get(launch(1).0.id).await, Err(StoreError::Busy)));
-    drop(lease);
-    assert_eq!(store.get(launch(1).0.id).await.unwrap(), None);
-}
-
 /// Only the number of the last edit before the newest failover is known.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_edit_that_may_be_lost_since_several_failovers_is_not_acknowledged() {
