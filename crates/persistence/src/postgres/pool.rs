@@ -11,8 +11,8 @@ use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::not_saved;
 use crate::postgres::failover::Healer;
 
-/// A bounded number of connections. If all are in use, a caller waits for one. The wait has no bound of its own: callers
-/// get connections in the order in which they came, and each read and each try of a command has its own bound.
+/// A bounded number of connections. If all are in use, a caller waits for one. The wait has no bound of its own:
+/// callers get connections in the order in which they came, and each read and each try of a command is bounded.
 pub(crate) struct Pool {
     healer: Arc<Healer>,
     purpose: Purpose,
