@@ -53,7 +53,7 @@ impl AgentService {
                 return false;
             }
             has_new |= seen.insert(agent);
-            // If it is taken although the outcome is unknown, the agent is among the errands, or found at the next start.
+            // If it is taken although the outcome is unknown, the errands or the next start show it.
             if let Err(error) = self.take_over_agent(agent).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%agent, error, "cannot take over an agent of a lost node; retrying");
