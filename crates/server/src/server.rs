@@ -57,7 +57,10 @@ pub enum StartError {
          data folder of one of them to {}", .0.display()
     )]
     OtherToken(PathBuf),
-    #[error("cannot compare the access token with that of the other servers on this database")]
+    #[error(
+        "cannot compare the access token with that of the other servers on this database; check that the database \
+         accepts writes, and that its synchronous standby is connected if it has one"
+    )]
     CompareToken(#[source] StoreError),
     #[error(
         "cannot listen on {address}; choose another address with --listen, or stop the program that uses this one, \
