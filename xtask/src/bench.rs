@@ -66,6 +66,8 @@ fn built_at(revision: &str) -> Result<PathBuf, Failure> {
     }
     let mut add = git(&["worktree", "add", "--quiet", "--force", "--detach", &source_name, revision]);
     process::step("checking out the earlier version", &mut add)?;
+    // That of another version: not every version has one.
+    let _ = std::fs::remove_file(target.join("dist/tokenrail-supervisor"));
     let mut build = process::cargo();
     build.args(["build", "--profile", "dist", "--locked", "--bins", "--package", "tokenrail-server"]);
     build.current_dir(&source).env("CARGO_TARGET_DIR", &target);

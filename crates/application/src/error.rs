@@ -146,7 +146,8 @@ impl Refusal {
     /// not believe that nothing has happened.
     pub(crate) fn after_save(self) -> Self {
         match self {
-            Self::Store(error) if error.is_transient() => {
+            // That the disk is full says what to do.
+            Self::Store(error) if error.is_transient() && !matches!(error, StoreError::Full) => {
                 Self::Store(StoreError::OutcomeUnknown(Box::new(error)))
             }
             refusal => refusal,

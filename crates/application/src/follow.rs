@@ -144,11 +144,11 @@ impl Follower {
                 return Ok(Next::End(StreamEnd::AgentDeleted));
             }
             if !state.active && self.after_last_turn == AfterLastTurn::End {
-                let end = self.end().await?;
+                let end = self.end().await;
                 if self.tail_state.has_changed().unwrap_or(false) {
                     continue;
                 }
-                return Ok(Next::End(end));
+                return Ok(Next::End(end?));
             }
             // The state also shows this. A wait for `closing` takes a lock that all followers share, for each page.
             if state.closing {

@@ -80,8 +80,7 @@ pub(crate) fn with_frames(
     response: HttpResponse,
     frames: impl Stream<Item = Bytes> + 'static,
 ) -> HttpResponse {
-    let frames = in_turns(frames, api.config().stream_turn_bytes);
-    let frames = Box::pin(frames.map(Ok::<_, actix_web::Error>));
+    let frames = Box::pin(in_turns(frames.map(Ok), api.config().stream_turn_bytes));
     response.map_body(|_, _| BodyStream::new(frames).boxed())
 }
 

@@ -52,20 +52,21 @@ impl AgentService {
         if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {
             return Err(Refusal::NotFound(id));
         }
-        let has_stopped = match self.core.elsewhere(&agent) {
+        let rest = match self.core.elsewhere(&agent) {
             None => self.finish_delete(&agent, deletion).await,
             Some(home) => self.finish_delete_elsewhere(&agent, home, deletion).await,
         };
-        if !has_stopped.map_err(Refusal::after_save)? {
+        if matches!(rest, Ok(false)) {
             // The deletion is saved: the next start does the rest.
             return Ok(());
         }
+        // Also after an error, because the deletion is saved.
         if let Some(tail) = self.core.tails.get(id) {
             tail.set_gone();
             tail.forget();
         }
         self.core.tell_deleted(id, now);
-        Ok(())
+        rest.map(drop).map_err(Refusal::after_save)
     }
 
     /// Returns false if the server shuts down meanwhile.
@@ -74,14 +75,18 @@ impl AgentService {
             return Ok(false);
         }
         self.core.outside.dismiss(agent).await;
-        let purge = deletion == Deletion::Purge;
-        if purge && !self.finish_purge(agent.id).await? && !self.core.outside.nodes.is_shared() {
-            // Some of its files are still there. The client is not kept waiting for them. On a shared store, the next
-            // look finds them.
+        if deletion == Deletion::KeepHistory {
+            return Ok(true);
+        }
+        let purged = self.finish_purge(agent.id).await;
+        if !matches!(purged, Ok(true)) && !self.core.outside.nodes.is_shared() {
+            // Some of it is still there. The client is not kept waiting for it. On a shared store, the next look finds
+            // it.
             let (service, id) = (self.clone(), agent.id);
             let again = async move { service.purge_in_background(id).await };
             self.core.tracker.spawn_on(again, &self.core.runtime);
         }
+        purged?;
         Ok(true)
     }
 

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use tokenrail_application::Deletion;
 use tokenrail_domain::{AgentId, AgentStatus, Event, EventBody, Timestamp, TurnNumber};
 use tokenrail_ports::{IAgentRepository, Idempotency, KeyLife};
+use tokio::time::{Duration, sleep, timeout};
 
 use super::dialects::small_batches;
 use super::harness::{Answer, Harness};
@@ -224,10 +225,17 @@ async fn playing() -> (Harness, AgentId) {
 async fn cut_live(path: impl Fn(AgentId) -> String, after: impl Fn(&str) -> Option<String>) -> usize {
     let (harness, id) = playing().await;
     let path = path(id);
-    let (mut heard, mut next, mut live) = (Vec::new(), Some(String::new()), 0);
+    let (mut heard, mut next, mut live, mut cuts) = (Vec::new(), Some(String::new()), 0, 0);
     while let Some(at) = next {
-        let blocks = harness.get_until(&format!("{path}{at}"), |block| after(block).is_some()).await;
+        let path = format!("{path}{at}");
+        let blocks = harness.get_until(&path, |block| after(block).is_some());
+        let blocks = timeout(Duration::from_hours(1), blocks).await.unwrap();
         next = blocks.last().and_then(|block| after(block));
+        cuts += 1;
+        if cuts % 8 == 0 {
+            // The client is away for a while, and the turn goes on.
+            sleep(Duration::from_millis(20)).await;
+        }
         heard.extend(blocks);
         live += usize::from(harness.store.get(id).await.unwrap().unwrap().status == AgentStatus::Running);
     }

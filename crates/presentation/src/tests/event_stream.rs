@@ -129,3 +129,13 @@ async fn packed_pages_have_the_same_cursors() {
     let wrong = harness.get(&format!("/api/agents/{id}/events?packed=1")).await;
     assert_eq!(wrong.status, 422);
 }
+
+#[actix_web::test]
+async fn a_stream_whose_journal_cannot_be_read_breaks_off_instead_of_ending() {
+    let harness = Harness::new();
+    let id = harness.launch_to_end("say a").await;
+    let path = format!("/api/agents/{id}/events");
+    harness.store.refuse_reads(1);
+    assert!(harness.breaks_off(&path).await);
+    assert!(!harness.breaks_off(&path).await);
+}

@@ -173,13 +173,24 @@ impl Harness {
         self.call(TestRequest::get().uri(uri)).await
     }
 
+    /// Whether the body of the response breaks off.
+    pub(crate) async fn breaks_off(&self, uri: &str) -> bool {
+        let app = init_service(app(self.api.clone())).await;
+        let request = TestRequest::get().uri(uri).insert_header(("host", HOST));
+        let request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
+        let request = request.insert_header(("accept", "text/event-stream"));
+        to_bytes(call(&app, request.to_request()).await.into_body()).await.is_err()
+    }
+
     /// The first blocks of an event stream, without comments: up to the first block that is the last one for the
     /// client, which then leaves. If there is none, all of them.
     pub(crate) async fn get_until(&self, uri: &str, is_last: impl Fn(&str) -> bool) -> Vec<String> {
         let app = init_service(app(self.api.clone())).await;
         let request = TestRequest::get().uri(uri).insert_header(("host", HOST));
         let request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
-        let mut body = pin!(call(&app, request.to_request()).await.into_body());
+        let response = call(&app, request.to_request()).await;
+        assert_eq!(response.status(), StatusCode::OK, "{uri}");
+        let mut body = pin!(response.into_body());
         let (mut rest, mut blocks) = (Vec::new(), Vec::new());
         while let Some(chunk) = poll_fn(|cx| body.as_mut().poll_next(cx)).await {
             rest.extend_from_slice(&chunk.map_err(|_| "the body breaks off").unwrap());

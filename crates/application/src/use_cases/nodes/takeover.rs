@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use tokenrail_domain::{Agent, AgentId};
+use tokenrail_domain::AgentId;
 use tokenrail_ports::StoreError;
 
 use crate::service::AgentService;
@@ -53,7 +53,6 @@ impl AgentService {
                 return false;
             }
             has_new |= seen.insert(agent);
-            // If it is taken although the outcome is unknown, the errands or the next start show it.
             if let Err(error) = self.take_over_agent(agent).await {
                 let error = &error as &dyn std::error::Error;
                 tracing::warn!(%agent, error, "cannot take over an agent of a lost node; retrying");
@@ -63,27 +62,42 @@ impl AgentService {
     }
 
     async fn take_over_agent(&self, agent: AgentId) -> Result<(), StoreError> {
-        if self.is_left_to_others(agent).await? || self.core.outside.nodes.take_over(agent).await?.is_none() {
+        if self.is_left_to_others(agent).await? {
             return Ok(());
         }
-        if let Some(agent) = self.taken(agent).await? {
+        let agents = &self.core.outside.agents;
+        let is_taken = match self.core.outside.nodes.take_over(agent).await {
+            // If it was saved, this node is the owner, and nobody else finds the agent.
+            Err(StoreError::OutcomeUnknown(_)) => {
+                self.until_answered(|| agents.claim(agent)).await?.flatten().is_some()
+            }
+            taken => taken?.is_some(),
+        };
+        if is_taken && let Some(agent) = self.until_answered(|| agents.get(agent)).await?.flatten() {
             tracing::warn!(agent = %agent.id, "ending the turns of an agent whose node is lost");
             self.start_task_of_taken(&agent);
         }
         Ok(())
     }
 
-    /// Reads an agent that this node has taken over. Nobody else ends its turns now, so this is repeated until it is
-    /// read. `None` also if the server shuts down meanwhile: its next start finds the turns.
-    async fn taken(&self, agent: AgentId) -> Result<Option<Agent>, StoreError> {
+    /// Asks about an agent that this node may have taken over. Nobody else ends its turns then, so the question is
+    /// repeated until it is answered. `None` if the server shuts down meanwhile: its next start finds the turns.
+    async fn until_answered<T, F>(&self, ask: impl Fn() -> F) -> Result<Option<T>, StoreError>
+    where
+        F: Future<Output = Result<T, StoreError>>,
+    {
         let mut pause = self.core.limits.saving.retry_pause;
         loop {
-            match self.core.outside.agents.get(agent).await {
-                Err(error) if error.is_transient() => match self.core.pause(pause).await {
-                    Some(longer) => pause = longer,
-                    None => return Ok(None),
-                },
-                read => return read,
+            match ask().await {
+                Err(error) if error.is_transient() => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "cannot read an agent that was taken over; retrying");
+                }
+                answered => return answered.map(Some),
+            }
+            match self.core.pause(pause).await {
+                Some(longer) => pause = longer,
+                None => return Ok(None),
             }
         }
     }

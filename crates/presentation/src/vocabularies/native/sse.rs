@@ -1,9 +1,11 @@
 //! The native event stream: `GET /api/agents/{id}/events` with `Accept: text/event-stream`.
 
+use std::io;
+
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpMessage as _, HttpRequest, HttpResponse};
 use bytes::Bytes;
-use futures_util::stream::{self, Stream, StreamExt as _};
+use futures_util::stream::{self, Stream};
 use tokenrail_application::{AfterLastTurn, Follower, Next, StreamEnd};
 use tokenrail_domain::{AgentId, Sequence};
 use tokio::time::{Instant, Interval};
@@ -84,43 +86,47 @@ struct EventStream {
 }
 
 /// The blocks for the client. They are generated as the client reads them, so nothing is queued.
-fn blocks(turn_bytes: usize, stream: EventStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
-    let blocks = stream::unfold(stream, |mut stream| async move {
-        let bytes = stream.next().await?;
+fn blocks(turn_bytes: usize, stream: EventStream) -> impl Stream<Item = io::Result<Bytes>> {
+    let blocks = stream::unfold(Some(stream), |stream| async move {
+        let mut stream = stream?;
+        let bytes = stream.next().await.transpose()?;
+        // After an error, the body breaks off. So a client does not take this end for that of the agent.
+        let stream = bytes.is_ok().then_some(stream);
         Some((bytes, stream))
     });
-    in_turns(blocks, turn_bytes).map(Ok)
+    in_turns(blocks, turn_bytes)
 }
 
 impl EventStream {
-    async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> io::Result<Option<Bytes>> {
         if let Some(hello) = self.hello.take() {
-            return Some(hello);
+            return Ok(Some(hello));
         }
         if self.rest.is_empty() {
-            self.rest = self.more().await?;
+            let Some(more) = self.more().await? else { return Ok(None) };
+            self.rest = more;
         }
-        Some(self.rest.split_to(self.rest.len().min(CHUNK_BYTES)))
+        Ok(Some(self.rest.split_to(self.rest.len().min(CHUNK_BYTES))))
     }
 
-    async fn more(&mut self) -> Option<Bytes> {
+    async fn more(&mut self) -> io::Result<Option<Bytes>> {
         tokio::select! {
             biased;
-            () = passed(self.until) => None,
+            () = passed(self.until) => Ok(None),
             next = self.follower.next() => match next {
                 Ok(Next::Page(page)) => {
                     self.beat.reset();
-                    Some(self.writing.of(&page))
+                    Ok(Some(self.writing.of(&page)))
                 }
-                Ok(Next::End(StreamEnd::AgentEnded | StreamEnd::AgentDeleted | StreamEnd::ShuttingDown)) => None,
+                Ok(Next::End(StreamEnd::AgentEnded | StreamEnd::AgentDeleted | StreamEnd::ShuttingDown)) => Ok(None),
                 Err(error) => {
                     // The client reconnects with its cursor, and receives the problem then if it persists.
                     let agent = self.follower.agent();
                     tracing::error!(%agent, error = &error as &dyn std::error::Error, "an event stream broke");
-                    None
+                    Err(io::Error::other(error))
                 }
             },
-            _ = self.beat.tick() => Some(BEAT),
+            _ = self.beat.tick() => Ok(Some(BEAT)),
         }
     }
 }

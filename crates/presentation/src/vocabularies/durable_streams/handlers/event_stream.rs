@@ -1,6 +1,7 @@
 //! Streams events: each page is an event `data`, and an event `control` that says where the page ends.
 
 use std::collections::VecDeque;
+use std::io;
 
 use actix_web::HttpResponse;
 use bytes::Bytes;
@@ -63,12 +64,12 @@ struct MessageStream {
 }
 
 /// The blocks for the client. They are written as the client reads them, so nothing is queued.
-fn blocks(turn_bytes: usize, stream: MessageStream) -> impl Stream<Item = Result<Bytes, actix_web::Error>> {
+fn blocks(turn_bytes: usize, stream: MessageStream) -> impl Stream<Item = io::Result<Bytes>> {
     let blocks = stream::unfold(stream, |mut stream| async move {
         let bytes = stream.next().await?;
         Some((bytes, stream))
     });
-    in_turns(blocks, turn_bytes).map(Ok)
+    in_turns(blocks.map(Ok), turn_bytes)
 }
 
 impl MessageStream {

@@ -119,7 +119,12 @@ impl Wait {
         // An agent that has ended says so after a look.
         let is_there = !self.has_all() || !self.follower.expects_more();
         let until = if is_there { self.until + READING } else { self.until };
-        Ok(timeout_at(until, self.follower.next()).await.ok().transpose()?)
+        match timeout_at(until, self.follower.next()).await {
+            // What was read is not lost if the database fails now. The next call goes on.
+            Ok(Err(error)) if self.has_read && error.is_transient() => Ok(None),
+            Ok(next) => Ok(Some(next?)),
+            Err(_) => Ok(None),
+        }
     }
 
     /// Whether there is more to read, or may be.
