@@ -54,6 +54,12 @@ impl AgentService {
         Ok(follower)
     }
 
+    /// Why a client gets nothing after a cursor that is ahead of `head`. After a failover of the database, it may try
+    /// again.
+    pub fn cursor_ahead(&self, head: Sequence) -> Refusal {
+        self.core.missing(Refusal::CursorAhead { head })
+    }
+
     /// Reads events of an agent once more, for a reader that has received them. It is no follower of the agent.
     pub fn reread(&self, id: AgentId) -> Rereader {
         Rereader::new(&self.core, id)

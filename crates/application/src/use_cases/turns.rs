@@ -1,8 +1,9 @@
 //! Reads the turns of agents.
 
 use tokenrail_domain::{AgentId, ListedTurn, Sequence, Turn, TurnNumber};
-use tokenrail_ports::{ListBounds, ListPage, TurnFilter, TurnLimit, TurnRange};
+use tokenrail_ports::{ListBounds, ListPage, StoreError, TurnFilter, TurnLimit, TurnRange};
 
+use crate::after_failover::AfterFailover;
 use crate::error::Refusal;
 use crate::service::AgentService;
 
@@ -73,7 +74,11 @@ impl AgentService {
     pub async fn turn(&self, id: AgentId, number: TurnNumber) -> Result<Option<Turn>, Refusal> {
         let Some(before) = number.0.checked_sub(1) else { return Ok(None) };
         let turns = self.turns(id, TurnNumber(before), 1).await?;
-        Ok(turns.into_iter().find(|turn| turn.number == number))
+        match turns.into_iter().find(|turn| turn.number == number) {
+            // It may be saved again.
+            None if AfterFailover::of(&self.core).may_be_behind() => Err(StoreError::Busy.into()),
+            turn => Ok(turn),
+        }
     }
 
     /// The turn to which an event belongs. `None` if there is no such event.

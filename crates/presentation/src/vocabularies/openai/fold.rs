@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use tokenrail_domain::{
     Agent, CompleteMessage, ContentBlock, Event, EventBody, JsonText, MessageOrdinal, Part, ToolCall,
-    ToolResult, Turn, TurnResult,
+    ToolResult, Turn, TurnOutcome, TurnResult,
 };
 
 use crate::fold::{Fold, Frames, Vocabulary};
@@ -47,6 +47,7 @@ pub(crate) struct ResponsesFold {
     response: ResponseDto,
     output: Output,
     has_begun: bool,
+    has_text: bool,
     /// The messages of the agent itself that are not complete. A part is known by the position of its item.
     open: BTreeMap<MessageOrdinal, SaidWords<usize>>,
     calls: BTreeMap<String, Call>,
@@ -54,6 +55,9 @@ pub(crate) struct ResponsesFold {
     stop_reason: Option<String>,
     usage: TokenUsage,
 }
+
+/// The number of a text that belongs to no message of the agent.
+const NO_MESSAGE: MessageOrdinal = MessageOrdinal(u32::MAX);
 
 /// A tool call of the agent itself.
 #[derive(Debug, Clone, Copy)]
@@ -80,6 +84,7 @@ impl ResponsesFold {
             response: ResponseDto::new(agent, turn),
             output: Output::new(agent, turn, result_bytes),
             has_begun: false,
+            has_text: false,
             open: BTreeMap::new(),
             calls: BTreeMap::new(),
             stop_reason: None,
@@ -123,6 +128,7 @@ impl ResponsesFold {
         if text.is_empty() {
             return;
         }
+        self.has_text |= kind == WordKind::Text;
         let words = self.open.entry(message).or_default();
         let position = if let Some(position) = words.open_id(part, kind) {
             *position
@@ -280,6 +286,10 @@ impl ResponsesFold {
 
     /// Ends everything that is open, in the order in which it began, and then the response.
     fn end(&mut self, event: &Event, result: &TurnResult, out: &mut impl Frames<OpenAi>) {
+        if result.outcome == TurnOutcome::Completed && !self.has_text {
+            // Some agents send their text only with the result.
+            self.say((NO_MESSAGE, Part(0)), (WordKind::Text, TextPart::Ending), &result.text, out);
+        }
         let status = ItemStatus::of_rest(result.outcome);
         let words = self.open.values_mut().filter_map(SaidWords::close);
         let mut open: Vec<_> = words.map(|open| (open.id, Some(open.kind))).collect();

@@ -31,6 +31,8 @@ pub(crate) enum TextPart {
     Tool(Option<Part>),
     /// The result of a tool call.
     Result,
+    /// The text that comes with the result of a turn.
+    Ending,
 }
 
 impl JournalText {
@@ -102,6 +104,7 @@ impl TextReader {
             (TextPart::Result, EventBody::ToolResult(result)) => {
                 return Some(Cow::Owned(plain_text(&result.content)));
             }
+            (TextPart::Ending, EventBody::TurnResult(result)) => &result.text,
             _ => return None,
         };
         Some(Cow::Borrowed(text))

@@ -92,7 +92,7 @@ async fn respond(
     let turn = api.service().turn(agent, turn).await?.ok_or_else(no_thread)?;
     // A cursor of another run: there is nothing after it in this one.
     if let Some(head) = turn.last_sequence.filter(|last| *last < after.sequence) {
-        return Err(Refusal::CursorAhead { head }.into());
+        return Err(api.service().cursor_ahead(head).into());
     }
     let events = TurnEvents::follow(api, agent, &turn).await?;
     let scope = Scope::Run(WantedRun { id: run, after: after_request, answered, is_before_v1 });
@@ -140,7 +140,7 @@ async fn check_resumed(
     (run, wish): (&str, &Wish),
 ) -> Result<(), Problem> {
     if agent.head < after.sequence {
-        return Err(Refusal::CursorAhead { head: agent.head }.into());
+        return Err(api.service().cursor_ahead(agent.head).into());
     }
     let is_known = match wish {
         Wish::Say(prompt) => api.service().conversed(thread, agent.id, &key(run, prompt)).await?.is_some(),

@@ -1,7 +1,7 @@
 //! Threads: streams all runs of a thread, and cancels those that run.
 
 use actix_web::{HttpResponse, web};
-use tokenrail_application::{AfterLastTurn, Refusal};
+use tokenrail_application::AfterLastTurn;
 use tokenrail_domain::Sequence;
 
 use super::streams::ThreadStream;
@@ -27,7 +27,7 @@ pub(crate) async fn connect(ById { api, id, request }: ById) -> Result<HttpRespo
     let after = after(&request)?;
     let agent = agent_of(&api, &id).await?.ok_or_else(no_thread)?;
     if agent.head < after.sequence {
-        return Err(Refusal::CursorAhead { head: agent.head }.into());
+        return Err(api.service().cursor_ahead(agent.head).into());
     }
     let place = api.open_stream(peer(request.peer_addr()))?;
     // A fold needs the whole turn.

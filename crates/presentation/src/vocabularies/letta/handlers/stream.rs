@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
-use tokenrail_application::{AgentService, Refusal};
+use tokenrail_application::AgentService;
 use tokenrail_domain::{AgentId, Event, EventBody, Sequence, Turn, TurnNumber};
 
 use crate::api::{Api, StreamPlace};
@@ -79,7 +79,7 @@ pub(super) fn open(followed: FollowedTurn<'_>, wanted: Wanted) -> Result<HttpRes
     let FollowedTurn { api, turn, events, place } = followed;
     let head = turn.last_sequence.unwrap_or_else(|| events.head());
     if head < wanted.after {
-        return Err(Refusal::CursorAhead { head }.into());
+        return Err(api.service().cursor_ahead(head).into());
     }
     // Created only after the checks above, because a refused request must not cancel the turn.
     let leaving = wanted.cancel_on_disconnect.then(|| CancelOnLeave::new(api, turn));

@@ -64,7 +64,7 @@ fn launch_key(parent: Option<AgentId>, key: &str, new: &NewAgent) -> CommandKey 
 
 pub(super) async fn send(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
     let dto::MessageWish { agent, content, key } = dto::message(params)?;
-    let key = key.map(|key| CommandKey { key, body: content.clone() });
+    let key = key.map(|key| CommandKey { key: format!("mcp {key}"), body: content.clone() });
     let accepted = api.service().send(agent, content.into(), key).await?;
     // The head is read before the turn: if the turn has not begun when it is read, all of it comes after the head.
     let head = api.service().get(agent).await?.head;
