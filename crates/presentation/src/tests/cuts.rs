@@ -193,7 +193,8 @@ async fn the_live_streams_of_a_journal_continue_after_every_offset() {
         let path = format!("/v1/stream/agents/{}/events?offset={number:020}&live=", told.id);
         let poll = told.harness.get(&format!("{path}long-poll")).await;
         let polled = serde_json::from_str(&poll.text);
-        let polled: Vec<&RawValue> = polled.unwrap_or_else(|error| panic!("after {number}: {error}: {poll:?}"));
+        let polled: Vec<&RawValue> =
+            polled.unwrap_or_else(|error| panic!("after {number}: {error}: {poll:?}"));
         assert!(polled.iter().map(|message| message.get()).eq(&whole[number..number + polled.len()]));
         let next: usize = poll.header("stream-next-offset").parse().unwrap();
         assert_eq!((next, polled.is_empty()), (number + polled.len(), false));

@@ -74,7 +74,7 @@ mod tests {
         assert!(help("doctor").contains("Address of the server to connect to"));
         assert!(help("serve").contains("Address to listen on"));
         assert!(
-            help("config").contains("Value of `server.listen` to show") && !help("config").contains("--url")
+            help("config").contains("Address that `config show` prints") && !help("config").contains("--url")
         );
     }
 

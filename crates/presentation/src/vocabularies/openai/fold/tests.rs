@@ -216,7 +216,11 @@ fn a_call_whose_id_is_used_again_before_its_result_ends_without_one() {
     let streamed = events(&stream(&story("id_used_again"), 0));
     let items = built(&streamed);
     let ended: Vec<_> = items.iter().map(|item| item["status"].as_str().unwrap()).collect();
-    assert_eq!(ended, ["incomplete", "incomplete", "completed"], "neither has a result; the last is the text");
+    assert_eq!(
+        ended,
+        ["incomplete", "incomplete", "completed"],
+        "neither has a result; the last is the text"
+    );
     assert_eq!(streamed.last().unwrap()["response"]["output"], json!(items));
     let first_end = streamed.iter().position(|event| event["type"] == "response.output_item.done");
     let second = streamed.iter().rposition(|event| event["type"] == "response.output_item.added");
