@@ -16,12 +16,12 @@ use std::rc::Rc;
 
 use tokenrail_domain::{
     Agent, CompleteMessage, ContentBlock, Event, EventBody, JsonText, MessageOrdinal, Part, ToolCall,
-    ToolResult, Turn, TurnOutcome, TurnResult,
+    ToolResult, Turn,
 };
 
 use crate::fold::{Fold, Frames, Vocabulary};
 use crate::json::{TokenUsage, plain_text};
-use crate::vocabularies::openai::dto::{ItemStatus, ResponseDto, StreamEvent, UsageDto};
+use crate::vocabularies::openai::dto::{ItemStatus, ResponseDto, StreamEvent};
 use crate::vocabularies::openai::journal_text::TextPart;
 use crate::vocabularies::openai::pieces::About;
 use crate::vocabularies::openai::said_items::SaidItems;
@@ -55,9 +55,6 @@ pub(crate) struct ResponsesFold {
     stop_reason: Option<String>,
     usage: TokenUsage,
 }
-
-/// The number of a text that belongs to no message of the agent.
-const NO_MESSAGE: MessageOrdinal = MessageOrdinal(u32::MAX);
 
 /// A tool call of the agent itself.
 #[derive(Debug, Clone, Copy)]
@@ -282,29 +279,6 @@ impl ResponsesFold {
             self.output.end_item(*position, ItemStatus::Incomplete, out);
         }
         self.output.discard(message, &calls);
-    }
-
-    /// Ends everything that is open, in the order in which it began, and then the response.
-    fn end(&mut self, event: &Event, result: &TurnResult, out: &mut impl Frames<OpenAi>) {
-        if result.outcome == TurnOutcome::Completed && !self.has_text {
-            // Some agents send their text only with the result.
-            self.say((NO_MESSAGE, Part(0)), (WordKind::Text, TextPart::Ending), &result.text, out);
-        }
-        let status = ItemStatus::of_rest(result.outcome);
-        let words = self.open.values_mut().filter_map(SaidWords::close);
-        let mut open: Vec<_> = words.map(|open| (open.id, Some(open.kind))).collect();
-        let calls = self.calls.values().filter(|call| call.state != CallState::Ended);
-        open.extend(calls.map(|call| (call.position, None)));
-        open.sort_unstable_by_key(|(position, _)| *position);
-        for (position, kind) in open {
-            match kind {
-                Some(kind) => self.output.end_words(position, kind, status, out),
-                None => self.output.end_item(position, ItemStatus::Incomplete, out),
-            }
-        }
-        let kind = ending::end(&mut self.response, event, result, self.stop_reason.as_deref());
-        self.response.usage = Some(UsageDto::of(result, self.usage));
-        self.output.lifecycle(kind, &self.response, out);
     }
 }
 
