@@ -5,6 +5,7 @@
 //! | file | methods |
 //! | --- | --- |
 //! | this one | the loop: `run`, `run_next`; a new turn: `place`, `run_new_turn`, `start_run` |
+//! | [`next_turn`] | `first_open_turn`, `next_turn`, `next_to_start` |
 //! | [`ends`] | turns without a run: `end_unstarted`, `end`, `end_if_left_behind`, `stopped`; `end_run` |
 //! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
 //! | [`unknown_type`] | the same, of an agent type that is no longer configured |
@@ -22,6 +23,7 @@ mod after_failover;
 mod ends;
 mod folder;
 mod lost_node;
+mod next_turn;
 mod order;
 mod panicked;
 mod past_turns;
@@ -155,15 +157,6 @@ impl AgentTask {
         Ok(true)
     }
 
-    async fn first_open_turn(&self) -> Result<Option<Turn>, SaveError> {
-        let turns = self.patiently(|| self.core.outside.agents.open_turns(self.agent)).await?;
-        Ok(turns.into_iter().next())
-    }
-
-    async fn next_turn(&self) -> Result<Option<(Agent, Turn)>, SaveError> {
-        self.patiently(|| self.core.outside.agents.next_turn(self.agent)).await
-    }
-
     /// Waits for a place among the running agents. Returns `None` if the queue has changed meanwhile.
     async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
         if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
@@ -253,11 +246,6 @@ impl AgentTask {
             // The next start of the server finds the turn running, and adopts what is left of its run.
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
         }
-    }
-
-    /// The first waiting turn, unless it was cancelled while it waited for its place.
-    async fn next_to_start(&self) -> Result<Option<(Agent, Turn)>, SaveError> {
-        Ok(self.next_turn().await?.filter(|(_, turn)| turn.stop.is_none()))
     }
 
     /// Records the user message of a turn, and returns the append that starts the turn.
