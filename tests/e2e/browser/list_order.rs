@@ -102,7 +102,7 @@ const TOO_SMALL: &str =
     "[...document.querySelectorAll('.side button, .side a, dialog[open] button, dialog[open] input')]
   .filter((control) => control.checkVisibility())
   .map((control) => [control.ariaLabel ?? control.textContent, control.getBoundingClientRect()])
-  .filter(([, { width, height }]) => width < 44 || height < 44)
+  .filter(([, { width, height }]) => [width, height].some((px) => Math.round(px * 1000) < 44000))
   .map(([name, { width, height }]) => `${name}: ${width} x ${height}`)";
 
 #[tokio::test]

@@ -11,7 +11,7 @@ const TOO_SMALL: &str =
   .flatMap((part) => [...part.querySelectorAll('button, a, select, input, textarea')])
   .filter((control) => control.checkVisibility() && !control.closest('[inert]'))
   .map((control) => [control.ariaLabel ?? control.textContent, control.getBoundingClientRect()])
-  .filter(([, { width, height }]) => width < 44 || height < 44)
+  .filter(([, { width, height }]) => [width, height].some((px) => Math.round(px * 1000) < 44000))
   .map(([name, { width, height }]) => `${name}: ${width} x ${height}`)";
 
 #[tokio::test]
