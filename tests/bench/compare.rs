@@ -122,8 +122,8 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// A copy of a server with its supervisor. The operating system caches a program in larger pieces if it was copied than
-/// if a linker wrote it, and then it runs a few percent faster: so both versions are copies.
+/// A copy of a server with its supervisor. A copied program seems to run a few percent faster than one that a linker
+/// wrote, probably because the operating system keeps it in larger pieces. So both versions are copies.
 fn copied(program: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     let name = program.file_name().ok_or("the server is not a file")?;
     let supervisor = program.with_file_name("tokenrail-supervisor");
