@@ -8,6 +8,7 @@
 //! | `postgres` | the store on PostgreSQL |
 //! | `mover` | moves the data from SQLite to PostgreSQL |
 //! | `only_node` | the one node of a store that cannot be shared, and the bus without other nodes |
+//! | `orders` | how a caller waits until a writer answers |
 //! | `passed_over` | turns that cannot be packed, so that they do not keep the others from being packed |
 //! | `planted` | the places at which the stores are broken on purpose, to prove that tests find it |
 //!
@@ -19,6 +20,7 @@
 mod format;
 mod mover;
 mod only_node;
+mod orders;
 mod passed_over;
 mod planted;
 mod postgres;

@@ -223,9 +223,15 @@ impl PolledSession {
     }
 
     async fn ask(&self, asked: impl FnOnce(oneshot::Sender<Output>) -> PolledRequest) -> Option<Output> {
-        let (reply, output) = oneshot::channel();
+        let (reply, mut output) = oneshot::channel();
         self.asked.send(asked(reply)).await.ok()?;
-        output.await.ok()
+        tokio::select! {
+            biased;
+            output = &mut output => output.ok(),
+            // A request that was sent at the very moment of the end may stay in the channel for as long as this
+            // session has a sender.
+            () = self.asked.closed() => output.try_recv().ok(),
+        }
     }
 }
 
@@ -248,6 +254,17 @@ impl Drop for Alone<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_poll_ends_if_the_session_ends_before_it_takes_the_poll() {
+        let sessions = PolledSessions::default();
+        let mut inbox = sessions.open("a");
+        let session = sessions.get("a").unwrap();
+        // The poll is sent first.
+        let (polled, ()) = tokio::join!(biased; timeout(Duration::from_secs(3600), session.poll()), async { inbox.asked.close() });
+        assert_eq!(polled.expect("it ends").map(|_| ()), Err(PolledFault::Gone));
+        assert_eq!(inbox.asked.len(), 1);
+    }
 
     #[tokio::test]
     async fn a_socket_that_came_while_the_session_was_flooded_may_come_again() {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokenrail_ports::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::orders::closed;
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
 use crate::postgres::database::link::Link;
 use crate::postgres::database::settings::Purpose;
@@ -94,8 +95,4 @@ impl ConnectFailure {
             | Self::NotHealed(_) => StoreError::Unreachable(Box::new(self)),
         }
     }
-}
-
-pub(crate) fn closed() -> StoreError {
-    StoreError::Unavailable("the database is closed".into())
 }

@@ -18,6 +18,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::format::packed_blocks::BlockLimits;
+use crate::orders::closed;
 use crate::passed_over::PassedOver;
 use crate::postgres::bus::PostgresBus;
 use crate::postgres::config::{Durability, NodeIdentity, PostgresConfig};
@@ -29,7 +30,7 @@ use crate::postgres::error::{ErrorEffect, PostgresOpenError, QueryFailure, effec
 use crate::postgres::failover::Healer;
 use crate::postgres::known_agents::KnownAgents;
 use crate::postgres::membership::Membership;
-use crate::postgres::pool::{Pool, closed};
+use crate::postgres::pool::Pool;
 use crate::postgres::statements::commands::ProbeCommand;
 use crate::postgres::statements::errands::ErrandRounds;
 use crate::postgres::statements::journal::FetchLimit;

@@ -15,10 +15,10 @@ use tokio::task::JoinSet;
 
 use self::group::{GroupWriter, WaitingAppend};
 use self::queue::Queue;
+use crate::orders::ask;
 use crate::postgres::database::link::Connector;
 use crate::postgres::failover::Healer;
 use crate::postgres::known_agents::KnownAgents;
-use crate::postgres::pool::closed;
 use crate::postgres::statements::append::PreparedAppend;
 
 /// A message to a writer.
@@ -51,11 +51,7 @@ impl Writers {
     pub(crate) async fn append(&self, prepared: PreparedAppend) -> Result<(), StoreError> {
         let (reply, answer) = oneshot::channel();
         let queue = self.queue_of(prepared.agent());
-        let order = WriterOrder::Append(Box::new(WaitingAppend { prepared, reply }));
-        if queue.send(order).await.is_err() {
-            return Err(closed());
-        }
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        ask(queue, WriterOrder::Append(Box::new(WaitingAppend { prepared, reply })), answer).await
     }
 
     /// Saves everything that is queued. Later appends fail.

@@ -18,6 +18,7 @@ use tokenrail_ports::StoreError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 
+use crate::orders::{ask, closed};
 use crate::passed_over::PassedOver;
 use crate::planted;
 use crate::sqlite::checkpoint::{self, CheckpointRound, LogCutter, UnderWay};
@@ -136,10 +137,7 @@ impl SqliteStore {
     /// Runs the command on the writer thread: [`Writer::run`].
     async fn write<C: WriteCommand>(&self, command: C) -> Result<C::Answer, StoreError> {
         let (task, answer) = WaitingCommand::new(command);
-        if self.inner.orders.send(WriterOrder::Task(Box::new(task))).await.is_err() {
-            return Err(closed());
-        }
-        answer.await.unwrap_or_else(|_| Err(closed()))
+        ask(&self.inner.orders, WriterOrder::Task(Box::new(task)), answer).await
     }
 
     /// Packs the next batches of an ended turn: reads them, packs them on a thread that may block, and saves the
@@ -214,10 +212,6 @@ impl Drop for Inner {
 
 fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
     StoreError::Unavailable(Box::new(error))
-}
-
-fn closed() -> StoreError {
-    StoreError::Unavailable("the database is closed".into())
 }
 
 /// The connections of the two threads.
