@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokenrail_persistence::{
     DataFolder, Durability, NodeIdentity, OpenError, Password, PostgresConfig, PostgresLimits,
@@ -131,10 +132,16 @@ impl Store {
     }
 
     /// Whether this server may accept the token: see [`PostgresStore::agree_on_token`]. Nobody shares SQLite.
-    pub(crate) async fn agree_on_token(&self, token: Option<&str>) -> Result<bool, StoreError> {
+    pub(crate) async fn agree_on_token(
+        &self,
+        token: Option<&str>,
+        silence: Duration,
+    ) -> Result<bool, StoreError> {
         match self {
             Self::Sqlite(_) => Ok(true),
-            Self::Postgres { store, .. } => store.agree_on_token(token.unwrap_or_default().as_bytes()).await,
+            Self::Postgres { store, .. } => {
+                store.agree_on_token(token.unwrap_or_default().as_bytes(), silence).await
+            }
         }
     }
 

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tokenrail_ports::StoreError;
-
 use crate::service::AgentService;
 
 /// Agents that are let go in one go.
@@ -64,7 +62,7 @@ impl AgentService {
     }
 
     /// Lets all agents go that need no node. After a failover of the store, this waits until all nodes have caught up.
-    /// If it fails, other nodes do it when this one is declared lost.
+    /// It is tried again while the store cannot be reached. If it fails, other nodes do it when this one is declared lost.
     async fn let_all_go(&self) {
         let types = self.core.outside.types.all().filter(|(_, kind)| !kind.runner.needs_home());
         let types: Vec<String> = types.map(|(name, _)| name.clone()).collect();
@@ -74,7 +72,9 @@ impl AgentService {
                 Ok(0) => break,
                 Ok(_) => self.core.offer_to_all_nodes(),
                 // Not `Core::pause`, which ends with the server. `shutdown` bounds the wait.
-                Err(StoreError::Busy) => {
+                Err(error) if error.is_transient() => {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::debug!(error, "cannot hand agents over to the other nodes yet");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(self.core.limits.saving.retry_pause_max);
                 }

@@ -89,11 +89,14 @@ pub struct PostgresLimits {
     pub statement_bytes: usize,
     /// Agents whose keys a writer remembers.
     pub known_agents: usize,
-    /// Connections for everything else: reads and commands. Further ones wait.
+    /// Connections for everything else. Half of them are for commands and half for reads, and at least one for each.
+    /// Further commands and reads wait.
     pub pool_connections: usize,
     /// Connections on which the node looks for what is new: the events that are followed, and what other nodes have
     /// saved for it. They do not wait for what clients ask.
     pub lookout_connections: usize,
+    /// Connections on which the node takes over from lost nodes and claims launches.
+    pub takeover_connections: usize,
     /// Connections for the beats of the node. They do not wait for reads and commands.
     pub beat_connections: usize,
     /// Connections for questions about the nodes, which are answered while commits wait for a standby.
@@ -175,6 +178,7 @@ impl Default for PostgresLimits {
             known_agents: 1 << 16,
             pool_connections: 8,
             lookout_connections: 2,
+            takeover_connections: 1,
             beat_connections: 1,
             node_connections: 1,
             openings: 4,

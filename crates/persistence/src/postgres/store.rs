@@ -5,6 +5,7 @@ mod ports;
 mod repeat;
 #[cfg(test)]
 mod tests;
+mod token;
 mod write;
 
 use std::future::Future;
@@ -35,7 +36,6 @@ use crate::postgres::statements::commands::ProbeCommand;
 use crate::postgres::statements::errands::ErrandRounds;
 use crate::postgres::statements::journal::FetchLimit;
 use crate::postgres::statements::rounds::Round;
-use crate::postgres::statements::shared_token::AgreeCommand;
 use crate::postgres::statements::{compaction, journal};
 use crate::postgres::unfinished_move;
 use crate::postgres::writer::Writers;
@@ -52,11 +52,15 @@ pub struct PostgresStore {
 struct Inner {
     connector: Arc<Connector>,
     healer: Arc<Healer>,
-    /// For the commands of clients, and for most reads.
-    pool: Arc<Pool>,
-    /// For looks at what other nodes have saved, and for what takes over from lost nodes. The commands of clients do
-    /// not keep it busy.
+    /// For most reads. If a synchronous standby is away, commands wait, and what is saved can be read.
+    reads: Arc<Pool>,
+    /// For the commands of clients.
+    commands: Arc<Pool>,
+    /// For looks at what other nodes have saved.
     lookout: Arc<Pool>,
+    /// For what is taken from lost nodes, and for launches that are claimed. The commands of clients do not keep it
+    /// busy.
+    takeovers: Arc<Pool>,
     /// For beats, what follows from them, and the leave.
     beats: Arc<Pool>,
     /// For the list of nodes, which clients ask for too.
@@ -112,8 +116,10 @@ impl PostgresStore {
         let pool = |purpose, connections| Arc::new(Pool::new(Arc::clone(&healer), purpose, connections));
         let limits = &connector.limits;
         let inner = Inner {
-            pool: pool(Purpose::Pool, limits.pool_connections),
+            reads: pool(Purpose::Pool, limits.pool_connections.div_ceil(2)),
+            commands: pool(Purpose::Pool, limits.pool_connections / 2),
             lookout: pool(Purpose::Pool, limits.lookout_connections),
+            takeovers: pool(Purpose::Pool, limits.takeover_connections),
             // A beat must not wait for a standby, not even to connect.
             beats: pool(Purpose::WithoutStandby, limits.beat_connections),
             nodes: pool(Purpose::WithoutStandby, limits.node_connections),
@@ -136,27 +142,17 @@ impl PostgresStore {
         PostgresBus::start(&self.inner.connector)
     }
 
-    /// Whether the access token of this node is that of the other nodes that are alive. If none is alive, the next ones
-    /// must have this one. Clients send the same token to any node, so a server with another one must not start.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the database cannot be used.
-    pub async fn agree_on_token(&self, token: &[u8]) -> Result<bool, StoreError> {
-        let folder = self.inner.membership.identity()?.folder;
-        self.write(AgreeCommand::new(token, folder)).await
-    }
-
     /// Finishes all queued appends and closes all connections. Later calls, on any clone, return
     /// [`StoreError::Unavailable`]. Closing again has no effect.
     pub async fn close(&self) {
         self.inner.writers.close().await;
-        let Inner { pool, lookout, beats, nodes, .. } = &*self.inner;
-        for pool in [pool, lookout, beats, nodes] {
+        let Inner { reads, commands, lookout, takeovers, beats, nodes, .. } = &*self.inner;
+        for pool in [reads, commands, lookout, takeovers, beats, nodes] {
             pool.close();
         }
     }
 
-    /// Reads on a connection of the pool. Each statement sees a state of its own.
+    /// Reads on one of the connections for reads. Each statement sees a state of its own.
     async fn read_with<T, F>(
         &self,
         read: impl FnOnce(Link) -> F + Clone + Send + 'static,
@@ -165,7 +161,7 @@ impl PostgresStore {
         T: Send + 'static,
         F: Future<Output = Result<T, QueryFailure>> + Send + 'static,
     {
-        self.read_on(&self.inner.pool, read).await
+        self.read_on(&self.inner.reads, read).await
     }
 
     /// Reads what an agent has. See [`Healer::refuse_incomplete`].

@@ -248,7 +248,7 @@ limits! { defaults:
     wipe_bytes: u64 = defaults.store.wipe_bytes,
     /// Connections that save the output of agents.
     postgres_writers: usize = defaults.postgres.writers,
-    /// Connections for everything else, at most.
+    /// Connections for everything else, at most: half for reads, half for commands, and at least one for each.
     postgres_connections: usize = defaults.postgres.pool_connections,
     /// Connections to one host that are being opened at the same time, at most.
     postgres_openings: usize = defaults.postgres.openings,

@@ -186,7 +186,7 @@ impl INodes for PostgresStore {
         if !self.read_on(&self.inner.lookout, |db| async move { launches::any(&db).await }).await? {
             return Ok(Vec::new());
         }
-        self.write_on(&self.inner.lookout, ClaimLaunchesCommand { node, claim, times: self.times() }).await
+        self.write_on(&self.inner.takeovers, ClaimLaunchesCommand { node, claim, times: self.times() }).await
     }
 
     async fn set_folder(&self, agent: AgentId, cwd: String) -> StoreResult<()> {
@@ -203,7 +203,7 @@ impl INodes for PostgresStore {
     }
 
     async fn declare_lost(&self, node: NodeId, seen: Pulse) -> StoreResult<bool> {
-        self.write_on(&self.inner.lookout, DeclareLostCommand(node, seen, self.times())).await
+        self.write_on(&self.inner.takeovers, DeclareLostCommand(node, seen, self.times())).await
     }
 
     async fn forget(&self, node: NodeId) -> StoreResult<bool> {
@@ -221,7 +221,7 @@ impl INodes for PostgresStore {
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
         let node = self.inner.membership.require()?;
-        self.write_on(&self.inner.lookout, TakeOverCommand { node, agent, times: self.times() }).await
+        self.write_on(&self.inner.takeovers, TakeOverCommand { node, agent, times: self.times() }).await
     }
 
     async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {
@@ -231,7 +231,7 @@ impl INodes for PostgresStore {
 
     async fn let_go(&self, agent: AgentId) -> StoreResult<bool> {
         let (node, times) = (self.inner.membership.require()?, self.times());
-        Ok(self.write_on(&self.inner.lookout, LetGoCommand { node, agent, times }).await?.is_some())
+        Ok(self.write_on(&self.inner.takeovers, LetGoCommand { node, agent, times }).await?.is_some())
     }
 
     async fn let_all_go(&self, types: Vec<String>, limit: usize) -> StoreResult<usize> {

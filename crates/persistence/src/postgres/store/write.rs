@@ -18,7 +18,7 @@ impl PostgresStore {
     /// Runs the command in a transaction. See [`Repeat`] for one whose outcome is unknown. If the caller stops waiting,
     /// it may still be done.
     pub(super) async fn write<C: ChangeCommand>(&self, command: C) -> Result<C::Answer, StoreError> {
-        self.write_on(&self.inner.pool, command).await
+        self.write_on(&self.inner.commands, command).await
     }
 
     pub(super) async fn write_on<C: ChangeCommand>(

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use futures_util::future::join_all;
 use tokenrail_domain::{Timestamp, TurnNumber};
-use tokenrail_ports::testing::samples::{notice, queued_turn};
-use tokenrail_ports::{Idempotency, KeyLife};
+use tokenrail_ports::testing::samples::{WHOLE_LIST, notice, queued_turn};
+use tokenrail_ports::{AgentFilter, Idempotency, KeyLife};
 use tokenrail_test_postgres::{Flush, Replication, Server};
 
 use super::*;
@@ -85,10 +86,13 @@ async fn few_connections_hang_while_the_standby_is_away_and_everything_is_saved_
     let said = || database.sql("SELECT count(*) FROM heads WHERE 2 < head").parse::<u8>().unwrap();
     until("all agents say something", || said() == AGENTS / 2);
 
+    let list = || store.list(AgentFilter { limit: 99, ..AgentFilter::default() }, WHOLE_LIST);
+    list().await.unwrap();
     standby.stop();
     let bound = limits.writers
         + limits.pool_connections
         + limits.lookout_connections
+        + limits.takeover_connections
         + limits.beat_connections
         + limits.node_connections
         + limits.openings;
@@ -101,6 +105,9 @@ async fn few_connections_hang_while_the_standby_is_away_and_everything_is_saved_
         before + FAILURES <= work.fewest_failures()
     });
     assert!(most <= bound, "{most} connections, and not {bound}");
+    // What is saved can be read, also by more readers than there are connections that were open before.
+    let lists = join_all((0..AGENTS).map(|_| list())).await;
+    assert!(lists.iter().all(|list| list.as_ref().unwrap().items.len() == usize::from(AGENTS)), "{lists:?}");
 
     standby.start_again();
     work.over.store(true, Ordering::Relaxed);

@@ -322,7 +322,7 @@ async fn a_letter_that_is_too_old_holds_nothing_up() {
 
     let mut over = PutCommand::new(NodeId(1), letter(3)).unwrap();
     over.until = tokio::time::Instant::now();
-    let lease = one.inner.pool.lease().await.unwrap();
+    let lease = one.inner.commands.lease().await.unwrap();
     assert_eq!(over.redo(lease.link()).await.unwrap(), Redone::There);
     assert_eq!(pair.standby.sql_in(&pair.database, inbox), "1");
 }

@@ -3,8 +3,8 @@
 use tokenrail_domain::{AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, notice, queued_turn, text_delta};
 use tokenrail_ports::{
-    AgentFilter, IArchive, IInbox, Letter, LetterContent, LetterId, LetterReply, NodeState, TouchMark,
-    Touched,
+    AgentFilter, IArchive, IInbox, LaunchClaim, Letter, LetterContent, LetterId, LetterReply, NodeState,
+    TouchMark, Touched,
 };
 
 use super::*;
@@ -41,10 +41,10 @@ async fn a_server_that_has_not_joined_does_only_what_needs_no_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_beats_and_looks_for_what_is_new_while_all_other_connections_are_in_use() {
+async fn a_node_beats_reads_and_looks_for_what_is_new_while_all_connections_for_commands_are_in_use() {
     let database = tokenrail_test_postgres::database();
     let mut config = config(&database);
-    (config.limits.pool_connections, config.limits.lock_timeout_ms) = (1, 60_000);
+    (config.limits.pool_connections, config.limits.lock_timeout_ms) = (2, 60_000);
     let store = joined(config).await;
     let (agent, _) = running(&store, 1).await;
     let blocker = store.inner.connector.connect_only().await.unwrap();
@@ -58,11 +58,54 @@ async fn a_node_beats_and_looks_for_what_is_new_while_all_other_connections_are_
     assert_eq!(store.standings(vec![agent.id]).await.unwrap().len(), 1);
     let events = store.read_many(vec![(agent.id, Sequence::START)], PageLimit { events: 9, bytes: 9 }).await;
     assert_eq!(events.unwrap().len(), 1);
+    assert!(store.get(agent.id).await.unwrap().is_some());
+    assert_eq!(store.claim_launches(LaunchClaim::default()).await.unwrap(), []);
     store.errands(9).await.unwrap();
     store.letters(vec![], 9).await.unwrap();
     assert!(futures_util::poll!(&mut cancelling).is_pending());
     blocker.batch("COMMIT").await.unwrap();
     cancelling.await.unwrap();
+}
+
+/// Both ask before one of them has joined.
+#[tokio::test]
+async fn of_two_nodes_with_different_tokens_that_start_at_the_same_time_one_goes_on() {
+    let database = tokenrail_test_postgres::database();
+    let silence = Duration::from_millis(100);
+    let one = PostgresStore::open(config_of(&database, 1)).await.unwrap();
+    let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
+    assert!(one.agree_on_token(b"one", silence).await.unwrap());
+    assert!(two.agree_on_token(b"two", silence).await.unwrap());
+    one.join().await.unwrap();
+    two.join().await.unwrap();
+    let beats = async {
+        loop {
+            two.beat().await.unwrap();
+            tokio::task::yield_now().await;
+        }
+    };
+    let asked = tokio::select! {
+        biased;
+        asked = one.agree_on_token(b"one", Duration::from_hours(1)) => asked,
+        () = beats => unreachable!(),
+    };
+    assert!(!asked.unwrap(), "the other one has the token of the database, and beats");
+    assert!(two.agree_on_token(b"two", silence).await.unwrap());
+}
+
+/// As after a power cut: nobody has declared it lost.
+#[tokio::test]
+async fn a_node_that_does_not_beat_keeps_no_other_from_a_new_token() {
+    let database = tokenrail_test_postgres::database();
+    let silence = Duration::from_millis(100);
+    let one = PostgresStore::open(config_of(&database, 1)).await.unwrap();
+    assert!(one.agree_on_token(b"old", silence).await.unwrap());
+    one.join().await.unwrap();
+    one.beat().await.unwrap();
+    let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
+    assert!(two.agree_on_token(b"new", silence).await.unwrap());
+    two.join().await.unwrap();
+    assert!(two.agree_on_token(b"new", silence).await.unwrap());
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ async fn a_cancel_that_is_repeated_leaves_later_turns_alone() {
     let (agent, _) = running(&store, 1).await;
     assert_eq!(store.cancel(agent.id, Timestamp(5)).await.unwrap(), 1);
     store.enqueue(queued_turn(agent.id, TurnNumber(2), "").into(), 9, None).await.unwrap();
-    let lease = store.inner.pool.lease().await.unwrap();
+    let lease = store.inner.commands.lease().await.unwrap();
     let (link, cancel) = (lease.link(), CancelCommand { agent: agent.id, at: Timestamp(5) });
     let again = link.change(PATIENCE, cancel.run_again(link, &vec![TurnNumber::FIRST])).await.unwrap();
     assert_eq!(again, [TurnNumber::FIRST]);
@@ -214,7 +214,7 @@ async fn an_edit_that_is_repeated_leaves_later_edits_alone() {
     let (store, _database) = fresh().await;
     let (agent, _) = running(&store, 1).await;
     let rename = |name: &str| AgentEdit { name: Some(NewName::Text(name.into())), ..AgentEdit::default() };
-    let lease = store.inner.pool.lease().await.unwrap();
+    let lease = store.inner.commands.lease().await.unwrap();
     let (link, edit) = (lease.link(), EditCommand { agent: agent.id, edit: rename("first") });
     let first = link.change(PATIENCE, edit.run(link)).await.unwrap();
     store.edit(agent.id, rename("later")).await.unwrap();
@@ -230,7 +230,7 @@ async fn an_edit_that_was_not_saved_is_done_although_another_one_came_first() {
     let (agent, _) = running(&store, 1).await;
     let pin = AgentEdit { pinned: Some(true), ..AgentEdit::default() };
     let rename = AgentEdit { name: Some(NewName::Text("other".into())), ..AgentEdit::default() };
-    let lease = store.inner.pool.lease().await.unwrap();
+    let lease = store.inner.commands.lease().await.unwrap();
     let (link, edit) = (lease.link(), EditCommand { agent: agent.id, edit: pin });
     link.batch("BEGIN").await.unwrap();
     let first = edit.run(link).await.unwrap();
@@ -251,7 +251,7 @@ async fn an_edit_that_was_not_saved_is_done_after_a_failover_although_another_on
     let rename = AgentEdit { name: Some(NewName::Text("other".into())), ..AgentEdit::default() };
     let edit = EditCommand { agent: agent.id, edit: pin };
     let first = {
-        let lease = store.inner.pool.lease().await.unwrap();
+        let lease = store.inner.commands.lease().await.unwrap();
         lease.link().batch("BEGIN").await.unwrap();
         let first = edit.run(lease.link()).await.unwrap();
         lease.link().batch("ROLLBACK").await.unwrap();
@@ -261,7 +261,7 @@ async fn an_edit_that_was_not_saved_is_done_after_a_failover_although_another_on
     pair.standby_has_everything();
     pair.fail_over();
     while store.check().await.is_err() {}
-    let lease = store.inner.pool.lease().await.unwrap();
+    let lease = store.inner.commands.lease().await.unwrap();
     lease.link().change(PATIENCE, edit.run_again(lease.link(), &first)).await.unwrap();
     let agent = store.get(agent.id).await.unwrap().unwrap();
     assert_eq!((agent.name.as_deref(), agent.pinned), (Some("other"), true));
@@ -273,7 +273,7 @@ async fn an_edit_that_may_be_lost_since_several_failovers_is_not_acknowledged() 
     let (store, database) = fresh().await;
     let (agent, _) = running(&store, 1).await;
     let pin = AgentEdit { pinned: Some(true), ..AgentEdit::default() };
-    let lease = store.inner.pool.lease().await.unwrap();
+    let lease = store.inner.commands.lease().await.unwrap();
     let (link, edit) = (lease.link(), EditCommand { agent: agent.id, edit: pin });
     let first = link.change(PATIENCE, edit.run(link)).await.unwrap();
     database.sql("UPDATE agents SET edits = (2::bigint << 32) + 1, edits_before = (1::bigint << 32) + 1");
@@ -342,7 +342,7 @@ impl ChangeCommand for Refused {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_cannot_be_repeated_may_have_been_saved() {
     let (store, _database) = fresh().await;
-    let (pool, healer) = (Arc::clone(&store.inner.pool), Arc::clone(&store.inner.healer));
+    let (pool, healer) = (Arc::clone(&store.inner.commands), Arc::clone(&store.inner.healer));
     let repeat = Repeat { pool, healer, wait: PATIENCE, patience: PATIENCE };
     for refused in [|| StoreError::Fenced, || StoreError::Corrupt("a row".into())] {
         let answer = repeat.run(Refused(refused), (), UnknownCause::Superseded).await;
@@ -363,7 +363,7 @@ async fn a_create_that_is_repeated_finds_what_it_has_saved() {
         let agent = Agent { chat, ..agent.clone() };
         let (turn, times) = (turn.clone().into(), store.times());
         let create = CreateCommand { node, agent, turn, key, times, first: FirstTimeline::default() };
-        let lease = store.inner.pool.lease().await.unwrap();
+        let lease = store.inner.commands.lease().await.unwrap();
         let link = lease.link();
         assert_eq!(link.change(PATIENCE, create.run(link)).await.unwrap(), Created::New);
         for first in [Created::New, Created::KeyReused, Created::Again(launch(2).0.id)] {
