@@ -142,18 +142,10 @@ pub fn session_cookie(port: u16) -> String {
 impl PresentationConfig {
     /// The defaults, for a server that listens on `port` of the loopback addresses. No token is set.
     pub fn new(port: u16) -> Self {
-        let mut allowed_hosts = Vec::new();
-        for host in ["127.0.0.1", "localhost", "[::1]"] {
-            allowed_hosts.push(format!("{host}:{port}"));
-            if port == 80 {
-                // Clients omit the default port of the scheme.
-                allowed_hosts.push(host.to_owned());
-            }
-        }
         let lists = ListingLimits::default();
         Self {
             token: None,
-            allowed_hosts,
+            allowed_hosts: own_hosts(port),
             allowed_origins: Vec::new(),
             base_path: String::new(),
             open_paths: Vec::new(),
@@ -203,4 +195,17 @@ impl PresentationConfig {
             import_timeout: Duration::from_mins(10),
         }
     }
+}
+
+/// The names of this machine, as clients write them.
+fn own_hosts(port: u16) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for host in ["127.0.0.1", "localhost", "[::1]"] {
+        hosts.push(format!("{host}:{port}"));
+        if port == 80 {
+            // Clients omit the default port of the scheme.
+            hosts.push(host.to_owned());
+        }
+    }
+    hosts
 }

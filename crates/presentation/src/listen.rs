@@ -70,6 +70,17 @@ impl Default for ListenLimits {
     }
 }
 
+impl ListenLimits {
+    fn idle(&self) -> Idle {
+        Idle {
+            keep_alive: self.keep_alive,
+            head: self.head_timeout,
+            unread_body_bytes: self.unread_body_bytes,
+            flush: self.flush_timeout,
+        }
+    }
+}
+
 /// Serves the API and the routes of `more`, behind the same guard. `forwarded` knows the clients of connections that
 /// are passed on. Must be called on the runtime of the application.
 ///
@@ -82,12 +93,7 @@ pub fn listen(
     more: impl Fn(&mut ServiceConfig) + Clone + Send + 'static,
     limits: ListenLimits,
 ) -> io::Result<Server> {
-    let idle = Idle {
-        keep_alive: limits.keep_alive,
-        head: limits.head_timeout,
-        unread_body_bytes: limits.unread_body_bytes,
-        flush: limits.flush_timeout,
-    };
+    let idle = limits.idle();
     let builder = Server::build()
         .workers(limits.workers)
         .worker_max_blocking_threads(limits.worker_blocking_threads)

@@ -94,14 +94,7 @@ impl Config {
         let home = env.get("HOME").map(PathBuf::from);
         let file = layers::find_file(flags.config.as_deref(), env);
         let (tables, source) = layers::read(file.as_deref(), env)?;
-        let mut agents = agents::built_in();
-        for (name, agent) in tables.agents {
-            let wrong = |(key, message): (&str, String)| {
-                source.wrong(&["agents", &name, key], format!("agents.{name}: {message}"))
-            };
-            let agent = agent.check(&name, home.as_deref()).map_err(wrong)?;
-            agents.insert(name, agent);
-        }
+        let agents = agents::all(tables.agents, home.as_deref(), &source)?;
         if let Some((limit, why)) = tables.limits.wrong() {
             return Err(source.wrong(&["limits", limit], why));
         }
@@ -119,12 +112,10 @@ impl Config {
         let public_url = public_url
             .map_err(|why| source.wrong(&["server", "public_url"], format!("server.public_url: {why}")))?;
         let tls = tls_files((server.tls_cert, server.tls_key), home.as_deref(), &source)?;
-        let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         let former_agents = agents::former(&agents);
+        let default_agent = server.default_agent.unwrap_or_else(|| "claude-code".to_owned());
         if !agents.contains_key(&default_agent) && !former_agents.contains_key(&default_agent) {
-            let what = problem::with_suggestion(&default_agent, agents.keys().map(String::as_str));
-            let known = agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let message = format!("server.default_agent: unknown agent type {what} (available: {known})");
+            let message = agents::unknown_default(&default_agent, &agents);
             return Err(source.wrong(&["server", "default_agent"], message));
         }
         let storage = tables.storage.check(&source, home.as_deref())?;

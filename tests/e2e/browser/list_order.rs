@@ -23,6 +23,13 @@ async fn three_agents(server: &TestServer) -> [String; 3] {
     ids.try_into().unwrap()
 }
 
+async fn select(tab: &Tab, ids: [&String; 2]) {
+    tab.click("[data-testid=select]").await;
+    for id in ids {
+        tab.click(&format!("{} input", row(id))).await;
+    }
+}
+
 #[tokio::test]
 async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
     let server = TestServer::start();
@@ -64,10 +71,7 @@ async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
     tab.until_there(&format!("[data-testid=pinned] [data-agent-id='{two}']")).await;
     tab.until("document.querySelector('[data-testid=agent-actions-dialog]') === null").await;
 
-    tab.click("[data-testid=select]").await;
-    for id in [&one, &three] {
-        tab.click(&format!("{} input", row(id))).await;
-    }
+    select(&tab, [&one, &three]).await;
     tab.until("document.querySelector('.selection-count')?.textContent === '2 agents selected'").await;
     assert_eq!(tab.faults().await, [""; 0], "a selection");
     tab.click("[data-testid=selection] button:has-text('Archive')").await;
@@ -84,10 +88,7 @@ async fn agents_are_renamed_pinned_archived_and_deleted_in_the_list() {
     tab.click("[data-testid=filter-archived]").await;
     counts(&tab, "2 in the list").await;
 
-    tab.click("[data-testid=select]").await;
-    for id in [&one, &two] {
-        tab.click(&format!("{} input", row(id))).await;
-    }
+    select(&tab, [&one, &two]).await;
     tab.click("[data-testid=selection] button:has-text('Delete')").await;
     tab.click("[data-testid=selection] button:has-text('Delete 2 agents?')").await;
     counts(&tab, "0 in the list").await;

@@ -125,19 +125,23 @@ async fn nobody_notices_what_an_asynchronous_failover_has_lost() {
         "{said}"
     );
 
-    // The former primary is back, and the standby is gone.
+    the_former_primary_is_refused(&pair, &home).await;
+}
+
+/// It is back, and the standby is gone.
+async fn the_former_primary_is_refused(pair: &Pair, home: &TestServer) {
     pair.standby.stop();
     pair.primary.start_again();
     let started = Instant::now();
     loop {
-        let problem = until_ready(&home, StatusCode::SERVICE_UNAVAILABLE).await;
+        let problem = until_ready(home, StatusCode::SERVICE_UNAVAILABLE).await;
         assert_eq!(problem["code"], "store_busy");
         if problem["detail"].as_str().unwrap().contains("former primary") {
             break;
         }
         assert!(started.elapsed() < PATIENCE, "{problem}");
     }
-    let (code, said) = doctor(&home);
+    let (code, said) = doctor(home);
     assert!(code == Some(1) && said.contains("former primary"), "{said}");
 }
 

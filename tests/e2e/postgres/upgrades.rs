@@ -41,6 +41,15 @@ async fn launched(server: &TestServer) -> String {
     server.launch(&json!({ "mode": "stream", "deltas": 20_000, "pace_us": 5000, "hurry": hurry })).await
 }
 
+/// Until the servers have removed what only the older version needed.
+async fn until_removed(database: &Database) {
+    let started = Instant::now();
+    while has_older(database) {
+        assert!(started.elapsed() < PATIENCE, "nobody needs it any more");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_are_upgraded_one_after_the_other_under_load() {
     let database = database();
@@ -81,11 +90,7 @@ async fn servers_are_upgraded_one_after_the_other_under_load() {
     assert!(has_older(&database), "it may come back as it was");
     let newer = serve(&second, true);
     second.start_by(newer).unwrap();
-    let started = Instant::now();
-    while has_older(&database) {
-        assert!(started.elapsed() < PATIENCE, "nobody needs it any more");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    until_removed(&database).await;
     grown(&first).await;
     for server in [&first, &second] {
         std::fs::write(server.folder.path().join("hurry"), "").unwrap();

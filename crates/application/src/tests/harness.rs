@@ -176,16 +176,20 @@ fn question(word: &str, rest: &str, said: &mut Vec<Said>) {
     let mut words = rest.split(' ').map(str::to_owned);
     let question = words.next().unwrap_or_default();
     if word == "ask" {
-        said.push(about_question(Notice::PERMISSION_REQUEST));
+        said.push(notice(Notice::PERMISSION_REQUEST));
         said.push(Said::Asked(Box::new(request(question, words))));
     } else {
-        said.push(about_question(Notice::PERMISSION_RESOLVED));
+        said.push(notice(Notice::PERMISSION_RESOLVED));
         let reply = PermissionReply::of(words.next());
         said.push(Said::Settled {
             request_id: question,
             reply: PermissionReply { note: words.next(), ..reply },
         });
     }
+}
+
+fn close(text: &str) -> Said {
+    Said::Close(Box::new(TurnClose { text: text.into(), ..TurnClose::default() }))
 }
 
 /// A request that does not say when it was sent.
@@ -207,7 +211,7 @@ fn request(id: String, options: impl Iterator<Item = String>) -> PermissionReque
     }
 }
 
-fn about_question(subtype: &str) -> Said {
+fn notice(subtype: &str) -> Said {
     let data = JsonText::new_unchecked("{}");
     Said::Event(EventBody::Notice(Box::new(Notice { subtype: subtype.to_owned(), data })))
 }
@@ -236,10 +240,7 @@ impl IMessageParser for WordParser {
             "end" => said.push(Said::End { message, outcome, rest: Vec::new() }),
             "retry" => said.push(Said::Event(EventBody::Abandoned { message })),
             "session" => said.push(Said::Session(rest.to_owned())),
-            "note" => said.push(Said::Event(EventBody::Notice(Box::new(Notice {
-                subtype: rest.to_owned(),
-                data: JsonText::new_unchecked("{}"),
-            })))),
+            "note" => said.push(notice(rest)),
             "ask" | "settle" => question(word, rest, said),
             "tool" => {
                 self.tool_running = true;
@@ -254,9 +255,7 @@ impl IMessageParser for WordParser {
                 let result = ToolResult { call, content, is_error: false, parent_call: None, patch: None };
                 said.push(Said::Event(EventBody::ToolResult(Box::new(result))));
             }
-            "close" => {
-                said.push(Said::Close(Box::new(TurnClose { text: rest.into(), ..TurnClose::default() })));
-            }
+            "close" => said.push(close(rest)),
             "fail" => said.push(Said::Close(Box::new(TurnClose {
                 error: Some(AgentError {
                     class: ErrorClass::Overloaded,
@@ -268,18 +267,10 @@ impl IMessageParser for WordParser {
                 ..TurnClose::default()
             }))),
             "bare" => said.push(Said::OwnTurn),
-            "twice" => {
-                for _ in 0..2 {
-                    said.push(Said::OwnTurn);
-                    said.push(Said::Close(Box::new(TurnClose { text: rest.into(), ..TurnClose::default() })));
-                }
-            }
+            "twice" => said.extend([Said::OwnTurn, close(rest), Said::OwnTurn, close(rest)]),
             "next" => {
                 said.push(Said::OwnTurn);
-                said.push(Said::Event(EventBody::Notice(Box::new(Notice {
-                    subtype: "init".to_owned(),
-                    data: JsonText::new_unchecked("{}"),
-                }))));
+                said.push(notice("init"));
             }
             _ => {}
         }

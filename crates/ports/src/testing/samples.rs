@@ -251,6 +251,17 @@ impl Scribe {
     }
 }
 
+/// A message of which nothing is there.
+fn interrupted(message: MessageOrdinal) -> CompleteMessage {
+    CompleteMessage {
+        message,
+        blocks: Vec::new(),
+        first_sequence: None,
+        outcome: MessageOutcome::Interrupted,
+        parent_call: Some("call_0".into()),
+    }
+}
+
 /// Bodies of every kind except the turn result, with every optional field both present and absent. The messages 0 and 1
 /// are completed.
 pub fn every_body() -> Vec<EventBody> {
@@ -285,13 +296,7 @@ pub fn every_body() -> Vec<EventBody> {
             outcome: MessageOutcome::Complete,
             parent_call: None,
         })),
-        EventBody::Message(Box::new(CompleteMessage {
-            message: second,
-            blocks: Vec::new(),
-            first_sequence: None,
-            outcome: MessageOutcome::Interrupted,
-            parent_call: Some("call_0".into()),
-        })),
+        EventBody::Message(Box::new(interrupted(second))),
         EventBody::ToolCall(Box::new(ToolCall {
             call: "call_1".into(),
             tool: "Bash".into(),

@@ -153,30 +153,6 @@ pub(crate) fn story(case: &str) -> Story {
             .say(vec![text_delta(1, "Hello"), EventBody::Error(Box::new(error())), text_delta(1, "!")])
             .done(1)
             .end(TurnOutcome::Completed, None),
-        "questions" => story
-            .say(vec![
-                input(0, 0, "call_1", Some("Bash"), r#"{"command":"l"#),
-                samples::permission_request("q1", Some("call_1")),
-                samples::settled("q1", Some("yes"), "user"),
-                samples::permission_request("q2", None),
-                samples::settled("q2", None, "timeout"),
-                samples::settled("q0", None, "agent"),
-                text_in(0, 1, "Well."),
-            ])
-            .done(0)
-            .end(TurnOutcome::Completed, None),
-        "two_questions" => story
-            .say(vec![
-                samples::permission_request("q1", None),
-                text_in(0, 0, "Meanwhile. "),
-                samples::permission_request("q2", None),
-                text_in(0, 0, "And now. "),
-                samples::settled("q2", Some("no"), "user"),
-                samples::settled("q1", Some("yes"), "user"),
-                text_in(0, 1, "Well."),
-            ])
-            .done(0)
-            .end(TurnOutcome::Completed, None),
         "redacted_and_cut_short" => {
             let redacted = json(r#"{"type":"redacted_thinking","data":"EmwK"}"#);
             let blocks =
@@ -195,7 +171,39 @@ pub(crate) fn story(case: &str) -> Story {
             ])
             .done(0)
             .end(TurnOutcome::Completed, None),
+        "questions" | "two_questions" => with_questions(case),
         other => with_tools(other),
+    }
+}
+
+/// Turns with permission requests.
+fn with_questions(case: &str) -> Story {
+    let story = Story::new();
+    match case {
+        "questions" => story
+            .say(vec![
+                input(0, 0, "call_1", Some("Bash"), r#"{"command":"l"#),
+                samples::permission_request("q1", Some("call_1")),
+                samples::settled("q1", Some("yes"), "user"),
+                samples::permission_request("q2", None),
+                samples::settled("q2", None, "timeout"),
+                samples::settled("q0", None, "agent"),
+                text_in(0, 1, "Well."),
+            ])
+            .done(0)
+            .end(TurnOutcome::Completed, None),
+        _ => story
+            .say(vec![
+                samples::permission_request("q1", None),
+                text_in(0, 0, "Meanwhile. "),
+                samples::permission_request("q2", None),
+                text_in(0, 0, "And now. "),
+                samples::settled("q2", Some("no"), "user"),
+                samples::settled("q1", Some("yes"), "user"),
+                text_in(0, 1, "Well."),
+            ])
+            .done(0)
+            .end(TurnOutcome::Completed, None),
     }
 }
 

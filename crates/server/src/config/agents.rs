@@ -6,14 +6,42 @@ mod process;
 mod table;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tokenrail_parser::{Format, JsonlMapping};
 use tokenrail_runner::{ModelSettings, Protocol, Unanswered};
 
-pub(super) use built_in::{built_in, former};
+use super::problem::ConfigError;
+use super::problem::with_suggestion;
+use super::source::Source;
+
+pub(super) use built_in::former;
 pub(super) use http::sends_key_in_clear;
 pub(super) use table::AgentTable;
+
+/// The built-in types, and those of the file.
+pub(super) fn all(
+    tables: BTreeMap<String, AgentTable>,
+    home: Option<&Path>,
+    source: &Source,
+) -> Result<BTreeMap<String, AgentConfig>, ConfigError> {
+    let mut agents = built_in::built_in();
+    for (name, agent) in tables {
+        let wrong = |(key, message): (&str, String)| {
+            source.wrong(&["agents", &name, key], format!("agents.{name}: {message}"))
+        };
+        let agent = agent.check(&name, home).map_err(wrong)?;
+        agents.insert(name, agent);
+    }
+    Ok(agents)
+}
+
+/// Says that `server.default_agent` is no agent type.
+pub(super) fn unknown_default(name: &str, agents: &BTreeMap<String, AgentConfig>) -> String {
+    let what = with_suggestion(name, agents.keys().map(String::as_str));
+    let known = agents.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!("server.default_agent: unknown agent type {what} (available: {known})")
+}
 
 /// One configured agent type.
 #[derive(Debug, Clone)]

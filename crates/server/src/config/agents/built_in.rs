@@ -8,7 +8,7 @@ use tokenrail_runner::{ModelApi, ModelSettings, Protocol, Unanswered};
 use super::{AgentConfig, ConverseBlock, ProcessBlock, RecordingSource, ReplayBlock, RunnerConfig};
 
 /// The types that exist without any configuration.
-pub(in crate::config) fn built_in() -> BTreeMap<String, AgentConfig> {
+pub(super) fn built_in() -> BTreeMap<String, AgentConfig> {
     let replay = ReplayBlock { transcript: RecordingSource::BuiltIn, speed: 1.0 };
     let api = |api| RunnerConfig::Http(ModelSettings::official(api));
     let types = [
