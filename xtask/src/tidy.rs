@@ -83,7 +83,8 @@ fn check_length(source: &Source, faults: &mut Vec<String>) {
     let lines = source.text.lines().count();
     let is_test = source.path.contains("/tests/") || source.path.ends_with("/tests.rs");
     let max = if is_test { TEST_LINES_MAX } else { FILE_LINES_MAX };
-    if is_code(source) && max < lines {
+    let is_page = functions::is_product(source) && !source.path.contains("/generated/");
+    if (is_code(source) || is_page) && max < lines {
         faults.push(format!("{}: {lines} lines, at most {max}", source.path));
     }
 }

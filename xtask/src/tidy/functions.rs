@@ -15,7 +15,8 @@ pub(super) fn check(sources: &[Source], faults: &mut Vec<String>) {
     }
 }
 
-fn is_product(source: &Source) -> bool {
+/// Code in TypeScript that is not a test.
+pub(super) fn is_product(source: &Source) -> bool {
     let is_typescript = source.has_extension("ts") || source.has_extension("tsx");
     is_typescript && source.path.starts_with("crates/web/") && source.path.contains("/src/")
 }

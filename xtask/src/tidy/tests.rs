@@ -19,6 +19,11 @@ fn a_file_has_350_lines_at_most_and_one_of_tests_400() {
     }
     check(&[("crates/parser/src/fixtures/b.rs", &lines(401))], &[]);
     check(&[("crates/presentation/assets/page.js", &lines(401))], &[]);
+    let page = "crates/web/page/src/app/App.tsx";
+    check(&[(page, &lines(350))], &[]);
+    check(&[(page, &lines(351))], &[&format!("{page}: 351 lines, at most 350")]);
+    check(&[("crates/web/client/src/generated/wire.ts", &lines(351))], &[]);
+    check(&[("crates/web/page/test/a.tsx", &lines(351))], &[]);
 }
 
 #[test]

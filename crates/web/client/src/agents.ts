@@ -1,6 +1,6 @@
 // The current list of agents. It is loaded once, and then kept up to date by news.
 import { Backoff } from "./backoff.js";
-import type { AgentsQuery, Client } from "./client.js";
+import type { AgentsQuery, Client } from "./api.js";
 import { type TokenrailError, asError } from "./errors.js";
 import type { AgentNews } from "./frames.js";
 import type { Agent, AgentUpdated } from "./generated/wire.js";

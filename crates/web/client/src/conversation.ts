@@ -1,7 +1,7 @@
 // The current conversation of one agent, for any view. It reads the newest messages, the whole history and then live
 // events, and notifies its listeners once per frame.
 import { Backoff } from "./backoff.js";
-import type { Client, Page } from "./client.js";
+import type { Client, Page } from "./api.js";
 import { type TokenrailError, asError } from "./errors.js";
 import type { AgentEvent } from "./frames.js";
 import type { Agent } from "./generated/wire.js";

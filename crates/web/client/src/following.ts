@@ -1,6 +1,6 @@
 // `client.follow`: a follower as an async iterator.
 import { Backoff } from "./backoff.js";
-import type { FollowOptions } from "./client.js";
+import type { FollowOptions } from "./api.js";
 import { asError } from "./errors.js";
 import type { AgentEvent } from "./frames.js";
 import type { Agent, AgentStatus } from "./generated/wire.js";

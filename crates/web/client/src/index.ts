@@ -1,3 +1,4 @@
+export * from "./api.js";
 export * from "./client.js";
 export type { ChangesQuery, Patch, PatchQuery } from "./changes.js";
 export type { Connection } from "./connection.js";

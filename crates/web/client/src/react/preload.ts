@@ -1,5 +1,5 @@
 // This module does not import React, so that a page can start reading before it has loaded React.
-import type { Client } from "../client.js";
+import type { Client } from "../api.js";
 import { Conversation, type ConversationSnapshot } from "../conversation.js";
 import { emptyTranscript } from "../transcript/index.js";
 import { SharedStores } from "./shared.js";

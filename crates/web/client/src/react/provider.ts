@@ -1,5 +1,5 @@
 import { type ReactNode, createContext, createElement, useContext } from "react";
-import type { Client } from "../client.js";
+import type { Client } from "../api.js";
 
 const Context = createContext<Client | undefined>(undefined);
 

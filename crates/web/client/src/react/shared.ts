@@ -1,6 +1,6 @@
 // Several components that show the same data share one store. A store stays for a moment after the last component has
 // unmounted, so that a component that mounts again finds it unchanged. StrictMode mounts every component twice.
-import type { Client } from "../client.js";
+import type { Client } from "../api.js";
 import { after } from "../timers.js";
 
 const LINGER_MS = 2_000;
