@@ -20,7 +20,7 @@ pub(crate) async fn ask<O, T>(
     let answered = tokio::select! {
         biased;
         answered = &mut answer => answered.ok(),
-        // An order that was sent at the very moment of the end may stay in the channel for as long as there is a sender.
+        // An order that was sent at the very moment of the end may stay in the channel as long as there is a sender.
         () = orders.closed() => answer.try_recv().ok(),
     };
     answered.unwrap_or_else(|| Err(closed()))

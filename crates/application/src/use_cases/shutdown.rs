@@ -62,7 +62,8 @@ impl AgentService {
     }
 
     /// Lets all agents go that need no node. After a failover of the store, this waits until all nodes have caught up.
-    /// It is tried again while the store cannot be reached. If it fails, other nodes do it when this one is declared lost.
+    /// While the store cannot be reached, it is tried again. If it fails, other nodes do it when this one is declared
+    /// lost.
     async fn let_all_go(&self) {
         let types = self.core.outside.types.all().filter(|(_, kind)| !kind.runner.needs_home());
         let types: Vec<String> = types.map(|(name, _)| name.clone()).collect();
