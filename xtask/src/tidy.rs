@@ -44,7 +44,7 @@ pub(crate) fn run() -> Result<(), Failure> {
 pub(crate) fn count(faults: &[String]) -> String {
     match faults.len() {
         0 => "passed".to_owned(),
-        1 => "1 fault".to_owned(),
+        1 => "1 problem".to_owned(),
         many => format!("{many} problems"),
     }
 }

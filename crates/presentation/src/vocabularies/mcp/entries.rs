@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use tokenrail_domain::{CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Sequence};
+use tokenrail_domain::{
+    CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Sequence, TurnOutcome,
+    TurnResult,
+};
 
 use super::dto::{AskedDto, EntryDto, PIECE_BYTES, SaidDto, Shortened, settled};
 use crate::json::plain_text;
@@ -20,13 +23,15 @@ pub(super) struct EntryPage {
     is_full: bool,
     /// What the incomplete messages have said in deltas, also before the page.
     spoken: BTreeMap<MessageOrdinal, SaidWords<()>>,
+    /// Whether the turn has said a text.
+    has_text: bool,
 }
 
 impl EntryPage {
     /// The entries after `since`: about `most` bytes of them, but at least one, which may be cut to `most`.
     pub(super) fn new(since: Sequence, most: usize) -> Self {
         let (entries, spoken) = (Vec::new(), BTreeMap::new());
-        Self { entries, bytes: 0, most, since, up_to: since, is_full: false, spoken }
+        Self { entries, bytes: 0, most, since, up_to: since, is_full: false, spoken, has_text: false }
     }
 
     /// The page is complete up to this number.
@@ -51,7 +56,7 @@ impl EntryPage {
     pub(super) fn begun_before(&self, event: &Event) -> Option<(MessageOrdinal, Sequence)> {
         let EventBody::Message(complete) = &event.body else { return None };
         let first = complete.first_sequence.filter(|first| *first <= self.since)?;
-        complete.blocks.iter().any(|block| block.as_text().is_some()).then_some((complete.message, first))
+        has_words(complete).then_some((complete.message, first))
     }
 
     /// Hears what a message has said before the page.
@@ -64,9 +69,24 @@ impl EntryPage {
         }
     }
 
+    /// Whether this event ends a turn with a text that may be the only one. The page must hear what the turn has said
+    /// before the page, and only then the event.
+    pub(super) fn ends_with_text(&self, event: &Event) -> bool {
+        !self.has_text && matches!(&event.body, EventBody::TurnResult(result) if has_text(result))
+    }
+
+    /// Hears what the turn has said before the page.
+    pub(super) fn hear_turn(&mut self, event: &Event) {
+        self.has_text |= match &event.body {
+            EventBody::TextDelta { text, .. } => !text.is_empty(),
+            EventBody::Message(complete) => complete.parent_call.is_none() && has_words(complete),
+            _ => false,
+        };
+    }
+
     /// The whole text of an event's entry. `None` if it has no entry, or none with a text.
     pub(super) fn whole_text(&mut self, event: &Event) -> Option<String> {
-        self.said(&event.body)?.into_text()
+        self.said(event)?.into_text()
     }
 
     /// Appends an event, if it is after the cursor, and the page has room for it.
@@ -74,7 +94,7 @@ impl EntryPage {
         if self.is_full {
             return;
         }
-        let said = self.said(&event.body);
+        let said = self.said(event);
         if event.sequence <= self.up_to {
             return;
         }
@@ -94,14 +114,20 @@ impl EntryPage {
     }
 
     /// What an event says that no event before it has said.
-    fn said(&mut self, body: &EventBody) -> Option<SaidDto> {
+    fn said(&mut self, event: &Event) -> Option<SaidDto> {
+        let body = &event.body;
+        self.hear_turn(event);
         match body {
             EventBody::TextDelta { message, part, text } if !text.is_empty() => {
                 self.spoken.entry(*message).or_default().say(*part, WordKind::Text, text.len());
             }
             EventBody::Message(complete) => return self.rest(complete),
             EventBody::Abandoned { message } => drop(self.spoken.remove(message)),
-            EventBody::TurnResult(_) => self.spoken.clear(),
+            EventBody::TurnResult(result) => {
+                self.spoken.clear();
+                let is_new = !std::mem::take(&mut self.has_text) && has_text(result);
+                return Some(turn_end(result, is_new.then(|| result.text.clone())));
+            }
             _ => {}
         }
         said(body)
@@ -166,18 +192,33 @@ fn said(body: &EventBody) -> Option<SaidDto> {
             _ => return None,
         },
         EventBody::Error(error) => SaidDto::Error { text: Shortened::whole(error.text.clone()) },
-        EventBody::TurnResult(result) => SaidDto::TurnEnd {
-            outcome: result.outcome.as_str(),
-            error: failure(result).map(|(_, text, _)| text.to_owned()),
-            truncated: false,
-        },
-        EventBody::Message(_)
+        EventBody::TurnResult(_)
+        | EventBody::Message(_)
         | EventBody::ReasoningDelta { .. }
         | EventBody::ToolInputDelta { .. }
         | EventBody::ToolCall(_)
         | EventBody::ToolResult(_)
         | EventBody::Usage(_) => return None,
     })
+}
+
+/// `text`: what the turn has said nowhere else.
+fn turn_end(result: &TurnResult, text: Option<String>) -> SaidDto {
+    SaidDto::TurnEnd {
+        outcome: result.outcome.as_str(),
+        error: failure(result).map(|(_, text, _)| text.to_owned()),
+        text,
+        truncated: false,
+    }
+}
+
+fn has_words(complete: &CompleteMessage) -> bool {
+    complete.blocks.iter().any(|block| block.as_text().is_some_and(|text| !text.is_empty()))
+}
+
+/// Some agents send their text only with the result.
+fn has_text(result: &TurnResult) -> bool {
+    result.outcome == TurnOutcome::Completed && !result.text.is_empty()
 }
 
 fn spoken_text(message: MessageOrdinal, text: String) -> SaidDto {

@@ -63,7 +63,10 @@ pub(crate) enum SaidDto {
         outcome: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
-        /// Whether the error is cut.
+        /// What the agent has said, if no entry before has it: some agents send their text only with the result.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
+        /// Whether the error or the text is cut.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         truncated: bool,
     },
@@ -200,8 +203,11 @@ impl SaidDto {
             }
             Self::ToolCall { input: text, .. } | Self::ToolResult { text, .. } => text.shorten(FIELD_BYTES),
             Self::PermissionRequest(asked) => asked.input.shorten(FIELD_BYTES),
-            Self::TurnEnd { error: Some(error), truncated, .. } => *truncated |= cut(error, FIELD_BYTES),
-            Self::Retracted { .. } | Self::PermissionResolved { .. } | Self::TurnEnd { .. } => {}
+            Self::TurnEnd { error, text, truncated, .. } => {
+                *truncated |= error.as_mut().is_some_and(|error| cut(error, FIELD_BYTES));
+                *truncated |= text.as_mut().is_some_and(|text| cut(text, text_bytes));
+            }
+            Self::Retracted { .. } | Self::PermissionResolved { .. } => {}
         }
     }
 
@@ -214,7 +220,7 @@ impl SaidDto {
             | Self::ToolCall { input: text, .. }
             | Self::ToolResult { text, .. } => Some(text.text),
             Self::PermissionRequest(asked) => Some(asked.input.text),
-            Self::TurnEnd { error, .. } => error,
+            Self::TurnEnd { error, text, .. } => error.or(text),
             Self::Retracted { .. } | Self::PermissionResolved { .. } => None,
         }
     }
@@ -231,7 +237,9 @@ impl SaidDto {
                 asked.input.text.len() + options.sum::<usize>()
             }
             Self::Retracted { .. } | Self::PermissionResolved { .. } => 0,
-            Self::TurnEnd { error, .. } => error.as_ref().map_or(0, String::len),
+            Self::TurnEnd { error, text, .. } => {
+                error.as_ref().map_or(0, String::len) + text.as_ref().map_or(0, String::len)
+            }
         };
         FRAME_BYTES + text
     }

@@ -1,6 +1,8 @@
 //! Entries of every kind of turn, and their pages.
 
-use tokenrail_domain::{AgentError, Event, EventBody, MessageOrdinal, Sequence, TurnOutcome};
+use tokenrail_domain::{
+    AgentError, Event, EventBody, JsonText, MessageOrdinal, Sequence, ToolCall, TurnNumber, TurnOutcome,
+};
 use tokenrail_ports::testing::samples::{self, Scribe};
 
 use super::EntryPage;
@@ -20,7 +22,32 @@ fn journals() -> Vec<(&'static str, Vec<Event>)> {
     ];
     let appends = [scribe.start(&turn), scribe.say(asked), scribe.end(TurnOutcome::Completed)];
     journals.push(("a permission request", events(&appends)));
+    journals.push(("a text that comes only with the result", only_with_the_result()));
     journals
+}
+
+/// A turn that uses a tool, and says something only in its result. Then one that says it before, too.
+fn only_with_the_result() -> Vec<Event> {
+    let (agent, turn) = samples::launch(2);
+    let mut scribe = Scribe::new(&agent);
+    let used = EventBody::ToolCall(Box::new(ToolCall {
+        call: "c1".into(),
+        tool: "Bash".into(),
+        input: JsonText::new_unchecked("{}"),
+        parent_call: None,
+    }));
+    let mut appends = vec![scribe.start(&turn), scribe.say(vec![used, samples::notice("n")])];
+    appends.push(scribe.end(TurnOutcome::Completed));
+    let next = samples::queued_turn(agent.id, TurnNumber(2), "and then?");
+    appends.extend([scribe.start(&next), scribe.say(vec![samples::text_delta(0, "All is well.")])]);
+    appends.push(scribe.end(TurnOutcome::Completed));
+    let mut journal = events(&appends);
+    for event in &mut journal {
+        if let EventBody::TurnResult(result) = &mut event.body {
+            result.text = "All is well.".into();
+        }
+    }
+    journal
 }
 
 /// Reads a page, as a client that has the events up to `since`.
@@ -31,6 +58,10 @@ fn page(journal: &[Event], since: Sequence, bytes: usize) -> EntryPage {
             for heard in journal.iter().filter(|heard| first <= heard.sequence && heard.sequence <= since) {
                 page.hear(heard, message);
             }
+        }
+        if page.ends_with_text(event) {
+            let of_turn = |heard: &&Event| heard.turn == event.turn && heard.sequence <= since;
+            journal.iter().filter(of_turn).for_each(|heard| page.hear_turn(heard));
         }
         page.event(event);
     }

@@ -1,6 +1,6 @@
 //! Reads what is there, without waiting.
 
-use tokenrail_domain::{AgentId, MessageOrdinal, Sequence};
+use tokenrail_domain::{AgentId, Event, MessageOrdinal, Sequence};
 
 use crate::api::Api;
 use crate::error::Problem;
@@ -39,6 +39,7 @@ pub(super) async fn read_part(api: &Api, params: &Params) -> Result<ToolResult, 
         if let Some((message, first)) = page.begun_before(event) {
             hear(api, agent, (message, first, since), &mut page).await?;
         }
+        hear_turn(api, agent, (event, since), &mut page).await?;
         whole = page.whole_text(event);
     }
     let whole = whole.ok_or_else(|| Problem::field("seq", "must be the seq of an entry that has a text"))?;
@@ -60,6 +61,7 @@ pub(super) async fn page(api: &Api, wish: ReadWish, head: Sequence) -> Result<En
             if let Some((message, first)) = page.begun_before(event).filter(|_| !page.is_full()) {
                 hear(api, agent, (message, first, since), &mut page).await?;
             }
+            hear_turn(api, agent, (event, since), &mut page).await?;
             page.event(event);
         }
     }
@@ -82,6 +84,28 @@ async fn hear(
             page.hear(event, message);
         }
     }
+}
+
+/// Lets the page hear what the turn that this event ends has said up to the cursor, if that matters.
+async fn hear_turn(
+    api: &Api,
+    agent: AgentId,
+    (end, since): (&Event, Sequence),
+    page: &mut EntryPage,
+) -> Result<(), Problem> {
+    if page.is_full() || !page.ends_with_text(end) {
+        return Ok(());
+    }
+    let mut cursor = api.service().turn_begin(agent, since).await?;
+    while page.ends_with_text(end) {
+        let events = events::page(api.service(), agent, cursor, since).await?;
+        let Some(newest) = events.last() else { return Ok(()) };
+        cursor = newest.sequence;
+        for event in events.iter().filter(|event| event.turn == end.turn) {
+            page.hear_turn(event);
+        }
+    }
+    Ok(())
 }
 
 /// A cursor that is ahead of the head is refused, like everywhere.

@@ -86,10 +86,13 @@ fn paragraph(said: &SaidDto) -> String {
         SaidDto::PermissionRequest(asked) => format!("[The agent asks: {}]", asked.tool),
         SaidDto::PermissionResolved { .. } => "[The request is settled]".to_owned(),
         SaidDto::Error { text } => format!("Error: {}", text.shown()),
-        SaidDto::TurnEnd { outcome, error: None, .. } => format!("[The turn has ended: {outcome}]"),
-        SaidDto::TurnEnd { outcome, error: Some(error), truncated } => {
+        SaidDto::TurnEnd { outcome, error, text, truncated } => {
             let mark = if *truncated { " […]" } else { "" };
-            format!("[The turn has ended: {outcome}: {error}{mark}]")
+            match (error, text) {
+                (Some(error), _) => format!("[The turn has ended: {outcome}: {error}{mark}]"),
+                (None, Some(text)) => format!("Agent: {text}{mark}\n\n[The turn has ended: {outcome}]"),
+                (None, None) => format!("[The turn has ended: {outcome}]"),
+            }
         }
     }
 }
