@@ -96,7 +96,10 @@ impl Server {
         let store = Store::open(&config).await?;
         check_private(&config.data_dir)?;
         let token = if config.insecure_no_auth { None } else { Some(token::read_or_make(&config.data_dir)?) };
-        agree_on_token(&store, token.as_deref(), &config).await?;
+        let silence = Duration::from_secs(config.cluster.lost_after_s);
+        if !store.agree_on_token(token.as_deref(), silence).await.map_err(StartError::CompareToken)? {
+            return Err(StartError::OtherToken(config.data_dir.join("token")));
+        }
         let wanted = config.listen;
         let failed = |source| StartError::Listen { address: wanted, source };
         let listener = TcpListener::bind(wanted).map_err(failed)?;
@@ -112,19 +115,13 @@ impl Server {
             Some(former) => former.successor(outside, limits, runtime),
             None => AgentService::new(outside, limits, runtime),
         };
-        let recovered = async {
-            let adopted_agents = service.recover().await.map_err(StartError::Recover)?;
-            // Again, because another server with another token may have started at the same time.
-            agree_on_token(&store, token.as_deref(), &config).await?;
-            Ok(adopted_agents)
-        };
-        let adopted_agents = match recovered.await {
+        let adopted_agents = match service.recover().await {
             Ok(agents) => agents,
-            Err(error) => {
+            Err(refusal) => {
                 // The next try is the same node, and would fence what this one has begun: its beats.
                 let patience = Duration::from_secs(config.limits.shutdown_timeout_s);
                 service.abandon(patience).await;
-                return Err(error);
+                return Err(StartError::Recover(refusal));
             }
         };
         tracing::info!(%address, adopted_agents, data_dir = %config.data_dir.display(), "serving");
@@ -224,15 +221,6 @@ impl Server {
 }
 
 /// A user who can write to the data folder can put their own token or database there.
-/// Whether clients may use this token at each server of the database.
-async fn agree_on_token(store: &Store, token: Option<&str>, config: &Config) -> Result<(), StartError> {
-    let silence = Duration::from_secs(config.cluster.lost_after_s);
-    if store.agree_on_token(token, silence).await.map_err(StartError::CompareToken)? {
-        return Ok(());
-    }
-    Err(StartError::OtherToken(config.data_dir.join("token")))
-}
-
 fn check_private(data_dir: &Path) -> Result<(), StartError> {
     let mode = std::fs::metadata(data_dir).map_err(StartError::Folder)?.permissions().mode();
     if mode & 0o022 == 0 { Ok(()) } else { Err(StartError::OthersMayWrite(data_dir.to_owned())) }

@@ -140,7 +140,7 @@ impl Store {
         match self {
             Self::Sqlite(_) => Ok(true),
             Self::Postgres { store, .. } => {
-                store.agree_on_token(token.unwrap_or_default().as_bytes(), silence).await
+                Box::pin(store.agree_on_token(token.unwrap_or_default().as_bytes(), silence)).await
             }
         }
     }

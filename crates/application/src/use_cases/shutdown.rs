@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tokenrail_ports::StoreError;
+
 use crate::service::AgentService;
 
 /// Agents that are let go in one go.
 const LET_GO: usize = 1024;
+/// How often that may fail.
+const LET_GO_TRIES: u32 = 3;
 
 /// What a server does with its agents when it stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,29 +66,33 @@ impl AgentService {
     }
 
     /// Lets all agents go that need no node. After a failover of the store, this waits until all nodes have caught up.
-    /// While the store cannot be reached, it is tried again. If it fails, other nodes do it when this one is declared
-    /// lost.
+    /// If it fails again and again, other nodes do it when this one is declared lost.
     async fn let_all_go(&self) {
         let types = self.core.outside.types.all().filter(|(_, kind)| !kind.runner.needs_home());
         let types: Vec<String> = types.map(|(name, _)| name.clone()).collect();
-        let mut pause = self.core.limits.saving.retry_pause;
+        let (mut pause, mut failures) = (self.core.limits.saving.retry_pause, 0);
         loop {
             match self.core.outside.nodes.let_all_go(types.clone(), LET_GO).await {
                 Ok(0) => break,
-                Ok(_) => self.core.offer_to_all_nodes(),
-                // Not `Core::pause`, which ends with the server. `shutdown` bounds the wait.
-                Err(error) if error.is_transient() => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::debug!(error, "cannot hand agents over to the other nodes yet");
-                    tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(self.core.limits.saving.retry_pause_max);
+                Ok(_) => {
+                    self.core.offer_to_all_nodes();
+                    continue;
                 }
+                Err(StoreError::Busy) => {}
                 Err(error) => {
+                    failures += 1;
                     let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "cannot hand agents over to the other nodes");
-                    break;
+                    tracing::warn!(error, failures, "cannot hand agents over to the other nodes");
+                    // Perhaps it was saved.
+                    self.core.offer_to_all_nodes();
+                    if LET_GO_TRIES <= failures {
+                        break;
+                    }
                 }
             }
+            // Not `Core::pause`, which ends with the server. `shutdown` bounds the wait.
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(self.core.limits.saving.retry_pause_max);
         }
     }
 

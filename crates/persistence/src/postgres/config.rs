@@ -178,7 +178,7 @@ impl Default for PostgresLimits {
             known_agents: 1 << 16,
             pool_connections: 8,
             lookout_connections: 2,
-            takeover_connections: 1,
+            takeover_connections: 2,
             beat_connections: 1,
             node_connections: 1,
             openings: 4,

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use sha2::{Digest as _, Sha256};
 use tokenrail_domain::NodeId;
 use tokenrail_ports::StoreError;
 use uuid::Uuid;
@@ -16,11 +17,22 @@ enum NotANode {
     NotJoined,
     #[error("this program has no data folder of its own, so it cannot be a node of the database")]
     NoIdentity,
+    #[error(
+        "another server with another access token has started at the same time; give both the same token"
+    )]
+    OtherToken,
+}
+
+/// The error of a node that may not join.
+pub(crate) fn other_token() -> StoreError {
+    unavailable(NotANode::OtherToken)
 }
 
 /// Which node this store is, from its join on.
 pub(crate) struct Membership {
     identity: Option<NodeIdentity>,
+    /// Clients of the node send it.
+    token: Mutex<Option<TokenDigest>>,
     joined: Mutex<Option<JoinedNode>>,
 }
 
@@ -36,6 +48,20 @@ pub(crate) struct JoinedNode {
     pub(crate) schema: i32,
 }
 
+/// The digest of an access token, as the database has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TokenDigest(Vec<u8>);
+
+impl TokenDigest {
+    pub(crate) fn of(token: &[u8]) -> Self {
+        Self(Sha256::digest(token).to_vec())
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl JoinedNode {
     pub(crate) fn node_id(self) -> NodeId {
         NodeId(self.id as u64)
@@ -44,11 +70,20 @@ impl JoinedNode {
 
 impl Membership {
     pub(crate) fn new(identity: Option<NodeIdentity>) -> Self {
-        Self { identity, joined: Mutex::new(None) }
+        Self { identity, token: Mutex::default(), joined: Mutex::default() }
     }
 
     pub(crate) fn identity(&self) -> Result<NodeIdentity, StoreError> {
         self.identity.clone().ok_or_else(|| unavailable(NotANode::NoIdentity))
+    }
+
+    pub(crate) fn set_token(&self, token: TokenDigest) {
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = Some(token);
+    }
+
+    /// The token on which the node has agreed with the others. `None` if it has not asked.
+    pub(crate) fn token(&self) -> Option<TokenDigest> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// From here on, this store is this node.

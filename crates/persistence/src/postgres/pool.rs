@@ -1,12 +1,9 @@
 //! The connections that reads and commands share.
 
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokenrail_ports::StoreError;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::sleep;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::orders::closed;
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
@@ -15,9 +12,6 @@ use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::not_saved;
 use crate::postgres::failover::Healer;
 
-/// Opening a connection usually takes less.
-const OPENING: Duration = Duration::from_millis(250);
-
 /// A bounded number of connections. If all are in use, a caller waits for one. The wait has no bound of its own:
 /// callers get connections in the order in which they came, and each read and each try of a command is bounded.
 pub(crate) struct Pool {
@@ -25,8 +19,6 @@ pub(crate) struct Pool {
     purpose: Purpose,
     places: Arc<Semaphore>,
     idle: Mutex<Vec<Link>>,
-    /// Signalled when a connection becomes idle.
-    returned: Notify,
 }
 
 /// A connection of the pool. It returns to the pool when this is dropped, unless something was left half-done.
@@ -40,19 +32,23 @@ impl Pool {
     /// At most this many connections.
     pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize) -> Self {
         let places = Arc::new(Semaphore::new(connections.max(1)));
-        Self { healer, purpose, places, idle: Mutex::default(), returned: Notify::new() }
+        Self { healer, purpose, places, idle: Mutex::new(Vec::new()) }
     }
 
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
-        if let Some(link) = self.pop() {
-            return Ok(Lease { pool: Arc::clone(self), link, _place: place });
-        }
-        let link = tokio::select! {
-            biased;
-            link = self.healer.connect(self.purpose, &[]) => link.map_err(ConnectFailure::into_store_error)?,
-            // While a standby is away, no new connection can be used, but those that exist can.
-            link = self.returned_link() => link,
+        let link = loop {
+            match self.pop() {
+                Some(link) if link.is_usable() => break link,
+                Some(_broken) => {}
+                None => {
+                    break self
+                        .healer
+                        .connect(self.purpose, &[])
+                        .await
+                        .map_err(ConnectFailure::into_store_error)?;
+                }
+            }
         };
         Ok(Lease { pool: Arc::clone(self), link, _place: place })
     }
@@ -67,24 +63,8 @@ impl Pool {
         self.places.is_closed()
     }
 
-    /// An idle connection that can be used.
     fn pop(&self) -> Option<Link> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        std::iter::from_fn(|| idle.pop()).find(Link::is_usable)
-    }
-
-    /// A connection that becomes idle, if opening a new one takes long.
-    async fn returned_link(&self) -> Link {
-        sleep(OPENING).await;
-        loop {
-            let mut returned = pin!(self.returned.notified());
-            // From here on, none is missed.
-            returned.as_mut().enable();
-            if let Some(link) = self.pop() {
-                return link;
-            }
-            returned.await;
-        }
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 }
 
@@ -98,7 +78,6 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if self.link.is_usable() && !self.pool.places.is_closed() {
             self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.link.clone());
-            self.pool.returned.notify_one();
         }
     }
 }

@@ -17,6 +17,7 @@
 //! | [`fence`] | whether a process is still its node |
 //! | [`outdated`] | which versions may use the database; removes what only older versions need |
 //! | [`nodes`], [`takeover`] | the servers that share the database; agents that nobody continues |
+//! | [`age`] | what keeps the database from cleaning up |
 //! | [`errands`], [`touched`], [`inbox`] | what nodes leave for each other, and what has changed |
 //! | [`rounds`] | looks at more than one call returns |
 //! | [`credentials`] | tickets and login codes |
@@ -33,6 +34,7 @@
 //! **Open turns.** `state <> 'ended'` is the condition of a partial index. PostgreSQL uses that index only if it can
 //! see that a statement implies it, so statements say `state <> 'ended' AND state = 'queued'`.
 
+pub(crate) mod age;
 pub(crate) mod agents;
 pub(crate) mod append;
 pub(crate) mod archive;

@@ -121,7 +121,11 @@ pub(crate) async fn serve_and(
     }
     let mut stop = StopSignal::listen()?;
     let _kept = survive_file_size_limit()?;
-    let mut server = Server::start(config.clone()).await.map_err(start_failure)?;
+    let mut server = tokio::select! {
+        server = Server::start(config.clone()) => server.map_err(start_failure)?,
+        // What has begun is continued by the next start.
+        _ = stop.recv() => return Ok(Exit::Completed),
+    };
     started(&server, screen).await;
     loop {
         tokio::select! {
@@ -162,7 +166,11 @@ async fn start_again(
     stop: &mut StopSignal,
 ) -> Result<Option<Server>, Failure> {
     loop {
-        let error = match Server::start_after(config.clone(), Some(former)).await {
+        let started = tokio::select! {
+            started = Server::start_after(config.clone(), Some(former)) => started,
+            _ = stop.recv() => return Ok(None),
+        };
+        let error = match started {
             Ok(server) => return Ok(Some(server)),
             Err(StartError::Store(error)) if error.is_corrupt() || error.is_outdated() => {
                 return Err(start_failure(error.into()));

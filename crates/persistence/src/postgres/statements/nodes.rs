@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::NodeId;
-use tokenrail_ports::{Node, NodeState, Pulse, StoreAge, StoreError};
+use tokenrail_ports::{Node, NodeState, Pulse, StoreError};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
@@ -13,12 +13,13 @@ use crate::postgres::command::{ChangeCommand, KeptBeat, KeptChange, NodeFact, Re
 use crate::postgres::config::{NodeIdentity, PostgresLimits};
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
-use crate::postgres::membership::JoinedNode;
+use crate::postgres::membership::{JoinedNode, TokenDigest, other_token};
 use crate::postgres::statements::catch_up::{CatchUpTimes, is_awaited};
 use crate::postgres::statements::columns::{column, parsed, texts_of};
 use crate::postgres::statements::fence::exclude_former;
 use crate::postgres::statements::outdated::refuse_if_outdated;
 use crate::postgres::statements::ownership::first_epoch;
+use crate::postgres::statements::shared_token::is_shared;
 
 const JOIN_AGAIN: &str = "
     UPDATE nodes
@@ -112,22 +113,11 @@ const FORGET: &str = "
     )
     SELECT id FROM forgotten";
 
-/// Everybody sees the age of the snapshots of other sessions.
-const AGE: &str = "
-    SELECT
-        coalesce((SELECT max(age(backend_xmin)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()), 0)::bigint,
-        (SELECT max(age(datfrozenxid)) FROM pg_database)::bigint";
-
-/// What grows while something keeps the database from cleaning up.
-pub(crate) async fn age(db: &Link) -> Result<StoreAge, QueryFailure> {
-    let Some(row) = db.row(AGE, &[]).await? else { return Ok(StoreAge::default()) };
-    let number = |at| Ok::<u64, StoreError>(column::<i64>(&row, at)?.unsigned_abs());
-    Ok(StoreAge { oldest_snapshot: number(0)?, transaction_id: number(1)? })
-}
-
 /// Makes this process the node of its data folder.
 pub(crate) struct JoinCommand {
     pub(crate) identity: NodeIdentity,
+    /// See [`is_shared`].
+    pub(crate) token: Option<TokenDigest>,
     /// The schema that the program knows.
     pub(crate) schema: i32,
 }
@@ -136,7 +126,7 @@ impl ChangeCommand for JoinCommand {
     type Answer = JoinedNode;
 
     async fn run(&self, db: &Link) -> Result<JoinedNode, QueryFailure> {
-        let Self { identity: NodeIdentity { folder, name }, schema } = self;
+        let Self { identity: NodeIdentity { folder, name }, token, schema } = self;
         let schema = *schema;
         let folder = Uuid::from_bytes(*folder);
         // A name is a label. PostgreSQL takes no NUL in it.
@@ -152,6 +142,11 @@ impl ChangeCommand for JoinCommand {
         let row = row.ok_or(QueryFailure::Again)?;
         let joined = JoinedNode { id: column(&row, 0)?, incarnation: column(&row, 1)?, folder, schema };
         refuse_if_outdated(db, schema).await?;
+        if let Some(token) = token
+            && !is_shared(db, token).await?
+        {
+            return Err(other_token().into());
+        }
         exclude_former(db, joined.id).await?;
         db.run(RAISE_EPOCHS, &[&joined.id, &first_epoch(db.timeline())]).await?;
         Ok(joined)

@@ -16,6 +16,7 @@ use tokio::time::sleep;
 use super::PostgresStore;
 use crate::postgres::database::steps::Steps;
 use crate::postgres::membership::JoinedNode;
+use crate::postgres::statements::age;
 use crate::postgres::statements::catch_up::{self, CatchUpTimes};
 use crate::postgres::statements::clock;
 use crate::postgres::statements::credentials::{self, AddCredentialCommand, RedeemCommand};
@@ -80,7 +81,7 @@ impl PostgresStore {
     async fn look_at_age(&self) {
         let figures = &self.inner.connector.figures;
         if figures.is_age_due(Instant::now()) {
-            match self.read_on(&self.inner.beats, |db| async move { nodes::age(&db).await }).await {
+            match self.read_on(&self.inner.beats, |db| async move { age::read(&db).await }).await {
                 Ok(age) => figures.note_age(age),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;
@@ -152,7 +153,8 @@ impl INodes for PostgresStore {
     async fn join(&self) -> StoreResult<NodeId> {
         let joined = {
             let identity = self.inner.membership.identity()?;
-            self.write(JoinCommand { identity, schema: self.inner.connector.steps.schema() }).await?
+            let (token, schema) = (self.inner.membership.token(), self.inner.connector.steps.schema());
+            self.write(JoinCommand { identity, token, schema }).await?
         };
         if self.read_with(|db| async move { nodes::has_homeless(&db).await }).await? {
             Box::pin(self.adopt(joined)).await?;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use tokenrail_domain::NodeId;
-use tokenrail_ports::{INodes as _, NodeState, Pulse, StoreError};
+use tokenrail_ports::{INodes as _, Pulse, StoreError};
 use tokio::time::{Instant, sleep};
 
 use super::PostgresStore;
-use crate::postgres::membership::JoinedNode;
-use crate::postgres::statements::shared_token::AgreeCommand;
+use crate::postgres::membership::TokenDigest;
+use crate::postgres::statements::shared_token::{self, AgreeCommand};
 
 /// How often it looks whether the other nodes beat.
 const LOOK: Duration = Duration::from_millis(500);
@@ -17,40 +17,47 @@ impl PostgresStore {
     /// Whether the access token of this node is that of the other nodes that are alive. If none is alive, the next ones
     /// must have this one. Clients send the same token to any node, so a server with another one must not start.
     ///
-    /// A node asks before it joins, so that a wrong token does no harm, and again when it has joined: two nodes with
-    /// different tokens may start at the same time, and only one of them may go on.
+    /// Two nodes with different tokens may ask at the same time, before one of them has joined. Then only one of them
+    /// can join.
     ///
-    /// If the tokens differ, it waits until one of the other nodes beats. Those that do not beat for `silence` are not
-    /// alive.
+    /// If the tokens differ, it waits until one of the other nodes beats. Those that do not beat for `silence` are
+    /// declared lost: perhaps all nodes lost their power at once, and nobody was left to do so.
     ///
     /// # Errors
     /// [`StoreError`] if the database cannot be used.
     pub async fn agree_on_token(&self, token: &[u8], silence: Duration) -> Result<bool, StoreError> {
-        let folder = self.inner.membership.identity()?.folder;
-        let agree = |silent| self.write(AgreeCommand::new(token, folder, silent));
-        if agree(Vec::new()).await? {
+        let (digest, folder) = (TokenDigest::of(token), self.inner.membership.identity()?.folder);
+        let agree = async || {
+            let agreed = self.write(AgreeCommand::new(digest.clone(), folder)).await?;
+            if agreed {
+                self.inner.membership.set_token(digest.clone());
+            }
+            Ok(agreed)
+        };
+        if agree().await? {
             return Ok(true);
         }
-        let before = self.pulses().await?;
         tracing::warn!(
             wait_s = silence.as_secs(),
             "other servers on this database have another access token; checking whether they are running"
         );
+        let before = self.other_pulses(folder).await?;
         let until = Instant::now() + silence;
         while Instant::now() < until {
             sleep(LOOK.min(silence)).await;
-            // A node that is no longer there does not matter.
-            if self.pulses().await?.iter().any(|pulse| !before.contains(pulse)) {
-                return Ok(false);
+            // A node that is no longer alive does not matter.
+            if self.other_pulses(folder).await?.iter().any(|pulse| !before.contains(pulse)) {
+                // Perhaps it has the same new token.
+                return agree().await;
             }
         }
-        agree(before).await
+        for (node, pulse) in before {
+            self.declare_lost(node, pulse).await?;
+        }
+        agree().await
     }
 
-    /// The pulses of the other nodes that count as alive.
-    async fn pulses(&self) -> Result<Vec<(NodeId, Pulse)>, StoreError> {
-        let me = self.inner.membership.joined().map(JoinedNode::node_id);
-        let others = self.nodes().await?.into_iter().filter(|node| Some(node.id) != me);
-        Ok(others.filter(|node| node.state == NodeState::Alive).map(|node| (node.id, node.pulse)).collect())
+    async fn other_pulses(&self, folder: [u8; 16]) -> Result<Vec<(NodeId, Pulse)>, StoreError> {
+        self.read_with(move |db| async move { shared_token::others(&db, folder).await }).await
     }
 }

@@ -3,8 +3,8 @@
 use tokenrail_domain::{AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, notice, queued_turn, text_delta};
 use tokenrail_ports::{
-    AgentFilter, IArchive, IInbox, LaunchClaim, Letter, LetterContent, LetterId, LetterReply, NodeState,
-    TouchMark, Touched,
+    AgentFilter, IArchive, IInbox, Letter, LetterContent, LetterId, LetterReply, NodeState, Pulse, TouchMark,
+    Touched,
 };
 
 use super::*;
@@ -59,7 +59,7 @@ async fn a_node_beats_reads_and_looks_for_what_is_new_while_all_connections_for_
     let events = store.read_many(vec![(agent.id, Sequence::START)], PageLimit { events: 9, bytes: 9 }).await;
     assert_eq!(events.unwrap().len(), 1);
     assert!(store.get(agent.id).await.unwrap().is_some());
-    assert_eq!(store.claim_launches(LaunchClaim::default()).await.unwrap(), []);
+    assert!(!store.declare_lost(NodeId(9), Pulse { incarnation: 1, beat: 0 }).await.unwrap());
     store.errands(9).await.unwrap();
     store.letters(vec![], 9).await.unwrap();
     assert!(futures_util::poll!(&mut cancelling).is_pending());
@@ -69,31 +69,43 @@ async fn a_node_beats_reads_and_looks_for_what_is_new_while_all_connections_for_
 
 /// Both ask before one of them has joined.
 #[tokio::test]
-async fn of_two_nodes_with_different_tokens_that_start_at_the_same_time_one_goes_on() {
+async fn of_two_nodes_with_different_tokens_that_start_at_the_same_time_one_joins() {
     let database = tokenrail_test_postgres::database();
     let silence = Duration::from_millis(100);
     let one = PostgresStore::open(config_of(&database, 1)).await.unwrap();
     let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
     assert!(one.agree_on_token(b"one", silence).await.unwrap());
     assert!(two.agree_on_token(b"two", silence).await.unwrap());
-    one.join().await.unwrap();
+    let Err(StoreError::Unavailable(cause)) = one.join().await else { panic!("the other one has the token") };
+    assert!(cause.to_string().contains("another access token"), "{cause}");
     two.join().await.unwrap();
+    assert_eq!(two.nodes().await.unwrap().len(), 1);
+}
+
+/// Its beats tell the others, so they need not wait for long.
+#[tokio::test]
+async fn a_node_with_another_token_does_not_join_a_node_that_beats() {
+    let database = tokenrail_test_postgres::database();
+    let silence = Duration::from_hours(1);
+    let one = PostgresStore::open(config_of(&database, 1)).await.unwrap();
+    assert!(one.agree_on_token(b"one", silence).await.unwrap());
+    one.join().await.unwrap();
+    let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
     let beats = async {
         loop {
-            two.beat().await.unwrap();
+            one.beat().await.unwrap();
             tokio::task::yield_now().await;
         }
     };
     let asked = tokio::select! {
         biased;
-        asked = one.agree_on_token(b"one", Duration::from_hours(1)) => asked,
+        asked = two.agree_on_token(b"two", silence) => asked,
         () = beats => unreachable!(),
     };
-    assert!(!asked.unwrap(), "the other one has the token of the database, and beats");
-    assert!(two.agree_on_token(b"two", silence).await.unwrap());
+    assert!(!asked.unwrap());
 }
 
-/// As after a power cut: nobody has declared it lost.
+/// As after a power cut: nobody has declared it lost. If it is not dead after all, its next beat tells it.
 #[tokio::test]
 async fn a_node_that_does_not_beat_keeps_no_other_from_a_new_token() {
     let database = tokenrail_test_postgres::database();
@@ -105,7 +117,7 @@ async fn a_node_that_does_not_beat_keeps_no_other_from_a_new_token() {
     let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
     assert!(two.agree_on_token(b"new", silence).await.unwrap());
     two.join().await.unwrap();
-    assert!(two.agree_on_token(b"new", silence).await.unwrap());
+    assert!(matches!(one.beat().await, Err(StoreError::Fenced)));
 }
 
 #[tokio::test]
