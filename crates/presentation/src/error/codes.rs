@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` matches neither `application/json` nor `text/event-stream`; `*/*` and `application/*` match `application/json`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a chat request, or of a message with images, is larger than `limits.request_bytes`, the request gets proportionally more time: three times as long if it has three times as many bytes. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a chat request, or of a message with images, is larger than `limits.request_bytes`, the request gets proportionally more time: three times as long for three times that limit. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the last number of a run or a response.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -66,7 +66,7 @@ codes! {
     NodeAlive "node_alive" CONFLICT true "The node is alive"
         "A node that is alive cannot be removed. Stop its server first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "The agent's folder is not in a git repository, or was not in one when the turn started; or the agent is a copy, the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
+        "The agent's folder is not in a git repository, or was not in one when the turn started; or the agent is a copy (imported or a replay), the commit is gone, or git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
