@@ -10,7 +10,7 @@ use crate::service::AgentService;
 /// Agents that are let go in one go.
 const LET_GO: usize = 1024;
 /// How often that may fail.
-const LET_GO_TRIES: u32 = 3;
+const LET_GO_TRIES: u32 = 6;
 
 /// What a server does with its agents when it stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

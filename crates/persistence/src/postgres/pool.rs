@@ -1,9 +1,12 @@
 //! The connections that reads and commands share.
 
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokenrail_ports::StoreError;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
 
 use crate::orders::closed;
 use crate::postgres::database::failures::{ChangeFailure, ConnectFailure};
@@ -12,6 +15,9 @@ use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::not_saved;
 use crate::postgres::failover::Healer;
 
+/// How long to wait for another connection if no new one can be opened.
+const RETURN_WAIT: Duration = Duration::from_secs(1);
+
 /// A bounded number of connections. If all are in use, a caller waits for one. The wait has no bound of its own:
 /// callers get connections in the order in which they came, and each read and each try of a command is bounded.
 pub(crate) struct Pool {
@@ -19,6 +25,8 @@ pub(crate) struct Pool {
     purpose: Purpose,
     places: Arc<Semaphore>,
     idle: Mutex<Vec<Link>>,
+    /// Signalled when a connection becomes idle.
+    returned: Notify,
 }
 
 /// A connection of the pool. It returns to the pool when this is dropped, unless something was left half-done.
@@ -32,23 +40,21 @@ impl Pool {
     /// At most this many connections.
     pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize) -> Self {
         let places = Arc::new(Semaphore::new(connections.max(1)));
-        Self { healer, purpose, places, idle: Mutex::new(Vec::new()) }
+        Self { healer, purpose, places, idle: Mutex::default(), returned: Notify::new() }
     }
 
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
-        let link = loop {
-            match self.pop() {
-                Some(link) if link.is_usable() => break link,
-                Some(_broken) => {}
-                None => {
-                    break self
-                        .healer
-                        .connect(self.purpose, &[])
-                        .await
-                        .map_err(ConnectFailure::into_store_error)?;
+        let link = match self.idle_link() {
+            Some(link) => link,
+            None => match self.healer.connect(self.purpose, &[]).await {
+                Ok(link) => link,
+                // While a standby is away, no new connection can be used, but those that exist can.
+                Err(failure) => {
+                    let returned = timeout(RETURN_WAIT, self.returned_link()).await;
+                    returned.map_err(|_| failure.into_store_error())?
                 }
-            }
+            },
         };
         Ok(Lease { pool: Arc::clone(self), link, _place: place })
     }
@@ -63,8 +69,22 @@ impl Pool {
         self.places.is_closed()
     }
 
-    fn pop(&self) -> Option<Link> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    /// The next connection that becomes idle.
+    async fn returned_link(&self) -> Link {
+        loop {
+            let mut returned = pin!(self.returned.notified());
+            // From here on, none is missed.
+            returned.as_mut().enable();
+            if let Some(link) = self.idle_link() {
+                return link;
+            }
+            returned.await;
+        }
+    }
+
+    fn idle_link(&self) -> Option<Link> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        std::iter::from_fn(|| idle.pop()).find(Link::is_usable)
     }
 }
 
@@ -78,6 +98,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if self.link.is_usable() && !self.pool.places.is_closed() {
             self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.link.clone());
+            self.pool.returned.notify_one();
         }
     }
 }

@@ -121,11 +121,7 @@ pub(crate) async fn serve_and(
     }
     let mut stop = StopSignal::listen()?;
     let _kept = survive_file_size_limit()?;
-    let mut server = tokio::select! {
-        server = Server::start(config.clone()) => server.map_err(start_failure)?,
-        // What has begun is continued by the next start.
-        _ = stop.recv() => return Ok(Exit::Completed),
-    };
+    let mut server = Server::start(config.clone()).await.map_err(start_failure)?;
     started(&server, screen).await;
     loop {
         tokio::select! {
@@ -166,11 +162,7 @@ async fn start_again(
     stop: &mut StopSignal,
 ) -> Result<Option<Server>, Failure> {
     loop {
-        let started = tokio::select! {
-            started = Server::start_after(config.clone(), Some(former)) => started,
-            _ = stop.recv() => return Ok(None),
-        };
-        let error = match started {
+        let error = match Server::start_after(config.clone(), Some(former)).await {
             Ok(server) => return Ok(Some(server)),
             Err(StartError::Store(error)) if error.is_corrupt() || error.is_outdated() => {
                 return Err(start_failure(error.into()));
@@ -181,7 +173,11 @@ async fn start_again(
                 | StartError::Recover(_)
                 | StartError::Listen { .. }),
             ) => error,
-            Err(error) => return Err(start_failure(error)),
+            Err(error) => {
+                // Other nodes have its turns, and nobody sweeps what still runs here.
+                former.shutdown(AtStop::EndRuns, Duration::from_secs(config.limits.shutdown_timeout_s)).await;
+                return Err(start_failure(error));
+            }
         };
         tracing::error!(
             error = &error as &dyn std::error::Error,

@@ -13,6 +13,9 @@ use crate::postgres::statements::shared_token::{self, AgreeCommand};
 /// How often it looks whether the other nodes beat.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// A look that takes longer says nothing about the nodes: the database may have kept them from beating too.
+const LATE: Duration = Duration::from_secs(2);
+
 impl PostgresStore {
     /// Whether the access token of this node is that of the other nodes that are alive. If none is alive, the next ones
     /// must have this one. Clients send the same token to any node, so a server with another one must not start.
@@ -27,34 +30,51 @@ impl PostgresStore {
     /// [`StoreError`] if the database cannot be used.
     pub async fn agree_on_token(&self, token: &[u8], silence: Duration) -> Result<bool, StoreError> {
         let (digest, folder) = (TokenDigest::of(token), self.inner.membership.identity()?.folder);
-        let agree = async || {
-            let agreed = self.write(AgreeCommand::new(digest.clone(), folder)).await?;
-            if agreed {
-                self.inner.membership.set_token(digest.clone());
-            }
-            Ok(agreed)
-        };
-        if agree().await? {
+        if self.agree(&digest, folder, silence).await? {
             return Ok(true);
         }
         tracing::warn!(
             wait_s = silence.as_secs(),
             "other servers on this database have another access token; checking whether they are running"
         );
-        let before = self.other_pulses(folder).await?;
-        let until = Instant::now() + silence;
-        while Instant::now() < until {
+        let (mut before, mut since) = (self.other_pulses(folder).await?, Instant::now());
+        while since.elapsed() < silence {
+            let began = Instant::now();
             sleep(LOOK.min(silence)).await;
+            let now = self.other_pulses(folder).await?;
             // A node that is no longer alive does not matter.
-            if self.other_pulses(folder).await?.iter().any(|pulse| !before.contains(pulse)) {
+            if now.iter().any(|pulse| !before.contains(pulse)) {
                 // Perhaps it has the same new token.
-                return agree().await;
+                return self.agree(&digest, folder, silence).await;
+            }
+            if LATE < began.elapsed() {
+                (before, since) = (now, Instant::now());
             }
         }
         for (node, pulse) in before {
             self.declare_lost(node, pulse).await?;
         }
-        agree().await
+        self.agree(&digest, folder, silence).await
+    }
+
+    /// Tries again for a while if another node joins at this moment.
+    async fn agree(
+        &self,
+        digest: &TokenDigest,
+        folder: [u8; 16],
+        wait: Duration,
+    ) -> Result<bool, StoreError> {
+        let until = Instant::now() + wait;
+        loop {
+            match self.write(AgreeCommand::new(digest.clone(), folder)).await {
+                Err(StoreError::Busy) if Instant::now() < until => sleep(LOOK).await,
+                Ok(true) => {
+                    self.inner.membership.set_token(digest.clone());
+                    return Ok(true);
+                }
+                answer => return answer,
+            }
+        }
     }
 
     async fn other_pulses(&self, folder: [u8; 16]) -> Result<Vec<(NodeId, Pulse)>, StoreError> {
