@@ -22,7 +22,7 @@ pub enum AtStop {
     /// Nothing of them would survive. Their open turns end as interrupted, and other nodes take those that need no node
     /// of their own, with the turns that wait.
     Leave,
-    /// Another server is this node now and has their turns. Nobody reads what runs here, so it ends.
+    /// Another server is this node now, or other nodes have their turns. Nobody reads what runs here, so it ends.
     EndRuns,
 }
 

@@ -1,6 +1,7 @@
 //! The connections that reads and commands share.
 
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,11 +16,11 @@ use crate::postgres::database::settings::Purpose;
 use crate::postgres::error::not_saved;
 use crate::postgres::failover::Healer;
 
-/// How long to wait for another connection if no new one can be opened.
-const RETURN_WAIT: Duration = Duration::from_secs(1);
+/// How long to wait for another connection if no new one can be opened. Most reads take less.
+const RETURN_WAIT: Duration = Duration::from_millis(250);
 
 /// A bounded number of connections. If all are in use, a caller waits for one. The wait has no bound of its own:
-/// callers get connections in the order in which they came, and each read and each try of a command is bounded.
+/// callers get places in the order in which they came, and each read and each try of a command is bounded.
 pub(crate) struct Pool {
     healer: Arc<Healer>,
     purpose: Purpose,
@@ -27,6 +28,8 @@ pub(crate) struct Pool {
     idle: Mutex<Vec<Link>>,
     /// Signalled when a connection becomes idle.
     returned: Notify,
+    /// Connections that are in use.
+    leased: AtomicUsize,
 }
 
 /// A connection of the pool. It returns to the pool when this is dropped, unless something was left half-done.
@@ -40,7 +43,14 @@ impl Pool {
     /// At most this many connections.
     pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize) -> Self {
         let places = Arc::new(Semaphore::new(connections.max(1)));
-        Self { healer, purpose, places, idle: Mutex::default(), returned: Notify::new() }
+        Self {
+            healer,
+            purpose,
+            places,
+            idle: Mutex::default(),
+            returned: Notify::new(),
+            leased: AtomicUsize::new(0),
+        }
     }
 
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
@@ -50,12 +60,10 @@ impl Pool {
             None => match self.healer.connect(self.purpose, &[]).await {
                 Ok(link) => link,
                 // While a standby is away, no new connection can be used, but those that exist can.
-                Err(failure) => {
-                    let returned = timeout(RETURN_WAIT, self.returned_link()).await;
-                    returned.map_err(|_| failure.into_store_error())?
-                }
+                Err(failure) => self.other_link().await.ok_or_else(|| failure.into_store_error())?,
             },
         };
+        self.leased.fetch_add(1, Ordering::AcqRel);
         Ok(Lease { pool: Arc::clone(self), link, _place: place })
     }
 
@@ -67,6 +75,14 @@ impl Pool {
 
     pub(crate) fn is_closed(&self) -> bool {
         self.places.is_closed()
+    }
+
+    /// A connection that is idle, or becomes idle soon. If none is in use, there is nothing to wait for.
+    async fn other_link(&self) -> Option<Link> {
+        if self.leased.load(Ordering::Acquire) == 0 {
+            return self.idle_link();
+        }
+        timeout(RETURN_WAIT, self.returned_link()).await.ok()
     }
 
     /// The next connection that becomes idle.
@@ -100,6 +116,8 @@ impl Drop for Lease {
             self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.link.clone());
             self.pool.returned.notify_one();
         }
+        // Only now: whoever finds that none is in use finds this one among those that are idle.
+        self.pool.leased.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -174,8 +174,7 @@ async fn start_again(
                 | StartError::Listen { .. }),
             ) => error,
             Err(error) => {
-                // Other nodes have its turns, and nobody sweeps what still runs here.
-                former.shutdown(AtStop::EndRuns, Duration::from_secs(config.limits.shutdown_timeout_s)).await;
+                end_runs(config, former).await;
                 return Err(start_failure(error));
             }
         };
@@ -185,10 +184,20 @@ async fn start_again(
         );
         tokio::select! {
             biased;
-            _ = stop.recv() => return Ok(None),
+            _ = stop.recv() => {
+                end_runs(config, former).await;
+                return Ok(None);
+            }
             () = tokio::time::sleep(START_PAUSE) => {}
         }
     }
+}
+
+/// Ends the runs of a node that was declared lost and does not start again. Other nodes have its turns, and nobody
+/// reads what still runs here.
+async fn end_runs(config: &Config, former: &AgentService) {
+    let patience = Duration::from_secs(config.limits.shutdown_timeout_s);
+    former.shutdown(AtStop::EndRuns, patience).await;
 }
 
 /// The server that runs already. `--listen` names none here: it is where this command's own server would listen.

@@ -19,7 +19,7 @@ use crate::postgres::statements::columns::{column, parsed, texts_of};
 use crate::postgres::statements::fence::exclude_former;
 use crate::postgres::statements::outdated::refuse_if_outdated;
 use crate::postgres::statements::ownership::first_epoch;
-use crate::postgres::statements::shared_token::is_shared;
+use crate::postgres::statements::shared_token::{self, is_shared};
 
 const JOIN_AGAIN: &str = "
     UPDATE nodes
@@ -153,13 +153,16 @@ impl ChangeCommand for JoinCommand {
     }
 
     fn kept(self, joined: &JoinedNode, timeline: u32) -> Option<Arc<dyn KeptChange>> {
-        Some(Arc::new(KeptJoin { name: self.identity.name, joined: *joined, timeline }))
+        let Self { identity: NodeIdentity { name, .. }, token, .. } = self;
+        Some(Arc::new(KeptJoin { name, token, joined: *joined, timeline }))
     }
 }
 
 /// A join, for the case that a failover loses it. Otherwise, the next beat would say that another server has joined.
 struct KeptJoin {
     name: String,
+    /// It was saved before the join, so it may be lost too.
+    token: Option<TokenDigest>,
     joined: JoinedNode,
     timeline: u32,
 }
@@ -183,6 +186,9 @@ impl KeptChange for KeptJoin {
             return Ok(Redone::There);
         }
         db.rows(CONTINUE_IDS, &[]).await?;
+        if let Some(token) = &self.token {
+            shared_token::save(db, token).await?;
+        }
         // The same epochs as then: what was owned then is owned now.
         db.run(RAISE_EPOCHS, &[id, &first_epoch(self.timeline)]).await?;
         Ok(Redone::Again)

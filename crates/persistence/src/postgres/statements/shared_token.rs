@@ -21,6 +21,8 @@ const AGREE: &str = "
         OR NOT EXISTS (SELECT FROM nodes WHERE state = 'alive' AND folder <> $2)
     )";
 
+const SAVE: &str = "UPDATE cluster SET token_sha256 = $1 WHERE one = 1";
+
 const IS_SHARED: &str = "SELECT token_sha256 = $1 FROM cluster WHERE one = 1 FOR SHARE";
 
 const OTHERS: &str = "SELECT id, incarnation, beat FROM nodes WHERE state = 'alive' AND folder <> $1";
@@ -52,6 +54,12 @@ impl ChangeCommand for AgreeCommand {
 pub(crate) async fn is_shared(db: &Link, digest: &TokenDigest) -> Result<bool, QueryFailure> {
     let row = db.row(IS_SHARED, &[&digest.bytes()]).await?;
     Ok(row.as_ref().map(|row| column::<Option<bool>>(row, 0)).transpose()?.flatten().unwrap_or_default())
+}
+
+/// Saves the token of a node again, after a failover that has lost it.
+pub(crate) async fn save(db: &Link, digest: &TokenDigest) -> Result<(), QueryFailure> {
+    db.run(SAVE, &[&digest.bytes()]).await?;
+    Ok(())
 }
 
 /// The pulses of the other nodes that count as alive.

@@ -16,6 +16,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// A look that takes longer says nothing about the nodes: the database may have kept them from beating too.
 const LATE: Duration = Duration::from_secs(2);
 
+/// How many times `silence` all looks together may take.
+const WAITS: u32 = 3;
+
 impl PostgresStore {
     /// Whether the access token of this node is that of the other nodes that are alive. If none is alive, the next ones
     /// must have this one. Clients send the same token to any node, so a server with another one must not start.
@@ -38,6 +41,7 @@ impl PostgresStore {
             "other servers on this database have another access token; checking whether they are running"
         );
         let (mut before, mut since) = (self.other_pulses(folder).await?, Instant::now());
+        let until = Instant::now() + silence * WAITS;
         while since.elapsed() < silence {
             let began = Instant::now();
             sleep(LOOK.min(silence)).await;
@@ -46,6 +50,9 @@ impl PostgresStore {
             if now.iter().any(|pulse| !before.contains(pulse)) {
                 // Perhaps it has the same new token.
                 return self.agree(&digest, folder, silence).await;
+            }
+            if until < Instant::now() {
+                return Ok(false);
             }
             if LATE < began.elapsed() {
                 (before, since) = (now, Instant::now());

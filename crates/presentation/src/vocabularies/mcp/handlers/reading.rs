@@ -1,6 +1,6 @@
 //! Reads what is there, without waiting.
 
-use tokenrail_domain::{AgentId, Event, MessageOrdinal, Sequence};
+use tokenrail_domain::{AgentId, Event, EventBody, MessageOrdinal, Sequence};
 
 use crate::api::Api;
 use crate::error::Problem;
@@ -10,7 +10,7 @@ use crate::vocabularies::mcp::dto::{
 };
 use crate::vocabularies::mcp::entries::EntryPage;
 
-/// How many events one call reads at most. Those of long inputs and reasoning take no place on a page.
+/// How many events after the cursor one call reads at most. Those of long inputs and reasoning take no place on a page.
 const READ_EVENTS: usize = 20_000;
 
 /// The tool `read_agent`.
@@ -53,6 +53,8 @@ pub(super) async fn page(api: &Api, wish: ReadWish, head: Sequence) -> Result<En
     let ReadWish { agent, since, bytes } = wish;
     refuse_ahead(api, agent, since, head).await?;
     let (mut page, mut cursor, mut count) = (EntryPage::new(since, bytes), since, 0);
+    // Later turns begin after the cursor.
+    let mut is_first_turn = true;
     while !page.is_full() && count < READ_EVENTS {
         let events = events::page(api.service(), agent, cursor, head).await?;
         let Some(newest) = events.last() else { break };
@@ -61,7 +63,10 @@ pub(super) async fn page(api: &Api, wish: ReadWish, head: Sequence) -> Result<En
             if let Some((message, first)) = page.begun_before(event).filter(|_| !page.is_full()) {
                 hear(api, agent, (message, first, since), &mut page).await?;
             }
-            hear_turn(api, agent, (event, since), &mut page).await?;
+            if is_first_turn {
+                hear_turn(api, agent, (event, since), &mut page).await?;
+                is_first_turn = !matches!(event.body, EventBody::TurnResult(_));
+            }
             page.event(event);
         }
     }
