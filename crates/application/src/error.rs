@@ -142,8 +142,8 @@ impl Refusal {
         )
     }
 
-    /// What a client is told if the store fails after the command was saved, and before all of it is done. The client
-    /// must not believe that nothing has happened.
+    /// The error for a client whose command was saved, if the store fails before the rest of the command is done. The
+    /// client must not believe that nothing has happened.
     pub(crate) fn after_save(self) -> Self {
         match self {
             // That the disk is full says what to do.

@@ -261,7 +261,8 @@ mod tests {
         let mut inbox = sessions.open("a");
         let session = sessions.get("a").unwrap();
         // The poll is sent first.
-        let (polled, ()) = tokio::join!(biased; timeout(Duration::from_hours(1), session.poll()), async { inbox.asked.close() });
+        let poll = timeout(Duration::from_hours(1), session.poll());
+        let (polled, ()) = tokio::join!(biased; poll, async { inbox.asked.close() });
         assert_eq!(polled.expect("it ends").map(|_| ()), Err(PolledFault::Gone));
         assert_eq!(inbox.asked.len(), 1);
     }

@@ -81,11 +81,12 @@ impl AgentService {
                 Err(StoreError::Busy) => {}
                 Err(error) => {
                     failures += 1;
+                    let is_over = !error.is_transient() || LET_GO_TRIES <= failures;
                     let error = &error as &dyn std::error::Error;
                     tracing::warn!(error, failures, "cannot hand agents over to the other nodes");
                     // Perhaps it was saved.
                     self.core.offer_to_all_nodes();
-                    if LET_GO_TRIES <= failures {
+                    if is_over {
                         break;
                     }
                 }

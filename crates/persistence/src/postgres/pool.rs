@@ -116,7 +116,7 @@ impl Drop for Lease {
             self.pool.idle.lock().unwrap_or_else(PoisonError::into_inner).push(self.link.clone());
             self.pool.returned.notify_one();
         }
-        // Only now: whoever finds that none is in use finds this one among those that are idle.
+        // Last: a caller that sees no connection in use must find this one among the idle ones.
         self.pool.leased.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use tokenrail_parser::{Format, JsonlMapping};
 use tokenrail_runner::{ModelSettings, Protocol, Unanswered};
 
-use super::problem::ConfigError;
-use super::problem::with_suggestion;
+use super::problem::{ConfigError, with_suggestion};
 use super::source::Source;
 
 pub(super) use built_in::former;

@@ -67,15 +67,19 @@ async fn a_node_beats_reads_and_looks_for_what_is_new_while_all_connections_for_
     cancelling.await.unwrap();
 }
 
+/// A node that may join with this token. It waits only for a moment for the beats of others.
+async fn with_token(database: &Database, folder: u8, token: &[u8]) -> PostgresStore {
+    let store = PostgresStore::open(config_of(database, folder)).await.unwrap();
+    assert!(store.agree_on_token(token, Duration::from_millis(100)).await.unwrap());
+    store
+}
+
 /// Both ask before one of them has joined.
 #[tokio::test]
 async fn of_two_nodes_with_different_tokens_that_start_at_the_same_time_one_joins() {
     let database = tokenrail_test_postgres::database();
-    let silence = Duration::from_millis(100);
-    let one = PostgresStore::open(config_of(&database, 1)).await.unwrap();
-    let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
-    assert!(one.agree_on_token(b"one", silence).await.unwrap());
-    assert!(two.agree_on_token(b"two", silence).await.unwrap());
+    let one = with_token(&database, 1, b"one").await;
+    let two = with_token(&database, 2, b"two").await;
     let Err(StoreError::Unavailable(cause)) = one.join().await else { panic!("the other one has the token") };
     assert!(cause.to_string().contains("another access token"), "{cause}");
     two.join().await.unwrap();
@@ -87,8 +91,7 @@ async fn of_two_nodes_with_different_tokens_that_start_at_the_same_time_one_join
 async fn a_node_with_another_token_does_not_join_a_node_that_beats() {
     let database = tokenrail_test_postgres::database();
     let silence = Duration::from_hours(1);
-    let one = PostgresStore::open(config_of(&database, 1)).await.unwrap();
-    assert!(one.agree_on_token(b"one", silence).await.unwrap());
+    let one = with_token(&database, 1, b"one").await;
     one.join().await.unwrap();
     let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
     let beats = async {
@@ -109,13 +112,10 @@ async fn a_node_with_another_token_does_not_join_a_node_that_beats() {
 #[tokio::test]
 async fn a_node_that_does_not_beat_keeps_no_other_from_a_new_token() {
     let database = tokenrail_test_postgres::database();
-    let silence = Duration::from_millis(100);
-    let one = PostgresStore::open(config_of(&database, 1)).await.unwrap();
-    assert!(one.agree_on_token(b"old", silence).await.unwrap());
+    let one = with_token(&database, 1, b"old").await;
     one.join().await.unwrap();
     one.beat().await.unwrap();
-    let two = PostgresStore::open(config_of(&database, 2)).await.unwrap();
-    assert!(two.agree_on_token(b"new", silence).await.unwrap());
+    let two = with_token(&database, 2, b"new").await;
     two.join().await.unwrap();
     assert!(matches!(one.beat().await, Err(StoreError::Fenced)));
 }
