@@ -1,6 +1,7 @@
 //! The dependency rule, as a table. Arrows point down only, and siblings do not know each other.
 
 mod circles;
+mod page;
 mod vocabularies;
 
 use crate::workspace::{self, Source};
@@ -62,6 +63,7 @@ fn faults(sources: &[Source]) -> Vec<String> {
         check_shared_by_stores(source, &mut faults);
     }
     vocabularies::check(sources, &mut faults);
+    page::check(sources, &mut faults);
     faults
 }
 

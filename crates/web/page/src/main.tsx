@@ -1,8 +1,8 @@
 // The small module that is loaded first. It requests the conversation while the modules that show it are still loading.
-import { agentIn } from "./app/address.ts";
-import { applyTheme, keptTheme } from "./app/kept-theme.ts";
 import { EarlyAnswers, firstAgents } from "./app/early.ts";
+import { applyTheme, keptTheme } from "./app/kept-theme.ts";
 import { givenLogin, keptAccess, logIn } from "./app/token.ts";
+import { agentIn } from "./connection/address.ts";
 import "./styles/index.css";
 
 async function begin(): Promise<void> {

@@ -3,11 +3,11 @@ import { preloadAgentMessages, TokenrailProvider } from "@tokenrail/client/react
 import { StrictMode, useCallback, useEffect, useEffectEvent, useRef, useState } from "react";
 import { createRoot, type Root } from "react-dom/client";
 
-import { base } from "./app/address.ts";
 import { App } from "./app/App.tsx";
 import { AskForToken } from "./app/AskForToken.tsx";
 import { askWhenLost, closed, type Door, doorOf, Gate } from "./app/door.ts";
 import { type Access, givenLogin, type Login, logIn, send } from "./app/token.ts";
+import { base } from "./connection/address.ts";
 
 const baseUrl = location.origin + base;
 

@@ -3,14 +3,14 @@ import { TokenrailProvider } from "@tokenrail/client/react";
 import { act, cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { LaunchForm } from "../src/agents/LaunchForm.tsx";
 import { AgentId } from "../src/conversation/agent-id.ts";
-import { forgetAttached } from "../src/conversation/attached.ts";
 import { Composer } from "../src/conversation/Composer.tsx";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { Outbox, useOutbox } from "../src/conversation/outbox.ts";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
+import { LaunchForm } from "../src/launch/LaunchForm.tsx";
+import { forgetAttached } from "../src/prompt/attached.ts";
 import { Told } from "./events.ts";
 import { FakeClient, away } from "./fake-client.ts";
 

@@ -4,11 +4,11 @@ import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
 import { type CalledFile, changingCalls, filesOfCalls, patchOfCalls } from "../src/conversation/changes/called.ts";
-import { filesOfPatch, hunksOf } from "../src/conversation/tools/file-patch.ts";
 import { useChangesPanel } from "../src/conversation/changes/useChangesPanel.tsx";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { diffOf, textOfLine } from "../src/conversation/tools/diff.ts";
+import { filesOfPatch, hunksOf } from "../src/conversation/tools/file-patch.ts";
 import { Told } from "./events.ts";
 import { FakeClient } from "./fake-client.ts";
 

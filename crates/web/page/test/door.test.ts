@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 
-import { agentIn, isView } from "../src/app/address.ts";
 import { doorOf } from "../src/app/door.ts";
 import type { Access } from "../src/app/token.ts";
+import { agentIn, isView } from "../src/connection/address.ts";
 
 test("an address names an agent or none", () => {
   expect(agentIn("/agents/0199-ab")).toBe("0199-ab");

@@ -4,8 +4,8 @@ import { act, cleanup, fireEvent, render, screen, within } from "@testing-librar
 import axe from "axe-core";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
+import { withEach } from "../src/agent/edits.ts";
 import { AgentList } from "../src/agents/AgentList.tsx";
-import { withEach } from "../src/agents/edits.ts";
 
 const open: ConnectionSnapshot = { state: "open" };
 const fake = {

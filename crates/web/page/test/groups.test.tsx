@@ -2,15 +2,16 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { fireEvent, render, screen } from "@testing-library/react";
 import { expect, test } from "vitest";
 
-import { grouped } from "../src/conversation/groups.ts";
+import { todosIn } from "../src/content/todos.ts";
 import { Folder } from "../src/conversation/folder.ts";
+import { grouped } from "../src/conversation/groups.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { hasKey } from "../src/conversation/row.ts";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver, matchesOf } from "../src/conversation/search.ts";
+import { newestTodos } from "../src/conversation/tools/newest-todos.ts";
 import { PinnedTodos } from "../src/conversation/tools/PinnedTodos.tsx";
-import { newestTodos, todosIn } from "../src/conversation/tools/todos.ts";
 import { Told } from "./events.ts";
 
 function rowsAfter(told: Told) {

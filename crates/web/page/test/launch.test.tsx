@@ -3,11 +3,11 @@ import { TokenrailProvider } from "@tokenrail/client/react";
 import { act, cleanup, fireEvent, render, screen, within } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 
-import { prepareAgain } from "../src/agents/again.ts";
 import { ImportButton } from "../src/agents/ImportButton.tsx";
-import { LaunchForm } from "../src/agents/LaunchForm.tsx";
-import { recent, remember } from "../src/agents/recent.ts";
 import { Composer } from "../src/conversation/Composer.tsx";
+import { prepareAgain } from "../src/launch/again.ts";
+import { LaunchForm } from "../src/launch/LaunchForm.tsx";
+import { recent, remember } from "../src/launch/recent.ts";
 import { FakeClient, away } from "./fake-client.ts";
 
 beforeEach(() => {

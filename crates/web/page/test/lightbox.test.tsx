@@ -1,7 +1,7 @@
 import { fireEvent, screen, within } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { sizeOfData } from "../src/conversation/image-size.ts";
+import { sizeOfData } from "../src/content/image-size.ts";
 import { Told } from "./events.ts";
 import { png } from "./png.ts";
 import { showRows } from "./show.tsx";

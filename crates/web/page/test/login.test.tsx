@@ -1,8 +1,8 @@
 import { act, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
-import { EarlyAnswers, firstAgents } from "../src/app/early.ts";
 import { AskForToken } from "../src/app/AskForToken.tsx";
+import { EarlyAnswers, firstAgents } from "../src/app/early.ts";
 import { LogOutButton } from "../src/app/LogOut.tsx";
 import { open } from "../src/view.tsx";
 

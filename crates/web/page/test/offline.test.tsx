@@ -4,7 +4,7 @@ import { act, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 
 import { Banner } from "../src/app/Banner.tsx";
-import { LinkProvider, type Phase, useLink } from "../src/app/link.tsx";
+import { LinkProvider, type Phase, useLink } from "../src/connection/link.tsx";
 import { Composer } from "../src/conversation/Composer.tsx";
 import { Header } from "../src/conversation/Header.tsx";
 import { Outbox, useOutbox } from "../src/conversation/outbox.ts";

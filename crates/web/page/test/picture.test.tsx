@@ -2,11 +2,11 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { render, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 
+import { sizeOfImage } from "../src/content/image-size.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
-import { sizeOfImage } from "../src/conversation/image-size.ts";
+import { textOf } from "../src/conversation/row-text.ts";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
-import { textOf } from "../src/conversation/text.ts";
 import { Told } from "./events.ts";
 import { png } from "./png.ts";
 

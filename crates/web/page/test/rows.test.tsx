@@ -2,11 +2,11 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { act, fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
-import { foldsOver, matchesOf } from "../src/conversation/search.ts";
+import { beginningOf } from "../src/conversation/Clipped.tsx";
 import { KeepOpen, useUnfold } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
-import { beginningOf } from "../src/conversation/Clipped.tsx";
+import { foldsOver, matchesOf } from "../src/conversation/search.ts";
 import { Told } from "./events.ts";
 
 function rowsAfter(told: Told) {

@@ -1,7 +1,7 @@
 import { fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
-import { Shortcuts, useKeyPair, useShortcut } from "../src/app/shortcuts.tsx";
+import { Shortcuts, useKeyPair, useShortcut } from "../src/ui/shortcuts.tsx";
 
 function Keys({ onSpace }: { readonly onSpace: () => void }) {
   useShortcut(" ", onSpace);

@@ -2,11 +2,11 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 
+import { kindOf } from "../src/content/kind.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver } from "../src/conversation/search.ts";
-import { kindOf } from "../src/conversation/tools/kind.ts";
 import { Told } from "./events.ts";
 
 const rowsAfter = (told: Told) => rowsOf(applyEvents(emptyTranscript, told.events).items);

@@ -2,14 +2,14 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { fireEvent, render, screen, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 
+import { kindOf } from "../src/content/kind.ts";
 import { endOf } from "../src/conversation/Clipped.tsx";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
 import { foldsOver, matchesOf } from "../src/conversation/search.ts";
 import { diffOf } from "../src/conversation/tools/diff.ts";
-import { kindOf } from "../src/conversation/tools/kind.ts";
-import { NewestTodos, newestTodos, todosOf } from "../src/conversation/tools/todos.ts";
+import { NewestTodos, newestTodos, todosOf } from "../src/conversation/tools/newest-todos.ts";
 import { Told } from "./events.ts";
 
 function rowsAfter(told: Told) {

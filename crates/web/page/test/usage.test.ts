@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 
-import { tokensOf } from "../src/conversation/usage.ts";
+import { tokensOf } from "../src/agent/usage.ts";
 
 const recordings = join(import.meta.dirname, "../../../../tests/fixtures");
 

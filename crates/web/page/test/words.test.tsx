@@ -2,10 +2,10 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { render, screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 
+import { nameOf } from "../src/content/name.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
 import { RowView } from "../src/conversation/RowView.tsx";
-import { nameOf } from "../src/conversation/tools/name.ts";
 import { Told } from "./events.ts";
 
 function show(told: Told) {

@@ -2,15 +2,15 @@ import type { Agent, AgentEdit } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, useEffect, useId, useRef, useState } from "react";
 
-import { useFailure } from "../app/failure.ts";
-import { useText } from "../conversation/draft.ts";
+import { asName, longestName } from "../agent/edits.ts";
+import { titleOf } from "../agent/title.ts";
+import { useFailure } from "../connection/failure.ts";
+import { prepareAgain } from "../launch/again.ts";
+import { useText } from "../prompt/draft.ts";
+import { Failure } from "../ui/Failure.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { IconButton } from "../ui/IconButton.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
-import { prepareAgain } from "./again.ts";
-import { asName, longestName } from "./edits.ts";
-import { Failure } from "./LaunchForm.tsx";
-import { titleOf } from "./title.ts";
 
 interface Props {
   readonly agent: Agent;

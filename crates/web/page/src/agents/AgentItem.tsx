@@ -2,13 +2,13 @@ import type { Agent, OpenQuestion } from "@tokenrail/client";
 import { preloadAgentMessages, useAgentMessages, useTokenrail } from "@tokenrail/client/react";
 import { memo } from "react";
 
-import { pathOf } from "../app/address.ts";
-import { tokensOf } from "../conversation/usage.ts";
+import { needsYou, OriginTag, StatusBadge } from "../agent/StatusBadge.tsx";
+import { titleOf } from "../agent/title.ts";
+import { tokensOf } from "../agent/usage.ts";
+import { pathOf } from "../connection/address.ts";
 import { compact, cost, wait } from "../ui/format.ts";
 import { IconButton } from "../ui/IconButton.tsx";
 import { askedIn } from "./open-questions.ts";
-import { needsYou, OriginTag, StatusBadge } from "./StatusBadge.tsx";
-import { titleOf } from "./title.ts";
 
 interface Props {
   readonly agent: Agent;

@@ -1,8 +1,9 @@
 import type { Agent, OpenQuestion } from "@tokenrail/client";
 import { type ReactNode, useDeferredValue, useMemo, useRef, useState } from "react";
 
-import { useNow } from "../app/now.ts";
+import { needsYou } from "../agent/StatusBadge.tsx";
 import { counted, since } from "../ui/format.ts";
+import { useNow } from "../ui/now.ts";
 import { Trouble } from "../ui/Trouble.tsx";
 import { AgentActions } from "./AgentActions.tsx";
 import { AgentItem } from "./AgentItem.tsx";
@@ -12,7 +13,6 @@ import { dayOf, firstOf, type Group, groupsOf } from "./groups.ts";
 import { useInSight } from "./in-sight.ts";
 import { useSelection } from "./selection.ts";
 import { FailedAgents, SelectionBar } from "./SelectionBar.tsx";
-import { needsYou } from "./StatusBadge.tsx";
 import { Tools } from "./Tools.tsx";
 
 /**

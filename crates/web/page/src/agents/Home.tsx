@@ -1,16 +1,15 @@
 import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
-import { useFailure } from "../app/failure.ts";
+import { demo } from "../agent/demo.ts";
+import { KillMe } from "../agent/KillMe.tsx";
+import { useFailure } from "../connection/failure.ts";
+import { LaunchForm } from "../launch/LaunchForm.tsx";
+import { Failure } from "../ui/Failure.tsx";
 import { Icon } from "../ui/Icon.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
 import { ImportButton } from "./ImportButton.tsx";
-import { KillMe } from "./KillMe.tsx";
-import { Failure, LaunchForm } from "./LaunchForm.tsx";
 import type { AgentTypes } from "./types.ts";
-
-/** The type of the agents that play the recorded session. */
-export const demo = "demo";
 
 interface Props {
   readonly types: AgentTypes;

@@ -1,9 +1,9 @@
 import { useTokenrail } from "@tokenrail/client/react";
 import { type ChangeEvent, useState } from "react";
 
-import { useFailure } from "../app/failure.ts";
+import { useFailure } from "../connection/failure.ts";
+import { Failure } from "../ui/Failure.tsx";
 import { Icon } from "../ui/Icon.tsx";
-import { Failure } from "./LaunchForm.tsx";
 
 /** Imports an agent that was exported from this or another server. */
 export function ImportButton({ onImported }: { readonly onImported: (id: string) => void }) {

@@ -1,12 +1,12 @@
 import type { Agent } from "@tokenrail/client";
 import { useState } from "react";
 
+import { isActive } from "../agent/StatusBadge.tsx";
+import { titleOf } from "../agent/title.ts";
 import { counted } from "../ui/format.ts";
 import { Icon, type IconName } from "../ui/Icon.tsx";
 import { IconButton } from "../ui/IconButton.tsx";
 import type { Act, Failures } from "./bulk.ts";
-import { isActive } from "./StatusBadge.tsx";
-import { titleOf } from "./title.ts";
 
 /** A longer list of failures would hide the agents. */
 const shownFailures = 5;

@@ -2,7 +2,7 @@ import type { Agent, Client } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
-import { type Failed, withEach } from "./edits.ts";
+import { type Failed, withEach } from "../agent/edits.ts";
 
 /** Something that is done with several agents. */
 export interface Act {

@@ -2,7 +2,7 @@ import type { Agent } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useEffect, useMemo, useState } from "react";
 
-import { isActive } from "./StatusBadge.tsx";
+import { isActive } from "../agent/StatusBadge.tsx";
 
 /** News report a change of status, but not each event. So the numbers of events are requested at this interval. */
 const lookEveryMs = 2_000;

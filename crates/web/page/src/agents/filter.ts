@@ -1,6 +1,7 @@
 import type { Agent } from "@tokenrail/client";
 
-import { badgeOf } from "./StatusBadge.tsx";
+import { hasOwnFolder, ownFolder } from "../agent/own-folder.ts";
+import { badgeOf } from "../agent/StatusBadge.tsx";
 
 /** What the user wants to see. An empty text means everything. */
 export interface Filter {
@@ -28,14 +29,6 @@ export function chipped(filter: Filter): boolean {
 
 /** A longer list would not help. The user can filter by words instead. */
 const offeredValues = 50;
-
-/** The folder of all agents that have one of their own. */
-export const ownFolder = "a folder of its own";
-
-/** Whether the agent works in a folder that was made for it, or is a copy of such an agent. */
-export function hasOwnFolder({ id, replayOf, cwd }: Agent): boolean {
-  return cwd.includes(id) || (replayOf !== undefined && cwd.includes(replayOf));
-}
 
 const valueOf: Record<Chip, (agent: Agent) => string> = {
   state: (agent) => badgeOf(agent).toLowerCase(),

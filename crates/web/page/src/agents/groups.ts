@@ -1,6 +1,6 @@
 import type { Agent } from "@tokenrail/client";
 
-import { isActive, needsYou } from "./StatusBadge.tsx";
+import { isActive, needsYou } from "../agent/StatusBadge.tsx";
 
 const names = ["Needs you", "Pinned", "Running", "Today", "Earlier"] as const;
 

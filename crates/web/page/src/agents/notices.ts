@@ -1,10 +1,10 @@
 import type { Agent, OpenQuestion } from "@tokenrail/client";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 
-import { base } from "../app/address.ts";
-import { asksUser } from "../conversation/asking.ts";
-import { unhidden } from "../conversation/given.ts";
-import { titleOf } from "./title.ts";
+import { asksUser } from "../agent/asking.ts";
+import { titleOf } from "../agent/title.ts";
+import { base } from "../connection/address.ts";
+import { unhidden } from "../content/given.ts";
 
 /** The requests that are remembered, so that the user is notified of each only once. */
 const rememberedRequests = 1_000;

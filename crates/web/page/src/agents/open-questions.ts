@@ -2,11 +2,11 @@ import type { Agent, OpenQuestion } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useEffect, useMemo, useState } from "react";
 
-import { asksUser } from "../conversation/asking.ts";
-import { fieldsOf, inShort, unhidden } from "../conversation/given.ts";
-import { kindOf } from "../conversation/tools/kind.ts";
-import { nameOf } from "../conversation/tools/name.ts";
-import { needsYou } from "./StatusBadge.tsx";
+import { asksUser } from "../agent/asking.ts";
+import { needsYou } from "../agent/StatusBadge.tsx";
+import { fieldsOf, inShort, unhidden } from "../content/given.ts";
+import { kindOf } from "../content/kind.ts";
+import { nameOf } from "../content/name.ts";
 
 const none: readonly OpenQuestion[] = [];
 

@@ -1,10 +1,10 @@
 import { useAgentMessages, useConnection, useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 
+import type { Phase } from "../connection/link.tsx";
 import { counted, remaining, sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
-import type { Phase } from "./link.tsx";
-import { useNow } from "./now.ts";
+import { useNow } from "../ui/now.ts";
 
 /** A shorter interruption shows no banner, because the page would jump twice for nothing. */
 const lateMs = 1_000;

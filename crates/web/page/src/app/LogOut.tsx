@@ -1,9 +1,9 @@
 import { useState } from "react";
 
-import { forgetAttached } from "../conversation/attached.ts";
+import { pathOf } from "../connection/address.ts";
+import { forgetAttached } from "../prompt/attached.ts";
 import { IconButton } from "../ui/IconButton.tsx";
-import { pathOf } from "./address.ts";
-import { forgetTexts } from "./tab-texts.ts";
+import { forgetTexts } from "../ui/tab-texts.ts";
 import { logOut } from "./token.ts";
 
 interface Props {

@@ -1,6 +1,6 @@
 import { type ComponentProps, type KeyboardEvent, type RefObject, useEffect, useEffectEvent, useRef, useState } from "react";
 
-import { Failure } from "../agents/LaunchForm.tsx";
+import { Failure } from "../ui/Failure.tsx";
 import { IconButton } from "../ui/IconButton.tsx";
 import { type Command, found, groupsOf } from "./commands.ts";
 

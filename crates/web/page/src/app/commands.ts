@@ -1,9 +1,9 @@
 import type { Agent, Client } from "@tokenrail/client";
 
-import { prepareAgain } from "../agents/again.ts";
-import { badgeOf, isActive, needsYou, originOf } from "../agents/StatusBadge.tsx";
-import { titleOf } from "../agents/title.ts";
+import { badgeOf, isActive, needsYou, originOf } from "../agent/StatusBadge.tsx";
+import { titleOf } from "../agent/title.ts";
 import { askTo } from "../conversation/orders.ts";
+import { prepareAgain } from "../launch/again.ts";
 import { save } from "../ui/save.ts";
 import { type Theme, themes } from "./kept-theme.ts";
 

@@ -1,4 +1,4 @@
-import { base } from "./address.ts";
+import { base } from "../connection/address.ts";
 import { send } from "./token.ts";
 
 /** The first page of the list of agents, as the client library requests it. */

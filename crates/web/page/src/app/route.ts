@@ -1,6 +1,6 @@
 import { useCallback, useSyncExternalStore } from "react";
 
-import { agentIn, isView, pathOf } from "./address.ts";
+import { agentIn, isView, pathOf } from "../connection/address.ts";
 
 const moved = "tokenrail:moved";
 

@@ -1,6 +1,6 @@
 import { useEffect } from "react";
 
-import { base } from "./address.ts";
+import { base } from "../connection/address.ts";
 
 const product = "Tokenrail";
 

@@ -2,7 +2,7 @@
 // to servers. The page exchanges it for a session: a cookie that every tab sends and no script can read. So the page does
 // not keep the token. Only a page of another origin must, because the server starts no session for it.
 
-import { base } from "./address.ts";
+import { base } from "../connection/address.ts";
 
 const key = "tokenrail-token";
 const sessionPath = `${base}/api/session`;

@@ -12,38 +12,38 @@ import {
   useState,
 } from "react";
 
-import { demo } from "../agents/Home.tsx";
-import { KillMe } from "../agents/KillMe.tsx";
-import { isActive } from "../agents/StatusBadge.tsx";
-import { titleOf } from "../agents/title.ts";
-import { useFailure } from "../app/failure.ts";
-import { useShortcut } from "../app/shortcuts.tsx";
+import { demo } from "../agent/demo.ts";
+import { KillMe } from "../agent/KillMe.tsx";
+import { isActive } from "../agent/StatusBadge.tsx";
+import { titleOf } from "../agent/title.ts";
+import { useFailure } from "../connection/failure.ts";
+import { type ImageData, imageIn } from "../content/images.ts";
+import { imagesOf } from "../prompt/attached.ts";
 import { ReplayBar } from "../replay/ReplayBar.tsx";
 import { useTranscriptAt, usePlaying, useRecording } from "../replay/useReplay.ts";
+import { useShortcut } from "../ui/shortcuts.tsx";
 import { Trouble } from "../ui/Trouble.tsx";
 import { AgentId } from "./agent-id.ts";
 import { type Answer, Answering } from "./answering.ts";
 import { useChangesPanel } from "./changes/useChangesPanel.tsx";
 import { Composer, whyNot } from "./Composer.tsx";
-import { Header } from "./Header.tsx";
 import { Folder } from "./folder.ts";
 import { grouped } from "./groups.ts";
-import { imagesOf } from "./attached.ts";
-import { type ImageData, imageIn } from "./images.ts";
+import { Header } from "./Header.tsx";
 import { KeepOpen, useUnfold } from "./kept.tsx";
+import { revealed, useMarks } from "./marks.ts";
 import { type ListHandle, MessageList } from "./MessageList.tsx";
-import { Pulse } from "./Pulse.tsx";
+import { useMoves } from "./moves.ts";
 import { useAskedTo } from "./orders.ts";
 import { useOutbox } from "./outbox.ts";
+import { Pulse } from "./Pulse.tsx";
 import { openQuestionOf, type PromptRow, type Row } from "./row.ts";
 import { rowsOf } from "./rows.ts";
-import { SearchBar } from "./SearchBar.tsx";
-import { revealed, useMarks } from "./marks.ts";
 import { foldsOver, useMatches } from "./search.ts";
+import { SearchBar } from "./SearchBar.tsx";
+import { NewestTodos, newestTodos, todosOf } from "./tools/newest-todos.ts";
 import { PinnedTodos } from "./tools/PinnedTodos.tsx";
 import { Among, useLatest } from "./tools/places.ts";
-import { NewestTodos, newestTodos, todosOf } from "./tools/todos.ts";
-import { useMoves } from "./moves.ts";
 
 interface Props {
   readonly agentId: string;

@@ -1,9 +1,9 @@
 import type { QuestionMessage } from "@tokenrail/client";
 
-import { useNow } from "../app/now.ts";
+import { unhidden } from "../content/given.ts";
 import { remaining, timeOf } from "../ui/format.ts";
+import { useNow } from "../ui/now.ts";
 import { labelOf } from "./answers.ts";
-import { unhidden } from "./given.ts";
 
 /** How long the request waits for an answer, and what happens then. */
 export function Countdown({ question }: { readonly question: QuestionMessage }) {

@@ -1,15 +1,15 @@
 import type { Agent, Item } from "@tokenrail/client";
 import type { ReactNode } from "react";
 
-import { aboutNode } from "../agents/node.ts";
-import { hasOwnFolder, ownFolder } from "../agents/filter.ts";
-import { isActive } from "../agents/StatusBadge.tsx";
-import { usePhase } from "../app/link.tsx";
-import { useNow } from "../app/now.ts";
+import { aboutNode } from "../agent/node.ts";
+import { hasOwnFolder, ownFolder } from "../agent/own-folder.ts";
+import { isActive } from "../agent/StatusBadge.tsx";
+import { tokensOf } from "../agent/usage.ts";
+import { usePhase } from "../connection/link.tsx";
 import { compact, cost, count, dateOf, duration, shortDateOf } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
+import { useNow } from "../ui/now.ts";
 import { turnTime } from "./turn-time.ts";
-import { tokensOf } from "./usage.ts";
 
 interface Props {
   readonly agent: Agent;

@@ -1,11 +1,11 @@
 import { useTokenrail } from "@tokenrail/client/react";
 import { useEffect, useState } from "react";
 
+import type { ImageData } from "../content/images.ts";
+import { formats, Picture } from "../content/Picture.tsx";
+import { readImage } from "../prompt/attached.ts";
 import { fileSize } from "../ui/format.ts";
 import { useAgentId } from "./agent-id.ts";
-import { readImage } from "./attached.ts";
-import type { ImageData } from "./images.ts";
-import { formats, Picture } from "./Picture.tsx";
 import type { PromptRow } from "./row.ts";
 
 /** The images of a user message. */

@@ -1,7 +1,7 @@
 import type { Item } from "@tokenrail/client";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
 
-import { usePhase } from "../app/link.tsx";
+import { usePhase } from "../connection/link.tsx";
 import { LiveRate } from "../replay/rate.ts";
 import { RateChart } from "../replay/RateChart.tsx";
 import { Said } from "./said.ts";

@@ -1,6 +1,8 @@
 import type { PermissionAnswer, QuestionMessage } from "@tokenrail/client";
 import { useRef } from "react";
 
+import { fieldsOf, unhidden } from "../content/given.ts";
+import { kindOf } from "../content/kind.ts";
 import { sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { useAnswerKeys } from "./answer-keys.ts";
@@ -8,7 +10,6 @@ import { useAnswering } from "./answering.ts";
 import { isAllowed, isRefusal, labelOf, settledBy, surveyOf } from "./answers.ts";
 import { Countdown } from "./Countdown.tsx";
 import { useShortPath } from "./folder.ts";
-import { fieldsOf, unhidden } from "./given.ts";
 import { useKept, useKeptValue } from "./kept.tsx";
 import { NoteForm } from "./NoteForm.tsx";
 import { QuestionInput } from "./QuestionInput.tsx";
@@ -16,7 +17,6 @@ import type { QuestionRow, ToolRow } from "./row.ts";
 import { EarlierAnswers } from "./Settled.tsx";
 import { SurveyForm } from "./SurveyForm.tsx";
 import { ChangeCounts } from "./tools/Head.tsx";
-import { kindOf } from "./tools/kind.ts";
 
 interface Props {
   readonly row: QuestionRow;

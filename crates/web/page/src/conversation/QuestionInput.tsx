@@ -1,12 +1,12 @@
 import { type KeyboardEvent, type RefObject, useEffectEvent, useLayoutEffect, useMemo, useRef, useState } from "react";
 
+import { fieldsOf, type Given, mainOf, othersIn, unhidden } from "../content/given.ts";
+import { type EditKind, kindOf, type ToolKind } from "../content/kind.ts";
 import { Highlighted, languageOf } from "../markdown/highlight.tsx";
 import { Markdown } from "../markdown/Markdown.tsx";
-import { fieldsOf, type Given, mainOf, othersIn, unhidden } from "./given.ts";
 import type { ToolRow } from "./row.ts";
-import { WholeDiff } from "./tools/DiffView.tsx";
 import { type Diff, diffOf } from "./tools/diff.ts";
-import { type EditKind, kindOf, type ToolKind } from "./tools/kind.ts";
+import { WholeDiff } from "./tools/DiffView.tsx";
 import { usePlaces } from "./tools/places.ts";
 
 /** Browsers round scroll positions, so this many pixels from the end count as the end. */

@@ -2,12 +2,12 @@ import type { Agent, Turn } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useState } from "react";
 
-import { isUnreachable } from "../app/failure.ts";
-import { usePhase } from "../app/link.tsx";
+import { isUnreachable } from "../connection/failure.ts";
+import { usePhase } from "../connection/link.tsx";
+import { inShort } from "../content/given.ts";
+import type { ImageData } from "../content/images.ts";
+import { imagesOf } from "../prompt/attached.ts";
 import { counted } from "../ui/format.ts";
-import { imagesOf } from "./attached.ts";
-import { inShort } from "./given.ts";
-import type { ImageData } from "./images.ts";
 import { useQueue } from "./queue.ts";
 
 interface Actions {

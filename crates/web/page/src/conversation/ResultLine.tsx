@@ -1,7 +1,7 @@
+import { tokensOf } from "../agent/usage.ts";
 import { compact, cost, counted, duration } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import type { ResultRow } from "./row.ts";
-import { tokensOf } from "./usage.ts";
 
 /** How a turn ended, and what it used. */
 export function ResultLine({ row }: { readonly row: ResultRow }) {

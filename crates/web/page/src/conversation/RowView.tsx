@@ -1,5 +1,7 @@
 import { memo, type ReactNode } from "react";
 
+import { imageIn } from "../content/images.ts";
+import { Pictures } from "../content/Picture.tsx";
 import { Markdown } from "../markdown/Markdown.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { timeOf } from "../ui/format.ts";
@@ -9,21 +11,19 @@ import { surveyOf } from "./answers.ts";
 import { isLong, useBegan } from "./began.ts";
 import { ErrorCard } from "./ErrorCard.tsx";
 import { GroupCard } from "./GroupCard.tsx";
-import { imageIn } from "./images.ts";
 import { useKept } from "./kept.tsx";
 import { LongText } from "./LongText.tsx";
 import { NoticeLine } from "./NoticeLine.tsx";
 import { usePainted } from "./painted.ts";
-import { Pictures } from "./Picture.tsx";
 import { PromptPictures } from "./PromptPictures.tsx";
 import { QuestionCard } from "./QuestionCard.tsx";
 import { RawJson } from "./RawJson.tsx";
 import { ResultLine } from "./ResultLine.tsx";
+import { textOf } from "./row-text.ts";
 import { openQuestionOf, type QuestionRow, type Row, type TextRow } from "./row.ts";
-import { textOf } from "./text.ts";
-import { TodoNotice } from "./tools/TodoNotice.tsx";
-import { todosOf } from "./tools/todos.ts";
 import { ToolCard } from "./ToolCard.tsx";
+import { todosOf } from "./tools/newest-todos.ts";
+import { TodoNotice } from "./tools/TodoNotice.tsx";
 
 export interface RowProps {
   readonly row: Row;

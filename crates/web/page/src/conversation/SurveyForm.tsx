@@ -1,9 +1,9 @@
 import type { PermissionAnswer } from "@tokenrail/client";
 import { type FormEvent, useState } from "react";
 
+import { unhidden } from "../content/given.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { answerOf, type Survey } from "./answers.ts";
-import { unhidden } from "./given.ts";
 import { useTyped } from "./typed.ts";
 
 interface Props {

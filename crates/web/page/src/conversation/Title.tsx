@@ -2,9 +2,9 @@ import type { Agent } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { type FormEvent, useLayoutEffect, useRef, useState } from "react";
 
-import { asName, longestName } from "../agents/edits.ts";
-import { titleOf } from "../agents/title.ts";
-import { useText } from "./draft.ts";
+import { asName, longestName } from "../agent/edits.ts";
+import { titleOf } from "../agent/title.ts";
+import { useText } from "../prompt/draft.ts";
 import { useAskedTo } from "./orders.ts";
 
 interface Props {

@@ -1,5 +1,7 @@
 import { type ReactNode, useContext, useMemo } from "react";
 
+import { kindOf } from "../content/kind.ts";
+import { nameOf } from "../content/name.ts";
 import { duration } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { surveyOf } from "./answers.ts";
@@ -9,12 +11,10 @@ import { useKept } from "./kept.tsx";
 import type { Row, ToolRow, ToolState } from "./row.ts";
 import { Settled } from "./Settled.tsx";
 import { ToolInput } from "./ToolInput.tsx";
-import { HeadFacts, summaryOfCall } from "./tools/Head.tsx";
-import { kindOf } from "./tools/kind.ts";
-import { nameOf } from "./tools/name.ts";
-import { Among, useLatest } from "./tools/places.ts";
-import { NewestTodos, newestTodos } from "./tools/todos.ts";
 import { ToolOutput } from "./ToolOutput.tsx";
+import { HeadFacts, summaryOfCall } from "./tools/Head.tsx";
+import { NewestTodos, newestTodos } from "./tools/newest-todos.ts";
+import { Among, useLatest } from "./tools/places.ts";
 
 const states: Record<ToolState, string> = {
   writing: "in preparation",

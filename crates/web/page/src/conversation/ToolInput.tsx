@@ -1,11 +1,15 @@
 import { useRef } from "react";
 
+import { fieldsOf, fileIn, inShort, mainOf, othersIn } from "../content/given.ts";
+import { type AgentKind, type EditKind, kindOf, type LookKind } from "../content/kind.ts";
 import { Highlighted, languageOf } from "../markdown/highlight.tsx";
+import { linked, Markdown } from "../markdown/Markdown.tsx";
+import { Icon } from "../ui/Icon.tsx";
 import { Clipped } from "./Clipped.tsx";
+import { useKept } from "./kept.tsx";
 import type { ToolRow } from "./row.ts";
-import { DiffView, LayoutSwitch } from "./tools/DiffView.tsx";
 import { diffOf } from "./tools/diff.ts";
-import { type AgentKind, type EditKind, kindOf, type LookKind } from "./tools/kind.ts";
+import { DiffView, LayoutSwitch } from "./tools/DiffView.tsx";
 import { InputFields } from "./tools/InputFields.tsx";
 import { useIsWide, useLayout } from "./tools/layout.ts";
 import { Patch } from "./tools/Patch.tsx";
@@ -13,10 +17,6 @@ import { usePlaces } from "./tools/places.ts";
 import { reportedFiles } from "./tools/reported.ts";
 import { ReportedDiff } from "./tools/ReportedDiff.tsx";
 import { Todos } from "./tools/Todos.tsx";
-import { linked, Markdown } from "../markdown/Markdown.tsx";
-import { Icon } from "../ui/Icon.tsx";
-import { useKept } from "./kept.tsx";
-import { fieldsOf, fileIn, inShort, mainOf, othersIn } from "./given.ts";
 
 /** Lines of an input that are shown until the user requests the rest. */
 export const inputLines = 14;

@@ -1,19 +1,19 @@
 import type { ReactNode } from "react";
 
+import { fieldsOf } from "../content/given.ts";
+import { imagesIn, withoutImages } from "../content/images.ts";
+import { isLooking, kindOf } from "../content/kind.ts";
+import { Pictures } from "../content/Picture.tsx";
+import { asText } from "../content/text.ts";
 import { Ansi } from "../markdown/ansi.tsx";
 import { Markdown } from "../markdown/Markdown.tsx";
 import { CopyButton } from "../ui/CopyButton.tsx";
 import { Clipped, type Part } from "./Clipped.tsx";
-import { fieldsOf } from "./given.ts";
-import { imagesIn, withoutImages } from "./images.ts";
-import { Pictures } from "./Picture.tsx";
 import type { ToolRow } from "./row.ts";
-import { asText } from "./text.ts";
 import { answerOfAgent, isAnswerInside } from "./tools/agent-answer.ts";
 import { foundIn } from "./tools/found.ts";
 import { FoundLinks } from "./tools/FoundLinks.tsx";
 import { InputFields } from "./tools/InputFields.tsx";
-import { isLooking, kindOf } from "./tools/kind.ts";
 
 /** Lines of an output that are shown until the user requests the rest. */
 export const outputLines = 12;

@@ -1,9 +1,9 @@
 // The options of a permission request, in words for the user.
 import type { PermissionAnswer, QuestionMessage, QuestionOption } from "@tokenrail/client";
 
-import { asksUser } from "./asking.ts";
-import { fieldsOf, unhidden } from "./given.ts";
-import { kindOf } from "./tools/kind.ts";
+import { asksUser } from "../agent/asking.ts";
+import { fieldsOf, unhidden } from "../content/given.ts";
+import { kindOf } from "../content/kind.ts";
 
 export interface Choice {
   readonly option: QuestionOption;

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-import { useShortcut } from "../app/shortcuts.tsx";
+import { useShortcut } from "../ui/shortcuts.tsx";
 import { useAskedTo } from "./orders.ts";
 import { Toggle } from "./Toggle.tsx";
 

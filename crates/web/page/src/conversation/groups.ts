@@ -1,9 +1,9 @@
 // Calls that succeeded are one line. Several of them, one after the other, are one line too.
+import { fileIn } from "../content/given.ts";
+import { imagesIn } from "../content/images.ts";
+import { kindOf } from "../content/kind.ts";
 import { counted } from "../ui/format.ts";
-import { fileIn } from "./given.ts";
-import { imagesIn } from "./images.ts";
 import { type GroupRow, groupKey, type Row, type ToolRow } from "./row.ts";
-import { kindOf } from "./tools/kind.ts";
 
 /** This many calls, one after the other, become a group. */
 const fewest = 3;

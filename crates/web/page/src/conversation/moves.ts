@@ -1,6 +1,6 @@
 import type { RefObject } from "react";
 
-import { useShortcut } from "../app/shortcuts.tsx";
+import { useShortcut } from "../ui/shortcuts.tsx";
 import type { ListHandle } from "./MessageList.tsx";
 
 /** The keys that move through the messages. */

@@ -2,12 +2,12 @@ import { type Client, freshKey } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useCallback, useSyncExternalStore } from "react";
 
-import { base } from "../app/address.ts";
-import { isLoggedOut, isUnreachable } from "../app/failure.ts";
-import { unsentKey } from "../app/tab-texts.ts";
-import { sendable } from "./attached.ts";
-import { fieldsOf } from "./given.ts";
-import type { ImageData } from "./images.ts";
+import { base } from "../connection/address.ts";
+import { isLoggedOut, isUnreachable } from "../connection/failure.ts";
+import { fieldsOf } from "../content/given.ts";
+import type { ImageData } from "../content/images.ts";
+import { sendable } from "../prompt/attached.ts";
+import { unsentKey } from "../ui/tab-texts.ts";
 
 /** If the connection seems open but a message did not arrive, it is sent again after this time. */
 const againMs = 5_000;

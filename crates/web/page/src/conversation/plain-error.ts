@@ -1,6 +1,6 @@
 // The messages of APIs in words for the user.
+import { fieldsOf } from "../content/given.ts";
 import { sentence } from "../ui/format.ts";
-import { fieldsOf } from "./given.ts";
 import type { ErrorRow } from "./row.ts";
 
 /** A longer message is shown as it is. */

@@ -1,19 +1,20 @@
 import { useDeferredValue, useMemo } from "react";
 
+import { mainOf } from "../content/given.ts";
+import { kindOf } from "../content/kind.ts";
+import { asText } from "../content/text.ts";
 import { type Part, shortOf } from "./Clipped.tsx";
+import { grouped } from "./groups.ts";
+import { isBeyond } from "./LongText.tsx";
+import { textOf } from "./row-text.ts";
+import type { Row, ToolRow } from "./row.ts";
 import { patchLines } from "./ToolInput.tsx";
+import { inputLines } from "./ToolInput.tsx";
+import { outputFieldsOf, outputLines, partOf } from "./ToolOutput.tsx";
 import { diffOf, textOfLine } from "./tools/diff.ts";
 import { shownAtFirst } from "./tools/DiffView.tsx";
 import { fieldLines } from "./tools/InputFields.tsx";
-import { kindOf } from "./tools/kind.ts";
 import { reportedDiffs } from "./tools/reported.ts";
-import { mainOf } from "./given.ts";
-import { grouped } from "./groups.ts";
-import { isBeyond } from "./LongText.tsx";
-import type { Row, ToolRow } from "./row.ts";
-import { asText, textOf } from "./text.ts";
-import { inputLines } from "./ToolInput.tsx";
-import { outputFieldsOf, outputLines, partOf } from "./ToolOutput.tsx";
 
 /** The texts of rows that were searched. A row remains the same object until it changes. */
 const texts = new WeakMap<Row, string>();

@@ -1,5 +1,5 @@
 // The tools that a model API runs itself, such as its web search. Their calls and results are blocks of the message.
-import { fieldsOf } from "./given.ts";
+import { fieldsOf } from "../content/given.ts";
 import type { NoticeRow, Row, ToolRow } from "./row.ts";
 
 /** Makes one row of each call that the API ran. An unchanged list has the same rows. */

@@ -2,8 +2,8 @@
 // may end, or the page may be loaded again.
 import { useEffect, useState } from "react";
 
+import { useText } from "../prompt/draft.ts";
 import { useAgentId } from "./agent-id.ts";
-import { useText } from "./draft.ts";
 import { useKeptValue } from "./kept.tsx";
 
 /**

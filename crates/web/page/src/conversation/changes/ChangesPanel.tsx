@@ -1,13 +1,13 @@
 import { memo, type ReactNode, type RefObject, useEffect, useId, useRef, useState } from "react";
 
-import { phone, useMedia } from "../../app/media.ts";
 import { counted } from "../../ui/format.ts";
 import { IconButton } from "../../ui/IconButton.tsx";
+import { phone, useMedia } from "../../ui/media.ts";
 import { SheetDialog } from "../../ui/SheetDialog.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
 import { type Layout, roomForSplit, useIsWide, useLayout } from "../tools/layout.ts";
-import { Counts } from "./Counts.tsx";
 import { CopyPatch } from "./CopyPatch.tsx";
+import { Counts } from "./Counts.tsx";
 import { FileEntry } from "./FileEntry.tsx";
 import type { ShownFile } from "./files.ts";
 import type { KnownChanges } from "./useChanges.ts";

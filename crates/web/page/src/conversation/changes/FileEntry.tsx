@@ -5,13 +5,13 @@ import { languageOf } from "../../markdown/highlight.tsx";
 import { Icon } from "../../ui/Icon.tsx";
 import { Trouble } from "../../ui/Trouble.tsx";
 import { useKept } from "../kept.tsx";
-import { DiffView } from "../tools/DiffView.tsx";
 import { diffOf } from "../tools/diff.ts";
-import type { Layout } from "../tools/layout.ts";
-import { LineCounts } from "./Counts.tsx";
-import type { Step } from "./called.ts";
-import type { ShownFile } from "./files.ts";
+import { DiffView } from "../tools/DiffView.tsx";
 import { filesOfPatch, type Hunk, hunksOf } from "../tools/file-patch.ts";
+import type { Layout } from "../tools/layout.ts";
+import type { Step } from "./called.ts";
+import { LineCounts } from "./Counts.tsx";
+import type { ShownFile } from "./files.ts";
 
 const marks = { added: "A", modified: "M", deleted: "D", renamed: "R", untracked: "U" } as const;
 

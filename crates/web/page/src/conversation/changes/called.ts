@@ -1,10 +1,10 @@
 // The files that an agent has changed, from its own tool calls. Works for every agent, also without a repository.
-import { diffOf } from "../tools/diff.ts";
-import { type Change, isLooking, kindOf, type NamedChange, namedChangesIn, type ToolKind } from "../tools/kind.ts";
-import { fieldsOf } from "../given.ts";
+import { fieldsOf } from "../../content/given.ts";
+import { type Change, isLooking, kindOf, type NamedChange, namedChangesIn, type ToolKind } from "../../content/kind.ts";
 import type { Row, ToolRow } from "../row.ts";
-import { type ReportedFile, reportedFiles } from "../tools/reported.ts";
+import { diffOf } from "../tools/diff.ts";
 import { addedBy, changedBy, type FilePatch, filesOfPatch } from "../tools/file-patch.ts";
+import { type ReportedFile, reportedFiles } from "../tools/reported.ts";
 
 /** One step of the way from the old file to the new one. */
 export type Step = (

@@ -2,7 +2,7 @@ import { type Agent, type Changes, TokenrailError } from "@tokenrail/client";
 import { useTokenrail } from "@tokenrail/client/react";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
-import { isActive } from "../../agents/StatusBadge.tsx";
+import { isActive } from "../../agent/StatusBadge.tsx";
 import { soon } from "../../ui/soon.ts";
 import { useKept } from "../kept.tsx";
 import type { Row } from "../row.ts";

@@ -1,7 +1,7 @@
 import type { Agent } from "@tokenrail/client";
 import { useCallback, useLayoutEffect, useRef, useState } from "react";
 
-import { useShortcut } from "../../app/shortcuts.tsx";
+import { useShortcut } from "../../ui/shortcuts.tsx";
 import { useAskedTo } from "../orders.ts";
 import type { Row } from "../row.ts";
 import { ChangesButton } from "./ChangesButton.tsx";

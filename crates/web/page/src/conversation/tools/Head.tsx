@@ -1,17 +1,17 @@
 import type { QuestionMessage } from "@tokenrail/client";
 
+import { sizeOfData } from "../../content/image-size.ts";
+import { type ImageData, imagesIn, withoutImages } from "../../content/images.ts";
+import { type Change, kindOf, type LookKind } from "../../content/kind.ts";
+import { asText } from "../../content/text.ts";
 import { count, counted } from "../../ui/format.ts";
 import { answerIn, surveyOf } from "../answers.ts";
 import { shortPath } from "../folder.ts";
-import { sizeOfData } from "../image-size.ts";
-import { type ImageData, imagesIn, withoutImages } from "../images.ts";
 import type { ToolRow } from "../row.ts";
-import { asText } from "../text.ts";
 import { summaryOf } from "../ToolInput.tsx";
 import { type Diff, diffOf } from "./diff.ts";
 import { exitCodeOf } from "./exit.ts";
 import { foundIn } from "./found.ts";
-import { type Change, kindOf, type LookKind } from "./kind.ts";
 import { reportedDiffs } from "./reported.ts";
 import { progressOf } from "./Todos.tsx";
 

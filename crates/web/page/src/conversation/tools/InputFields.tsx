@@ -1,8 +1,8 @@
+import { fieldsOf, inShort } from "../../content/given.ts";
 import { linked } from "../../markdown/Markdown.tsx";
 import { counted } from "../../ui/format.ts";
 import { shortOf } from "../Clipped.tsx";
 import { useShortPath } from "../folder.ts";
-import { fieldsOf, inShort } from "../given.ts";
 import { useKept } from "../kept.tsx";
 
 /** Lines of a field that are shown until the user requests the rest. */

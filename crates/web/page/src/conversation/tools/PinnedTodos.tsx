@@ -2,8 +2,8 @@ import { Icon } from "../../ui/Icon.tsx";
 import { useKept } from "../kept.tsx";
 import type { Row } from "../row.ts";
 import { Inline } from "./Inline.tsx";
+import { todosOf } from "./newest-todos.ts";
 import { progressOf, Todos } from "./Todos.tsx";
-import { todosOf } from "./todos.ts";
 
 /** What the agent is working on: its newest to-do list, as one line that opens. Finished lists are not shown. */
 export function PinnedTodos({ rows, newest }: { readonly rows: readonly Row[]; readonly newest: string | undefined }) {

@@ -3,8 +3,8 @@ import { useContext } from "react";
 import { Icon } from "../../ui/Icon.tsx";
 import { useKept } from "../kept.tsx";
 import type { NoticeRow } from "../row.ts";
+import { NewestTodos, todosOf } from "./newest-todos.ts";
 import { progressOf, Todos } from "./Todos.tsx";
-import { NewestTodos, todosOf } from "./todos.ts";
 
 /** The plan of an agent that reports it by itself, and not by a tool call. */
 export function TodoNotice({ row }: { readonly row: NoticeRow }) {

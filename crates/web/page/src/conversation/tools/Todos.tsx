@@ -1,6 +1,6 @@
+import type { Todo } from "../../content/todos.ts";
 import { Icon } from "../../ui/Icon.tsx";
 import { Inline } from "./Inline.tsx";
-import type { Todo } from "./todos.ts";
 
 const states = { open: "to do", active: "in progress", done: "done" } as const;
 

@@ -1,7 +1,7 @@
 // The answer of a sub-agent is the output of its call, and usually also the last of its messages.
-import { fieldsOf } from "../given.ts";
+import { fieldsOf } from "../../content/given.ts";
+import { asText } from "../../content/text.ts";
 import type { ToolRow } from "../row.ts";
-import { asText } from "../text.ts";
 
 /** Claude adds for the model how to continue the sub-agent, and what it has used. */
 const forModel = /^(agentId: |<usage>)/;

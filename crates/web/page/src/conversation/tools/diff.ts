@@ -1,7 +1,7 @@
 // Compares two texts by lines, and changed lines by words.
 import { diffArrays, diffWordsWithSpace } from "diff";
 
-import type { Change } from "./kind.ts";
+import type { Change } from "../../content/kind.ts";
 
 /** Longer texts are not compared, because that would block the page. */
 const longestText = 60_000;

@@ -1,5 +1,5 @@
-import { fieldsOf } from "../given.ts";
-import { asText } from "../text.ts";
+import { fieldsOf } from "../../content/given.ts";
+import { asText } from "../../content/text.ts";
 
 /** The exit code of a command, if its result says it. */
 export function exitCodeOf(output: unknown): number | undefined {

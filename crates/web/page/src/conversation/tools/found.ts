@@ -1,5 +1,5 @@
 // What a search of the web has found: links, and often a text about them.
-import { fieldsOf } from "../given.ts";
+import { fieldsOf } from "../../content/given.ts";
 
 export interface Link {
   readonly title: string;

@@ -1,10 +1,10 @@
 // Finds the lines of a file that a call has changed, because the call itself does not say their numbers.
 import { createContext, type RefObject, useContext, useMemo, useRef } from "react";
 
-import { fieldsOf, fileIn } from "../given.ts";
+import { fieldsOf, fileIn } from "../../content/given.ts";
+import { type Change, kindOf } from "../../content/kind.ts";
+import { asText } from "../../content/text.ts";
 import type { Row, ToolRow } from "../row.ts";
-import { asText } from "../text.ts";
-import { type Change, kindOf } from "./kind.ts";
 
 /** The rows among which the rows below are. A reference, so that a new row does not render the others again. */
 export const Among = createContext<RefObject<readonly Row[]>>({ current: [] });

@@ -1,7 +1,7 @@
 import { TokenrailError } from "@tokenrail/client";
 import { type ComponentProps, useEffect, useId, useRef } from "react";
 
-import { useText } from "../conversation/draft.ts";
+import { useText } from "../prompt/draft.ts";
 import { draftOf, type LaunchField } from "./again.ts";
 
 interface Props extends Omit<ComponentProps<"input">, "name"> {

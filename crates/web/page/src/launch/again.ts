@@ -1,6 +1,6 @@
 import type { Agent, Client } from "@tokenrail/client";
 
-import { newAgent, setText } from "../conversation/draft.ts";
+import { newAgent, setText } from "../prompt/draft.ts";
 
 /** The fields of the launch form besides the prompt. What is in them is kept like the prompt. */
 export const launchFields = ["type", "model", "cwd", "name"] as const;

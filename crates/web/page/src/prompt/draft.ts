@@ -2,8 +2,8 @@
 // end, or the page may be loaded again. Each tab has its own.
 import { useCallback, useSyncExternalStore } from "react";
 
-import { base } from "../app/address.ts";
-import { draftKey } from "../app/tab-texts.ts";
+import { base } from "../connection/address.ts";
+import { draftKey } from "../ui/tab-texts.ts";
 
 /** Instead of an agent's id: the prompt of an agent that is not launched yet. */
 export const newAgent = "new";

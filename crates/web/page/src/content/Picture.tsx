@@ -4,8 +4,8 @@ import { createPortal } from "react-dom";
 import { count, fileSize } from "../ui/format.ts";
 import { IconButton } from "../ui/IconButton.tsx";
 import { SheetDialog } from "../ui/SheetDialog.tsx";
-import { type ImageData, imagesIn } from "./images.ts";
 import { type Size, sizeOfImage } from "./image-size.ts";
+import { type ImageData, imagesIn } from "./images.ts";
 
 /** Larger images are not decoded. */
 const longestData = 15_000_000;

@@ -1,15 +1,9 @@
-import { createContext } from "react";
-
-import { fieldsOf } from "../given.ts";
-import type { Row } from "../row.ts";
+import { fieldsOf } from "./given.ts";
 
 export interface Todo {
   readonly text: string;
   readonly state: "open" | "active" | "done";
 }
-
-/** The row with the newest to-do list of an agent. Earlier lists are folded. */
-export const NewestTodos = createContext<string | undefined>(undefined);
 
 /** The lists of the values that were read, or `null`. */
 const known = new WeakMap<object, readonly Todo[] | null>();
@@ -32,15 +26,6 @@ function todosInNew(value: object): readonly Todo[] | undefined {
   if (!list || list.length === 0) return undefined;
   const todos = list.map(todoOf);
   return todos.every((todo) => todo !== undefined) ? todos : undefined;
-}
-
-export function newestTodos(rows: readonly Row[]): string | undefined {
-  return rows.findLast((row) => todosOf(row) !== undefined)?.key;
-}
-
-export function todosOf(row: Row): readonly Todo[] | undefined {
-  if (row.kind === "tool") return todosIn(row.input);
-  return row.kind === "notice" && row.name === "todo_list" ? todosIn(row.data) : undefined;
 }
 
 function todoOf(value: unknown): Todo | undefined {

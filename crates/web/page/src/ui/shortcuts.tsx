@@ -1,7 +1,7 @@
 import { useEffect, useEffectEvent, useRef } from "react";
 
-import { IconButton } from "../ui/IconButton.tsx";
-import { isPressing, isWriting } from "../ui/keys.ts";
+import { IconButton } from "./IconButton.tsx";
+import { isPressing, isWriting } from "./keys.ts";
 
 /** Calls `action` if the key is pressed outside of a text field. */
 export function useShortcut(key: string, action: () => void, active = true): void {

@@ -1,11 +1,11 @@
 import type { AgentType, ImageLimits } from "@tokenrail/client";
 import { type ChangeEvent, type ClipboardEvent, type DragEvent, useRef } from "react";
 
+import { formats, Picture } from "../content/Picture.tsx";
 import { counted, fileSize } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { IconButton } from "../ui/IconButton.tsx";
 import { type Attached, attached, readImage } from "./attached.ts";
-import { formats, Picture } from "./Picture.tsx";
 
 const accepted = Object.keys(formats).join(",");
 

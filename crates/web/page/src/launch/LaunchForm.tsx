@@ -1,17 +1,18 @@
-import { type AgentType, type Client, freshKey, type Launch, TokenrailError } from "@tokenrail/client";
+import { type AgentType, type Client, freshKey, type Launch } from "@tokenrail/client";
 import { type FormEvent, type KeyboardEvent, useRef, useState } from "react";
 
-import { isUnreachable, useFailure } from "../app/failure.ts";
-import { AttachButton, Thumbnails, useAdding } from "../conversation/Attach.tsx";
-import { type Attached, sendable, useAttached } from "../conversation/attached.ts";
-import { newAgent, useText } from "../conversation/draft.ts";
+import { isUnreachable, useFailure } from "../connection/failure.ts";
+import { AttachButton, Thumbnails, useAdding } from "../prompt/Attach.tsx";
+import { type Attached, sendable, useAttached } from "../prompt/attached.ts";
+import { newAgent, useText } from "../prompt/draft.ts";
+import { Failure } from "../ui/Failure.tsx";
 import { counted, sentence } from "../ui/format.ts";
 import { Icon } from "../ui/Icon.tsx";
 import { submitOnEnter } from "../ui/keys.ts";
 import { clearLaunch, draftOf, launchFields } from "./again.ts";
 import { folderProblem, OptionalField } from "./LaunchFields.tsx";
-import { SavedPrompts } from "./SavedPrompts.tsx";
 import { recent, remember } from "./recent.ts";
+import { SavedPrompts } from "./SavedPrompts.tsx";
 
 /** The reasons of more types would be longer than the form. */
 const fewTypes = 3;
@@ -212,20 +213,6 @@ function useKey() {
 function firstOf(types: readonly AgentType[]): AgentType | undefined {
   const available = types.filter((known) => known.available);
   return available.find((known) => known.default) ?? available[0] ?? types[0];
-}
-
-/** An error message, with the invalid fields. */
-export function Failure({ error }: { readonly error: Error }) {
-  const code = error instanceof TokenrailError ? error.code : undefined;
-  return (
-    <p className="problem" role="alert">
-      <Icon name="alert" />
-      <span>
-        {sentence(error.message)}
-        {code && <code className="detail">{code}</code>}
-      </span>
-    </p>
-  );
 }
 
 /** Empty fields are not sent, so the server uses its defaults. */

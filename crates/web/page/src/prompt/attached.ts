@@ -3,7 +3,7 @@
 import type { Client, NewImage } from "@tokenrail/client";
 import { useCallback, useSyncExternalStore } from "react";
 
-import type { ImageData } from "./images.ts";
+import type { ImageData } from "../content/images.ts";
 
 /** An image of a message that is not sent. */
 export interface Attached extends ImageData {

@@ -1,8 +1,8 @@
 // Prompts that the user has saved under a name, in this browser.
 import { useCallback, useSyncExternalStore } from "react";
 
-import { base } from "../app/address.ts";
-import { fieldsOf } from "../conversation/given.ts";
+import { base } from "../connection/address.ts";
+import { fieldsOf } from "../content/given.ts";
 import { followStored, storedChanged } from "../ui/stored.ts";
 
 export interface SavedPrompt {

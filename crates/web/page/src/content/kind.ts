@@ -1,5 +1,5 @@
 // Maps a tool call to what it does. The shape of the input decides if it is clear, and the name of the tool otherwise.
-import { changeIn, fieldsOf, fileIn, pathNameIn } from "../given.ts";
+import { changeIn, fieldsOf, fileIn, pathNameIn } from "./given.ts";
 import { type Todo, todosIn } from "./todos.ts";
 
 export interface Change {

@@ -1,0 +1,2 @@
+/** The type of the agents that play the recorded session. */
+export const demo = "demo";
