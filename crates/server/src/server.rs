@@ -57,6 +57,8 @@ pub enum StartError {
          data folder of one of them to {}", .0.display()
     )]
     OtherToken(PathBuf),
+    #[error("the server was told to stop while it started")]
+    Stopped,
     #[error(
         "cannot compare the access token with that of the other servers on this database; check that the database \
          accepts writes, and that its synchronous standby is connected if it has one"
@@ -85,19 +87,29 @@ impl Server {
     /// # Errors
     /// [`StartError`]. No server runs in that case.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::start_after(config, None).await
+        Self::start_after(config, None, std::future::pending()).await
     }
 
-    /// The same. If the node was fenced, `former` is its service, which has ended.
+    /// The same. If the node was fenced, `former` is its service, which has ended. `stop` ends a wait for other nodes,
+    /// before this one has joined them.
     ///
     /// # Errors
     /// [`StartError`]. No server runs in that case.
-    pub async fn start_after(config: Config, former: Option<&AgentService>) -> Result<Self, StartError> {
+    pub async fn start_after(
+        config: Config,
+        former: Option<&AgentService>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Self, StartError> {
         let store = Store::open(&config).await?;
         check_private(&config.data_dir)?;
         let token = if config.insecure_no_auth { None } else { Some(token::read_or_make(&config.data_dir)?) };
         let silence = Duration::from_secs(config.cluster.lost_after_s);
-        if !store.agree_on_token(token.as_deref(), silence).await.map_err(StartError::CompareToken)? {
+        let agrees = tokio::select! {
+            biased;
+            agrees = store.agree_on_token(token.as_deref(), silence) => agrees,
+            () = stop => return Err(StartError::Stopped),
+        };
+        if !agrees.map_err(StartError::CompareToken)? {
             return Err(StartError::OtherToken(config.data_dir.join("token")));
         }
         let wanted = config.listen;

@@ -1,6 +1,10 @@
 //! Several servers on one database: a client may ask any of them.
 
 use std::fmt::Write as _;
+use std::fs::Permissions;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use reqwest::{Method, StatusCode};
@@ -237,6 +241,33 @@ async fn a_node_that_was_stopped_for_too_long_saves_nothing_and_goes_on() {
     assert_eq!(text_of(&other.events(&next).await), numbers(3));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_server_that_cannot_start_again_ends_its_processes_when_it_is_stopped() {
+    let database = database();
+    let folder = tempfile::tempdir().unwrap();
+    let password_file = folder.path().join("password");
+    std::fs::write(&password_file, database.password()).unwrap();
+    std::fs::set_permissions(&password_file, Permissions::from_mode(0o600)).unwrap();
+    let shared = database.password_file().display().to_string();
+    let own = config(&database).replace(&shared, &password_file.display().to_string());
+    let (mut home, other) = (node_with(own, "home"), node(&database, "other"));
+    let id = home.launch(&json!({ "mode": "hang", "deltas": 3 })).await;
+    other.wait_until(&id, |agent| 3 < agent["head"].as_u64().unwrap()).await;
+    kill_process(pid_of(&home), Signal::STOP).unwrap();
+    other.wait_for_status(&id, "interrupted").await;
+    // The connections that are open show the server that it is lost. It cannot open new ones.
+    std::fs::write(&password_file, "another password").unwrap();
+    kill_process(pid_of(&home), Signal::CONT).unwrap();
+    let started = Instant::now();
+    while home.request(Method::GET, "/healthz").send().await.is_ok() {
+        assert!(started.elapsed() < PATIENCE, "it still serves");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!processes_of_agent(&id).is_empty(), "a server that starts again ends them then");
+    assert!(home.stop().success());
+    until_its_processes_end(&id).await;
+}
+
 /// A server with the configuration of another one and an empty data folder. It does not run.
 fn stopped_beside(first: &TestServer) -> (TestServer, TempDir) {
     let mut second = TestServer::start();
@@ -266,6 +297,22 @@ async fn a_server_with_another_token_does_not_start_beside_others() {
     assert!(first.stop().success());
     second.start_again();
     assert_eq!(second.get("/api/agents").await, json!([]), "nobody else is alive: its token counts now");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_waits_for_others_to_beat_can_be_stopped() {
+    let database = database();
+    let first = node_with(config(&database) + "[cluster]\nlost_after_s = 600\n", "first");
+    let (second, _folder) = stopped_beside(&first);
+    kill_process(pid_of(&first), Signal::STOP).unwrap();
+    let mut waiting = second.command(&["serve", "--log", "warn"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("checking whether they are running")));
+    kill_process(Pid::from_child(&waiting), Signal::TERM).unwrap();
+    let stopped = Handle::current().spawn_blocking(move || waiting.wait());
+    let status = tokio::time::timeout(PATIENCE, stopped).await.expect("in time").unwrap().unwrap();
+    assert_eq!(status.code(), Some(0));
+    kill_process(pid_of(&first), Signal::CONT).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -121,7 +121,11 @@ pub(crate) async fn serve_and(
     }
     let mut stop = StopSignal::listen()?;
     let _kept = survive_file_size_limit()?;
-    let mut server = Server::start(config.clone()).await.map_err(start_failure)?;
+    let stopped = async { _ = stop.recv().await };
+    let mut server = match Server::start_after(config.clone(), None, stopped).await {
+        Err(StartError::Stopped) => return Ok(Exit::Completed),
+        started => started.map_err(start_failure)?,
+    };
     started(&server, screen).await;
     loop {
         tokio::select! {
@@ -162,8 +166,13 @@ async fn start_again(
     stop: &mut StopSignal,
 ) -> Result<Option<Server>, Failure> {
     loop {
-        let error = match Server::start_after(config.clone(), Some(former)).await {
+        let stopped = async { _ = stop.recv().await };
+        let error = match Server::start_after(config.clone(), Some(former), stopped).await {
             Ok(server) => return Ok(Some(server)),
+            Err(StartError::Stopped) => {
+                end_runs(config, former).await;
+                return Ok(None);
+            }
             Err(StartError::Store(error)) if error.is_corrupt() || error.is_outdated() => {
                 return Err(start_failure(error.into()));
             }
