@@ -68,7 +68,7 @@ struct State {
     reads_refused: u32,
     reads_delay: Duration,
     /// The same of nodes that let their agents go.
-    leaving_refused: u32,
+    leaving_refused: (u32, fn() -> StoreError),
     /// Images cannot be read.
     images_damaged: bool,
     /// How many more appends succeed. `None` for no limit.
@@ -105,7 +105,7 @@ impl MemoryStore {
                 creations_refused: 0,
                 reads_refused: 0,
                 reads_delay: Duration::ZERO,
-                leaving_refused: 0,
+                leaving_refused: (0, || StoreError::Busy),
                 images_damaged: false,
                 appends_left: None,
                 hesitation: Hesitation::new(seed),

@@ -1,5 +1,6 @@
 //! Agents that keep nothing on the disk of their node: any other one can run their next turn.
 
+use tokenrail_ports::StoreError;
 use tokenrail_ports::testing::RoamingRunner;
 
 use super::*;
@@ -159,7 +160,7 @@ async fn a_node_that_leaves_waits_until_the_store_has_caught_up() {
     let two = roaming(vec![said("one")], vec![said("two")]).await;
     let id = two.home.launch("hi").await;
     two.home.watch(id).await;
-    two.home.store.refuse_leaving(9);
+    two.home.store.refuse_leaving(9, || StoreError::Busy);
     assert!(two.home.service.shutdown(AtStop::Leave, Duration::from_mins(1)).await);
     assert!(two.home.store.saved_agent(id).unwrap().is_unclaimed());
     two.other.service.send(id, "go on".into(), None).await.unwrap();
@@ -172,12 +173,29 @@ async fn a_node_that_leaves_does_not_wait_for_longer_than_its_patience() {
     let two = roaming(vec![said("one")], Vec::new()).await;
     let id = two.home.launch("hi").await;
     two.home.watch(id).await;
-    two.home.store.refuse_leaving(u32::MAX);
+    two.home.store.refuse_leaving(u32::MAX, || StoreError::Busy);
     let (patience, started) = (Duration::from_mins(1), Instant::now());
     assert!(!two.home.service.shutdown(AtStop::Leave, patience).await);
     assert!(started.elapsed() < patience + Duration::from_secs(1));
     assert_eq!(two.home.store.saved_agent(id).unwrap().home, Some(NodeId::ONLY));
     assert_eq!(two.other.service.nodes().await.unwrap()[0].node.state, NodeState::Away);
+}
+
+/// Without the wait for the end of its patience: if the database is gone, a server must still stop.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_leaves_tries_again_a_few_times_if_the_store_fails() {
+    for (error, failures, is_let_go) in [
+        ((|| StoreError::Unreachable("cut".into())) as fn() -> _, 5, true),
+        (|| StoreError::Unreachable("cut".into()), 6, false),
+        (|| StoreError::Corrupt("a page".into()), 1, false),
+    ] {
+        let two = roaming(vec![said("one")], Vec::new()).await;
+        let id = two.home.launch("hi").await;
+        two.home.watch(id).await;
+        two.home.store.refuse_leaving(failures, error);
+        assert!(two.home.service.shutdown(AtStop::Leave, Duration::from_mins(1)).await);
+        assert_eq!(two.home.store.saved_agent(id).unwrap().is_unclaimed(), is_let_go, "{failures}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

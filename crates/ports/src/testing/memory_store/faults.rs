@@ -91,9 +91,10 @@ impl MemoryStore {
         is_refused
     }
 
-    /// Makes the next `times` attempts of nodes to let their agents go fail, as if the store was catching up.
-    pub fn refuse_leaving(&self, times: u32) {
-        self.lock().leaving_refused = times;
+    /// Makes the next `times` attempts of nodes to let all their agents go fail with this error. It is
+    /// [`StoreError::Busy`] while the store catches up.
+    pub fn refuse_leaving(&self, times: u32, error: fn() -> StoreError) {
+        self.lock().leaving_refused = (times, error);
     }
 
     /// Sets whether the beats of all nodes fail, as if the store was away.

@@ -59,9 +59,10 @@ impl State {
         limit: usize,
         node: NodeId,
     ) -> Result<usize, StoreError> {
-        if let Some(left) = self.leaving_refused.checked_sub(1) {
-            self.leaving_refused = left;
-            return Err(StoreError::Busy);
+        let (left, error) = &mut self.leaving_refused;
+        if let Some(fewer) = left.checked_sub(1) {
+            *left = fewer;
+            return Err(error());
         }
         let needs_no_home = |shelf: &&Shelf| match shelf.agent.copy {
             None => types.contains(&shelf.agent.kind),
