@@ -9,7 +9,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::super::nodes::until_its_processes_end;
+use super::super::nodes::{results, until_its_processes_end};
 use super::absent::Absent;
 use super::clients::Client;
 use super::cluster::{Cluster, number_of};
@@ -197,13 +197,12 @@ pub(super) async fn each_went_as_it_was_asked(cluster: &Cluster, visits: &[Visit
     )
 }
 
-/// The one turn has ended in this way, or was interrupted. Returns how.
+/// The one turn has ended in this way, or was interrupted because its node was lost. Returns how.
 async fn ended(cluster: &Cluster, id: &str, expected: &str) -> String {
     let events = events(cluster, id).await;
-    let results: Vec<&Value> =
-        of_type(&events, "result").map(|event| &event["metadata"]["outcome"]).collect();
-    assert!(results == [expected] || results == ["interrupted"], "{id}: {results:?}");
-    results[0].as_str().unwrap().to_owned()
+    let results = results(&events);
+    assert!(results == [(expected, "-")] || results == [("interrupted", "node_lost")], "{id}: {results:?}");
+    results[0].0.to_owned()
 }
 
 async fn answered(cluster: &Cluster, id: &str, option: &str, counts: bool) -> String {
