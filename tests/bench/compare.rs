@@ -94,12 +94,12 @@ pub(crate) async fn measure(
     let Comparison { revision, rounds, rows } = comparison;
     let before =
         std::env::var_os(PROGRAM).map(PathBuf::from).ok_or_else(|| format!("{PROGRAM} is not set"))?;
-    let copies = [tempfile::tempdir()?, tempfile::tempdir()?];
-    let programs = [copied(&before, copies[0].path())?, copied(&program()?, copies[1].path())?];
     let mut series: Vec<Series> = Vec::new();
     for round in 0..*rounds {
         progress(&format!("round {} of {rounds}", round + 1));
         let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
+        let copies = [tempfile::tempdir()?, tempfile::tempdir()?];
+        let programs = [copied(&before, copies[0].path())?, copied(&program()?, copies[1].path())?];
         let mut pair = Pair::start(&programs, order, scale).await?;
         for rows in rows {
             pair.measure(*rows).await?;
@@ -123,7 +123,8 @@ pub(crate) async fn measure(
 }
 
 /// A copy of a server with its supervisor. A copied program seems to run a few percent faster than one that a linker
-/// wrote, probably because the operating system keeps it in larger pieces. So both versions are copies.
+/// wrote, probably because the operating system keeps it in larger pieces. So both versions are copies. They are new
+/// in each round: where a copy happens to be in memory may make its version faster, but not in all rounds.
 fn copied(program: &Path, folder: &Path) -> Result<PathBuf, Failure> {
     let name = program.file_name().ok_or("the server is not a file")?;
     let supervisor = program.with_file_name("tokenrail-supervisor");
