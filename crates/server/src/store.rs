@@ -191,6 +191,7 @@ pub(crate) fn postgres_limits(limits: &LimitsConfig) -> PostgresLimits {
     PostgresLimits {
         writers: limits.postgres_writers,
         pool_connections: limits.postgres_connections,
+        pool_wait_ms: limits.postgres_connection_wait_ms,
         queued_appends: limits.postgres_queued_appends,
         statement_agents: limits.postgres_statement_agents,
         statement_bytes: limits.postgres_statement_bytes,

@@ -92,6 +92,8 @@ pub struct PostgresLimits {
     /// Connections for everything else. Half of them are for commands and half for reads, and at least one for each.
     /// Further commands and reads wait.
     pub pool_connections: usize,
+    /// How long a call waits while all connections that it may use are in use.
+    pub pool_wait_ms: u64,
     /// Connections on which the node looks for what is new: the events that are followed, and what other nodes have
     /// saved for it. They do not wait for what clients ask.
     pub lookout_connections: usize,
@@ -177,6 +179,7 @@ impl Default for PostgresLimits {
             statement_bytes: 8 << 20,
             known_agents: 1 << 16,
             pool_connections: 8,
+            pool_wait_ms: 10_000,
             lookout_connections: 2,
             takeover_connections: 2,
             beat_connections: 1,

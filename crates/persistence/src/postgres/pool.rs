@@ -19,12 +19,13 @@ use crate::postgres::failover::Healer;
 /// How long to wait for another connection if no new one can be opened. Most reads take less.
 const RETURN_WAIT: Duration = Duration::from_millis(250);
 
-/// A bounded number of connections. If all are in use, a caller waits for one. The wait has no bound of its own:
-/// callers get places in the order in which they came, and each read and each try of a command is bounded.
+/// A bounded number of connections. If all are in use, a caller waits for one, but not for ever.
 pub(crate) struct Pool {
     healer: Arc<Healer>,
     purpose: Purpose,
     places: Arc<Semaphore>,
+    /// How long a caller waits, at most.
+    wait: Duration,
     idle: Mutex<Vec<Link>>,
     /// Signalled when a connection becomes idle.
     returned: Notify,
@@ -41,20 +42,24 @@ pub(crate) struct Lease {
 
 impl Pool {
     /// At most this many connections.
-    pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize) -> Self {
+    pub(crate) fn new(healer: Arc<Healer>, purpose: Purpose, connections: usize, wait: Duration) -> Self {
         let places = Arc::new(Semaphore::new(connections.max(1)));
         Self {
             healer,
             purpose,
             places,
+            wait,
             idle: Mutex::default(),
             returned: Notify::new(),
             leased: AtomicUsize::new(0),
         }
     }
 
+    /// # Errors
+    /// [`StoreError::Busy`] if all connections stay in use for too long, and the failure of a connection that was opened.
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
+        let place = timeout(self.wait, Arc::clone(&self.places).acquire_owned()).await;
+        let place = place.map_err(|_| StoreError::Busy)?.map_err(|_| closed())?;
         let link = match self.idle_link() {
             Some(link) => link,
             None => match self.healer.connect(self.purpose, &[]).await {

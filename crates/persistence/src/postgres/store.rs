@@ -113,8 +113,9 @@ impl PostgresStore {
         let membership = Arc::new(Membership::new(node));
         let healer = Healer::new(Arc::clone(&connector), Arc::clone(&membership));
         let writers = Writers::start(&connector, &healer, &known);
-        let pool = |purpose, connections| Arc::new(Pool::new(Arc::clone(&healer), purpose, connections));
         let limits = &connector.limits;
+        let wait = Duration::from_millis(limits.pool_wait_ms);
+        let pool = |purpose, connections| Arc::new(Pool::new(healer.clone(), purpose, connections, wait));
         let inner = Inner {
             reads: pool(Purpose::Pool, limits.pool_connections.div_ceil(2)),
             commands: pool(Purpose::Pool, limits.pool_connections / 2),

@@ -250,6 +250,8 @@ limits! { defaults:
     postgres_writers: usize = defaults.postgres.writers,
     /// Connections for everything else, at most: half for reads, half for commands, and at least one for each.
     postgres_connections: usize = defaults.postgres.pool_connections,
+    /// How long a call waits while all of the connections that it may use are in use.
+    postgres_connection_wait_ms: u64 = defaults.postgres.pool_wait_ms,
     /// Connections to one host that are being opened at the same time, at most.
     postgres_openings: usize = defaults.postgres.openings,
     /// Batches that may wait for one of the writers. Further output waits in the spool.

@@ -20,9 +20,10 @@ pub(super) const LIMITS_OF_SQLITE: [&str; 6] =
     ["flood_bytes", "flood_rest", "flood_wait_ms", "start_check_bytes", "wal_bytes", "wipe_bytes"];
 
 /// Limits that have a meaning only for PostgreSQL.
-pub(super) const LIMITS_OF_POSTGRES: [&str; 19] = [
+pub(super) const LIMITS_OF_POSTGRES: [&str; 20] = [
     "postgres_writers",
     "postgres_connections",
+    "postgres_connection_wait_ms",
     "postgres_openings",
     "postgres_queued_appends",
     "postgres_statement_agents",

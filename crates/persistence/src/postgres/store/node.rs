@@ -267,7 +267,7 @@ impl INodes for PostgresStore {
 
     async fn take_watched(&self) -> StoreResult<Vec<AgentId>> {
         let node = self.node()?;
-        self.write(TakeWatchedCommand { node }).await
+        self.write_on(&self.inner.takeovers, TakeWatchedCommand { node }).await
     }
 }
 

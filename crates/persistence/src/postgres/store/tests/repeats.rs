@@ -372,3 +372,22 @@ async fn a_create_that_is_repeated_finds_what_it_has_saved() {
         }
     }
 }
+
+/// All connections wait for something, such as a standby.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_a_free_connection_but_not_for_ever() {
+    let (_fresh, database) = fresh().await;
+    let mut config = config(&database);
+    (config.limits.pool_connections, config.limits.pool_wait_ms) = (2, 50);
+    let store = PostgresStore::open(config).await.unwrap();
+    let id = launch(1).0.id;
+    let read = store.inner.reads.lease().await.unwrap();
+    assert!(matches!(store.get(id).await, Err(StoreError::Busy)));
+    assert!(store.is_ready().await.is_ok(), "commands have connections of their own");
+    drop(read);
+    assert_eq!(store.get(id).await.unwrap(), None);
+    let command = store.inner.commands.lease().await.unwrap();
+    assert!(matches!(store.is_ready().await, Err(StoreError::Busy)));
+    drop(command);
+    assert!(store.is_ready().await.is_ok());
+}
