@@ -91,7 +91,7 @@ impl AgentService {
     }
 
     /// The same, for an agent of another node. That node stops it and removes its files. If the node is lost, or the
-    /// agent has none, its rows are removed here.
+    /// agent has none, its rows are removed here. Right after a failover, a node that counts as lost may be back.
     async fn finish_delete_elsewhere(
         &self,
         agent: &Agent,
@@ -105,7 +105,9 @@ impl AgentService {
         self.dismiss(agent).await?;
         let purge = deletion == Deletion::Purge;
         let has_no_files = agent.copy == Some(Copied::File) || agent.is_unclaimed();
-        if purge && (has_no_files || self.core.is_home_lost(agent)) {
+        let is_here = has_no_files
+            || self.core.is_home_lost(agent) && !self.core.outside.nodes.is_catching_up().await?;
+        if purge && is_here {
             self.core.outside.agents.purge(agent.id, self.core.now()).await?;
         } else if purge {
             self.core.send_hint(Hint::Errand(home));

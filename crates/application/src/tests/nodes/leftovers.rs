@@ -50,6 +50,21 @@ async fn what_is_to_be_purged_when_its_home_dies_is_purged_by_another_node() {
     }
 }
 
+/// The failover may have lost that the node has joined again.
+#[tokio::test(start_paused = true)]
+async fn an_agent_of_a_lost_node_is_not_purged_before_the_store_has_caught_up() {
+    let two = pair([said("one")]).await;
+    let id = two.home.launch("hi").await;
+    two.home.watch(id).await;
+    lose_home(&two).await;
+    let store = &two.other.store;
+    store.fall_behind();
+    store.fail_over(NodeId::ONLY);
+    assert!(store.is_catching_up().await.unwrap());
+    two.other.service.delete(id, Deletion::Purge).await.unwrap();
+    assert!(!store.is_catching_up().await.unwrap() && store.saved_agent(id).is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn files_that_cannot_be_removed_are_not_forgotten() {
     let two = pair([said("one")]).await;
