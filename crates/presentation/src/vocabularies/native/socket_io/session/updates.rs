@@ -35,17 +35,23 @@ impl Session {
                 let problem = error.into();
                 self.problem(&problem, Some(agent));
                 self.deleted(agent, deleted);
-                self.reconnects_after(&problem);
+                // Whatever the error is: a client that stays connected would hear nothing of the agent any more.
+                self.reconnects();
             }
         }
     }
 
-    /// Ends the connection if the store could not be read. The client is no longer in the room of the agent, and its
-    /// library repeats nothing that it has emitted: only after a lost connection, it comes back with its numbers.
+    /// Ends the connection if the store could not be read, but not if it has no such agent.
     pub(super) fn reconnects_after(&mut self, problem: &Problem) {
-        if problem.code == Code::StoreBusy {
-            self.close(close_code::STORE_BUSY, "the history could not be read");
+        if matches!(problem.code, Code::StoreBusy | Code::StoreFailed) {
+            self.reconnects();
         }
+    }
+
+    /// Ends the connection. The client is no longer in the room of the agent, and its library repeats nothing that it
+    /// has emitted: only after a lost connection, it comes back with its numbers.
+    fn reconnects(&mut self) {
+        self.close(close_code::STORE_BUSY, "the history could not be read");
     }
 
     /// If an agent is deleted while it is followed, `agent:deleted` is the last event about it.
@@ -87,5 +93,38 @@ pub(super) async fn next_lifecycle_event(
     match lifecycle {
         Some(lifecycle) => lifecycle.next().await,
         None => pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use tokenrail_application::StoreError;
+    use tokenrail_ports::testing::samples;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::tests::harness::Harness;
+    use crate::vocabularies::native::socket_io::incoming::Incoming;
+    use crate::vocabularies::native::socket_io::session::{Given, Place};
+
+    /// A client that stays connected would believe that the agent says nothing.
+    #[actix_web::test]
+    async fn every_error_of_the_store_ends_the_connection_so_that_the_client_comes_back() {
+        let harness = Harness::new();
+        let agent = samples::launch(1).0.id;
+        for error in [StoreError::Busy, StoreError::Corrupt("a page".into()), StoreError::UnknownAgent(agent)]
+        {
+            let peer = Ipv4Addr::LOCALHOST.into();
+            let place = Place::take(&harness.api, peer, true).unwrap();
+            let incoming = Incoming::bodies(mpsc::channel(1).1);
+            let mut session = Session::new(&harness.api, peer, place, incoming);
+            session.handle_update(Update::Broken { agent, error, deleted: None });
+            assert!(matches!(session.next().await, Some(Given::Frames(_))), "the client learns why");
+            let end = session.next().await;
+            assert!(matches!(end, Some(Given::Close(close_code::STORE_BUSY, _))), "{end:?}");
+            assert!(session.next().await.is_none());
+        }
     }
 }
