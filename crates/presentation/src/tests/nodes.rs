@@ -85,6 +85,23 @@ async fn a_wait_of_mcp_reads_what_there_is_and_not_for_ever() {
     assert_eq!((&waited["next_since"], &waited["entries"]), (&json!(0), &json!([])), "{waited}");
 }
 
+/// With each further call, the beginning of the turn would take as long again.
+#[actix_web::test]
+async fn a_wait_of_mcp_goes_on_although_what_the_client_has_cannot_be_read_again_in_time() {
+    let nodes = two_nodes().await;
+    let [first, second] = &nodes;
+    let id = first.launch_to_end("say a").await;
+    let head = first.get(&format!("/api/agents/{id}")).await.json()["head"].clone();
+    second.store.delay_reads(Duration::from_millis(1800));
+    for (since, kinds) in [(json!(1), json!(["text", "turn_end"])), (head.clone(), json!([]))] {
+        let arguments = json!({"agent_id": id, "timeout_ms": 0, "since": since});
+        let waited = wait_in_time(second, &arguments).await;
+        let told: Vec<_> = waited["entries"].as_array().unwrap().iter().map(|entry| &entry["kind"]).collect();
+        assert_eq!((json!(told), &waited["next_since"]), (kinds, &head), "{waited}");
+        assert_eq!((&waited["reason"], &waited["more"]), (&json!("ended"), &json!(false)), "{waited}");
+    }
+}
+
 #[actix_web::test]
 async fn a_wait_of_mcp_returns_although_the_agent_cannot_be_read_at_its_end() {
     let nodes = two_nodes().await;

@@ -7,7 +7,7 @@ use tokenrail_application::{AfterLastTurn, Follower, Next, Refusal, StreamEnd};
 use tokenrail_domain::{Agent, Sequence};
 use tokio::time::{Instant, timeout_at};
 
-use super::reading::refuse_ahead;
+use super::reading::{self, refuse_ahead};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::vocabularies::mcp::dto::{
@@ -26,7 +26,7 @@ const LOOK_EVENTS: usize = 20_000;
 pub(super) struct Wait {
     /// As it was when the wait began.
     agent: Agent,
-    since: Sequence,
+    read: ReadWish,
     follower: Follower,
     page: EntryPage,
     open: OpenAsked,
@@ -64,7 +64,7 @@ impl Wait {
         let page = EntryPage::new(read.since, read.bytes);
         Ok(Self {
             agent,
-            since: read.since,
+            read,
             follower,
             page,
             open: OpenAsked::default(),
@@ -86,7 +86,7 @@ impl Wait {
     pub(super) async fn step(&mut self) -> Result<bool, Problem> {
         let reason = if self.page.is_full() {
             WaitReason::PageFull
-        } else if self.has_all() && self.open.has_newer(self.since, &self.asking.answered) {
+        } else if self.has_all() && self.open.has_newer(self.read.since, &self.asking.answered) {
             WaitReason::NeedsAnswer
         } else if self.has_read && self.expects_more() && self.until <= Instant::now() {
             WaitReason::Timeout
@@ -162,6 +162,24 @@ impl Wait {
         Ok(())
     }
 
+    /// Whether it took too long to read the turn up to the cursor. It would take as long with each further call.
+    fn is_stuck(&self) -> bool {
+        matches!(self.reason, Some(WaitReason::Timeout)) && self.follower.cursor() < self.read.since
+    }
+
+    /// Reads what comes after the cursor without what comes before it, so that the next call begins further on. Which
+    /// requests are open is not known then. If even this takes too long, nothing is read.
+    async fn read_after_cursor(&mut self, api: &Api) -> Result<(), Problem> {
+        self.open = OpenAsked::default();
+        self.until = Instant::now();
+        let page = reading::page(api, self.read, self.follower.head());
+        if let Ok(page) = timeout_at(self.until + READING, page).await {
+            self.page = page?;
+        }
+        self.until = Instant::now();
+        Ok(())
+    }
+
     /// Waits to the end.
     pub(super) async fn finish(mut self, api: &Api) -> Result<Waited, Problem> {
         while self.step().await? {}
@@ -171,11 +189,21 @@ impl Wait {
     /// The result, once the wait is over. Whatever has ended it, the person is asked first: the client moves its cursor
     /// past the request otherwise, and would never be asked.
     pub(super) async fn result(mut self, api: &Api) -> Result<Waited, Problem> {
-        self.look_ahead().await?;
+        let is_stuck = self.is_stuck();
+        if is_stuck {
+            self.read_after_cursor(api).await?;
+        } else {
+            self.look_ahead().await?;
+        }
         let up_to = self.page.up_to();
         let mut reason = self.reason.unwrap_or(WaitReason::Timeout);
         let agent = match timeout_at(self.until + READING, api.service().get(self.agent.id)).await {
-            Ok(Ok(agent)) => agent,
+            Ok(Ok(agent)) => {
+                if is_stuck && agent.head <= up_to && !agent.status.is_active() {
+                    reason = WaitReason::Ended;
+                }
+                agent
+            }
             Ok(Err(refusal)) if !is_transient(&refusal) => return Err(refusal.into()),
             // What was read is not lost with a database that does not answer. The next call says how the agent is.
             Ok(Err(_)) | Err(_) => {
@@ -187,7 +215,7 @@ impl Wait {
         };
         if self.asking.forms {
             let Asking { answered, refused, .. } = &self.asking;
-            let newer = self.open.newer(self.since, answered);
+            let newer = self.open.newer(self.read.since, answered);
             let still_open = answered.iter().filter(|request| self.open.has(request)).cloned().collect();
             if let Some(required) = InputRequired::new(&agent, newer, still_open, refused) {
                 return Ok(Waited::Asks(required));
