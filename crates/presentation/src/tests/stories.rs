@@ -299,9 +299,35 @@ fn cut_short(case: &str) -> Story {
             .done(0)
             .say(["call_1", "call_2", "call_3"].map(|id| result(id, "\"x\"", false, None)).to_vec())
             .end(TurnOutcome::Completed, None),
+        // The agent sends the text again only with the result.
+        "abandoned_text" => {
+            let abandoned = EventBody::Abandoned { message: MessageOrdinal(0) };
+            let mut story =
+                story.say(vec![text_delta(0, "Hel"), abandoned]).end(TurnOutcome::Completed, None);
+            if let Some(EventBody::TurnResult(result)) = story.events.last_mut().map(|event| &mut event.body)
+            {
+                result.text = "Hello".into();
+            }
+            story
+        }
         "id_used_again" => story
             .say(vec![input(0, 0, "call_1", Some("Bash"), "{}"), call("call_1", "{}", None)])
             .say(vec![input(1, 0, "call_1", Some("Bash"), "{}"), call("call_1", "{}", None)])
+            .end(TurnOutcome::Completed, None),
+        "id_used_after_result" => ["one", "two"]
+            .into_iter()
+            .zip(0..)
+            .fold(story, |story, (output, message)| {
+                let input = format!(r#"{{"n":{message}}}"#);
+                story
+                    .say(vec![whole(message, vec![tool_use("call_1", &input)], None)])
+                    .say(vec![
+                        call("call_1", &input, None),
+                        result("call_1", &format!("{output:?}"), false, None),
+                    ])
+                    // The agent repeats the whole message.
+                    .say(vec![whole(message, vec![tool_use("call_1", &input)], None)])
+            })
             .end(TurnOutcome::Completed, None),
         other => panic!("{other} is no case"),
     }

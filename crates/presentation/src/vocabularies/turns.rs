@@ -3,11 +3,13 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | `turn_events` | reads the events of one turn |
+//! | `call_digest` | the ids of tool calls, of any length |
 //! | `said_words` | what was sent of an incomplete message |
 //! | `permission_notices` | permission requests, as the notices in a journal contain them |
 //! | `block_stream` | event streams that answer a request |
 
 pub(crate) mod block_stream;
+pub(crate) mod call_digest;
 pub(crate) mod permission_notices;
 pub(crate) mod said_words;
 pub(crate) mod turn_events;

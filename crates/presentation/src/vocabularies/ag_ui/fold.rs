@@ -56,6 +56,7 @@ pub(crate) struct AgUiFold {
     open: BTreeMap<MessageOrdinal, Words>,
     /// The number of parts so far.
     parts: u32,
+    /// Whether a complete message of the agent itself had a text.
     has_text: bool,
     newest: Option<MessageOrdinal>,
     calls: Calls,
@@ -115,7 +116,6 @@ impl AgUiFold {
             None => self.begin_words((message, part), kind, out),
         };
         self.open.entry(message).or_default().said.say(part, kind, text.len());
-        self.has_text |= kind == WordKind::Text;
         out.more_words(kind, &id, text, None);
     }
 
@@ -171,7 +171,12 @@ impl AgUiFold {
                 ContentBlock::Other(given) => block_of(given, None, out),
             }
         }
-        self.open.remove(&message);
+        self.has_text |= self.open.remove(&message).is_some_and(|words| words.has_text());
+    }
+
+    /// Whether the agent has said a text that it has not discarded.
+    fn has_said_text(&self) -> bool {
+        self.has_text || self.open.values().any(Words::has_text)
     }
 
     /// Sends a block of a complete message, unless it was sent as deltas.
@@ -187,7 +192,6 @@ impl AgUiFold {
             return;
         }
         let id = self.begin_words((message, index), kind, out);
-        self.has_text |= kind == WordKind::Text;
         out.more_words(kind, &id, text, None);
         self.end_words(message, out);
     }

@@ -236,6 +236,10 @@ impl AiSdkFold {
         for block in &complete.blocks {
             if let ContentBlock::ToolUse { call, tool, input } = block {
                 let is_cut = input.as_str().starts_with('"');
+                // The blocks of the newest message are of this step.
+                if self.newest == Some(message) {
+                    self.calls.begin_again(call);
+                }
                 match self.calls.state(call) {
                     Some(CallState::Streaming) if is_cut => self.call_cut((call, tool), input, out),
                     _ => self.call_made((call, tool), input, None, out),

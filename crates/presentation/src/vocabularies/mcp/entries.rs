@@ -1,6 +1,6 @@
 //! A fold of events to entries: the pieces of a text become one entry, and what a model need not read is left out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tokenrail_domain::{
     CompleteMessage, ContentBlock, Event, EventBody, MessageOrdinal, Notice, Sequence, TurnOutcome,
@@ -23,15 +23,26 @@ pub(super) struct EntryPage {
     is_full: bool,
     /// What the incomplete messages have said in deltas, also before the page.
     spoken: BTreeMap<MessageOrdinal, SaidWords<()>>,
-    /// Whether the turn has said a text.
+    /// Whether a complete message of the turn has a text.
     has_text: bool,
+    /// The messages of the turn that the agent has abandoned on the page. What they said before it does not count.
+    abandoned: BTreeSet<MessageOrdinal>,
 }
 
 impl EntryPage {
     /// The entries after `since`: about `most` bytes of them, but at least one, which may be cut to `most`.
     pub(super) fn new(since: Sequence, most: usize) -> Self {
-        let (entries, spoken) = (Vec::new(), BTreeMap::new());
-        Self { entries, bytes: 0, most, since, up_to: since, is_full: false, spoken, has_text: false }
+        Self {
+            entries: Vec::new(),
+            bytes: 0,
+            most,
+            since,
+            up_to: since,
+            is_full: false,
+            spoken: BTreeMap::new(),
+            has_text: false,
+            abandoned: BTreeSet::new(),
+        }
     }
 
     /// The page is complete up to this number.
@@ -72,16 +83,24 @@ impl EntryPage {
     /// Whether this event ends a turn with a text that may be the only one. The page must hear what the turn has said
     /// before the page, and only then the event.
     pub(super) fn ends_with_text(&self, event: &Event) -> bool {
-        !self.has_text && matches!(&event.body, EventBody::TurnResult(result) if has_text(result))
+        let is_text = matches!(&event.body, EventBody::TurnResult(result) if has_text(result));
+        is_text && !self.has_complete_text() && self.spoken.is_empty()
     }
 
-    /// Hears what the turn has said before the page.
+    /// Whether the turn has said a text that cannot be abandoned any more.
+    pub(super) fn has_complete_text(&self) -> bool {
+        self.has_text
+    }
+
+    /// Hears what the turn has said before the page, but not what the agent has abandoned on the page.
     pub(super) fn hear_turn(&mut self, event: &Event) {
-        self.has_text |= match &event.body {
-            EventBody::TextDelta { text, .. } => !text.is_empty(),
-            EventBody::Message(complete) => complete.parent_call.is_none() && has_words(complete),
-            _ => false,
-        };
+        match &event.body {
+            EventBody::TextDelta { message, .. } if !self.abandoned.contains(message) => {
+                self.hear(event, *message);
+            }
+            EventBody::Abandoned { message } => drop(self.spoken.remove(message)),
+            body => self.has_text |= is_text(body),
+        }
     }
 
     /// The whole text of an event's entry. `None` if it has no entry, or none with a text.
@@ -116,16 +135,20 @@ impl EntryPage {
     /// What an event says that no event before it has said.
     fn said(&mut self, event: &Event) -> Option<SaidDto> {
         let body = &event.body;
-        self.hear_turn(event);
+        self.has_text |= is_text(body);
         match body {
             EventBody::TextDelta { message, part, text } if !text.is_empty() => {
                 self.spoken.entry(*message).or_default().say(*part, WordKind::Text, text.len());
             }
             EventBody::Message(complete) => return self.rest(complete),
-            EventBody::Abandoned { message } => drop(self.spoken.remove(message)),
+            EventBody::Abandoned { message } => {
+                self.spoken.remove(message);
+                self.abandoned.insert(*message);
+            }
             EventBody::TurnResult(result) => {
-                self.spoken.clear();
-                let is_new = !std::mem::take(&mut self.has_text) && has_text(result);
+                self.abandoned.clear();
+                let has_said = !std::mem::take(&mut self.spoken).is_empty();
+                let is_new = !std::mem::take(&mut self.has_text) && !has_said && has_text(result);
                 return Some(turn_end(result, is_new.then(|| result.text.clone())));
             }
             _ => {}
@@ -214,6 +237,11 @@ fn turn_end(result: &TurnResult, text: Option<String>) -> SaidDto {
 
 fn has_words(complete: &CompleteMessage) -> bool {
     complete.blocks.iter().any(|block| block.as_text().is_some_and(|text| !text.is_empty()))
+}
+
+/// Whether it is a complete message of the agent itself with a text.
+fn is_text(body: &EventBody) -> bool {
+    matches!(body, EventBody::Message(complete) if complete.parent_call.is_none() && has_words(complete))
 }
 
 /// Some agents send their text only with the result.

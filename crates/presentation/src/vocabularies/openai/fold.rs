@@ -25,6 +25,7 @@ use crate::vocabularies::openai::dto::{ItemStatus, ResponseDto, StreamEvent};
 use crate::vocabularies::openai::journal_text::TextPart;
 use crate::vocabularies::openai::pieces::About;
 use crate::vocabularies::openai::said_items::SaidItems;
+use crate::vocabularies::turns::call_digest::CallDigest;
 use crate::vocabularies::turns::said_words::{SaidWords, WordKind};
 use output::Output;
 
@@ -47,10 +48,10 @@ pub(crate) struct ResponsesFold {
     response: ResponseDto,
     output: Output,
     has_begun: bool,
-    has_text: bool,
     /// The messages of the agent itself that are not complete. A part is known by the position of its item.
     open: BTreeMap<MessageOrdinal, SaidWords<usize>>,
-    calls: BTreeMap<String, Call>,
+    /// By the agent's own ids, which may be long.
+    calls: BTreeMap<CallDigest, Call>,
     /// Why the newest message stopped, in the agent's words.
     stop_reason: Option<String>,
     usage: TokenUsage,
@@ -74,6 +75,16 @@ enum CallState {
     Ended,
 }
 
+impl Call {
+    /// Whether a call with the same id in this message is another one. Agents use the ids of ended calls again.
+    fn is_before(&self, message: Option<MessageOrdinal>) -> bool {
+        self.state == CallState::Ended
+            && self.message.is_some()
+            && message.is_some()
+            && self.message != message
+    }
+}
+
 impl ResponsesFold {
     /// Of the results of tools, the whole response contains at most `result_bytes` bytes.
     pub(crate) fn new(agent: &Agent, turn: &Turn, result_bytes: usize) -> Self {
@@ -81,7 +92,6 @@ impl ResponsesFold {
             response: ResponseDto::new(agent, turn),
             output: Output::new(agent, turn, result_bytes),
             has_begun: false,
-            has_text: false,
             open: BTreeMap::new(),
             calls: BTreeMap::new(),
             stop_reason: None,
@@ -125,7 +135,6 @@ impl ResponsesFold {
         if text.is_empty() {
             return;
         }
-        self.has_text |= kind == WordKind::Text;
         let words = self.open.entry(message).or_default();
         let position = if let Some(position) = words.open_id(part, kind) {
             *position
@@ -156,7 +165,7 @@ impl ResponsesFold {
         out: &mut impl Frames<OpenAi>,
     ) {
         self.end_words(message, ItemStatus::Completed, out);
-        let known = self.calls.get(call).copied();
+        let known = self.calls.get(&CallDigest::of(call)).copied();
         let position = match known {
             Some(known) if known.state == CallState::Streaming => known.position,
             Some(_) if tool.is_none() => return,
@@ -173,11 +182,12 @@ impl ResponsesFold {
         out: &mut impl Frames<OpenAi>,
     ) -> usize {
         // An agent that uses the id of a call again gives no result to the earlier one.
-        if let Some(earlier) = self.calls.get(call).filter(|call| call.state != CallState::Ended) {
+        let key = CallDigest::of(call);
+        if let Some(earlier) = self.calls.get(&key).filter(|call| call.state != CallState::Ended) {
             self.output.end_item(earlier.position, ItemStatus::Incomplete, out);
         }
         let position = self.output.begin_call(tool, message, block, out);
-        self.calls.insert(call.to_owned(), Call { position, message, state: CallState::Streaming });
+        self.calls.insert(key, Call { position, message, state: CallState::Streaming });
         position
     }
 
@@ -190,12 +200,12 @@ impl ResponsesFold {
         place: Option<(MessageOrdinal, Part)>,
         out: &mut impl Frames<OpenAi>,
     ) {
-        let block = place.map(|(_, block)| block);
-        let position = match self.calls.get(call) {
+        let (message, block) = place.unzip();
+        let position = match self.calls.get(&CallDigest::of(call)).filter(|known| !known.is_before(message)) {
             Some(known) if known.state != CallState::Streaming => return,
             Some(known) => known.position,
             None => {
-                let position = self.begin_call((call, tool), place.map(|(message, _)| message), block, out);
+                let position = self.begin_call((call, tool), message, block, out);
                 self.output.more_arguments(position, TextPart::Input(block), input.as_str(), out);
                 position
             }
@@ -205,13 +215,14 @@ impl ResponsesFold {
     }
 
     fn set_state(&mut self, call: &str, state: CallState) {
-        if let Some(known) = self.calls.get_mut(call) {
+        if let Some(known) = self.calls.get_mut(&CallDigest::of(call)) {
             known.state = state;
         }
     }
 
     fn result(&mut self, result: &ToolResult, out: &mut impl Frames<OpenAi>) {
-        let Some(Call { position, state, .. }) = self.calls.get(&result.call).copied() else { return };
+        let known = self.calls.get(&CallDigest::of(&result.call)).copied();
+        let Some(Call { position, state, .. }) = known else { return };
         if state == CallState::Ended {
             return;
         }

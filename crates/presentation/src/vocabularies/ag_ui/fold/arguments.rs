@@ -1,7 +1,16 @@
 //! The arguments of a tool call, as they are streamed. Clients refuse arguments that are not JSON, and nothing that was
 //! sent can be taken back. So only what continues JSON is sent, and arguments that were cut short are completed.
+//!
+//! Every reader of a stream has a fold, so the text itself is not kept: its length, its hash and the hash of its
+//! meaning are enough to compare it with the complete call.
+
+mod meaning;
+mod sent_text;
 
 use serde_json::Value;
+
+use meaning::Meaning;
+use sent_text::SentText;
 
 /// The deepest nesting that is sent. Parsers commonly stop at 128 levels.
 const DEPTH: usize = 100;
@@ -10,16 +19,25 @@ const DEPTH: usize = 100;
 const COMPARED_BYTES: usize = 1 << 20;
 
 /// Where the text stands that was sent so far, which is always the beginning of JSON.
-#[derive(Debug)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Arguments {
     state: State,
     /// The objects and lists that are open.
     open: Vec<Container>,
-    /// What was sent, for as long as it is not too long to be compared.
-    sent: Option<String>,
+    sent: Sent,
     has_text: bool,
     /// Something came that does not continue it. Nothing is sent any more.
     is_broken: bool,
+}
+
+/// What was sent, for as long as it is not too long to be compared.
+#[derive(Debug, Clone, Default)]
+enum Sent {
+    #[default]
+    Nothing,
+    /// In a place of its own, because most calls of a turn have their arguments already.
+    Text(Box<(SentText, Meaning)>),
+    TooLong,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +46,9 @@ enum Container {
     List,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum State {
+    #[default]
     Value,
     FirstItem,
     FirstKey,
@@ -66,48 +85,52 @@ enum Digits {
     Power,
 }
 
-impl Default for Arguments {
-    fn default() -> Self {
-        Self {
-            state: State::Value,
-            open: Vec::new(),
-            sent: Some(String::new()),
-            has_text: false,
-            is_broken: false,
-        }
-    }
-}
-
 impl Arguments {
     /// Adds a fragment. Returns the part of it that is to be sent.
     pub(super) fn add<'f>(&mut self, fragment: &'f str) -> &'f str {
         if self.is_broken {
             return "";
         }
-        let good = fragment.bytes().take_while(|byte| self.step(*byte)).count();
+        let good = fragment.bytes().take_while(|byte| self.read(*byte)).count();
         self.is_broken = good < fragment.len();
         self.has_text |= 0 < good;
         // Only within a text can other than ASCII be good, and there all of it is.
         let good = fragment.get(..good).unwrap_or_default();
-        self.sent = self.sent.take().filter(|sent| sent.len() + good.len() <= COMPARED_BYTES);
-        if let Some(sent) = &mut self.sent {
-            sent.push_str(good);
+        if let Sent::Text(sent) = &mut self.sent {
+            sent.0.push(good);
+            if COMPARED_BYTES < sent.0.bytes() {
+                self.sent = Sent::TooLong;
+            }
         }
         good
     }
 
     /// What is missing to make it the arguments of the complete call. `None` if it cannot become them.
     pub(super) fn rest_of(&self, whole: &str) -> Option<String> {
-        // What is too long is not compared.
-        let Some(sent) = &self.sent else { return Some(self.rest()) };
-        if let Some(rest) = whole.strip_prefix(sent.trim_start()) {
+        let sent = match &self.sent {
+            Sent::Nothing => return Some(whole.to_owned()),
+            Sent::Text(sent) => &sent.0,
+            // What is too long is not compared.
+            Sent::TooLong => return Some(self.rest()),
+        };
+        if let Some(rest) = sent.rest_of(whole) {
             return Some(rest.to_owned());
         }
         // The same arguments can be written in several ways.
         let rest = self.rest();
-        let completed: Value = serde_json::from_str(&format!("{sent}{rest}")).ok()?;
-        let is_same = serde_json::from_str::<Value>(whole).is_ok_and(|whole| whole == completed);
+        let whole: Value = serde_json::from_str(whole).ok()?;
+        let is_same = self.meaning_with(&rest)? == meaning::of(&whole);
         is_same.then_some(rest)
+    }
+
+    /// What it means with this rest. `None` if that is not known.
+    fn meaning_with(&self, rest: &str) -> Option<u64> {
+        let mut completed = self.clone();
+        for byte in rest.bytes() {
+            completed.read(byte);
+        }
+        let Sent::Text(sent) = completed.sent else { return None };
+        sent.1.whole()
     }
 
     /// What is missing to make it complete JSON. Empty if nothing was sent.
@@ -142,6 +165,20 @@ impl Arguments {
     }
 
     /// Reads one byte. Returns whether it continues the JSON.
+    fn read(&mut self, byte: u8) -> bool {
+        let before = self.state;
+        if !self.step(byte) {
+            return false;
+        }
+        if matches!(self.sent, Sent::Nothing) {
+            self.sent = Sent::Text(Box::default());
+        }
+        if let Sent::Text(sent) = &mut self.sent {
+            sent.1.see(before, byte, self.state);
+        }
+        true
+    }
+
     fn step(&mut self, byte: u8) -> bool {
         let is_space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r');
         match self.state {
@@ -259,71 +296,4 @@ impl Digits {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const WHOLE: &str =
-        r#" {"a": [1, -0.5e+10, true, null, {"é\u00e9\n\"": "x🦀\\"}, [], {}], "b": "", "c": 12} "#;
-
-    #[test]
-    fn a_cut_at_every_character_is_completed() {
-        for (at, _) in WHOLE.char_indices().skip(1) {
-            let mut arguments = Arguments::default();
-            let sent = arguments.add(&WHOLE[..at]);
-            assert_eq!(sent, &WHOLE[..at]);
-            let whole = format!("{sent}{}", arguments.rest());
-            serde_json::from_str::<Value>(&whole).unwrap_or_else(|error| panic!("{whole}: {error}"));
-        }
-        let mut arguments = Arguments::default();
-        let sent: String = WHOLE.split_inclusive(' ').map(|piece| arguments.add(piece)).collect();
-        assert_eq!(
-            (sent.as_str(), arguments.rest().as_str()),
-            (WHOLE, ""),
-            "nothing is added to what is whole"
-        );
-        assert_eq!(Arguments::default().rest(), "");
-    }
-
-    #[test]
-    fn what_is_missing_is_found_by_its_letters_or_its_meaning() {
-        for (sent, whole, rest) in [
-            (r#"{"a": "#, r#"{"a": [1, 2]}"#, Some("[1, 2]}")),
-            ("", "{}", Some("{}")),
-            ("{}", "{}", Some("")),
-            (r#"{ "a":1.0,"b":"\u00e9""#, r#"{"b":"é","a":1.0}"#, Some("}")),
-            (r#"{"a":"#, r#"{"b":1}"#, None),
-            (r#"{"a":1}"#, r#"{"a":2}"#, None),
-            ("[1]", r#""x"#, None),
-        ] {
-            let mut arguments = Arguments::default();
-            assert_eq!(arguments.add(sent), sent);
-            assert_eq!(arguments.rest_of(whole).as_deref(), rest, "{sent} of {whole}");
-        }
-        let long = format!("\"{}", "x".repeat(COMPARED_BYTES));
-        let mut arguments = Arguments::default();
-        assert_eq!((arguments.add(&long).len(), arguments.rest_of("1").as_deref()), (long.len(), Some("\"")));
-    }
-
-    #[test]
-    fn what_does_not_continue_json_is_not_sent() {
-        for (given, sent, rest) in [
-            ("abc", "", ""),
-            ("{]", "{", "}"),
-            ("{\"a\":é", "{\"a\":", "null}"),
-            ("[1,]", "[1,", "null]"),
-            ("{} {}", "{} ", ""),
-            ("\"\n\"", "\"", "\""),
-            ("[01]", "[0", "]"),
-            ("[\"\\x\"]", "[\"\\", "\\\"]"),
-            (" ", " ", "{}"),
-        ] {
-            let mut arguments = Arguments::default();
-            assert_eq!((arguments.add(given), arguments.rest().as_str()), (sent, rest), "{given}");
-            assert_eq!(arguments.add("{}"), if given == " " { "{}" } else { "" });
-        }
-        let deep = "[".repeat(1000);
-        let mut arguments = Arguments::default();
-        assert_eq!(arguments.add(&deep).len(), DEPTH);
-        assert_eq!(arguments.rest().len(), DEPTH);
-    }
-}
+mod tests;

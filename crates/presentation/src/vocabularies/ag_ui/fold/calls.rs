@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokenrail_domain::{MessageOrdinal, TurnNumber};
 
 use super::arguments::Arguments;
+use crate::vocabularies::turns::call_digest::{CallDigest, shown};
 
 /// A tool call.
 #[derive(Debug)]
@@ -33,6 +34,16 @@ pub(super) enum CallState {
     Ended,
 }
 
+impl Call {
+    /// Whether a call with the same id in this message is another one. Agents use the ids of ended calls again.
+    pub(super) fn is_before(&self, message: Option<MessageOrdinal>) -> bool {
+        self.state == CallState::Ended
+            && self.message.is_some()
+            && message.is_some()
+            && self.message != message
+    }
+}
+
 /// A tool call that begins.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NewCall<'c> {
@@ -42,13 +53,16 @@ pub(super) struct NewCall<'c> {
     pub(super) sub_agent: Option<&'c str>,
 }
 
-/// The tool calls of one turn, by the agent's own ids.
+/// The longest name of a tool that is kept, in bytes.
+const TOOL_BYTES: usize = 200;
+
+/// The tool calls of one turn, by the agent's own ids, which may be long.
 #[derive(Debug)]
 pub(super) struct Calls {
     turn: TurnNumber,
-    known: BTreeMap<String, Call>,
+    known: BTreeMap<CallDigest, Call>,
     /// The ids that clients know.
-    ids: BTreeSet<String>,
+    ids: BTreeSet<CallDigest>,
     count: usize,
 }
 
@@ -59,15 +73,20 @@ impl Calls {
 
     /// The id of a call for clients.
     pub(super) fn id(&self, call: &str) -> String {
-        self.known.get(call).map_or_else(|| format!("{}:{call}", self.turn), |known| known.id.clone())
+        self.get(call).map_or_else(|| self.first_id(call), |known| known.id.clone())
+    }
+
+    /// The id of the first call with this id of the agent.
+    fn first_id(&self, call: &str) -> String {
+        format!("{}:{}", self.turn, shown(call))
     }
 
     pub(super) fn get(&self, call: &str) -> Option<&Call> {
-        self.known.get(call)
+        self.known.get(&CallDigest::of(call))
     }
 
     pub(super) fn get_mut(&mut self, call: &str) -> Option<&mut Call> {
-        self.known.get_mut(call)
+        self.known.get_mut(&CallDigest::of(call))
     }
 
     /// Adds a call that begins in this run. It replaces a call with the same id of the agent.
@@ -75,14 +94,13 @@ impl Calls {
         let NewCall { tool, message, run, sub_agent } = begins;
         let place = self.count;
         self.count += 1;
-        let first = format!("{}:{call}", self.turn);
+        let first = self.first_id(call);
         let again = (place..).map(|number| format!("{first}#{number}"));
         let mut ids = std::iter::once(first.clone()).chain(again);
-        let id = ids.find(|id| !self.ids.contains(id)).unwrap_or_default();
-        self.ids.insert(id.clone());
+        let id = ids.find(|id| self.ids.insert(CallDigest::of(id))).unwrap_or_default();
         let new = Call {
             id,
-            tool: tool.to_owned(),
+            tool: tool[..tool.floor_char_boundary(TOOL_BYTES)].to_owned(),
             message,
             state: CallState::Streaming,
             arguments: Arguments::default(),
@@ -90,7 +108,7 @@ impl Calls {
             sub_agent: sub_agent.map(str::to_owned),
             place,
         };
-        self.known.insert(call.to_owned(), new);
+        self.known.insert(CallDigest::of(call), new);
     }
 
     /// Forgets the calls that fit, and returns them in the order in which they began.

@@ -75,7 +75,7 @@ impl AgUiFold {
 
     /// Ends everything that is open, and then the last run of the turn.
     pub(super) fn end<T: Frames<AgUi>>(&mut self, result: &TurnResult, out: &mut Teller<'_, T>) {
-        if result.outcome == TurnOutcome::Completed && !self.has_text {
+        if result.outcome == TurnOutcome::Completed && !self.has_said_text() {
             // Some agents send their text only with the result.
             let message = MessageOrdinal(self.newest.map_or(0, |newest| newest.0 + 1));
             self.say((message, Part(0)), WordKind::Text, &result.text, out);

@@ -9,7 +9,7 @@ use crate::fold::Fold as _;
 use crate::tests::stories::{CASES, Story, story};
 use crate::vocabularies::ag_ui::cursor::ThreadCursor;
 use crate::vocabularies::ag_ui::unsent_writer::UnsentWriter;
-use tokenrail_domain::{EventBody, TurnNumber};
+use tokenrail_domain::{ContentBlock, EventBody, TurnNumber};
 
 fn cases() -> impl Iterator<Item = &'static str> {
     CASES.into_iter().chain(["two_questions", "other_arguments", "plans"])
@@ -157,6 +157,84 @@ fn a_client_ends_with_the_arguments_of_the_complete_call() {
     let discarded = &of("CUSTOM")[0];
     assert_eq!(discarded["name"], "tokenrail.abandoned");
     assert_eq!(discarded["value"], json!({"messageIds": [], "toolCallIds": ["1:call_3"]}));
+}
+
+#[test]
+fn a_call_whose_id_is_used_again_after_its_result_is_another_call() {
+    let all = events(&stream(&story("id_used_after_result"), run(None), ThreadCursor::START));
+    let of = |kind: &str, field: &str| -> Vec<_> {
+        let found = all.iter().filter(|event| event["type"] == kind);
+        found.map(|event| (event["toolCallId"].clone(), event[field].clone())).collect()
+    };
+    let [first, second] = ["1:call_1", "1:call_1#1"].map(|id| json!(id));
+    let arguments = [(first.clone(), json!(r#"{"n":0}"#)), (second.clone(), json!(r#"{"n":1}"#))];
+    assert_eq!(of("TOOL_CALL_ARGS", "delta"), arguments);
+    assert_eq!(of("TOOL_CALL_RESULT", "content"), [(first, json!("one")), (second, json!("two"))]);
+}
+
+#[test]
+fn a_text_that_follows_an_abandoned_one_only_with_the_result_is_sent() {
+    let all = events(&stream(&story("abandoned_text"), run(None), ThreadCursor::START));
+    check(&all);
+    let said = all.iter().filter(|event| event["type"] == "TEXT_MESSAGE_CONTENT");
+    let said: Vec<_> = said.map(|event| event["delta"].as_str().unwrap()).collect();
+    assert_eq!(said, ["Hel", "Hello"]);
+    let discarded = all.iter().find(|event| event["name"] == "tokenrail.abandoned").unwrap();
+    let last = all.iter().rfind(|event| event["type"] == "TEXT_MESSAGE_END").unwrap();
+    let ids = discarded["value"]["messageIds"].as_array().unwrap();
+    assert!(ids.len() == 1 && !ids.contains(&last["messageId"]), "only the first one is to be discarded");
+}
+
+/// Every reader of a stream has a fold, and an agent may make thousands of calls in a turn.
+#[test]
+fn long_ids_and_names_of_an_agent_are_short_for_clients_and_are_not_kept() {
+    let long = "x".repeat(10_000);
+    let mut story = story("id_used_after_result");
+    for event in &mut story.events {
+        match &mut event.body {
+            EventBody::ToolCall(made) => (made.call, made.tool) = (long.clone(), long.clone()),
+            EventBody::ToolResult(result) => result.call.clone_from(&long),
+            EventBody::Message(message) => {
+                for block in &mut message.blocks {
+                    let ContentBlock::ToolUse { call, tool, .. } = block else { panic!("{block:?}") };
+                    (*call, *tool) = (long.clone(), long.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut fold = AgUiFold::new(story.agent, TurnNumber::FIRST, "thread".into(), run(None));
+    let mut out = UnsentWriter::new(ThreadCursor::START);
+    for event in &story.events {
+        fold.event(event, &mut out);
+        let kept = format!("{:?}{:?}", fold.calls, fold.sub_agents);
+        assert!(kept.len() < 4000, "{} bytes are kept", kept.len());
+    }
+    let all = events(str::from_utf8(&out.take()).unwrap());
+    check(&all);
+    let of = |kind: &str| all.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
+    let ids = |kind: &str| of(kind).iter().map(|event| event["toolCallId"].clone()).collect::<Vec<_>>();
+    let first = ids("TOOL_CALL_START")[0].as_str().unwrap().to_owned();
+    assert!(first.starts_with("1:call-") && first.len() < 50, "{first}");
+    let expected = [json!(first), json!(format!("{first}#1"))];
+    assert_eq!((ids("TOOL_CALL_START"), ids("TOOL_CALL_RESULT")), (expected.to_vec(), expected.to_vec()));
+    assert!(of("TOOL_CALL_START").iter().all(|event| event["toolCallName"].as_str().unwrap().len() == 200));
+}
+
+/// The text of a stream is needed only to complete it.
+#[test]
+fn long_arguments_are_not_kept_while_they_are_streamed() {
+    let story = story("cancel");
+    let mut fold = AgUiFold::new(story.agent, TurnNumber::FIRST, "thread".into(), run(None));
+    let mut out = UnsentWriter::new(ThreadCursor::START);
+    for mut event in story.events {
+        if let EventBody::ToolInputDelta { fragment, .. } = &mut event.body {
+            fragment.push_str(&"x".repeat(900 << 10));
+        }
+        fold.event(&event, &mut out);
+        let kept = format!("{:?}", fold.calls).len();
+        assert!(kept < 4000, "{kept} bytes are kept");
+    }
 }
 
 #[test]

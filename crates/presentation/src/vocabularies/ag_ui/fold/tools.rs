@@ -60,7 +60,11 @@ impl AgUiFold {
         let parent_message_id = first.filter(|(of, _)| *of == run).map(|(_, id)| id.as_str());
         out.tell_of(
             sub_agent,
-            AgUiEvent::ToolCallStart { tool_call_id: &known.id, tool_call_name: tool, parent_message_id },
+            AgUiEvent::ToolCallStart {
+                tool_call_id: &known.id,
+                tool_call_name: &known.tool,
+                parent_message_id,
+            },
         );
     }
 
@@ -76,7 +80,7 @@ impl AgUiFold {
         let whole = serde_json::to_string(&Json(input)).unwrap_or_default();
         // JSON that common parsers cannot read becomes a text, and is not compared.
         let is_compared = whole == input.as_str().trim();
-        match self.calls.get(call) {
+        match self.calls.get(call).filter(|known| !known.is_before(message)) {
             Some(known) if known.state != CallState::Streaming => return,
             Some(known) if is_compared && known.arguments.rest_of(&whole).is_none() => {
                 let message = known.message.or(message);

@@ -11,3 +11,10 @@ pub(super) struct Words {
     /// The first text that was sent in a run, and the number of the run.
     pub(super) first_text: Option<(u32, String)>,
 }
+
+impl Words {
+    /// Whether a text was sent, not only reasoning.
+    pub(super) fn has_text(&self) -> bool {
+        self.first_text.is_some()
+    }
+}

@@ -56,6 +56,13 @@ impl Calls {
         self.known.insert(call.to_owned(), Call { tool: tool.to_owned(), state, place });
     }
 
+    /// Forgets a call that ended in an earlier step, because the agent uses its id again.
+    pub(super) fn begin_again(&mut self, call: &str) {
+        if self.state(call) == Some(CallState::Done) && !self.of_step.contains(call) {
+            self.known.remove(call);
+        }
+    }
+
     /// Starts a new step.
     pub(super) fn begin_step(&mut self) {
         self.of_step.clear();

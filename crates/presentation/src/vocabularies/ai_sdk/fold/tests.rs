@@ -67,6 +67,7 @@ snapshots! {
     a_result_that_nobody_knows
     every_kind_of_event
     questions
+    an_id_used_again_after_its_result
 }
 
 #[test]

@@ -23,6 +23,7 @@ fn journals() -> Vec<(&'static str, Vec<Event>)> {
     let appends = [scribe.start(&turn), scribe.say(asked), scribe.end(TurnOutcome::Completed)];
     journals.push(("a permission request", events(&appends)));
     journals.push(("a text that comes only with the result", only_with_the_result()));
+    journals.push(("a text after an abandoned one only with the result", after_an_abandoned_one()));
     journals
 }
 
@@ -45,6 +46,27 @@ fn only_with_the_result() -> Vec<Event> {
     for event in &mut journal {
         if let EventBody::TurnResult(result) = &mut event.body {
             result.text = "All is well.".into();
+        }
+    }
+    journal
+}
+
+/// A turn whose text comes with its result, after the agent has abandoned a message. Then one that says a text before
+/// it abandons another.
+fn after_an_abandoned_one() -> Vec<Event> {
+    let (agent, turn) = samples::launch(3);
+    let mut scribe = Scribe::new(&agent);
+    let abandoned = |message| EventBody::Abandoned { message: MessageOrdinal(message) };
+    let said = vec![samples::text_delta(0, "Hel"), samples::text_delta(0, "l"), abandoned(0)];
+    let mut appends = vec![scribe.start(&turn), scribe.say(said), scribe.say(vec![samples::notice("n")])];
+    appends.push(scribe.end(TurnOutcome::Completed));
+    let next = samples::queued_turn(agent.id, TurnNumber(2), "and then?");
+    let said = vec![samples::text_delta(0, "Hello"), samples::text_delta(1, "Hel"), abandoned(1)];
+    appends.extend([scribe.start(&next), scribe.say(said), scribe.end(TurnOutcome::Completed)]);
+    let mut journal = events(&appends);
+    for event in &mut journal {
+        if let EventBody::TurnResult(result) = &mut event.body {
+            result.text = "Hello".into();
         }
     }
     journal
@@ -138,6 +160,20 @@ fn after_every_number_and_on_every_page_come_the_same_entries() {
             let again = page_of_turn(&journal, since, usize::MAX);
             assert_eq!(again.into_entries(), rest, "{name} after {since}, for who waits");
         }
+    }
+}
+
+#[test]
+fn a_text_that_follows_an_abandoned_one_only_with_the_result_is_in_the_end_of_the_turn() {
+    let journal = after_an_abandoned_one();
+    for since in (0..journal.last().unwrap().sequence.0).map(Sequence) {
+        let ends = whole(&journal, since).into_iter().filter_map(|entry| match entry.said {
+            SaidDto::TurnEnd { text, .. } => Some((entry.turn, text)),
+            _ => None,
+        });
+        let expected = [(1, Some("Hello".to_owned())), (2, None)];
+        let ends: Vec<_> = ends.collect();
+        assert_eq!(ends, expected[expected.len() - ends.len()..], "after {since}");
     }
 }
 

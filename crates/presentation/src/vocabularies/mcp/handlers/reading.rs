@@ -102,7 +102,8 @@ async fn hear_turn(
         return Ok(());
     }
     let mut cursor = api.service().turn_begin(agent, since).await?;
-    while page.ends_with_text(end) {
+    // All of it, because the agent may have abandoned what it said first.
+    while !page.has_complete_text() {
         let events = events::page(api.service(), agent, cursor, since).await?;
         let Some(newest) = events.last() else { return Ok(()) };
         cursor = newest.sequence;

@@ -15,7 +15,7 @@ const NO_MESSAGE: MessageOrdinal = MessageOrdinal(u32::MAX);
 impl ResponsesFold {
     /// Ends everything that is open, in the order in which it began, and then the response.
     pub(super) fn end(&mut self, event: &Event, result: &TurnResult, out: &mut impl Frames<OpenAi>) {
-        if result.outcome == TurnOutcome::Completed && !self.has_text {
+        if result.outcome == TurnOutcome::Completed && !self.output.has_text() {
             // Some agents send their text only with the result.
             self.say((NO_MESSAGE, Part(0)), (WordKind::Text, TextPart::Ending), &result.text, out);
         }

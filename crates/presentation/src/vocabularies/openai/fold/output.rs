@@ -43,6 +43,11 @@ impl Output {
         &self.items
     }
 
+    /// Whether it has a text that the agent has not discarded.
+    pub(super) fn has_text(&self) -> bool {
+        self.items.next_in(Gap::Said, 0).is_some()
+    }
+
     /// Sets the event of the journal that is applied.
     pub(super) fn apply(&mut self, event: Sequence) {
         self.at = event;

@@ -5,17 +5,20 @@ mod any_turn;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use tokenrail_domain::{ContentBlock, EventBody};
 use tokenrail_ports::testing::samples;
 
-use super::ResponsesFold;
+use super::{Call, ResponsesFold};
 use crate::fold::{Fold as _, Silence};
 use crate::tests::stories::{CASES, Story, story};
 use crate::vocabularies::openai::chunks::Chunks;
 use crate::vocabularies::openai::dto::{CompletionDto, Gap};
 use crate::vocabularies::openai::pieces::Pieces;
 use crate::vocabularies::openai::response_id::ResponseId;
+use crate::vocabularies::openai::said_items::SaidItem;
 use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 use crate::vocabularies::openai::writer::Writer as _;
+use crate::vocabularies::turns::call_digest::CallDigest;
 
 const RESULT_BYTES: usize = 1 << 20;
 
@@ -225,4 +228,51 @@ fn a_call_whose_id_is_used_again_before_its_result_ends_without_one() {
     let first_end = streamed.iter().position(|event| event["type"] == "response.output_item.done");
     let second = streamed.iter().rposition(|event| event["type"] == "response.output_item.added");
     assert!(first_end < second, "the first one ends before the second one begins");
+}
+
+#[test]
+fn a_call_whose_id_is_used_again_after_its_result_is_another_call() {
+    let streamed = events(&stream(&story("id_used_after_result"), 0));
+    let items = built(&streamed);
+    let calls = items.iter().filter(|item| item["type"] == "mcp_call");
+    let calls: Vec<_> = calls.map(|item| [&item["arguments"], &item["output"]]).collect();
+    assert_eq!(json!(calls), json!([[r#"{"n":0}"#, "one"], [r#"{"n":1}"#, "two"]]));
+    assert_eq!(streamed.last().unwrap()["response"]["output"], json!(items));
+}
+
+#[test]
+fn a_text_that_follows_an_abandoned_one_only_with_the_result_is_sent() {
+    let streamed = events(&stream(&story("abandoned_text"), 0));
+    let mut items = built(&streamed);
+    assert_eq!(items.remove(0)["status"], "incomplete", "the abandoned message");
+    assert_eq!(items[0]["content"][0]["text"], "Hello");
+    assert_eq!(streamed.last().unwrap()["response"]["output"], json!(items));
+}
+
+/// What is kept of an item, as docs/explanation/reliability.md says.
+#[test]
+fn an_item_takes_about_200_bytes_whatever_ids_the_agent_uses() {
+    let bytes = size_of::<SaidItem>() + size_of::<(CallDigest, Call)>();
+    assert!(bytes <= 200, "{bytes} bytes");
+    let short = story("id_used_after_result");
+    let mut long = story("id_used_after_result");
+    let mut fold = new(RESULT_BYTES);
+    for event in &mut long.events {
+        let id = "x".repeat(10_000);
+        match &mut event.body {
+            EventBody::ToolCall(made) => made.call = id,
+            EventBody::ToolResult(result) => result.call = id,
+            EventBody::Message(message) => {
+                for block in &mut message.blocks {
+                    let ContentBlock::ToolUse { call, .. } = block else { panic!("{block:?}") };
+                    call.clone_from(&id);
+                }
+            }
+            _ => {}
+        }
+        fold.event(event, &mut Silence);
+        let kept = format!("{:?}", fold.calls);
+        assert!(kept.len() < 1000, "{} bytes are kept", kept.len());
+    }
+    assert_eq!(stream(&long, 0), stream(&short, 0));
 }

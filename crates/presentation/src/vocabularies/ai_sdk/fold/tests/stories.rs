@@ -28,6 +28,7 @@ pub(super) fn all() -> Vec<Story> {
         a_result_that_nobody_knows(),
         every_kind_of_event(),
         questions(),
+        an_id_used_again_after_its_result(),
     ]
 }
 
@@ -155,6 +156,18 @@ pub(super) fn questions() -> Story {
     );
     story.asked("q6", Some("call_1")).settled("q6", None, "cancel");
     story.asked("q7", Some("call_4")).settled("q7", None, "user").asked("q8", Some("call_5"));
+    story.end(samples::result(TurnOutcome::Completed))
+}
+
+pub(super) fn an_id_used_again_after_its_result() -> Story {
+    let mut story = Story::begin();
+    for (message, output) in [(0, r#""one""#), (1, r#""two""#)] {
+        let input = format!(r#"{{"n":{message}}}"#);
+        story.whole(message, vec![tool_use("call_1", &input)], None).call("call_1", "Read", &input, None);
+        story.result("call_1", output, false);
+        // The agent repeats the whole message.
+        story.whole(message, vec![tool_use("call_1", &input)], None);
+    }
     story.end(samples::result(TurnOutcome::Completed))
 }
 
