@@ -315,7 +315,7 @@ impl Series {
     fn verdict(&self) -> Verdict {
         if SLOWER_MAX < quantile(&self.slower, 0.25) {
             Verdict::Slower
-        } else if SLOWER_MAX < quantile(&self.slower, 0.5) {
+        } else if SLOWER_MAX < median(&self.slower) {
             Verdict::Unclear
         } else {
             Verdict::NotSlower
@@ -324,7 +324,7 @@ impl Series {
 
     fn row(&self) -> [String; 7] {
         let number = |value: f64| if value < 1000.0 { format!("{value:.2}") } else { grouped(value) };
-        let percent = |share| format!("{:+.1} %", quantile(&self.slower, share) * 100.0);
+        let percent = |ratio| format!("{:+.1} %", ratio * 100.0);
         let verdict = match self.verdict() {
             Verdict::NotSlower => "ok",
             Verdict::Unclear => "unclear",
@@ -332,11 +332,11 @@ impl Series {
         };
         [
             self.name.clone(),
-            number(quantile(&self.before, 0.5)),
-            number(quantile(&self.now, 0.5)),
-            percent(0.5),
-            percent(0.25),
-            percent(0.75),
+            number(median(&self.before)),
+            number(median(&self.now)),
+            percent(median(&self.slower)),
+            percent(quantile(&self.slower, 0.25)),
+            percent(quantile(&self.slower, 0.75)),
             verdict.to_owned(),
         ]
     }
@@ -379,5 +379,7 @@ mod tests {
         let scattered = [(100.0, 80.0), (100.0, 96.0), (100.0, 96.0), (100.0, 110.0), (100.0, 110.0)];
         assert_eq!(series(&scattered, true).verdict(), Verdict::Unclear);
         assert_eq!(series(&[(100.0, 98.0), (100.0, 99.0)], true).verdict(), Verdict::NotSlower);
+        let as_often_faster = [(100.0, 110.0), (100.0, 90.0), (100.0, 110.0), (100.0, 90.0)];
+        assert_eq!(series(&as_often_faster, true).verdict(), Verdict::NotSlower);
     }
 }
