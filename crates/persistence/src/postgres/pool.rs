@@ -56,7 +56,7 @@ impl Pool {
     }
 
     /// # Errors
-    /// [`StoreError::Busy`] if all connections stay in use for too long, and the failure of a connection that was opened.
+    /// [`StoreError::Busy`] if all connections stay in use for too long, or the failure to open one.
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease, StoreError> {
         let place = timeout(self.wait, Arc::clone(&self.places).acquire_owned()).await;
         let place = place.map_err(|_| StoreError::Busy)?.map_err(|_| closed())?;

@@ -1,16 +1,14 @@
 //! `[limits]`: all limits that can be configured.
 //!
-//! A key sets the field of the same name in one struct of the crate that enforces it: without its unit if the field is
-//! a `Duration`, or in another unit (`_s`: `_ms`). The default below names the struct. `compose.rs`,
-//! `compose/limits.rs` and `store.rs` pass the value on. The paths are those in the crate's `src`.
+//! A key sets the field of the same name in the struct that its default names: without its unit if the field is a
+//! `Duration`, or in another unit (`_s`: `_ms`). `compose.rs`, `compose/limits.rs` and `store.rs` pass the value on.
 //!
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
 //! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs`, `agent_task.rs` |
 //! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `use_cases/send.rs`, `use_cases/import.rs`, `use_cases/children.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s`; `message_bytes`, `spool_bytes` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs`; `pump.rs` |
-//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/idempotency.rs` |
-//! | `shutdown_timeout_s` | `CommandLimits`; none | `use_cases/delete.rs`; `server.rs` |
+//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours`; `shutdown_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/idempotency.rs`; `use_cases/delete.rs`, `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes`; `model_history_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs`; `agent_task/past_turns.rs` |
 //! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `use_cases/turns.rs`, `use_cases/open_requests.rs` |
