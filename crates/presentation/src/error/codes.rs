@@ -54,9 +54,9 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` matches neither `application/json` nor `text/event-stream`; `*/*` and `application/*` match `application/json`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a chat request, or of a message with images, is larger than `limits.request_bytes`, the request gets proportionally more time: three times as long for three times that limit. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a chat request, or of a message with images, is larger than `limits.request_bytes`, the time grows in proportion: a body of three times `limits.request_bytes` gets three times as long. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
-        "`since` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the last number of a run or a response.";
+        "`since` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the number of the last event of the run or response.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
         "The agent has been deleted, so it accepts no messages, launches no agents, and cannot be renamed, pinned or archived.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
@@ -74,7 +74,7 @@ codes! {
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
         "The agent has `limits.queued_turns` queued turns, or clients have withdrawn or cancelled more than `limits.queued_turns` queued turns since the running turn began. Wait until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
-        "Only over the WebSocket `/ws` or Socket.IO: the client missed lifecycle events (called `news` in the client library). Reload the list of agents. Followed agents lose no events.";
+        "The client missed lifecycle events, such as `agent:created` (called `news` in the client library). This happens only over the WebSocket `/ws` and Socket.IO. Reload the list of agents. No events of the agents that you follow were missed.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
         "The body is larger than `limits.request_bytes` (not counting the images of a message), a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket message that is too large closes the connection with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
@@ -106,13 +106,13 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database cannot be read or written, or it is corrupt. The server log has the cause. Fix the cause before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "There are too many queued launches, running agents that one agent has launched, running imports, running requests for changed files, large requests, unused tickets, or open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+        "The server has too many of one of these: queued launches; agents that run or wait and were launched by one agent; imports in progress; requests for changed files in progress; large requests; unused tickets; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
-        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no permission answers, and it accepts messages only if it can move to another node. Wait until the node is back, or launch a new agent. If the node that received a message lacks the agent type, it cannot tell whether the agent can move, so it refuses the message. If `detail` names nodes that have the type, send the message to one of them.";
+        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no permission answers, and it accepts messages only if it can move to another node. A node that does not have the agent type cannot tell whether the agent can move, and refuses the message. If `detail` names nodes, send the message to one of them. Otherwise, wait until the agent's node is back, or launch a new agent.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"
-        "The database is locked, or earlier data of the agent was not saved within `limits.command_timeout_s`, or the PostgreSQL server cannot be reached or is the wrong one, or the other nodes declared this node lost. `detail` says which. The request had no effect. `/readyz` also returns this code if the database accepts no writes. `Retry-After` says how long to wait.";
+        "One of these is true: the database is locked; earlier data of the agent was not saved within `limits.command_timeout_s`; the PostgreSQL server cannot be reached, is a former primary, or is not the server that was used before; another server has taken over the agent; the other nodes declared this node lost. `detail` says which. The request had no effect. `/readyz` also returns this code if the database accepts no writes. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"

@@ -37,7 +37,7 @@ pub(crate) struct Global {
     /// says otherwise
     #[arg(long, global = true, value_enum, default_value_t = ColorWhen::Auto, value_name = "WHEN")]
     pub(crate) color: ColorWhen,
-    /// Print JSON lines instead of text. The output of `serve`, `export` and `completions` stays the same
+    /// Print JSON lines instead of text. Has no effect on the output of `serve`, `export` and `completions`
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }

@@ -40,15 +40,15 @@ const offered = (label: RegExp) => [...(field(label).list?.options ?? [])].map((
 
 test("the folder, the model and the type of a launch are offered the next time", async () => {
   show();
-  expect([field("Type").value, offered(/Working directory/), offered(/Model/)]).toEqual(["codex", [], []]);
+  expect([field("Type").value, offered(/Folder/), offered(/Model/)]).toEqual(["codex", [], []]);
   fill("Prompt", "Fix it");
   fill("Type", "claude");
-  fill(/Working directory/, "/src/shop");
+  fill(/Folder/, "/src/shop");
   fill(/Model/, "opus");
   await submit();
   expect(launch.mock.calls[0]?.[0]).toEqual({ prompt: "Fix it", type: "claude", cwd: "/src/shop", model: "opus" });
   show();
-  expect([field("Type").value, offered(/Working directory/), offered(/Model/)]).toEqual(["claude", ["/src/shop"], ["opus"]]);
+  expect([field("Type").value, offered(/Folder/), offered(/Model/)]).toEqual(["claude", ["/src/shop"], ["opus"]]);
 });
 
 test("the tooltip of the type says in words what its agents do", () => {
@@ -183,31 +183,31 @@ test("an agent is launched again with the same prompt, type, model and folder, w
   const client = { agent: vi.fn(() => Promise.resolve(full)) } as unknown as Client;
   await prepareAgain(client, { ...full, prompt: "Fix all", truncated: ["prompt"] } as Agent);
   show();
-  expect([field("Prompt").value, field("Type").value, field(/Model/).value, field(/Working directory/).value]).toEqual([
+  expect([field("Prompt").value, field("Type").value, field(/Model/).value, field(/Folder/).value]).toEqual([
     ...["Fix all of it", "claude", "opus", "/src/shop"],
   ]);
   fill(/Model/, "haiku");
   await submit();
   expect(launch.mock.calls[0]?.[0]).toEqual({ prompt: "Fix all of it", type: "claude", model: "haiku", cwd: "/src/shop" });
   show();
-  expect([field("Prompt").value, field(/Model/).value, field(/Working directory/).value]).toEqual(["", "", ""]);
+  expect([field("Prompt").value, field(/Model/).value, field(/Folder/).value]).toEqual(["", "", ""]);
   // The folder of its own is not for another agent.
   await prepareAgain(client, { ...full, id: "0193", cwd: "/data/agents/0193/work" } as Agent);
   show();
-  expect(field(/Working directory/).value).toBe("");
+  expect(field(/Folder/).value).toBe("");
 });
 
 test("a folder that is not allowed is told at its field, with the command that allows it", async () => {
   show();
   fill("Prompt", "Fix it");
-  fill(/Working directory/, "/srv/my shop");
+  fill(/Folder/, "/srv/my shop");
   launch.mockRejectedValueOnce(new TokenrailError("cwd_not_allowed", "cwd: not allowed"));
   await submit();
   const [alert, ...others] = screen.getAllByRole("alert");
   expect([alert?.textContent, others]).toEqual([expect.stringContaining("run this on the server: tokenrail allow '/srv/my shop'"), []]);
-  const cwd = field(/Working directory/);
+  const cwd = field(/Folder/);
   expect([document.activeElement, cwd.getAttribute("aria-invalid"), cwd.getAttribute("aria-describedby")]).toEqual([cwd, "true", alert?.id]);
-  fill(/Working directory/, "/srv/other");
+  fill(/Folder/, "/srv/other");
   expect(screen.queryAllByRole("alert")).toEqual([]);
 });
 

@@ -3,8 +3,13 @@ import { useEffect, useState } from "react";
 
 import { CopyButton } from "../ui/CopyButton.tsx";
 
+interface Props {
+  /** The demo does not run yet. */
+  readonly isBefore?: boolean;
+}
+
 /** The command that kills the server, for a user who wants to see that nothing is lost. Absent on another machine. */
-export function KillMe() {
+export function KillMe({ isBefore = false }: Props) {
   const client = useTokenrail();
   const isOpen = useConnection().state === "open";
   const [pid, setPid] = useState<number>();
@@ -22,8 +27,9 @@ export function KillMe() {
   const command = `kill -9 ${pid}`;
   return (
     <p className="kill-me" data-testid="kill-me">
-      Check for yourself that nothing is lost: run <code>{command}</code>{" "}
-      <CopyButton text={command} what="the command" /> to kill the server. Start it again, and the conversation continues.
+      {isBefore ? "While the demo runs, run" : "Check for yourself that nothing is lost: run"} <code>{command}</code>{" "}
+      <CopyButton text={command} what="the command" /> to kill the server. Then start the server again: the conversation
+      continues{isBefore && ", and nothing is lost"}.
     </p>
   );
 }

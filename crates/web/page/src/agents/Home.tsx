@@ -62,7 +62,7 @@ function Demo({ onLaunched }: { readonly onLaunched: (id: string) => void }) {
       <div>
         <h3>Watch a demo</h3>
         <p>A recorded session of a coding agent: reasoning, tools, an answer. It needs no account and costs nothing.</p>
-        <KillMe />
+        <KillMe isBefore />
         {failure && <Failure error={failure} />}
       </div>
       <button type="button" id="demo" className="button" data-testid="launch-demo" disabled={busy} onClick={launch}>

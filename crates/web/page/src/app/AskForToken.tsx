@@ -36,7 +36,7 @@ export function AskForToken({ door, onLogin }: Props) {
       <form className="card" onSubmit={submit} data-testid="ask-for-token">
         <h1>{headings[door]}</h1>
         <p>
-          On the server's machine, <code>tokenrail open</code> prints a link that logs this browser in. Open that link,
+          On the server's machine, <code>tokenrail open --print</code> prints a link that logs this browser in. Open that link,
           or paste it here. <code>tokenrail token</code> prints the access token, which you can paste instead. This
           browser then stays logged in.
         </p>

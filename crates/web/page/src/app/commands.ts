@@ -53,7 +53,7 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
         run: async () => save(await client.exportAgent(current.id), `tokenrail-${current.id}.json`),
       },
     current && {
-      ...{ id: "again", label: "Launch a new agent like this one", hint: "fills in the launch form with the same type, folder, model and prompt" },
+      ...{ id: "again", label: "Launch again", hint: "fills in the launch form with the same type, folder, model and prompt" },
       run: () => prepareAgain(client, current).then(() => onOpen(null)),
     },
     ...(current && !current.deletedAt ? editsOf(client, current) : []),

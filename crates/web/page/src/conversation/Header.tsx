@@ -109,7 +109,14 @@ function Views({ plain, notices, onPlain, onNotices }: Pick<Props, "plain" | "no
   return (
     <>
       <Toggle icon="text" id="text" name="Plain text" on={plain} set={onPlain} />
-      <Toggle icon="terminal" id="terminal" name="Notices" on={notices} set={onNotices} />
+      <Toggle
+        icon="terminal"
+        id="terminal"
+        name="Notices"
+        hint="Notices: events that Tokenrail shows without interpreting them"
+        on={notices}
+        set={onNotices}
+      />
       <DetailsSwitch />
     </>
   );

@@ -97,7 +97,7 @@ function Fields({ chosen, folders, wrongFolder }: FieldsProps) {
   return (
     <div className="fields">
       <OptionalField
-        label="Working directory"
+        label="Folder"
         name="cwd"
         isLong
         suggested={[...new Set([...recent("cwd"), ...folders])]}
