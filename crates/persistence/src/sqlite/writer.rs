@@ -11,6 +11,7 @@ use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
@@ -36,6 +37,12 @@ const WIPE_PAUSE: u32 = 20;
 
 /// A failed wipe is retried after this time.
 const WIPE_AGAIN: Duration = Duration::from_secs(10);
+
+/// How long a stop waits for a checkpoint or a reader that is in the way of the last wipe. The next start wipes then.
+const LAST_WIPE_WAIT: Duration = Duration::from_secs(1);
+
+/// The pause between two tries of the last wipe.
+const LAST_WIPE_PAUSE: Duration = Duration::from_millis(5);
 
 /// The state of the writer.
 pub(crate) struct Writer {
@@ -88,16 +95,19 @@ impl Writer {
             let (empty, checkpoint_done) = (cut_log || group.empties_log, queue.take_checkpoint_done());
             self.cut_log(LogCut { empty, checkpoint_done });
         }
-        self.wipe();
+        let until = Instant::now() + LAST_WIPE_WAIT;
+        while !self.wipe() && Instant::now() < until {
+            thread::sleep(LAST_WIPE_PAUSE);
+        }
         self.cut_log(LogCut { empty: true, checkpoint_done: false });
     }
 
     /// Wipes purged data. Runs only if nobody writes, because every write would wait for it. A wipe that is not
-    /// possible now is retried later.
-    fn wipe(&mut self) {
-        let Some(connection) = &self.connection else { return };
+    /// possible now is retried later. Returns false if a checkpoint or a reader is in the way.
+    fn wipe(&mut self) -> bool {
+        let Some(connection) = &self.connection else { return true };
         if !self.to_wipe.load(Ordering::Relaxed) {
-            return;
+            return true;
         }
         let began = Instant::now();
         // The whole database goes through the log, which would grow without limit while a reader is active.
@@ -111,7 +121,7 @@ impl Writer {
                 self.to_wipe.store(false, Ordering::Relaxed);
                 began.elapsed() * WIPE_PAUSE
             }
-            Ok(Wiped::Blocked) => return,
+            Ok(Wiped::Blocked) => return false,
             Ok(Wiped::NoRoom { needed }) => {
                 tracing::warn!(needed, "too little disk space to wipe purged data; retrying later");
                 WIPE_AGAIN
@@ -123,6 +133,7 @@ impl Writer {
             }
         };
         self.wipe_after = Instant::now().checked_add(pause);
+        true
     }
 
     fn commit_all(&mut self, mut tasks: Vec<Box<dyn Task>>) {

@@ -186,6 +186,25 @@ async fn what_was_purged_is_wiped_while_the_server_runs_and_after_a_long_read() 
     store.close().await;
 }
 
+/// A read, or a checkpoint, may be in the way of the last wipe for a moment.
+#[tokio::test]
+async fn a_stop_waits_for_a_short_read_to_wipe() {
+    let (store, folder) = fresh();
+    let id = talkative(&store, 1).await;
+    let reader = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT prompt FROM agents").unwrap();
+    assert!(store.purge(id, Timestamp(1)).await.unwrap());
+    let reading = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        drop(reader);
+    });
+    store.close().await;
+    reading.join().unwrap();
+    let after = Connection::open(folder.path().join("tokenrail.db")).unwrap();
+    let is_due: bool = after.query_row("SELECT to_wipe FROM commits", [], |row| row.get(0)).unwrap();
+    assert!(!is_due, "the last wipe was left to the next start");
+}
+
 /// An agent whose row grows when its turn ends, so that SQLite moves it to another page.
 async fn growing(store: &SqliteStore, n: u8) -> Scribe {
     let (agent, turn) = launch(n);
