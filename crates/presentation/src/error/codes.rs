@@ -74,7 +74,7 @@ codes! {
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
         "The agent has `limits.queued_turns` queued turns, or clients have withdrawn or cancelled more than `limits.queued_turns` queued turns since the running turn began. Wait until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
-        "The client missed lifecycle events, such as `agent:created` (called `news` in the client library). This happens only over the WebSocket `/ws` and Socket.IO. Reload the list of agents. No events of the agents that you follow were missed.";
+        "The client missed lifecycle events (`agent:created`, `agent:updated`, `agent:deleted`). The client library calls them `news`. This happens only over the WebSocket `/ws` and Socket.IO. Reload the list of agents. You missed no events of the agents that you follow.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
         "The body is larger than `limits.request_bytes` (not counting the images of a message), a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket message that is too large closes the connection with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
@@ -112,7 +112,7 @@ codes! {
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"
-        "One of these is true: the database is locked; earlier data of the agent was not saved within `limits.command_timeout_s`; the PostgreSQL server cannot be reached, is a former primary, or is not the server that was used before; another server has taken over the agent; the other nodes declared this node lost. `detail` says which. The request had no effect. `/readyz` also returns this code if the database accepts no writes. `Retry-After` says how long to wait.";
+        "The database cannot be used now. Possible causes: it is locked or busy; earlier data of the agent was not saved within `limits.command_timeout_s`; the PostgreSQL server cannot be reached, is a former primary, or is not the server that was used before; the other nodes declared this node lost; another server has taken over the agent, or runs on a copy of the data folder. `detail` says more. The request had no effect. `/readyz` also returns this code if the database accepts no writes. `Retry-After` says how long to wait.";
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
