@@ -1,4 +1,4 @@
-import { useEffect, useEffectEvent, useRef } from "react";
+import { useEffectEvent, useLayoutEffect, useRef } from "react";
 
 import { IconButton } from "./IconButton.tsx";
 import { isPressing, isWriting } from "./keys.ts";
@@ -6,7 +6,8 @@ import { isPressing, isWriting } from "./keys.ts";
 /** Calls `action` if the key is pressed outside of a text field. */
 export function useShortcut(key: string, action: () => void, active = true): void {
   const act = useEffectEvent(action);
-  useEffect(() => {
+  // Before the browser paints: a key works as soon as what it belongs to can be seen.
+  useLayoutEffect(() => {
     if (!active) return;
     const listen = (event: KeyboardEvent) => {
       if (event.key !== key || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -29,7 +30,7 @@ const secondKeyMs = 1_500;
 /** Calls `action` if these two keys are pressed one after the other, outside of a text field. */
 export function useKeyPair(first: string, second: string, action: () => void): void {
   const act = useEffectEvent(action);
-  useEffect(() => {
+  useLayoutEffect(() => {
     let since: number | undefined;
     const listen = (event: KeyboardEvent) => {
       const isSecond = since !== undefined && event.timeStamp - since < secondKeyMs && event.key === second;
