@@ -4,7 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use tokenrail_application::{
-    KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader, RenderingKey, StreamEnd,
+    KeptLifecycleEvent, LifecycleEventsMissed, LifecycleReader, RenderingKey, StoreError, StreamEnd,
 };
 use tokenrail_domain::{AgentId, Timestamp};
 
@@ -32,18 +32,20 @@ impl Session {
                 self.deleted(agent, deleted);
             }
             Update::Broken { agent, error, deleted } => {
-                let problem = error.into();
-                self.problem(&problem, Some(agent));
+                // To reconnect would not help, and would disturb the other agents again and again.
+                let is_lasting = matches!(error, StoreError::Corrupt(_) | StoreError::UnknownAgent(_));
+                self.problem(&error.into(), Some(agent));
                 self.deleted(agent, deleted);
-                // Whatever the error is: a client that stays connected would hear nothing of the agent any more.
-                self.reconnects();
+                if !is_lasting {
+                    self.reconnects();
+                }
             }
         }
     }
 
-    /// Ends the connection if the store could not be read, but not if it has no such agent.
+    /// Ends the connection if the store can be read again soon.
     pub(super) fn reconnects_after(&mut self, problem: &Problem) {
-        if matches!(problem.code, Code::StoreBusy | Code::StoreFailed) {
+        if problem.code == Code::StoreBusy {
             self.reconnects();
         }
     }
@@ -100,7 +102,6 @@ pub(super) async fn next_lifecycle_event(
 mod tests {
     use std::net::Ipv4Addr;
 
-    use tokenrail_application::StoreError;
     use tokenrail_ports::testing::samples;
     use tokio::sync::mpsc;
 
@@ -109,19 +110,29 @@ mod tests {
     use crate::vocabularies::native::socket_io::incoming::Incoming;
     use crate::vocabularies::native::socket_io::session::{Given, Place};
 
-    /// A client that stays connected would believe that the agent says nothing.
+    /// A client that stays connected would believe that the agent says nothing. If the error lasts, it is told, and
+    /// stays connected for its other agents.
     #[actix_web::test]
-    async fn every_error_of_the_store_ends_the_connection_so_that_the_client_comes_back() {
+    async fn an_error_of_the_store_ends_the_connection_unless_it_lasts() {
         let harness = Harness::new();
         let agent = samples::launch(1).0.id;
-        for error in [StoreError::Busy, StoreError::Corrupt("a page".into()), StoreError::UnknownAgent(agent)]
-        {
+        for (error, ends) in [
+            (StoreError::Busy, true),
+            (StoreError::Unavailable("a disk".into()), true),
+            (StoreError::Fenced, true),
+            (StoreError::Corrupt("a page".into()), false),
+            (StoreError::UnknownAgent(agent), false),
+        ] {
             let peer = Ipv4Addr::LOCALHOST.into();
             let place = Place::take(&harness.api, peer, true).unwrap();
             let incoming = Incoming::bodies(mpsc::channel(1).1);
             let mut session = Session::new(&harness.api, peer, place, incoming);
             session.handle_update(Update::Broken { agent, error, deleted: None });
             assert!(matches!(session.next().await, Some(Given::Frames(_))), "the client learns why");
+            assert_eq!(session.closed, ends);
+            if !ends {
+                continue;
+            }
             let end = session.next().await;
             assert!(matches!(end, Some(Given::Close(close_code::STORE_BUSY, _))), "{end:?}");
             assert!(session.next().await.is_none());
