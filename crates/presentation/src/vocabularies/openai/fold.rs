@@ -26,6 +26,7 @@ use crate::vocabularies::openai::journal_text::TextPart;
 use crate::vocabularies::openai::pieces::About;
 use crate::vocabularies::openai::said_items::SaidItems;
 use crate::vocabularies::turns::call_digest::CallDigest;
+use crate::vocabularies::turns::call_state::CallState;
 use crate::vocabularies::turns::said_words::{SaidWords, WordKind};
 use output::Output;
 
@@ -63,26 +64,6 @@ struct Call {
     position: usize,
     message: Option<MessageOrdinal>,
     state: CallState,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CallState {
-    /// Its arguments are being streamed.
-    Streaming,
-    /// Its arguments are complete.
-    Made,
-    /// It has a result.
-    Ended,
-}
-
-impl Call {
-    /// Whether a call with the same id in this message is another one. Agents use the ids of ended calls again.
-    fn is_before(&self, message: Option<MessageOrdinal>) -> bool {
-        self.state == CallState::Ended
-            && self.message.is_some()
-            && message.is_some()
-            && self.message != message
-    }
 }
 
 impl ResponsesFold {
@@ -201,7 +182,8 @@ impl ResponsesFold {
         out: &mut impl Frames<OpenAi>,
     ) {
         let (message, block) = place.unzip();
-        let position = match self.calls.get(&CallDigest::of(call)).filter(|known| !known.is_before(message)) {
+        let known = self.calls.get(&CallDigest::of(call));
+        let position = match known.filter(|known| !known.state.is_before(known.message, message)) {
             Some(known) if known.state != CallState::Streaming => return,
             Some(known) => known.position,
             None => {

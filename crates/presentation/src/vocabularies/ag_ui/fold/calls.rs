@@ -6,6 +6,7 @@ use tokenrail_domain::{MessageOrdinal, TurnNumber};
 
 use super::arguments::Arguments;
 use crate::vocabularies::turns::call_digest::{CallDigest, shown};
+use crate::vocabularies::turns::call_state::CallState;
 
 /// A tool call.
 #[derive(Debug)]
@@ -22,26 +23,6 @@ pub(super) struct Call {
     pub(super) sub_agent: Option<String>,
     /// Its place in the order in which the calls began.
     place: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum CallState {
-    /// Its arguments are being streamed.
-    Streaming,
-    /// Its arguments are complete.
-    Made,
-    /// It has a result.
-    Ended,
-}
-
-impl Call {
-    /// Whether a call with the same id in this message is another one. Agents use the ids of ended calls again.
-    pub(super) fn is_before(&self, message: Option<MessageOrdinal>) -> bool {
-        self.state == CallState::Ended
-            && self.message.is_some()
-            && message.is_some()
-            && self.message != message
-    }
 }
 
 /// A tool call that begins.

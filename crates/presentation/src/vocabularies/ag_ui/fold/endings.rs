@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{JsonText, MessageOrdinal, Part, TurnOutcome, TurnResult};
 
-use super::calls::{Call, CallState};
+use super::calls::Call;
 use super::teller::{Teller, piece};
 use super::tools::end_call;
 use super::{AgUi, AgUiFold};
@@ -11,6 +11,7 @@ use crate::json::TokenUsage;
 use crate::vocabularies::ag_ui::dto::{
     AbandonedPartsDto, AgUiEvent, CustomDto, InterruptDto, OutcomeDto, RunResultDto, RunUsageDto,
 };
+use crate::vocabularies::turns::call_state::CallState;
 use crate::vocabularies::turns::permission_notices::AskedPermission;
 use crate::vocabularies::turns::said_words::WordKind;
 use crate::vocabularies::turns::turn_events::failure;

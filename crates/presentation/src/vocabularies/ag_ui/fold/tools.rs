@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tokenrail_domain::{CompleteMessage, ContentBlock, JsonText, MessageOrdinal, ToolResult};
 
 use super::arguments::Arguments;
-use super::calls::{Call, CallState, NewCall};
+use super::calls::{Call, NewCall};
 use super::teller::{Teller, piece};
 use super::{AgUi, AgUiFold, block_of};
 use crate::fold::Frames;
@@ -13,6 +13,7 @@ use crate::json::{Json, plain_text};
 use crate::vocabularies::ag_ui::dto::{
     AbandonedPartsDto, AgUiEvent, CustomDto, ForeignValue, LooseResultDto, Tool,
 };
+use crate::vocabularies::turns::call_state::CallState;
 use crate::vocabularies::turns::said_words::WordKind;
 
 /// The longest result of a tool call that is sent, in bytes.
@@ -80,7 +81,8 @@ impl AgUiFold {
         let whole = serde_json::to_string(&Json(input)).unwrap_or_default();
         // JSON that common parsers cannot read becomes a text, and is not compared.
         let is_compared = whole == input.as_str().trim();
-        match self.calls.get(call).filter(|known| !known.is_before(message)) {
+        let known = self.calls.get(call);
+        match known.filter(|known| !known.state.is_before(known.message, message)) {
             Some(known) if known.state != CallState::Streaming => return,
             Some(known) if is_compared && known.arguments.rest_of(&whole).is_none() => {
                 let message = known.message.or(message);

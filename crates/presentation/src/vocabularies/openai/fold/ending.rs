@@ -2,10 +2,11 @@
 
 use tokenrail_domain::{Event, MessageOrdinal, MessageOutcome, Part, TurnOutcome, TurnResult};
 
-use super::{CallState, OpenAi, ResponsesFold};
+use super::{OpenAi, ResponsesFold};
 use crate::fold::Frames;
 use crate::vocabularies::openai::dto::{Incomplete, ItemStatus, ResponseDto, ResponseFailure, UsageDto};
 use crate::vocabularies::openai::journal_text::TextPart;
+use crate::vocabularies::turns::call_state::CallState;
 use crate::vocabularies::turns::said_words::{SaidWords, WordKind};
 use crate::vocabularies::turns::turn_events::failure;
 
