@@ -103,17 +103,16 @@ impl AgentService {
             return Ok(false);
         }
         self.dismiss(agent).await?;
-        let purge = deletion == Deletion::Purge;
-        let has_no_files = agent.copy == Some(Copied::File) || agent.is_unclaimed();
-        let is_here = has_no_files
-            || self.core.is_home_lost(agent) && !self.core.outside.nodes.is_catching_up().await?;
-        if purge && is_here {
-            self.core.outside.agents.purge(agent.id, self.core.now()).await?;
-        } else if purge {
-            self.core.send_hint(Hint::Errand(home));
-            return self.until_elsewhere(agent.id, Elsewhere::Purged, until).await;
+        if deletion == Deletion::KeepHistory {
+            return Ok(true);
         }
-        Ok(true)
+        let has_no_files = agent.copy == Some(Copied::File) || agent.is_unclaimed();
+        if has_no_files || self.core.is_home_lost(agent) && !self.core.outside.nodes.is_catching_up().await? {
+            self.core.outside.agents.purge(agent.id, self.core.now()).await?;
+            return Ok(true);
+        }
+        self.core.send_hint(Hint::Errand(home));
+        self.until_elsewhere(agent.id, Elsewhere::Purged, until).await
     }
 
     /// Waits until another node has stopped or purged an agent, but not longer than `until`. Returns false if the
