@@ -46,6 +46,11 @@ impl Turn {
             base: None,
         }
     }
+
+    /// Whether the agent began this turn by itself. Then it has no prompt.
+    pub fn is_own(&self) -> bool {
+        self.run != self.number
+    }
 }
 
 /// Why a turn was asked to stop. It is stored with the turn, so that a server that takes over the turn finishes the

@@ -201,6 +201,35 @@ async fn a_retry_is_the_same_turn_and_the_same_words_after_the_answer_are_anothe
 }
 
 #[actix_web::test]
+async fn a_client_that_has_streamed_an_abandoned_text_has_its_answer() {
+    let harness = Harness::new();
+    let ask = |body: &Value, tries: &'static str| {
+        request(body)
+            .insert_header(("x-conversation-id", "c1"))
+            .insert_header(("x-stainless-retry-count", tries))
+    };
+    let prompt = "say Hel again Hello";
+    let first = said(&harness, ask(&saying(&[], prompt), "0")).await;
+    assert_eq!(text(&first), "Hello");
+    for (answer, turns) in [("Hel\n\nHello", 2), ("Hello", 3), ("Hel", 3)] {
+        said(&harness, ask(&saying(&[("user", prompt), ("assistant", answer)], prompt), "1")).await;
+        assert_eq!(prompts(&harness).await.len(), turns, "{answer}");
+    }
+}
+
+#[actix_web::test]
+async fn a_retry_is_known_although_the_agent_has_begun_another_turn_by_itself() {
+    let harness = Harness::new();
+    let ask = |tries: &'static str| {
+        request(&saying(&[], "say a alone b"))
+            .insert_header(("x-conversation-id", "c1"))
+            .insert_header(("x-stainless-retry-count", tries))
+    };
+    let first = said(&harness, ask("0")).await;
+    assert_eq!(said(&harness, ask("1")).await["id"], first["id"]);
+}
+
+#[actix_web::test]
 async fn a_long_history_counts_only_for_an_agent_that_must_be_told_it() {
     let harness = Harness::with(|config, _| config.request_bytes = 1000);
     let ask = |body: &Value| request(body).insert_header(("x-conversation-id", "c1"));

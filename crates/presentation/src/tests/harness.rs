@@ -126,7 +126,7 @@ impl Harness {
         let script = AgentType {
             runner: Arc::new(ScriptRunner),
             workspace: Arc::new(Anywhere),
-            parser: Arc::new(|| Box::new(ScriptParser)),
+            parser: Arc::new(|| Box::<ScriptParser>::default()),
             runner_name: "process".into(),
             abilities: Abilities { deltas: true, images, ..Abilities::default() },
             format: "script".into(),

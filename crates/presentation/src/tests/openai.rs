@@ -107,6 +107,35 @@ async fn a_client_that_repeats_items_goes_on_after_responses_that_it_never_got()
 }
 
 #[actix_web::test]
+async fn a_conversation_goes_on_after_turns_that_the_agent_began_by_itself() {
+    let harness = Harness::new();
+    let first = said(&harness, &json!({"model": "script", "input": "say a alone b alone c"})).await;
+    assert_eq!(text(&first), "a");
+    let agents = harness.get("/api/agents").await.json();
+    harness.ended(agents[0]["agentId"].as_str().unwrap()).await;
+    let named = json!({"previous_response_id": first["id"], "input": "say d alone e"});
+    let second = said(&harness, &named).await;
+    assert_eq!(text(&second), "d");
+    let own = retrieved(&harness, second["previous_response_id"].as_str().unwrap()).await;
+    assert_eq!((text(&own), &own["status"]), ("c".into(), &json!("completed")));
+    assert_eq!(refused(&create(&harness, &named).await).0, 400, "it is not sent twice");
+    let again = TestRequest::post().uri(RESPONSES).insert_header(("x-stainless-retry-count", "1"));
+    let again = again.insert_header(("content-type", "application/json")).set_payload(named.to_string());
+    assert_eq!(harness.call(again).await.json()["id"], second["id"], "a retry is no second message");
+
+    // A client without a memory of ids repeats the items.
+    let mut items = vec![json!({"role": "user", "content": "say a"})];
+    items.extend(second["output"].as_array().unwrap().iter().cloned());
+    items.push(json!({"role": "user", "content": "say f alone g"}));
+    let third = said(&harness, &json!({ "input": items })).await;
+    assert_eq!(text(&third), "f");
+
+    let delete = async |id: &str| harness.call(TestRequest::delete().uri(&format!("{RESPONSES}/{id}"))).await;
+    assert_eq!(delete(id(&second)).await.status, 400);
+    assert_eq!(delete(id(&third)).await.status, 200, "it is the newest one of the client");
+}
+
+#[actix_web::test]
 async fn a_conversation_goes_on_from_its_newest_response() {
     let harness = Harness::new();
     let body = json!({"model": "script/small", "input": "say a b", "metadata": {"n": "1"}, "temperature": 1});

@@ -22,7 +22,9 @@ const MANY_REQUESTS: &str = r#"{"requestId":"ID","toolName":"Write","input":{},"
 /// Does what the prompt says. `say WORDS`: prints a message word by word. `ask`: sends a permission request and waits
 /// for the answer. `ask in vain`: never uses the answer. `ask and say WORDS`: prints words meanwhile. `asks 2 ...`:
 /// sends so many requests that accept notes, and uses each answer when it comes; with `in vain`, it never uses any, and
-/// with `and say WORDS`, it prints words meanwhile. `hang`: does nothing until it is cancelled.
+/// with `and say WORDS`, it prints words meanwhile. `hang`: does nothing until it is cancelled. Of `say WORDS again
+/// WORDS`, the first words are abandoned. The last words of `say WORDS alone WORDS` are a turn that the agent begins by
+/// itself.
 pub(super) struct ScriptRunner;
 
 struct ScriptRun {
@@ -41,7 +43,12 @@ struct ScriptRun {
 #[async_trait]
 impl IAgentRunner for ScriptRunner {
     async fn start(&self, order: &TurnOrder) -> Result<Box<dyn IAgentRun>, RunnerError> {
-        let mut lines: Vec<String> = order.prompt.split(' ').skip(1).map(|word| format!("+{word}")).collect();
+        let lines = order.prompt.split(' ').skip(1).flat_map(|word| match word {
+            "again" => vec!["-".to_owned()],
+            "alone" => [".", "end", "own"].map(str::to_owned).to_vec(),
+            word => vec![format!("+{word}")],
+        });
+        let mut lines: Vec<String> = lines.collect();
         lines.extend([".".to_owned(), "end".to_owned()]);
         let hang = order.prompt == "hang" || order.prompt.starts_with("hang ");
         let many = order.prompt.strip_prefix("asks ");
@@ -132,13 +139,27 @@ impl IAgentRun for ScriptRun {
     async fn leave(&mut self) {}
 }
 
-pub(super) struct ScriptParser;
+#[derive(Default)]
+pub(super) struct ScriptParser {
+    message: MessageOrdinal,
+}
 
 impl IMessageParser for ScriptParser {
     fn parse(&mut self, line: &[u8], said: &mut Vec<Said>) {
-        let message = MessageOrdinal(0);
+        let message = self.message;
         let next = match line {
-            b"." => Said::End { message, outcome: MessageOutcome::Complete, rest: Vec::new() },
+            b"." => {
+                self.message = MessageOrdinal(message.0 + 1);
+                Said::End { message, outcome: MessageOutcome::Complete, rest: Vec::new() }
+            }
+            b"-" => {
+                self.message = MessageOrdinal(message.0 + 1);
+                Said::Event(EventBody::Abandoned { message })
+            }
+            b"own" => {
+                self.message = MessageOrdinal(0);
+                Said::OwnTurn
+            }
             b"end" => Said::Close(Box::new(TurnClose { text: "done".into(), ..TurnClose::default() })),
             [kind @ (b'?' | b'*'), question @ ..] => {
                 let mut words = String::from_utf8_lossy(question).into_owned();

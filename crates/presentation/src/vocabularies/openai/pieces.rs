@@ -214,7 +214,7 @@ fn fill(gap: Gap, about: About<'_>) -> Vec<Piece> {
         (Gap::Name | Gap::Text | Gap::Result, About::Item(item)) => {
             text(item.text_in(gap)).into_iter().collect()
         }
-        (Gap::Items | Gap::Said | Gap::Done, About::Everything(items)) if 0 < items.len() => {
+        (Gap::Items | Gap::Said | Gap::Streamed | Gap::Done, About::Everything(items)) if 0 < items.len() => {
             vec![Piece::List { items: Rc::clone(items), gap, next: 0, is_first: true }]
         }
         _ => Vec::new(),

@@ -63,19 +63,20 @@ impl SaidItem {
             Gap::Name => Some(JournalText::in_event(event, TextPart::Tool(block))),
             Gap::Text => self.text,
             Gap::Result => self.result.map(|result| JournalText::in_event(result.event, TextPart::Result)),
-            Gap::Line | Gap::Items | Gap::Said | Gap::Done => None,
+            Gap::Line | Gap::Items | Gap::Said | Gap::Streamed | Gap::Done => None,
         }
     }
 
-    /// Whether a gap for several items contains this one: [`Gap::Said`] contains texts, and [`Gap::Done`] reasoning and
-    /// tool calls.
+    /// Whether a gap for several items contains this one: [`Gap::Said`] and [`Gap::Streamed`] contain texts, and
+    /// [`Gap::Done`] reasoning and tool calls.
     pub(crate) fn is_in(&self, gap: Gap) -> bool {
-        !self.is_discarded
-            && match gap {
-                Gap::Said => self.kind == ItemKind::Words(WordKind::Text),
-                Gap::Done => self.kind != ItemKind::Words(WordKind::Text),
-                _ => true,
-            }
+        let is_text = self.kind == ItemKind::Words(WordKind::Text);
+        match gap {
+            Gap::Said => is_text && !self.is_discarded,
+            Gap::Streamed => is_text && self.text.is_some(),
+            Gap::Done => !is_text && !self.is_discarded,
+            _ => !self.is_discarded,
+        }
     }
 }
 

@@ -85,8 +85,10 @@ fn read_messages(fields: &mut Fields, limits: ConversationLimits) -> Messages {
 /// Refuses parameters that would change the meaning of the request.
 fn refuse_unsupported(fields: &mut Fields) {
     refuse_if(fields, "n", "must be 1: each request has one answer", |given| *given != json!(1));
-    refuse_if(fields, "functions", "not supported: agents call their own tools", |given| *given != json!([]));
-    refuse_if(fields, "function_call", "must be auto or none: agents call their own tools", |given| {
+    refuse_if(fields, "functions", "not supported: agents use only their own tools", |given| {
+        *given != json!([])
+    });
+    refuse_if(fields, "function_call", "must be auto or none: agents use only their own tools", |given| {
         !matches!(given.as_str(), Some("auto" | "none"))
     });
     refuse_if(fields, "response_format", "must be of the type text", |given| given["type"] != "text");

@@ -26,19 +26,35 @@ pub(crate) enum Gap {
     Items,
     /// What all items say.
     Said,
+    /// The same, with what was discarded after clients had received it.
+    Streamed,
     /// What all items think and do.
     Done,
 }
 
 impl Gap {
-    const ALL: [Self; 7] =
-        [Self::Name, Self::Text, Self::Result, Self::Line, Self::Items, Self::Said, Self::Done];
+    const ALL: [Self; 8] = [
+        Self::Name,
+        Self::Text,
+        Self::Result,
+        Self::Line,
+        Self::Items,
+        Self::Said,
+        Self::Streamed,
+        Self::Done,
+    ];
 
     /// What encloses the gap in JSON.
     fn enclosure(self) -> [u8; 2] {
         match self {
             Self::Items => *b"[]",
-            Self::Name | Self::Text | Self::Result | Self::Line | Self::Said | Self::Done => *b"\"\"",
+            Self::Name
+            | Self::Text
+            | Self::Result
+            | Self::Line
+            | Self::Said
+            | Self::Streamed
+            | Self::Done => *b"\"\"",
         }
     }
 }
@@ -106,7 +122,7 @@ mod tests {
         let found: Vec<_> = parts.iter().filter_map(|(_, gap)| *gap).collect();
         assert_eq!(found, [&Gap::ALL[..], &[Gap::Name]].concat());
         let whole: Vec<u8> = parts.iter().flat_map(|(before, _)| before.iter().copied()).collect();
-        let expected = serde_json::json!([odd, ["", "", "", "", [], "", ""], odd, ""]);
+        let expected = serde_json::json!([odd, ["", "", "", "", [], "", "", ""], odd, ""]);
         assert_eq!(serde_json::from_slice::<serde_json::Value>(&whole).unwrap(), expected);
     }
 }

@@ -55,10 +55,10 @@ pub(super) fn refuse_if(fields: &mut Fields, name: &str, detail: &str, is_refuse
 
 /// Refuses what no request can have: tools of the client, and a response that is not saved.
 pub(super) fn refuse_everywhere(fields: &mut Fields) {
-    refuse_if(fields, "tools", "not supported: agents call their own tools", |given| {
+    refuse_if(fields, "tools", "not supported: agents use only their own tools", |given| {
         given.as_array().is_none_or(|tools| !tools.is_empty())
     });
-    refuse_if(fields, "tool_choice", "must be auto or none: agents call their own tools", |given| {
+    refuse_if(fields, "tool_choice", "must be auto or none: agents use only their own tools", |given| {
         !matches!(given.as_str(), Some("auto" | "none"))
     });
     refuse_if(

@@ -2,12 +2,12 @@
 
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{CommandKey, ConversationTurn, Launch, Prompt, Refusal};
+use tokenrail_application::{CommandKey, ConversationTurn, Launch, Prompt, Refusal, Rereader, StoreError};
 use tokenrail_domain::{Agent, TurnNumber, TurnState};
 
 use super::conversation::{check_type, first_prompt};
 use super::intake::{is_retry, receive};
-use super::response_turn::{ResponseTurn, missing_completion, place};
+use super::response_turn::{ResponseTurn, missing_completion, newest_message, place};
 use super::responses::from;
 use super::stream::{open, resume};
 use super::whole;
@@ -136,7 +136,8 @@ async fn said_before(
     agent: &Agent,
     create: &CreateCompletion,
 ) -> Result<Option<ResponseId>, Problem> {
-    let id = ResponseId { agent: agent.id, turn: agent.turn };
+    let Some(turn) = newest_message(api, agent.id).await? else { return Ok(None) };
+    let id = ResponseId { agent: agent.id, turn };
     let Some(newest) = ResponseTurn::read(api, id).await? else { return Ok(None) };
     let prompt = match id.turn {
         TurnNumber::FIRST => first(api, create)?,
@@ -153,7 +154,8 @@ async fn said_before(
     Ok((!is_received).then_some(id))
 }
 
-/// Whether this is what the agent has said in a turn that has ended.
+/// Whether this is what the agent has said in a turn that has ended. A client that has read the stream may also have
+/// text that was discarded later.
 async fn has_said(api: &Api, response: &ResponseTurn, answer: &str) -> Result<bool, Problem> {
     let fold = response.now(api).await?;
     if fold.response().finish().is_err() {
@@ -161,10 +163,18 @@ async fn has_said(api: &Api, response: &ResponseTurn, answer: &str) -> Result<bo
     }
     let mut answer_json = Vec::new();
     push_escaped(answer, &mut answer_json);
-    let mut rest = &answer_json[..];
-    let mut said = Pieces::of_gap(Gap::Said, fold.items());
-    let mut journal = api.service().reread(response.agent.id);
-    while let Some(piece) = said.next(&mut journal).await? {
+    for gap in [Gap::Said, Gap::Streamed] {
+        let mut journal = api.service().reread(response.agent.id);
+        if is_all_of(&answer_json, Pieces::of_gap(gap, fold.items()), &mut journal).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn is_all_of(json: &[u8], mut pieces: Pieces, journal: &mut Rereader) -> Result<bool, StoreError> {
+    let mut rest = json;
+    while let Some(piece) = pieces.next(journal).await? {
         let Some(following) = rest.strip_prefix(&piece[..]) else { return Ok(false) };
         rest = following;
     }

@@ -7,7 +7,7 @@ use tokenrail_domain::{Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::conversation::{check_instructions, check_type, first_prompt};
 use super::intake::{is_retry, receive};
-use super::response_turn::{ResponseTurn, place};
+use super::response_turn::{ResponseTurn, following, place};
 use super::stream::open;
 use super::whole;
 use crate::api::Api;
@@ -17,8 +17,8 @@ use crate::vocabularies::openai::dto::{CreateResponse, CreateResponseBody, Previ
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
-/// How many responses that have failed one after the other a client may not know.
-const UNKNOWN_RESPONSES: usize = 100;
+/// How often a message gets another place, because the agent took its place for a turn that it began by itself.
+const PLACES: usize = 10;
 
 /// Create a response
 ///
@@ -68,8 +68,8 @@ async fn launch(api: &Api, create: CreateResponse, key: Option<CommandKey>) -> R
 }
 
 /// Sends a message to the agent of the newest response of a conversation. If another response follows, this is that
-/// message once more, or the client cannot know the other one because it has failed, or the message is refused: an
-/// agent has one history, and cannot go back in it.
+/// message once more, or the client cannot know the other one, or the message is refused: an agent has one history, and
+/// cannot go back in it.
 async fn go_on(
     api: &Api,
     headers: &HeaderMap,
@@ -77,7 +77,6 @@ async fn go_on(
     create: CreateResponse,
     key: Option<CommandKey>,
 ) -> Result<ResponseId, Problem> {
-    let wrong = |detail: String| Problem::field("previous_response_id", detail);
     let (Previous::Named(previous) | Previous::Repeated(previous)) = continued;
     let known = ResponseTurn::read(api, previous).await?;
     let agent = known.ok_or_else(|| wrong("no such response".to_owned()))?.agent;
@@ -89,14 +88,17 @@ async fn go_on(
         return Ok(ResponseId { turn, ..previous });
     }
     let is_retry = key.is_none() && is_retry(headers);
-    let (text, images) = (create.prompt.text.clone(), create.prompt.images.len());
-    let is_again =
-        |following: &Turn| is_retry && following.prompt == text && following.images.len() == images;
-    let next = match continued {
-        Previous::Named(_) => ResponseId { turn: previous.turn.next(), ..previous },
-        Previous::Repeated(_) => after_failed(api, previous, &is_again).await?,
+    let Prompt { text, images } = &create.prompt;
+    let is_again = |following: &Turn| {
+        is_retry && !following.is_own() && following.prompt == *text && following.images.len() == images.len()
+    };
+    let is_unknown = |following: &Turn| match continued {
+        Previous::Named(_) => following.is_own(),
+        // It also stops at the response that it asks for again.
+        Previous::Repeated(_) => following.is_own() || has_failed(following) && !is_again(following),
     };
     let taken = |following: &Turn| {
+        let next = ResponseId { turn: following.number, ..previous };
         if is_again(following) {
             return Ok(next);
         }
@@ -104,40 +106,34 @@ async fn go_on(
             "this response already has a successor ({next}); continue from the newest response of the conversation"
         )))
     };
-    // With a key, the store says whether this message is already there.
-    if key.is_none()
-        && let Some(following) = api.service().turn(next.agent, next.turn).await?
-    {
-        return taken(&following);
-    }
-    match api.service().send_as(agent.id, next.turn, create.prompt, key).await {
-        Ok(accepted) => Ok(ResponseId { turn: accepted.turn, ..previous }),
-        // Another request came first, at the same moment.
-        Err(refusal @ Refusal::TurnTaken(_)) => match api.service().turn(next.agent, next.turn).await? {
-            Some(following) => taken(&following),
-            None => Err(refusal.into()),
-        },
-        Err(refusal) => Err(refusal.into()),
+    let mut tries = PLACES;
+    loop {
+        let (next, following) = following(api, previous, is_unknown).await?;
+        // With a key, the store says whether this message is already there.
+        if key.is_none()
+            && let Some(following) = following
+        {
+            return taken(&following);
+        }
+        match api.service().send_as(agent.id, next, create.prompt.clone(), key.clone()).await {
+            Ok(accepted) => return Ok(ResponseId { turn: accepted.turn, ..previous }),
+            // Another request came first, at the same moment, or the agent has begun a turn by itself.
+            Err(refusal @ Refusal::TurnTaken(_)) => match api.service().turn(agent.id, next).await? {
+                Some(following) if following.is_own() && 0 < tries => tries -= 1,
+                Some(following) => return taken(&following),
+                None => return Err(refusal.into()),
+            },
+            Err(refusal) => return Err(refusal.into()),
+        }
     }
 }
 
-/// The place after a response, and after those that follow it and have failed. A client that repeats the items of its
-/// conversation may have none of these: it cannot name them, and goes on without them. It also stops at the response
-/// that it asks for again.
-async fn after_failed(
-    api: &Api,
-    known: ResponseId,
-    is_again: &impl Fn(&Turn) -> bool,
-) -> Result<ResponseId, Problem> {
-    let mut next = ResponseId { turn: known.turn.next(), ..known };
-    for _ in 0..UNKNOWN_RESPONSES {
-        let Some(following) = api.service().turn(next.agent, next.turn).await? else { break };
-        let has_failed =
-            matches!(following.state, TurnState::Ended(outcome) if outcome != TurnOutcome::Completed);
-        if !has_failed || is_again(&following) {
-            break;
-        }
-        next.turn = next.turn.next();
-    }
-    Ok(next)
+fn wrong(detail: String) -> Problem {
+    Problem::field("previous_response_id", detail)
+}
+
+/// A client that repeats the items of its conversation may have none of a response that has failed: it cannot name that
+/// response, and goes on without it.
+fn has_failed(turn: &Turn) -> bool {
+    matches!(turn.state, TurnState::Ended(outcome) if outcome != TurnOutcome::Completed)
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use actix_web::HttpRequest;
-use tokenrail_application::Deletion;
-use tokenrail_domain::{Agent, Turn};
+use tokenrail_application::{Deletion, ListPage, Prompts, TurnRange};
+use tokenrail_domain::{Agent, AgentId, Turn, TurnNumber};
 use tokio::time::timeout;
 
 use crate::api::{Api, StreamPlace};
@@ -18,6 +18,9 @@ use crate::vocabularies::turns::turn_events::{TurnEvents, TurnNext};
 
 /// How long a cancel waits for the end of the turn. A turn that takes longer to stop is still in progress then.
 const STOP_WAIT: Duration = Duration::from_secs(5);
+
+/// How many turns are read at once.
+const TURNS: usize = 100;
 
 /// A turn, and its agent.
 pub(super) struct ResponseTurn {
@@ -98,8 +101,8 @@ impl ResponseTurn {
 
     /// Deletes the agent with all its responses, if this is the newest one.
     pub(super) async fn delete_conversation(&self, api: &Api, param: &'static str) -> Result<(), Problem> {
-        let (agent, next) = (self.turn.agent, self.turn.number.next());
-        if api.service().turn(agent, next).await?.is_some() {
+        let agent = self.turn.agent;
+        if following(api, self.id(), Turn::is_own).await?.1.is_some() {
             return Err(Problem::field(
                 param,
                 "this response cannot be deleted alone, because another one follows it; to delete the whole \
@@ -114,6 +117,43 @@ impl ResponseTurn {
     pub(super) async fn follow(self, api: &Api, place: StreamPlace) -> Result<FollowedResponse, Problem> {
         let events = TurnEvents::follow(api, self.turn.agent, &self.turn).await?;
         Ok(FollowedResponse { fold: self.fold(api), events, place })
+    }
+}
+
+/// The first turn after a response that the client may know, or the number of the next one if there is none.
+/// `is_unknown`: whether the client does not know a turn. No client has asked for those that the agent began by itself.
+pub(super) async fn following(
+    api: &Api,
+    response: ResponseId,
+    is_unknown: impl Fn(&Turn) -> bool,
+) -> Result<(TurnNumber, Option<Turn>), Problem> {
+    let (agent, mut last) = (response.agent, response.turn);
+    loop {
+        let turns = api.service().turns(agent, last, TURNS).await?;
+        last = turns.last().map_or(last, |turn| turn.number);
+        let is_end = turns.is_empty();
+        if let Some(following) = turns.into_iter().find(|turn| !is_unknown(turn)) {
+            return Ok((following.number, Some(following)));
+        }
+        if is_end {
+            // After a failover, this waits for turns that may be saved again.
+            return Ok((last.next(), api.service().turn(agent, last.next()).await?));
+        }
+    }
+}
+
+/// The newest turn of an agent that a message began. `None` if there is none.
+pub(super) async fn newest_message(api: &Api, agent: AgentId) -> Result<Option<TurnNumber>, Problem> {
+    let mut range = TurnRange { newest_first: true, limit: TURNS, ..TurnRange::default() };
+    loop {
+        let ListPage { items, more } = api.service().list_turns(agent, range, Prompts::LeftOut).await?;
+        range.before = items.last().map(|listed| listed.turn.number);
+        if let Some(newest) = items.iter().find(|listed| !listed.turn.is_own()) {
+            return Ok(Some(newest.turn.number));
+        }
+        if !more {
+            return Ok(None);
+        }
     }
 }
 
