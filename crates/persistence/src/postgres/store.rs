@@ -6,6 +6,7 @@ mod repeat;
 #[cfg(test)]
 mod tests;
 mod token;
+mod upkeep;
 mod write;
 
 use std::future::Future;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
 use tokenrail_ports::{PageLimit, StoreError};
+use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -61,7 +63,7 @@ struct Inner {
     /// For what is taken from lost nodes, and for launches that are claimed. The commands of clients do not keep it
     /// busy.
     takeovers: Arc<Pool>,
-    /// For beats, what follows from them, and the leave.
+    /// For beats and the leave.
     beats: Arc<Pool>,
     /// For the list of nodes, which clients ask for too.
     nodes: Arc<Pool>,
@@ -73,6 +75,8 @@ struct Inner {
     errands: Arc<ErrandRounds>,
     orphans: Arc<Round>,
     passed_over: PassedOver,
+    /// Locked while it is underway: see [`upkeep`].
+    upkeep: Arc<Mutex<()>>,
 }
 
 /// How often a read is tried if its connection breaks. All idle connections may be broken, and each is used once.
@@ -130,6 +134,7 @@ impl PostgresStore {
             errands: Arc::default(),
             orphans: Arc::default(),
             passed_over: PassedOver::default(),
+            upkeep: Arc::default(),
             membership,
             told: AtomicU32::new(UNKNOWN_TIMELINE),
             connector: Arc::clone(&connector),

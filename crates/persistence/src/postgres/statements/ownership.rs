@@ -13,7 +13,7 @@ use crate::postgres::error::QueryFailure;
 use crate::postgres::membership::JoinedNode;
 use crate::postgres::statements::columns::{column, epoch_of};
 use crate::postgres::statements::fence::is_still;
-use crate::postgres::statements::heads::lock_known;
+use crate::postgres::statements::heads::{lock, lock_known};
 
 /// The owner, whether the agent is at home at node `$2`, and whether that node has not joined again since its `$3`th
 /// join.
@@ -95,7 +95,13 @@ impl ChangeCommand for ClaimCommand {
         if let Some(row) = db.row(CLAIM, &[&agent, &self.node.id, &first]).await? {
             return Ok(Some(epoch_of(&row, 0)?));
         }
-        match of(db, self.agent, self.node).await? {
+        let mut found = of(db, self.agent, self.node).await?;
+        if found == Ownership::Others {
+            // A takeover by this node may still be committing, after its answer was lost. Its lock ends with it.
+            lock(db, self.agent).await?;
+            found = of(db, self.agent, self.node).await?;
+        }
+        match found {
             Ownership::Mine(epoch) => Ok(Some(epoch)),
             Ownership::Others => Ok(None),
             // It was released meanwhile.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokenrail_domain::{AgentId, NodeId, Sequence, Timestamp};
@@ -14,9 +14,7 @@ use tokenrail_ports::{
 use tokio::time::sleep;
 
 use super::PostgresStore;
-use crate::postgres::database::steps::Steps;
 use crate::postgres::membership::JoinedNode;
-use crate::postgres::statements::age;
 use crate::postgres::statements::catch_up::{self, CatchUpTimes};
 use crate::postgres::statements::clock;
 use crate::postgres::statements::credentials::{self, AddCredentialCommand, RedeemCommand};
@@ -30,7 +28,6 @@ use crate::postgres::statements::nodes::{
     self, AdoptCommand, BeatCommand, DeclareLostCommand, ForgetCommand, JoinCommand, LeaveCommand,
     OfferCommand,
 };
-use crate::postgres::statements::outdated::{self, RemoveCommand};
 use crate::postgres::statements::seen::{self, NoteSeenCommand};
 use crate::postgres::statements::takeover::{self, TakeOverCommand};
 
@@ -50,45 +47,6 @@ impl PostgresStore {
     async fn beat_as(&self, node: JoinedNode) -> StoreResult<Vec<Node>> {
         let (healed, newest) = (self.inner.healer.healed(), self.inner.healer.newest());
         self.write_on(&self.inner.beats, BeatCommand { node, healed, newest }).await
-    }
-
-    /// After the last upgrade. Another beat follows if it fails.
-    async fn remove_what_nobody_needs(&self) {
-        let steps: &'static Steps = self.inner.connector.steps;
-        for removal in steps.removals {
-            let removing =
-                async {
-                    let is_due = self.read_on(&self.inner.beats, move |db| async move {
-                        outdated::is_due(&db, removal).await
-                    });
-                    if is_due.await? { self.write(RemoveCommand(removal)).await } else { Ok(false) }
-                };
-            match removing.await {
-                Ok(false) => {}
-                Ok(true) => {
-                    let schema = removal.schema;
-                    tracing::info!(schema, "older versions of this program can no longer use the database");
-                }
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "cannot remove obsolete rows from the database");
-                }
-            }
-        }
-    }
-
-    /// For metrics. What cannot be read now is read later.
-    async fn look_at_age(&self) {
-        let figures = &self.inner.connector.figures;
-        if figures.is_age_due(Instant::now()) {
-            match self.read_on(&self.inner.beats, |db| async move { age::read(&db).await }).await {
-                Ok(age) => figures.note_age(age),
-                Err(error) => {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::debug!(error, "cannot read the age of the oldest database snapshot");
-                }
-            }
-        }
     }
 
     /// Adopts the agents that have no home. That may take long, so the node beats meanwhile.
@@ -165,8 +123,7 @@ impl INodes for PostgresStore {
 
     async fn beat(&self) -> StoreResult<Vec<Node>> {
         let nodes = self.beat_as(self.inner.membership.require()?).await?;
-        self.remove_what_nobody_needs().await;
-        self.look_at_age().await;
+        self.begin_upkeep();
         Ok(nodes)
     }
 

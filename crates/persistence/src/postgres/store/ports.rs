@@ -119,8 +119,8 @@ impl IAgentRepository for PostgresStore {
         let node = self.inner.membership.require()?;
         match self.read_of(agent, move |db| async move { ownership::of(&db, agent, node).await }).await? {
             Ownership::Mine(epoch) => Ok(Some(epoch)),
-            Ownership::Nobodys => self.write(ClaimCommand { node, agent }).await,
-            Ownership::Others => Ok(None),
+            // Only with a lock is it certain that the agent is another node's.
+            Ownership::Nobodys | Ownership::Others => self.write(ClaimCommand { node, agent }).await,
         }
     }
 

@@ -38,7 +38,7 @@ impl PostgresStore {
         }
         tracing::warn!(
             wait_s = silence.as_secs(),
-            "other servers on this database have another access token; checking whether they are running"
+            "other servers on this database have a different access token; checking whether they are running"
         );
         let (mut before, mut since) = (self.other_pulses(folder).await?, Instant::now());
         let until = Instant::now() + silence * WAITS;

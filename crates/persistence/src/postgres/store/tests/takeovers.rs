@@ -160,3 +160,21 @@ async fn each_agent_is_taken_over_once_while_connections_are_ended() {
         assert_eq!(claims.iter().flatten().collect::<Vec<_>>(), [&epoch]);
     }
 }
+
+/// Its answer is lost, so the node asks with a claim, and would never ask again if the answer were no.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_waits_for_a_takeover_by_the_same_node_that_is_still_committing() {
+    let (one, other, database) = patient().await;
+    let (agent, _) = running(&one, 1).await;
+    lose(&other, NodeId(1)).await;
+    let taking = other.inner.connector.connect_only().await.unwrap();
+    taking.batch("BEGIN; UPDATE heads SET owner = 2, epoch = epoch + 1").await.unwrap();
+    let (mut work, claimer) = (JoinSet::new(), other.clone());
+    work.spawn(async move { claimer.claim(agent.id).await });
+    until("the claim waits, or has been answered", || {
+        database.sql(LOCKED) == "1" || work.try_join_next().is_some()
+    });
+    taking.batch("COMMIT").await.unwrap();
+    let claimed = work.join_next().await.expect("it waits").unwrap();
+    assert_eq!(claimed.unwrap(), Some(Epoch(2)));
+}
