@@ -57,7 +57,7 @@ async fn a_list_without_a_match_says_that_no_agent_has_the_status() {
     server.launch_to_completion(&serde_json::json!({})).await;
     let output = server.command(&["ls", "--status", "running"]).output().unwrap();
     assert_eq!(output.stdout, b"");
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "no agent in this list has this status: running\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "no agents with the status running\n");
 }
 
 #[test]

@@ -169,6 +169,8 @@ async fn up_starts_a_server_and_prints_the_address_of_its_page() {
     let page = format!("Tokenrail is up. Its page: http://{}/#code=", server.authority());
     let first = lines.next().unwrap();
     assert!(is_link(&first, &page), "{first}");
+    let about_link = lines.next().unwrap();
+    assert!(about_link.starts_with("This link works once, within 10 minutes."), "{about_link}");
     let advice = lines.next().unwrap();
     assert!(advice.starts_with("To run an agent in a folder: tokenrail run --cwd . \""), "{advice}");
     let id = server.launch_to_completion(&json!({ "deltas": 2 })).await;

@@ -89,8 +89,8 @@ impl Verdict {
 
     /// The node that ran the agent, or that would have run it, is lost.
     pub(crate) fn node_lost() -> Self {
-        let text = "the agent's node is lost or was removed, so the turn was ended without the output that the node \
-                    had not saved; send the message again, or launch a new agent if this one accepts no messages";
+        let text = "the agent's node is lost or was removed, so the turn was ended, and output that the node had not \
+                    saved yet is lost; send the message again, or launch a new agent if this one accepts no messages";
         let error = process_error("node_lost", text.to_owned(), true);
         Self { outcome: TurnOutcome::Interrupted, error: Some(error), say: true }
     }

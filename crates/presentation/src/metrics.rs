@@ -109,7 +109,7 @@ fn add_stats(registry: &mut Registry, stats: &Stats) {
     gauges(
         registry,
         [
-            ("active_agents", "Running and queued agents", active_agents),
+            ("active_agents", "Agents that run or wait for a free slot", active_agents),
             ("followers", "Followers of agents", followers),
             ("tail_bytes", "Bytes of recent events in memory", tail_bytes),
             ("tasks", "Tasks that have not ended, except those of connections", tasks),
@@ -158,7 +158,7 @@ fn add_nodes(registry: &mut Registry, stats: &NodeStats) {
             ("errands", "Work started here by commands from other servers", errands),
             (
                 "letters",
-                "Permission answers and orders from other servers that this server has carried out",
+                "Requests of other servers carried out here: to deliver a permission answer, or to end an idle process",
                 letters,
             ),
             ("fenced_writes", "Writes refused because another server had taken over", fenced_writes),
@@ -183,7 +183,7 @@ fn add_database(registry: &mut Registry, store: StoreFigures, bus: BusFigures) {
         registry,
         [
             ("database_writes", "Statements that saved output of agents, or tried to", writes),
-            ("database_appends", "Batches of agents' output that were saved", appends),
+            ("database_appends", "Batches of agents' output in these statements", appends),
             ("database_unknown_outcomes", sent_again, unknown_outcomes),
             ("hints_sent", "Hints sent to other servers", sent),
             ("hints_heard", "Hints received from other servers", heard),
@@ -195,7 +195,7 @@ fn add_database(registry: &mut Registry, store: StoreFigures, bus: BusFigures) {
             ("hint_checks", "Hints that this server sent to itself and received", checks),
         ],
     );
-    let writing = "Total time of the statements that saved output";
+    let writing = "Total time of the statements that saved output, or tried to";
     seconds(registry, "database_write_seconds", writing, write_time);
     let hinting = "Total delay of the hints that this server sent to itself";
     seconds(registry, "hint_check_seconds", hinting, check_time);

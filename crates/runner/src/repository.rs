@@ -112,7 +112,7 @@ impl Repositories {
             && error.kind() != ErrorKind::NotFound
         {
             let path = scratch.display();
-            tracing::warn!(error = &error as &dyn std::error::Error, %path, "cannot remove copies of indexes");
+            tracing::warn!(error = &error as &dyn std::error::Error, %path, "cannot remove temporary copies of git index files");
         }
         Self {
             scratch,

@@ -123,7 +123,9 @@ pub fn main() -> ExitCode {
         screen.remark(&format!("warning: agents may be able to read this process's memory: {error}"));
     }
     if serves && let Err(error) = memory::give_back_after_bursts() {
-        screen.remark(&format!("warning: memory is not returned to the system after bursts: {error}"));
+        screen.remark(&format!(
+            "warning: after a load peak, the server keeps memory that it no longer needs: {error}"
+        ));
     }
     if let Some(error) = not_again {
         screen.remark(&format!("warning: cannot tune the memory allocator: {error}"));

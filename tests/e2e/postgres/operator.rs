@@ -145,7 +145,7 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
         " ms, hint between servers ",
         "ok      oldest snapshot: ",
         "ok      oldest transaction id: 0 million transactions old; PostgreSQL accepts up to about 2,100 million",
-        "ok      node runs: alive, version 0.1.0, reports that it is alive",
+        "ok      node runs: alive, version 0.1.0, heartbeat seen",
         "ok      node stopped: away, version 0.1.0",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");

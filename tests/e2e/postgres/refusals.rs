@@ -205,7 +205,8 @@ fn an_address_without_a_server_is_named() {
     command.args(["serve", "--log", "warn", "--listen", "127.0.0.1:0", "--config"]).arg(file);
     let (code, said) = ran(command.arg("--data-dir").arg(folder.path().join("data")));
     assert_eq!(code, Some(1), "{said}");
-    let expected =
-        format!("no PostgreSQL server answers at 127.0.0.1:{port}; start it, or correct the address");
+    let expected = format!(
+        "the PostgreSQL server at 127.0.0.1:{port} does not answer; start it, or correct the address"
+    );
     assert!(said.contains(&expected), "{said}");
 }

@@ -36,8 +36,8 @@ fn reason(error: &StoreError) -> &'static str {
         StoreError::Fenced => "another server has taken over this agent, so its turns do not continue here",
         StoreError::Outdated { .. } => "this server is too old for the database; install the newer version",
         StoreError::Conflict { .. } => {
-            "internal error: the server's state of this agent differs from the database; the agent's queued turns \
-             continue after its next message or after a restart of the server"
+            "internal error: what the server has in memory about this agent differs from the database; its queued \
+             turns continue after its next message or after a restart of the server"
         }
         // A task retries these. If one arrives here all the same, nothing is known about the database.
         StoreError::Busy

@@ -109,7 +109,7 @@ impl AgentService {
     }
 
     async fn cancel_turn_of_gone_client(&self, id: AgentId, turn: TurnNumber) {
-        let failed = "cannot cancel an agent after its client disconnected; the agent keeps running";
+        let failed = "cannot cancel an agent after its client disconnected";
         self.until_cancelled(id, failed, || self.do_cancel_turn(id, turn)).await;
     }
 
@@ -122,7 +122,8 @@ impl AgentService {
         let mut pause = self.core.limits.saving.retry_pause;
         while let Err(refusal) = cancel().await {
             let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
-            tracing::warn!(agent = %id, again, error = &refusal as &dyn std::error::Error, "{failed}");
+            let next = if again { "retrying" } else { "the agent keeps running" };
+            tracing::warn!(agent = %id, error = &refusal as &dyn std::error::Error, "{failed}; {next}");
             match self.core.pause(pause).await {
                 Some(longer) if again => pause = longer,
                 _ => return,

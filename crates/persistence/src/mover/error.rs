@@ -32,7 +32,7 @@ pub enum MoveError {
     OtherMove { database: String, folder: String },
     #[error(
         "the stored data of {what} is corrupt, so nothing was moved; \"tokenrail doctor\" prints details; restore a \
-         backup, or start the server and purge the agent, then move again"
+         backup or, if only one agent is corrupt, start the server and purge that agent; then move again"
     )]
     Corrupt { what: String, source: StoreError },
     #[error("cannot read {what} in the data folder")]

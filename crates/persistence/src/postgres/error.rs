@@ -20,7 +20,7 @@ pub enum PostgresOpenError {
     PasswordInUrl,
     #[error("cannot use TLS for the database: {problem}")]
     Tls { problem: String },
-    #[error("no PostgreSQL server answers at {hosts}; start it, or correct the address")]
+    #[error("the PostgreSQL server at {hosts} does not answer; start it, or correct the address")]
     Unreachable { hosts: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error(
         "the PostgreSQL server refuses the user {user:?}; check the user, the password \
@@ -41,7 +41,7 @@ pub enum PostgresOpenError {
          database {database:?}"
     )]
     NotAllowed { user: String, database: String, source: Box<dyn std::error::Error + Send + Sync> },
-    #[error("the database {database:?} is in use by another program; create an empty one for Tokenrail")]
+    #[error("the database {database:?} belongs to another program; create an empty one for Tokenrail")]
     Foreign { database: String },
     #[error(
         "the database was written by a newer version: it requires schema {required}, but this program \

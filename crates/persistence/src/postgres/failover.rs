@@ -190,7 +190,7 @@ impl Healer {
                 lost,
                 "changes may be lost, and cannot be saved again, because they are no longer in memory: the new \
                  PostgreSQL server was behind for longer than cluster.failover_keep_s, or there were more changes than \
-                 cluster.failover_keep_bytes has room for"
+                 cluster.failover_keep_bytes has room for; use a synchronous standby, or raise these settings"
             );
         }
         Ok(())

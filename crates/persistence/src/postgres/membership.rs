@@ -18,7 +18,7 @@ enum NotANode {
     #[error("this program has no data folder of its own, so it cannot be a node of the database")]
     NoIdentity,
     #[error(
-        "another server with another access token has started at the same time; give both the same token"
+        "a server with a different access token has started at the same time; give both servers the same token"
     )]
     OtherToken,
 }

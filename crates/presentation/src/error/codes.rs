@@ -86,11 +86,11 @@ codes! {
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid. `errors` lists them.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside its own. Use a folder inside the folder of the launching agent, or leave `cwd` out.";
+        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside its own. In that case, use a folder inside the folder of the launching agent, or leave `cwd` out.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
-        "The agent type does not exist. (The name of this problem code says `runner`, but means the agent type.) See `GET /api/agent-types`.";
+        "This agent type is not configured. (The name of this problem code says `runner`, but means the agent type.) `GET /api/agent-types` lists the types.";
     NodeUnknown "node_unknown" UNPROCESSABLE_ENTITY false "The node is unknown or ambiguous"
         "No node has the name or id in the field `node` of the launch, or several nodes have this name. If several do, use the id. `GET /api/nodes` lists the nodes.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
@@ -106,9 +106,9 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database cannot be read or written, or it is corrupt. The server log has the cause. Fix the cause before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "The server has too many of one of these: queued launches; agents that run or wait and were launched by one agent; imports in progress; requests for changed files in progress; large requests; unused tickets; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+        "The server has too many of one of these: queued launches; running or waiting agents that the same agent has launched; imports in progress; requests for changed files in progress; large requests; unused tickets; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
-        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no permission answers, and it accepts messages only if it can move to another node. A node that does not have the agent type cannot tell whether the agent can move, and refuses the message. If `detail` names nodes, send the message to one of them. Otherwise, wait until the agent's node is back, or launch a new agent.";
+        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no permission answers, and it accepts messages only if it can move to another node. If the node that receives the message does not have the agent type, it cannot tell whether the agent can move, and refuses the message. If `detail` names nodes, send the message to one of them. Otherwise, wait until the agent's node is back, or launch a new agent.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"

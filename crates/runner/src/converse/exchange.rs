@@ -276,8 +276,8 @@ impl<'a> Exchange<'a> {
         let unread_bytes = self.limits.unread_bytes.saturating_add(self.image_bytes);
         if unread_bytes < self.program.queue_input(&to_program) {
             let text =
-                "the agent does not read its input: more is waiting than limits.unread_bytes allows; cancel the agent, or \
-                 raise the limit".to_owned();
+                "the agent does not read its input, and more is waiting than limits.unread_bytes allows; send the message \
+                 again, or raise the limit".to_owned();
             let failure = FailureLine::new(ErrorClass::Process, "input_unread", text);
             self.printer.added(&AddedLine::Error(failure))?;
             self.close_input()?;

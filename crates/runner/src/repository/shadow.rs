@@ -119,7 +119,7 @@ fn too_large(name: &str) -> io::Error {
 fn remove(path: &Path, _request: &Request) {
     if let Err(error) = fs::remove_dir_all(path) {
         let path = path.display();
-        tracing::warn!(error = &error as &dyn std::error::Error, %path, "cannot remove a copy of an index");
+        tracing::warn!(error = &error as &dyn std::error::Error, %path, "cannot remove a temporary copy of a git index file");
     }
 }
 

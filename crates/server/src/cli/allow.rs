@@ -13,8 +13,8 @@ use crate::config::{Config, Target};
 
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
-    /// The folder; agents may also work in the folders below it. If omitted, the command lists the folders that `allow`
-    /// and `run --cwd` have added, but not those in the `cwd_roots` of agent types. To remove a folder that was added,
+    /// The folder; agents may also work in the folders below it. If omitted, the command lists the folders that were
+    /// allowed with `allow` or `run --cwd`, but not those in the `cwd_roots` of agent types. To remove such a folder,
     /// delete its line from the file `allowed-folders` in the data folder
     folder: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ fn list(allowed: &AllowedFolders, screen: &mut Screen) -> Result<(), Failure> {
     let folders = allowed.list().map_err(failed)?;
     if folders.is_empty() && !screen.json {
         screen.remark(
-            "no folders have been added; add one with: tokenrail allow FOLDER (the folders in cwd_roots are not \
+            "no folders have been allowed; allow one with: tokenrail allow FOLDER (the folders in cwd_roots are not \
              listed here)",
         );
     }

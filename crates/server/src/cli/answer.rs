@@ -17,13 +17,13 @@ use crate::config::Config;
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
     agent: AgentArg,
-    /// The id of the permission request, such as 1-1. If the agent has exactly one open request, you can leave it out:
+    /// The id of the permission request, such as 1-1. If the agent has exactly one open request, you can leave out the id:
     /// `tokenrail answer ID OPTION`. To dismiss a request, you must give its id
     #[arg(required_unless_present = "text")]
     request: Option<String>,
     /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. You can give several if the request
-    /// accepts that. If you give a request, but neither an option nor `--text`, the request is dismissed: no option is
-    /// chosen, and the agent does not get permission
+    /// accepts that. If you give only the id of the request, the request is dismissed: no option is chosen, and
+    /// the agent does not get permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
     /// Tell the agent why you reject the request. The request must accept a note, and OPTION must be an option that

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Up(up::UpArgs),
     /// Run the server until Ctrl-C. Agents keep running when it stops; when it starts again, it takes them over
     Serve(serve::ServeArgs),
-    /// Play the demo, a recorded session, on the running server or on a new one. It needs no account
+    /// Play the demo, a recorded session, on the running server or on a new one. The demo needs no account
     Demo(demo::DemoArgs),
     /// Launch an agent and follow it until its turn ends
     #[command(after_help = run::NOTES)]
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Questions,
     /// Rename an agent
     Rename(edit::RenameArgs),
-    /// Pin or unpin agents. The page shows agents that need you first, then pinned agents, then the others
+    /// Pin or unpin agents. The page lists the agents that need you at the top, then pinned agents, then the others
     Pin(edit::PinArgs),
     /// Archive or unarchive agents. Lists leave archived agents out. An archived agent is unarchived automatically
     /// when it receives a message or asks for permission

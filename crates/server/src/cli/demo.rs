@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::attend::OnStop;
 use super::client::Client;
+use super::open::about_link;
 use super::run::launch_and_follow;
 use super::screen::{Screen, Style};
 use super::serve::{StopSignal, running, warn_of_root};
@@ -58,7 +59,7 @@ pub(crate) async fn demo(mut config: Config, args: DemoArgs, screen: &mut Screen
     };
     if !args.once && exit == Exit::Completed {
         if !screen.json {
-            screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
+            say_saved(&page, &repeat, screen);
             screen.line(Style::Dim, "Press Ctrl-C to stop the server.");
         }
         stop.recv().await;
@@ -88,9 +89,17 @@ async fn demo_there(
     }
     let exit = launch_and_follow(&client, &body(), OnStop::LeaveOrCancel, stop, screen).await?;
     if exit == Exit::Completed && !screen.json {
-        screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
+        say_saved(&page, &config.repeat, screen);
     }
     Ok(exit)
+}
+
+/// The end of the demo.
+fn say_saved(page: &str, repeat: &str, screen: &mut Screen) {
+    screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
+    if let Some(about) = about_link(page, repeat) {
+        screen.line(Style::Dim, &about);
+    }
 }
 
 fn body() -> Value {

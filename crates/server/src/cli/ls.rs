@@ -47,7 +47,7 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     }
     if agents.is_empty() && !screen.json {
         screen.remark(&match &args.status {
-            Some(status) => format!("no agent in this list has this status: {status}"),
+            Some(status) => format!("no agents with the status {}", status.replace(',', " or ")),
             None if args.pinned => "no agent in this list is pinned".to_owned(),
             None if args.archived => "no agent is archived".to_owned(),
             None => "no agents in the list; launch one with: tokenrail run --type demo \"hello\"\n\
@@ -82,7 +82,7 @@ fn show(client: &Client, agents: &[String], screen: &mut Screen) -> bool {
     }
     if screen.is_live() && 1 < ids.len() {
         let example = client.command(&format!("tail {end}"));
-        screen.remark(&format!("the end of an id is enough to name an agent, for example: {example}"));
+        screen.remark(&format!("the end of an id is enough to identify an agent, for example: {example}"));
     }
     all_read
 }

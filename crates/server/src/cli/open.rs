@@ -48,6 +48,13 @@ pub(crate) fn link(url: &str) -> String {
     json!({ "url": url }).to_string()
 }
 
+/// What to say about a link to the page. `None` if it logs nobody in, because the server has no token. `repeat` holds
+/// the options that lead to the same server.
+pub(crate) fn about_link(url: &str, repeat: &str) -> Option<String> {
+    let logs_in = url.contains("#code=");
+    logs_in.then(|| format!("This link works once, within 10 minutes. For a new one: tokenrail open{repeat}"))
+}
+
 /// Opens the address in the user's browser, if there is a display.
 pub(crate) fn open_in_browser(url: &str, screen: &mut Screen) {
     if !DISPLAYS.iter().any(|name| std::env::var_os(name).is_some_and(|name| !name.is_empty())) {

@@ -184,8 +184,8 @@ fn show(id: AgentId, finding: &Finding, screen: &mut Screen) {
             screen.line(
                 Style::Bad,
                 &format!(
-                    "{agent}: cannot reparse turn {turn} and the turns that the agent began by itself directly \
-                     after it, because {reason}"
+                    "{agent}: cannot reparse turn {turn}, nor the turns directly after it that no message started: \
+                     {reason}"
                 ),
             );
         }

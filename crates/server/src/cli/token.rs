@@ -19,8 +19,8 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Clone, Copy, Subcommand)]
 enum TokenAct {
-    /// Replace the access token. After a restart, the server accepts neither the old token nor any browser session that
-    /// it issued before
+    /// Replace the access token. Restart the server to apply this: it then rejects the old token, and all browser
+    /// sessions end
     Rotate,
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::open::{OpenArgs, link, open, open_in_browser};
+use super::open::{OpenArgs, about_link, link, open, open_in_browser};
 use super::screen::{Screen, Style};
 use super::serve::{ServeArgs, running, serve_and};
 use super::{Exit, Failure};
@@ -10,7 +10,7 @@ use crate::config::Config;
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {
-    /// Print the URL of the page, but do not open a browser
+    /// Print the link to the page, but do not open a browser
     #[arg(long)]
     print: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) async fn up(config: Config, args: UpArgs, screen: &mut Screen) -> Res
         if screen.json {
             screen.line(Style::Plain, &link(&url));
         } else {
-            greet(&url, server.token().is_some(), &repeat, screen);
+            greet(&url, &repeat, screen);
         }
         if !print {
             open_in_browser(&url, screen);
@@ -36,13 +36,12 @@ pub(crate) async fn up(config: Config, args: UpArgs, screen: &mut Screen) -> Res
 }
 
 /// Says where the page is, and what to do next.
-fn greet(url: &str, has_login: bool, repeat: &str, screen: &mut Screen) {
+fn greet(url: &str, repeat: &str, screen: &mut Screen) {
     screen.line(Style::Bold, &format!("Tokenrail is up. Its page: {url}"));
+    if let Some(about) = about_link(url, repeat) {
+        screen.line(Style::Dim, &about);
+    }
     let run = format!("To run an agent in a folder: tokenrail run --cwd . \"Explain this project\"{repeat}");
     screen.line(Style::Plain, &run);
-    if has_login {
-        let hint = format!("This link works once, within 10 minutes. For a new one: tokenrail open{repeat}");
-        screen.line(Style::Dim, &hint);
-    }
     screen.line(Style::Dim, "Press Ctrl-C to stop the server. Agents keep running.");
 }

@@ -27,7 +27,7 @@ pub(crate) async fn tell_lifecycle(core: Arc<Core>) {
         if let Err(error) = teller.tell(pending).await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "cannot read the changes of other nodes; retrying"
+                "cannot read the lifecycle events of other nodes; retrying"
             );
             core.lifecycle_elsewhere.missed();
             if core.pause(core.limits.saving.retry_pause_max).await.is_none() {

@@ -18,7 +18,7 @@ pub(crate) async fn take_over(service: AgentService) {
         if let Err(error) = service.watch_what_was_followed().await {
             tracing::warn!(
                 error = &error as &dyn std::error::Error,
-                "cannot read which agents were followed; retrying"
+                "cannot read which followers the lost nodes had; retrying"
             );
             if core.pause(core.limits.saving.retry_pause_max).await.is_none() {
                 return;

@@ -56,16 +56,16 @@ impl Healer {
                 repeated,
                 later,
                 lost,
-                "the failover of the database lost changes, and some (`lost`) could not be saved again; use \
-                 a synchronous standby"
+                "the failover of the database lost changes that could not be saved again (the field `lost` says how \
+                 many); use a synchronous standby"
             );
         } else {
             tracing::warn!(
                 all,
                 repeated,
                 later,
-                "the server has checked the changes from just before the failover: `repeated` of them were lost and \
-                 have been saved again, and `later` of them wait for changes that other nodes must save again first"
+                "the server has checked the changes from just before the failover; the field `repeated` says how many \
+                 were lost and have been saved again, and `later` how many must wait for other nodes first"
             );
         }
         Ok(())

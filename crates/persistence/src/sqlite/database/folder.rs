@@ -49,8 +49,8 @@ impl DataFolder {
             return Err(OpenError::OtherDatabase {
                 folder: path.to_owned(),
                 used: "SQLite",
-                advice: "to keep it there, remove storage.url from the configuration; to move it, run `tokenrail \
-                         move`",
+                advice: "remove storage.url from the configuration to keep using it, run `tokenrail move` to move \
+                         the data",
             });
         }
         folder.mark_with(MARK_ELSEWHERE)?;

@@ -3,6 +3,7 @@
 
 use super::{Finding, Verdict, finding};
 use crate::cli::client::Client;
+use crate::cli::screen::counted;
 
 /// What the metrics of a server say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,14 +39,16 @@ fn told(Counts { failovers, repeated, lost }: Counts) -> Finding {
         return finding(name, Verdict::Good, "none since the server started");
     }
     let text = format!(
-        "{failovers} since the server started; the new primary lacked {repeated} changes, which the server has saved \
-         again"
+        "{failovers} since the server started; the new primary lacked {}, which the server has saved again",
+        counted(repeated, "change")
     );
     if lost == 0 {
         return finding(name, Verdict::Good, text);
     }
-    let text =
-        format!("{text}; {lost} other changes are lost: the server log says why; use a synchronous standby");
+    let text = format!(
+        "{text}; {} could not be saved again: the server log says why; use a synchronous standby",
+        counted(lost, "other change")
+    );
     finding(name, Verdict::Remark, text)
 }
 
@@ -67,8 +70,13 @@ mod tests {
         assert_eq!(said(0, 0, 0), (Verdict::Good, "none since the server started".to_owned()));
         let (verdict, text) = said(1, 20, 0);
         assert!(verdict == Verdict::Good && text.contains("lacked 20 changes, which"), "{text}");
+        let (_, text) = said(1, 1, 1);
+        assert!(text.contains("lacked 1 change, which") && text.contains("1 other change could"), "{text}");
         let (verdict, text) = said(2, 20, 3);
-        assert!(verdict == Verdict::Remark && text.contains("3 other changes are lost"), "{text}");
+        assert!(
+            verdict == Verdict::Remark && text.contains("3 other changes could not be saved again"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -18,7 +18,7 @@ fn page(code: Code) -> String {
     let retry = if code.retryable() {
         "The same request may succeed later."
     } else {
-        "The same request will fail again until the cause is fixed."
+        "Sending the same request again does not help, unless its cause is removed."
     };
     let when = with_code(code.when());
     format!(

@@ -111,13 +111,11 @@ pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> Finding {
     let (state, version) = (node.state.as_str(), &node.version);
     let text = format!("{state}, version {version}");
     match (node.state, beats) {
-        (NodeState::Alive, true) => {
-            finding(&name, Verdict::Good, format!("{text}, reports that it is alive"))
-        }
+        (NodeState::Alive, true) => finding(&name, Verdict::Good, format!("{text}, heartbeat seen")),
         (NodeState::Alive, false) => {
             let text = format!(
-                "{text}, but did not report that it is alive while this command ran: it hangs, or cannot write to \
-                 the database; read its log, or restart it"
+                "{text}, but no heartbeat while this command ran: it hangs, or cannot write to the database; read \
+                 its log, or restart it"
             );
             finding(&name, Verdict::Remark, text)
         }

@@ -116,8 +116,8 @@ function explained({ git, called, isFromGit }: KnownChanges): string {
     if (git.files.length === 0) return `Nothing differs from the commit at the start of turn ${git.turn}.`;
     return `All differences from the commit at the start of turn ${git.turn}. They include changes by others, and changes that were not yet committed when that turn started.`;
   }
-  if (called.length === 0) return "The agent has made no edits with its own tools. What its commands have changed is not listed.";
-  return "Changes made with the agent's own editing tools. Changes made by its commands are not listed.";
+  if (called.length === 0) return "The agent has made no edits with its editing tools. Changes made by its commands are not listed.";
+  return "Changes made with the agent's editing tools. Changes made by its commands are not listed.";
 }
 
 interface FilesProps {
