@@ -29,6 +29,7 @@ mod leftovers;
 mod letta;
 mod letta_runs;
 mod lists;
+mod live_cuts;
 mod mcp;
 mod mcp_answers;
 mod mcp_children;

@@ -13,6 +13,11 @@ pub(crate) struct JsonList {
 }
 
 impl JsonList {
+    /// An empty list that has room for about so many bytes.
+    pub(crate) fn with_room(bytes: usize) -> Self {
+        Self { out: Vec::with_capacity(bytes), ..Self::default() }
+    }
+
     /// Appends an item.
     pub(crate) fn item<T: Serialize>(&mut self, value: &T) {
         let begin = self.out.len();

@@ -5,6 +5,9 @@ use std::fmt;
 /// Maximum nesting depth of foreign JSON. Parsers commonly stop at 128 levels, and frames add some levels.
 const DEPTH: usize = 100;
 
+/// Any number with so many digits is less than the largest double, which has 309.
+const DIGITS: usize = 308;
+
 /// Why common parsers cannot read some valid JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stumble {
@@ -46,7 +49,7 @@ pub(crate) fn stumble(json: &str) -> Option<Stumble> {
             b'-' | b'0'..=b'9' => {
                 let number = |byte: &u8| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
                 let length = bytes[at..].iter().take_while(|byte| number(byte)).count();
-                if json[at..at + length].parse::<f64>().is_ok_and(f64::is_infinite) {
+                if is_too_large(&json[at..at + length]) {
                     return Some(Stumble::Number);
                 }
                 at += length;
@@ -57,6 +60,12 @@ pub(crate) fn stumble(json: &str) -> Option<Stumble> {
         at += 1;
     }
     None
+}
+
+fn is_too_large(number: &str) -> bool {
+    // Most numbers are short and have no exponent, and need not be parsed.
+    let is_known = number.len() <= DIGITS && !number.contains(['e', 'E']);
+    !is_known && number.parse::<f64>().is_ok_and(f64::is_infinite)
 }
 
 /// The index after the string whose text begins at `at`. `None` if the string contains an unpaired surrogate.
@@ -97,6 +106,8 @@ mod tests {
             (r#"{"a":1e400}"#.to_owned(), Some(Stumble::Number)),
             ("-1E+999".to_owned(), Some(Stumble::Number)),
             ("1".repeat(400), Some(Stumble::Number)),
+            ("9".repeat(308), None),
+            ("9".repeat(309), Some(Stumble::Number)),
             (r#""\ud800""#.to_owned(), Some(Stumble::HalfPair)),
             (r#"{"\udc00":1}"#.to_owned(), Some(Stumble::HalfPair)),
             (r#""\ud800\u0041""#.to_owned(), Some(Stumble::HalfPair)),

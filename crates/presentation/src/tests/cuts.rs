@@ -4,13 +4,12 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokenrail_application::Deletion;
-use tokenrail_domain::{AgentId, AgentStatus, Event, EventBody, Timestamp, TurnNumber};
-use tokenrail_ports::{IAgentRepository, Idempotency, KeyLife};
-use tokio::time::{Duration, sleep, timeout};
+use tokenrail_domain::{AgentId, Event, EventBody, Timestamp, TurnNumber};
+use tokenrail_ports::{Idempotency, KeyLife};
 
 use super::dialects::small_batches;
 use super::harness::{Answer, Harness};
-use super::journals::{LONG, PROMPT, STORIES, events, keep, keep_with_keys, written, written_in_turns};
+use super::journals::{LONG, PROMPT, STORIES, events, keep_with_keys, written_in_turns};
 use super::mcp::tool;
 
 /// An agent with a turn for each story.
@@ -78,13 +77,13 @@ impl Told {
 }
 
 /// The blocks of a stream, without comments.
-fn blocks(answer: &Answer) -> Vec<String> {
+pub(super) fn blocks(answer: &Answer) -> Vec<String> {
     assert_eq!((answer.status.as_u16(), answer.header("content-type")), (200, "text/event-stream"));
     let blocks = answer.text.split_inclusive("\n\n").filter(|block| !block.starts_with(':'));
     blocks.map(str::to_owned).collect()
 }
 
-fn data(block: &str) -> Value {
+pub(super) fn data(block: &str) -> Value {
     serde_json::from_str(block.split_once("data: ").unwrap().1).unwrap()
 }
 
@@ -125,7 +124,7 @@ async fn a_thread_continues_after_every_event() {
     assert!(600 < count, "{count} events");
 }
 
-fn after_event(block: &str) -> String {
+pub(super) fn after_event(block: &str) -> String {
     format!("after={}", data(block)["metadata"]["tokenrail"]["cursor"].as_str().unwrap())
 }
 
@@ -150,20 +149,20 @@ async fn a_run_continues_after_every_event() {
 #[actix_web::test]
 async fn the_stream_of_a_journal_continues_after_every_offset() {
     let told = all_told().await;
-    let (whole, at) = caught_up(&told, 0).await;
+    let (whole, at) = caught_up(&told.harness, told.id, 0).await;
     assert_eq!((whole.len(), at), (told.events.len(), told.events.len()));
     for number in 1..=whole.len() {
-        let (page, next) = page(&told, number).await;
+        let (page, next) = page(&told.harness, told.id, number).await;
         assert_eq!(page, whole[number..next], "after {number}");
         assert_eq!(next == number, number == whole.len(), "a page is empty only at the end");
     }
 }
 
 /// The messages after this number, and the number of the last one.
-async fn caught_up(told: &Told, mut number: usize) -> (Vec<String>, usize) {
+pub(super) async fn caught_up(harness: &Harness, id: AgentId, mut number: usize) -> (Vec<String>, usize) {
     let mut messages = Vec::new();
     loop {
-        let (page, next) = page(told, number).await;
+        let (page, next) = page(harness, id, number).await;
         if page.is_empty() {
             return (messages, number);
         }
@@ -173,9 +172,9 @@ async fn caught_up(told: &Told, mut number: usize) -> (Vec<String>, usize) {
 }
 
 /// The bytes of each message of the page after this number, and the number of the last one.
-async fn page(told: &Told, number: usize) -> (Vec<String>, usize) {
-    let path = format!("/v1/stream/agents/{}/events?offset={number:020}", told.id);
-    let page = told.harness.get(&path).await;
+async fn page(harness: &Harness, id: AgentId, number: usize) -> (Vec<String>, usize) {
+    let path = format!("/v1/stream/agents/{id}/events?offset={number:020}");
+    let page = harness.get(&path).await;
     assert_eq!(page.status, 200, "{page:?}");
     let messages: Vec<&RawValue> = serde_json::from_str(&page.text).unwrap();
     let messages = messages.into_iter().map(|message| message.get().to_owned()).collect();
@@ -187,7 +186,7 @@ async fn page(told: &Told, number: usize) -> (Vec<String>, usize) {
 async fn the_live_streams_of_a_journal_continue_after_every_offset() {
     // With frequent heartbeats, a slow machine would answer a poll before it has read the journal.
     let told = all_told_at(Harness::new()).await;
-    let (whole, end) = caught_up(&told, 0).await;
+    let (whole, end) = caught_up(&told.harness, told.id, 0).await;
     told.harness.service.delete(told.id, Deletion::KeepHistory).await.unwrap();
     for number in 0..end {
         let path = format!("/v1/stream/agents/{}/events?offset={number:020}&live=", told.id);
@@ -215,80 +214,13 @@ async fn the_live_streams_of_a_journal_continue_after_every_offset() {
     }
 }
 
-/// An agent that plays the long turn. Time passes only while the client waits for the next event, so the client cuts
-/// its streams while the turn runs.
-async fn playing() -> (Harness, AgentId) {
-    let (agent, appends) = written(LONG.1);
-    let harness = small_batches();
-    keep(&harness.store, &agent, appends).await;
-    tokio::time::pause();
-    let replay = harness.post(&format!("/api/agents/{}/replay", agent.id), r#"{"speed":1}"#).await.json();
-    (harness, replay["agentId"].as_str().unwrap().parse().unwrap())
-}
-
-/// Cuts a stream after each block from which it can continue, while the turn runs. All that the client has heard is
-/// what the stream contains later. Returns how many cuts there were before the turn had ended.
-async fn cut_live(path: impl Fn(AgentId) -> String, after: impl Fn(&str) -> Option<String>) -> usize {
-    let (harness, id) = playing().await;
-    let path = path(id);
-    let (mut heard, mut next, mut live, mut cuts) = (Vec::new(), Some(String::new()), 0, 0);
-    while let Some(at) = next {
-        let path = format!("{path}{at}");
-        let blocks = harness.get_until(&path, |block| after(block).is_some());
-        let blocks = timeout(Duration::from_hours(1), blocks).await.unwrap();
-        next = blocks.last().and_then(|block| after(block));
-        cuts += 1;
-        if cuts % 8 == 0 {
-            // The client is away for a while, and the turn goes on.
-            sleep(Duration::from_millis(20)).await;
-        }
-        heard.extend(blocks);
-        live += usize::from(harness.store.get(id).await.unwrap().unwrap().status == AgentStatus::Running);
-    }
-    let whole = blocks(&harness.get(&path).await);
-    let same = heard.iter().zip(&whole).take_while(|(one, other)| one == other).count();
-    assert_eq!((heard.get(same), heard.len()), (whole.get(same), whole.len()), "{path}: block {same}");
-    live
-}
-
-fn first_turn(id: AgentId) -> String {
-    format!("{}00000001", id.to_string().replace('-', ""))
-}
-
-#[actix_web::test]
-async fn a_response_continues_after_every_event_while_its_turn_runs() {
-    let path = |id| format!("/openai/v1/responses/resp_{}?stream=true", first_turn(id));
-    let live = cut_live(path, |block| Some(format!("&starting_after={}", data(block)["sequence_number"])));
-    let live = live.await;
-    assert!(600 < live, "{live} cuts");
-}
-
-#[actix_web::test]
-async fn a_chat_completion_continues_after_every_chunk_while_its_turn_runs() {
-    let path = |id| {
-        format!("/openai/v1/chat/completions/chatcmpl-{}?stream=true&include_usage=true", first_turn(id))
-    };
-    let after = |block: &str| {
-        let (number, _) = block.strip_prefix("id: ")?.split_once('\n')?;
-        Some(format!("&starting_after={number}"))
-    };
-    let live = cut_live(path, after).await;
-    assert!(100 < live, "{live} cuts");
-}
-
-#[actix_web::test]
-async fn a_thread_continues_after_every_event_while_its_turn_runs() {
-    let live = cut_live(|id| format!("/ag-ui/threads/{id}?"), |block| Some(after_event(block))).await;
-    assert!(600 < live, "{live} cuts");
-}
-
 /// A text is one entry, whose pieces a client may have in part. Everything else of the rest is the same.
 #[actix_web::test]
 async fn entries_continue_after_every_number() {
     let told = all_told().await;
     let head = told.events.len();
-    let mut all = read(&told, 0, 200_000).await;
-    assert_eq!(joined(read(&told, 0, 1000).await), all, "page by page");
+    let mut all = read(&told.harness, told.id, 0, 200_000).await;
+    assert_eq!(joined(read(&told.harness, told.id, 0, 1000).await), all, "page by page");
     for since in 1..=head as u64 {
         if let Some(first) = all.first_mut().filter(|entry| entry["seq"].as_u64() == Some(since)) {
             assert!(first.is_object());
@@ -297,7 +229,7 @@ async fn entries_continue_after_every_number() {
             let rest = all[0]["text"].as_str().unwrap().strip_prefix(text.as_str());
             all[0]["text"] = json!(rest.unwrap_or_else(|| panic!("{} has no {text:?}", all[0])));
         }
-        assert_eq!(read(&told, since, 200_000).await, all, "after {since}");
+        assert_eq!(read(&told.harness, told.id, since, 200_000).await, all, "after {since}");
     }
     assert_eq!(all, [json!(null); 0]);
 }
@@ -310,16 +242,20 @@ async fn a_wait_continues_after_every_number() {
         let arguments = json!({"agent_id": told.id.to_string(), "since": since, "max_bytes": 200_000});
         let waited = tool(&told.harness, "wait_for_agent", &arguments).await;
         assert_eq!(waited["reason"], "ended", "after {since}");
-        assert_eq!(waited["entries"], json!(read(&told, since, 200_000).await), "after {since}");
+        assert_eq!(
+            waited["entries"],
+            json!(read(&told.harness, told.id, since, 200_000).await),
+            "after {since}"
+        );
     }
 }
 
 /// The entries after a number, from as many pages as it takes.
-async fn read(told: &Told, since: u64, most: u64) -> Vec<Value> {
+pub(super) async fn read(harness: &Harness, id: AgentId, since: u64, most: u64) -> Vec<Value> {
     let (mut since, mut entries) = (json!(since), Vec::new());
     loop {
-        let arguments = json!({"agent_id": told.id.to_string(), "since": since, "max_bytes": most});
-        let page = tool(&told.harness, "read_agent", &arguments).await;
+        let arguments = json!({"agent_id": id.to_string(), "since": since, "max_bytes": most});
+        let page = tool(harness, "read_agent", &arguments).await;
         entries.extend(page["entries"].as_array().unwrap().iter().cloned());
         if page["more"] == false {
             return entries;
@@ -329,7 +265,7 @@ async fn read(told: &Told, since: u64, most: u64) -> Vec<Value> {
 }
 
 /// Joins the pieces of texts that pages have cut.
-fn joined(entries: Vec<Value>) -> Vec<Value> {
+pub(super) fn joined(entries: Vec<Value>) -> Vec<Value> {
     let mut joined: Vec<Value> = Vec::new();
     for entry in entries {
         let is_more = |last: &Value| ["kind", "turn", "message"].iter().all(|name| last[name] == entry[name]);

@@ -185,11 +185,26 @@ impl Harness {
     /// The first blocks of an event stream, without comments: up to the first block that is the last one for the
     /// client, which then leaves. If there is none, all of them.
     pub(crate) async fn get_until(&self, uri: &str, is_last: impl Fn(&str) -> bool) -> Vec<String> {
+        self.until(TestRequest::get().uri(uri), is_last).await
+    }
+
+    /// The same with a request that has a body.
+    pub(crate) async fn post_until(
+        &self,
+        uri: &str,
+        body: &str,
+        is_last: impl Fn(&str) -> bool,
+    ) -> Vec<String> {
+        let request = TestRequest::post().uri(uri).insert_header(("content-type", "application/json"));
+        self.until(request.set_payload(body.to_owned()), is_last).await
+    }
+
+    async fn until(&self, request: TestRequest, is_last: impl Fn(&str) -> bool) -> Vec<String> {
         let app = init_service(app(self.api.clone())).await;
-        let request = TestRequest::get().uri(uri).insert_header(("host", HOST));
+        let request = request.insert_header(("host", HOST));
         let request = request.insert_header(("authorization", format!("Bearer {TOKEN}")));
         let response = call(&app, request.to_request()).await;
-        assert_eq!(response.status(), StatusCode::OK, "{uri}");
+        assert_eq!(response.status(), StatusCode::OK);
         let mut body = pin!(response.into_body());
         let (mut rest, mut blocks) = (Vec::new(), Vec::new());
         while let Some(chunk) = poll_fn(|cx| body.as_mut().poll_next(cx)).await {

@@ -23,17 +23,17 @@ async fn told() -> (Harness, AgentId, usize) {
 }
 
 /// What a client sends to get everything after a number.
-fn auth(id: AgentId, since: usize) -> Value {
+pub(super) fn auth(id: AgentId, since: usize) -> Value {
     json!({ "token": TOKEN, "since": { id.to_string(): since } })
 }
 
 /// Whether a packet tells something of an agent.
-fn is_event(packet: &str) -> bool {
+pub(super) fn is_event(packet: &str) -> bool {
     packet.starts_with("42[\"agent:")
 }
 
 /// The number that a packet has, if it has one.
-fn number(packet: &str) -> Option<usize> {
+pub(super) fn number(packet: &str) -> Option<usize> {
     let event: Value = serde_json::from_str(&packet[2..]).unwrap();
     event[1]["sequence"].as_u64().map(|number| number as usize)
 }
@@ -50,7 +50,7 @@ async fn by_websocket(served: &Served, auth: Value, head: usize) -> Vec<String> 
 }
 
 /// The same by polling: the packets of each response, but of at most so many responses.
-async fn by_polling(harness: &Harness, auth: Value, head: usize, most: usize) -> Vec<Vec<String>> {
+pub(super) async fn by_polling(harness: &Harness, auth: Value, head: usize, most: usize) -> Vec<Vec<String>> {
     let (poller, mut packets) = Poller::connect_with(harness, auth).await;
     let mut responses: Vec<Vec<String>> = Vec::new();
     loop {

@@ -10,8 +10,10 @@ use tokenrail_ports::{
     RunEnd, RunOutput, RunnerError, TurnOrder,
 };
 use tokio::sync::Notify;
+use tokio::time::Duration;
 
 use super::NOW;
+use crate::tests::journals::{LONG, events, written};
 
 /// The notice of a request as agents send it.
 const WHOLE_REQUEST: &str = r#"{"requestId":"1-1","toolName":"Write","input":{},"options":[{"optionId":"yes","name":"Yes","kind":"allow_once"}]}"#;
@@ -24,7 +26,7 @@ const MANY_REQUESTS: &str = r#"{"requestId":"ID","toolName":"Write","input":{},"
 /// sends so many requests that accept notes, and uses each answer when it comes; with `in vain`, it never uses any, and
 /// with `and say WORDS`, it prints words meanwhile. `hang`: does nothing until it is cancelled. Of `say WORDS again
 /// WORDS`, the first words are abandoned. The last words of `say WORDS alone WORDS` are a turn that the agent begins by
-/// itself.
+/// itself. `tell`: prints the events of the long turn, one in each millisecond.
 pub(super) struct ScriptRunner;
 
 struct ScriptRun {
@@ -37,6 +39,8 @@ struct ScriptRun {
     /// Their answers.
     taken: Vec<String>,
     offset: u64,
+    /// It prints one line after the other.
+    is_slow: bool,
     answered: Notify,
 }
 
@@ -71,6 +75,10 @@ impl IAgentRunner for ScriptRunner {
             lines = (1..=open).map(|number| format!("{kind}1-{number}")).collect();
             lines.extend(words.split_whitespace().map(|word| format!("+{word}")));
         }
+        let is_slow = order.prompt == "tell";
+        if is_slow {
+            lines = (0..told().len()).map(|at| format!("@{at}")).chain(["end".to_owned()]).collect();
+        }
         let answered = Notify::new();
         Ok(Box::new(ScriptRun {
             lines,
@@ -79,6 +87,7 @@ impl IAgentRunner for ScriptRunner {
             open,
             taken: Vec::new(),
             offset: 0,
+            is_slow,
             answered,
         }))
     }
@@ -121,7 +130,12 @@ impl IAgentRun for ScriptRun {
             self.offset += 1;
             OutputLine { line: Line::Whole(text.into()), end_offset: self.offset }
         };
-        Ok(RunOutput::Lines(self.lines.drain(..).map(line).collect()))
+        let mut printed = self.lines.len();
+        if self.is_slow {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            printed = 1;
+        }
+        Ok(RunOutput::Lines(self.lines.drain(..printed).map(line).collect()))
     }
 
     async fn cancel(&mut self) -> Result<(), RunnerError> {
@@ -155,6 +169,10 @@ impl IMessageParser for ScriptParser {
             b"-" => {
                 self.message = MessageOrdinal(message.0 + 1);
                 Said::Event(EventBody::Abandoned { message })
+            }
+            [b'@', at @ ..] => {
+                let at: usize = str::from_utf8(at).unwrap().parse().unwrap();
+                Said::Event(told().swap_remove(at))
             }
             b"own" => {
                 self.message = MessageOrdinal(0);
@@ -207,6 +225,13 @@ impl IMessageParser for ScriptParser {
     fn activity(&self) -> Activity {
         Activity::default()
     }
+}
+
+/// The events of the long turn, as those of an agent's first turn.
+fn told() -> Vec<EventBody> {
+    let (_, appends) = written(LONG.1);
+    let bodies = events(&appends).into_iter().map(|event| event.body);
+    bodies.filter(|body| !matches!(body, EventBody::UserMessage { .. } | EventBody::TurnResult(_))).collect()
 }
 
 /// A request that expires a minute after the harness's time.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use actix_web::http::header;
+use actix_web::http::header::{self, ContentType};
 use actix_web::{HttpRequest, HttpResponse, web};
 use tokenrail_application::{AgentFilter, ArchivedFilter, Deletion, LaunchOutcome, ListPage};
 use tokenrail_domain::{Agent, AgentStatus, ListedAgent};
@@ -10,7 +10,7 @@ use tokenrail_domain::{Agent, AgentStatus, ListedAgent};
 use crate::api::Api;
 use crate::by_id::ById;
 use crate::error::Problem;
-use crate::json::AgentRefDto;
+use crate::json::{AgentRefDto, JsonList};
 use crate::query::{self, Query};
 use crate::vocabularies::native::dto;
 use crate::vocabularies::native::dto::agent::{AgentDto, AgentStatusDto};
@@ -168,11 +168,12 @@ async fn listing(api: &Api, filter: AgentFilter, statuses: Option<&str>) -> Resu
         response.insert_header((header::LINK, next_page(&filter, statuses, last)));
     }
     let service = api.service();
-    let agents = agents.iter().map(|listed| {
+    let mut list = JsonList::with_room(agents.iter().map(ListedAgent::bytes).sum());
+    for listed in &agents {
         let agent = &listed.agent;
-        AgentDto::listed(listed, service.needs(agent.id), service.home_of(agent))
-    });
-    Ok(response.json(agents.collect::<Vec<_>>()))
+        list.item(&AgentDto::listed(listed, service.needs(agent.id), service.home_of(agent)));
+    }
+    Ok(response.content_type(ContentType::json()).body(list.into_list()))
 }
 
 fn statuses(text: Option<&str>) -> Result<Vec<AgentStatus>, Problem> {
