@@ -38,10 +38,7 @@ async fn cut_live(path: impl Fn(AgentId) -> String, after: impl Fn(&str) -> Opti
         let blocks = timeout(Duration::from_hours(1), blocks).await.unwrap();
         next = blocks.last().and_then(|block| after(block));
         cuts += 1;
-        if cuts % 8 == 0 {
-            // The client is away for a while, and the turn goes on.
-            sleep(Duration::from_millis(20)).await;
-        }
+        away(cuts).await;
         heard.extend(blocks);
         live += usize::from(harness.store.get(id).await.unwrap().unwrap().status == AgentStatus::Running);
     }
@@ -92,7 +89,7 @@ async fn head(harness: &Harness, id: AgentId) -> usize {
 
 /// The client is away for a while now and then, and the turn goes on.
 async fn away(cuts: usize) {
-    if cuts % 8 == 0 {
+    if cuts.is_multiple_of(8) {
         sleep(Duration::from_millis(20)).await;
     }
 }
@@ -132,7 +129,7 @@ async fn the_stream_of_a_journal_continues_after_every_page_while_its_turn_runs(
 }
 
 /// Lifecycle events are told only to clients that are there.
-fn is_of_journal(packet: &String) -> bool {
+fn is_of_journal(packet: &str) -> bool {
     let is_news = ["created", "updated", "deleted"].iter().any(|name| packet.starts_with(&news(name)));
     is_event(packet) && !is_news
 }
@@ -147,11 +144,11 @@ async fn a_client_that_polls_is_cut_after_every_response_while_the_turn_runs() {
     let (mut heard, mut since, mut live, mut cuts) = (Vec::new(), 0, 0, 0);
     while runs(&harness, id).await || since < head(&harness, id).await {
         let (poller, mut packets) = Poller::connect_with(&harness, auth(id, since)).await;
-        while !packets.iter().any(is_of_journal) {
+        while !packets.iter().any(|packet| is_of_journal(packet)) {
             packets = poller.poll().await;
         }
         poller.send("1").await;
-        heard.extend(packets.into_iter().filter(is_of_journal));
+        heard.extend(packets.into_iter().filter(|packet| is_of_journal(packet)));
         since = heard.last().and_then(|packet| number(packet)).unwrap();
         cuts += 1;
         live += usize::from(runs(&harness, id).await);

@@ -175,6 +175,6 @@ async fn a_claim_waits_for_a_takeover_by_the_same_node_that_is_still_committing(
         database.sql(LOCKED) == "1" || work.try_join_next().is_some()
     });
     taking.batch("COMMIT").await.unwrap();
-    let claimed = work.join_next().await.expect("it waits").unwrap();
-    assert_eq!(claimed.unwrap(), Some(Epoch(2)));
+    let answer = work.join_next().await.expect("it waits").unwrap();
+    assert_eq!(answer.unwrap(), Some(Epoch(2)));
 }
