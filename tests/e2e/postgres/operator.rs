@@ -90,7 +90,7 @@ fn a_data_folder_stays_with_its_kind_of_database() {
     let mut server = stopped(&fake_config());
     server.config = config(&database);
     let (code, said) = ran(&mut server.command(&serve));
-    assert!(code == Some(1) && said.contains("is in SQLite; to keep it there, remove storage.url"), "{said}");
+    assert!(code == Some(1) && said.contains("is in SQLite; remove storage.url from the configuration"), "{said}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
     kill_process(pid_of(&running), Signal::CONT).unwrap();
     assert_eq!(code, Some(0), "{said}");
     for expected in [
-        "warning node runs: alive, version 0.1.0, but did not report that it is alive",
+        "warning node runs: alive, version 0.1.0, but no heartbeat while this command ran",
         "a hint (NOTIFY) did not arrive, so clients of other nodes receive events up to 1.5 s late",
         "warning replication slots: 1, unused: 1",
     ] {
