@@ -90,7 +90,10 @@ fn a_data_folder_stays_with_its_kind_of_database() {
     let mut server = stopped(&fake_config());
     server.config = config(&database);
     let (code, said) = ran(&mut server.command(&serve));
-    assert!(code == Some(1) && said.contains("is in SQLite; remove storage.url from the configuration"), "{said}");
+    assert!(
+        code == Some(1) && said.contains("is in SQLite; remove storage.url from the configuration"),
+        "{said}"
+    );
 }
 
 #[test]
