@@ -122,7 +122,8 @@ impl AgentService {
         let mut pause = self.core.limits.saving.retry_pause;
         while let Err(refusal) = cancel().await {
             let again = matches!(&refusal, Refusal::Store(error) if error.is_transient());
-            let next = if again { "retrying" } else { "the agent keeps running" };
+            let goes_on = again && !self.core.closing.is_cancelled();
+            let next = if goes_on { "retrying" } else { "the agent keeps running" };
             tracing::warn!(agent = %id, error = &refusal as &dyn std::error::Error, "{failed}; {next}");
             match self.core.pause(pause).await {
                 Some(longer) if again => pause = longer,

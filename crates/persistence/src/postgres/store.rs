@@ -9,9 +9,10 @@ mod token;
 mod upkeep;
 mod write;
 
+use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokenrail_domain::{AgentId, Event, Sequence};
@@ -77,6 +78,14 @@ struct Inner {
     passed_over: PassedOver,
     /// Locked while it is underway: see [`upkeep`].
     upkeep: Arc<Mutex<()>>,
+    /// Agents that this node may have taken over, until it has claimed them.
+    unknown_takeovers: std::sync::Mutex<BTreeSet<AgentId>>,
+}
+
+impl Inner {
+    fn unknown_takeovers(&self) -> MutexGuard<'_, BTreeSet<AgentId>> {
+        self.unknown_takeovers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// How often a read is tried if its connection breaks. All idle connections may be broken, and each is used once.
@@ -135,6 +144,7 @@ impl PostgresStore {
             orphans: Arc::default(),
             passed_over: PassedOver::default(),
             upkeep: Arc::default(),
+            unknown_takeovers: std::sync::Mutex::default(),
             membership,
             told: AtomicU32::new(UNKNOWN_TIMELINE),
             connector: Arc::clone(&connector),

@@ -211,7 +211,14 @@ async fn a_client_that_has_streamed_an_abandoned_text_has_its_answer() {
     let prompt = "say Hel again Hello";
     let first = said(&harness, ask(&saying(&[], prompt), "0")).await;
     assert_eq!(text(&first), "Hello");
-    for (answer, turns) in [("Hel\n\nHello", 2), ("Hello", 3), ("Hel", 3)] {
+    let path = format!("/openai/v1/chat/completions/{}?stream=true", first["id"].as_str().unwrap());
+    let streamed = chunks(&harness.get(&path).await).into_iter().map(|(_, chunk)| chunk);
+    let words =
+        streamed.map(|chunk| chunk["choices"][0]["delta"]["content"].as_str().unwrap_or("").to_owned());
+    let streamed: String = words.collect();
+    assert!(streamed.starts_with("Hel") && streamed.ends_with("Hello") && streamed != "Hello", "{streamed}");
+    // A first message has its conversation in front, so it is not compared.
+    for (answer, turns) in [("Hello", 2), (&streamed, 3), ("Hel", 3), ("Hello", 4)] {
         said(&harness, ask(&saying(&[("user", prompt), ("assistant", answer)], prompt), "1")).await;
         assert_eq!(prompts(&harness).await.len(), turns, "{answer}");
     }

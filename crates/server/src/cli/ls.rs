@@ -47,7 +47,11 @@ pub(crate) async fn ls(config: &Config, args: LsArgs, screen: &mut Screen) -> Re
     }
     if agents.is_empty() && !screen.json {
         screen.remark(&match &args.status {
-            Some(status) => format!("no agents with the status {}", status.replace(',', " or ")),
+            Some(status) => {
+                let statuses = status.split(',').map(str::trim).collect::<Vec<_>>().join(" or ");
+                let place = if args.pinned || args.archived { " in this list" } else { "" };
+                format!("no agents with the status {statuses}{place}")
+            }
             None if args.pinned => "no agent in this list is pinned".to_owned(),
             None if args.archived => "no agent is archived".to_owned(),
             None => "no agents in the list; launch one with: tokenrail run --type demo \"hello\"\n\

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use tokenrail_domain::{AgentId, NodeId, Sequence, Timestamp};
 use tokenrail_ports::{
     Credential, CredentialDigest, CredentialKind, CredentialRoom, Epoch, Errands, Failovers, ICredentials,
-    IInbox, INodes, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse, StoreFigures,
-    StoreResult, ValidCredential,
+    IInbox, INodes, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply, Node, Pulse, StoreError,
+    StoreFigures, StoreResult, ValidCredential,
 };
 use tokio::time::sleep;
 
@@ -180,7 +180,12 @@ impl INodes for PostgresStore {
 
     async fn take_over(&self, agent: AgentId) -> StoreResult<Option<Epoch>> {
         let node = self.inner.membership.require()?;
-        self.write_on(&self.inner.takeovers, TakeOverCommand { node, agent, times: self.times() }).await
+        let command = TakeOverCommand { node, agent, times: self.times() };
+        let taken = self.write_on(&self.inner.takeovers, command).await;
+        if matches!(taken, Err(StoreError::OutcomeUnknown(_))) {
+            self.inner.unknown_takeovers().insert(agent);
+        }
+        taken
     }
 
     async fn may_have_begun(&self, agent: AgentId) -> StoreResult<bool> {

@@ -119,8 +119,13 @@ impl IAgentRepository for PostgresStore {
         let node = self.inner.membership.require()?;
         match self.read_of(agent, move |db| async move { ownership::of(&db, agent, node).await }).await? {
             Ownership::Mine(epoch) => Ok(Some(epoch)),
-            // Only with a lock is it certain that the agent is another node's.
-            Ownership::Nobodys | Ownership::Others => self.write(ClaimCommand { node, agent }).await,
+            Ownership::Others if !self.inner.unknown_takeovers().contains(&agent) => Ok(None),
+            // The takeover may still be committing, so only the command, which waits for it, gives the answer.
+            Ownership::Nobodys | Ownership::Others => {
+                let claimed = self.write(ClaimCommand { node, agent }).await?;
+                self.inner.unknown_takeovers().remove(&agent);
+                Ok(claimed)
+            }
         }
     }
 

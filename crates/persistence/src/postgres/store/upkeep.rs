@@ -26,12 +26,13 @@ impl PostgresStore {
     async fn remove_what_nobody_needs(&self) {
         let steps: &'static Steps = self.inner.connector.steps;
         for removal in steps.removals {
-            let removing = async {
-                let is_due = self.read_on(&self.inner.lookout, move |db| async move {
-                    outdated::is_due(&db, removal).await
-                });
-                if is_due.await? { self.write(RemoveCommand(removal)).await } else { Ok(false) }
-            };
+            let removing =
+                async {
+                    let is_due = self.read_on(&self.inner.nodes, move |db| async move {
+                        outdated::is_due(&db, removal).await
+                    });
+                    if is_due.await? { self.write(RemoveCommand(removal)).await } else { Ok(false) }
+                };
             match removing.await {
                 Ok(false) => {}
                 Ok(true) => {
@@ -50,7 +51,7 @@ impl PostgresStore {
     async fn look_at_age(&self) {
         let figures = &self.inner.connector.figures;
         if figures.is_age_due(Instant::now()) {
-            match self.read_on(&self.inner.lookout, |db| async move { age::read(&db).await }).await {
+            match self.read_on(&self.inner.nodes, |db| async move { age::read(&db).await }).await {
                 Ok(age) => figures.note_age(age),
                 Err(error) => {
                     let error = &error as &dyn std::error::Error;

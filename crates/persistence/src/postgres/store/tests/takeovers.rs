@@ -169,6 +169,8 @@ async fn a_claim_waits_for_a_takeover_by_the_same_node_that_is_still_committing(
     lose(&other, NodeId(1)).await;
     let taking = other.inner.connector.connect_only().await.unwrap();
     taking.batch("BEGIN; UPDATE heads SET owner = 2, epoch = epoch + 1").await.unwrap();
+    assert_eq!(other.claim(agent.id).await.unwrap(), None, "it knows of no takeover");
+    other.inner.unknown_takeovers().insert(agent.id);
     let (mut work, claimer) = (JoinSet::new(), other.clone());
     work.spawn(async move { claimer.claim(agent.id).await });
     until("the claim waits, or has been answered", || {
@@ -177,4 +179,5 @@ async fn a_claim_waits_for_a_takeover_by_the_same_node_that_is_still_committing(
     taking.batch("COMMIT").await.unwrap();
     let answer = work.join_next().await.expect("it waits").unwrap();
     assert_eq!(answer.unwrap(), Some(Epoch(2)));
+    assert!(other.inner.unknown_takeovers().is_empty());
 }

@@ -140,7 +140,11 @@ async fn said_before(
     let id = ResponseId { agent: agent.id, turn };
     let Some(newest) = ResponseTurn::read(api, id).await? else { return Ok(None) };
     let prompt = match id.turn {
-        TurnNumber::FIRST => first(api, create)?,
+        TurnNumber::FIRST => match first(api, create) {
+            Ok(prompt) => prompt,
+            // No agent was launched with a prompt that is too long.
+            Err(_) => return Ok(None),
+        },
         _ => create.prompt.text.clone(),
     };
     if newest.turn.prompt != prompt {

@@ -7,7 +7,7 @@ use tokenrail_domain::{Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::conversation::{check_instructions, check_type, first_prompt};
 use super::intake::{is_retry, receive};
-use super::response_turn::{ResponseTurn, following, place};
+use super::response_turn::{ResponseTurn, following, place, surely_following};
 use super::stream::open;
 use super::whole;
 use crate::api::Api;
@@ -108,18 +108,19 @@ async fn go_on(
     };
     let mut tries = PLACES;
     loop {
-        let (next, following) = following(api, previous, is_unknown).await?;
         // With a key, the store says whether this message is already there.
-        if key.is_none()
-            && let Some(following) = following
-        {
+        let (next, following) = match &key {
+            Some(_) => (following(api, previous, is_unknown).await?.0, None),
+            None => surely_following(api, previous, is_unknown).await?,
+        };
+        if let Some(following) = following {
             return taken(&following);
         }
         match api.service().send_as(agent.id, next, create.prompt.clone(), key.clone()).await {
             Ok(accepted) => return Ok(ResponseId { turn: accepted.turn, ..previous }),
             // Another request came first, at the same moment, or the agent has begun a turn by itself.
             Err(refusal @ Refusal::TurnTaken(_)) => match api.service().turn(agent.id, next).await? {
-                Some(following) if following.is_own() && 0 < tries => tries -= 1,
+                Some(following) if is_unknown(&following) && 0 < tries => tries -= 1,
                 Some(following) => return taken(&following),
                 None => return Err(refusal.into()),
             },

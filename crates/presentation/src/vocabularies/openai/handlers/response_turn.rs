@@ -102,7 +102,7 @@ impl ResponseTurn {
     /// Deletes the agent with all its responses, if this is the newest one.
     pub(super) async fn delete_conversation(&self, api: &Api, param: &'static str) -> Result<(), Problem> {
         let agent = self.turn.agent;
-        if following(api, self.id(), Turn::is_own).await?.1.is_some() {
+        if surely_following(api, self.id(), Turn::is_own).await?.1.is_some() {
             return Err(Problem::field(
                 param,
                 "this response cannot be deleted alone, because another one follows it; to delete the whole \
@@ -122,6 +122,8 @@ impl ResponseTurn {
 
 /// The first turn after a response that the client may know, or the number of the next one if there is none.
 /// `is_unknown`: whether the client does not know a turn. No client has asked for those that the agent began by itself.
+///
+/// After a failover, turns that will be saved again may be missing: see [`surely_following`].
 pub(super) async fn following(
     api: &Api,
     response: ResponseId,
@@ -130,14 +132,29 @@ pub(super) async fn following(
     let (agent, mut last) = (response.agent, response.turn);
     loop {
         let turns = api.service().turns(agent, last, TURNS).await?;
-        last = turns.last().map_or(last, |turn| turn.number);
-        let is_end = turns.is_empty();
+        let Some(newest) = turns.last().map(|turn| turn.number) else { return Ok((last.next(), None)) };
         if let Some(following) = turns.into_iter().find(|turn| !is_unknown(turn)) {
             return Ok((following.number, Some(following)));
         }
-        if is_end {
-            // After a failover, this waits for turns that may be saved again.
-            return Ok((last.next(), api.service().turn(agent, last.next()).await?));
+        last = newest;
+    }
+}
+
+/// The same. Fails as long as a turn may be missing.
+pub(super) async fn surely_following(
+    api: &Api,
+    response: ResponseId,
+    is_unknown: impl Fn(&Turn) -> bool,
+) -> Result<(TurnNumber, Option<Turn>), Problem> {
+    loop {
+        let (next, found) = following(api, response, &is_unknown).await?;
+        if found.is_some() {
+            return Ok((next, found));
+        }
+        match api.service().turn(response.agent, next).await? {
+            // It was saved meanwhile.
+            Some(turn) if is_unknown(&turn) => {}
+            found => return Ok((next, found)),
         }
     }
 }
