@@ -12,9 +12,6 @@ pub struct ListBounds {
     pub field_bytes: usize,
 }
 
-/// A page has room for so many items from the start, if that many are wanted.
-const ROOM: usize = 64;
-
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ListPage<T> {
@@ -33,7 +30,7 @@ impl<T> ListPage<T> {
         (limit, bytes): (usize, usize),
         size: impl Fn(&T) -> usize,
     ) -> Result<Self, E> {
-        let (mut page, mut taken) = (Vec::with_capacity(limit.min(ROOM)), 0);
+        let (mut page, mut taken) = (Vec::new(), 0);
         for item in items {
             let item = item?;
             taken += size(&item);

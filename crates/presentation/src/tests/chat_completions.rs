@@ -20,6 +20,11 @@ fn saying(earlier: &[(&str, &str)], prompt: &str) -> Value {
     json!({"model": "script", "messages": messages})
 }
 
+/// A request of one conversation, after so many tries that got no response.
+fn ask(body: &Value, tries: &'static str) -> TestRequest {
+    request(body).insert_header(("x-conversation-id", "c1")).insert_header(("x-stainless-retry-count", tries))
+}
+
 async fn said(harness: &Harness, request: TestRequest) -> Value {
     let answer = harness.call(request).await;
     assert_eq!(
@@ -181,11 +186,6 @@ async fn a_first_request_that_is_retried_at_once_is_one_message() {
 #[actix_web::test]
 async fn a_retry_is_the_same_turn_and_the_same_words_after_the_answer_are_another() {
     let harness = Harness::new();
-    let ask = |body: &Value, tries: &'static str| {
-        request(body)
-            .insert_header(("x-conversation-id", "c1"))
-            .insert_header(("x-stainless-retry-count", tries))
-    };
     let begin = saying(&[("system", "Briefly.")], "say a");
     let first = said(&harness, ask(&begin, "0")).await;
     assert_eq!(said(&harness, ask(&begin, "1")).await, first, "its prompt has the instructions in front");
@@ -203,11 +203,6 @@ async fn a_retry_is_the_same_turn_and_the_same_words_after_the_answer_are_anothe
 #[actix_web::test]
 async fn a_client_that_has_streamed_an_abandoned_text_has_its_answer() {
     let harness = Harness::new();
-    let ask = |body: &Value, tries: &'static str| {
-        request(body)
-            .insert_header(("x-conversation-id", "c1"))
-            .insert_header(("x-stainless-retry-count", tries))
-    };
     let prompt = "say Hel again Hello";
     let first = said(&harness, ask(&saying(&[], prompt), "0")).await;
     assert_eq!(text(&first), "Hello");
@@ -227,13 +222,9 @@ async fn a_client_that_has_streamed_an_abandoned_text_has_its_answer() {
 #[actix_web::test]
 async fn a_retry_is_known_although_the_agent_has_begun_another_turn_by_itself() {
     let harness = Harness::new();
-    let ask = |tries: &'static str| {
-        request(&saying(&[], "say a alone b"))
-            .insert_header(("x-conversation-id", "c1"))
-            .insert_header(("x-stainless-retry-count", tries))
-    };
-    let first = said(&harness, ask("0")).await;
-    assert_eq!(said(&harness, ask("1")).await["id"], first["id"]);
+    let body = saying(&[], "say a alone b");
+    let first = said(&harness, ask(&body, "0")).await;
+    assert_eq!(said(&harness, ask(&body, "1")).await["id"], first["id"]);
 }
 
 #[actix_web::test]

@@ -22,6 +22,7 @@ use tokenrail_domain::{AgentId, Timestamp};
 use tokenrail_ports::testing::{MemoryBus, MemoryStore, PretendRepository, PretendRuns, StoppedClock};
 use tokenrail_ports::{Abilities, CwdNotAllowed, FolderError, ICredentials, INodes, IRandom, IWorkspace};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 use self::script::{ScriptParser, ScriptRunner};
 use crate::{Api, PresentationConfig, app};
@@ -35,6 +36,8 @@ pub(crate) struct Harness {
     pub(crate) service: AgentService,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) clock: Arc<StoppedClock>,
+    /// For agents that do `tell by hand`.
+    pub(crate) permits: Arc<Semaphore>,
 }
 
 /// The time of the harness.
@@ -123,8 +126,9 @@ impl Harness {
         change(&mut config, &mut limits);
         let store = Arc::new(store);
         let clock = Arc::new(StoppedClock::at(NOW));
+        let permits = Arc::new(Semaphore::new(0));
         let script = AgentType {
-            runner: Arc::new(ScriptRunner),
+            runner: Arc::new(ScriptRunner { permits: Arc::clone(&permits) }),
             workspace: Arc::new(Anywhere),
             parser: Arc::new(|| Box::<ScriptParser>::default()),
             runner_name: "process".into(),
@@ -154,7 +158,7 @@ impl Harness {
         let service = AgentService::new(outside, limits, Handle::current());
         let tickets = AtomicU8::new(0);
         let random = Arc::new(move || [tickets.fetch_add(1, Ordering::Relaxed); 32]);
-        Self { api: Api::new(service.clone(), config, random), service, store, clock }
+        Self { api: Api::new(service.clone(), config, random), service, store, clock, permits }
     }
 
     /// Sends a request with the token and a valid host, unless it has its own.

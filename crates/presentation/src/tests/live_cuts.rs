@@ -7,12 +7,14 @@ use tokenrail_domain::{AgentId, AgentStatus};
 use tokenrail_ports::IAgentRepository;
 use tokio::time::{Duration, sleep, timeout};
 
+use super::client::serve;
 use super::cuts::{after_event, blocks, caught_up, data, joined, read};
 use super::dialects::small_batches;
 use super::harness::Harness;
 use super::journals::{LONG, keep, written};
 use super::mcp::tool;
-use super::socket_io_cuts::{auth, by_polling, is_event, number};
+use super::socket_io::Io;
+use super::socket_io_cuts::{auth, by_polling, by_websocket, is_event, number};
 use super::socket_io_polling::Poller;
 
 /// An agent that plays the long turn. Time passes only while the client waits for the next event, so the client cuts
@@ -128,14 +130,34 @@ async fn the_stream_of_a_journal_continues_after_every_page_while_its_turn_runs(
     assert!(100 < live, "{live} cuts");
 }
 
-/// Lifecycle events are told only to clients that are there.
+/// Whether a packet tells something of the journal. Lifecycle events are not repeated after a cut.
 fn is_of_journal(packet: &str) -> bool {
-    let is_news = ["created", "updated", "deleted"].iter().any(|name| packet.starts_with(&news(name)));
-    is_event(packet) && !is_news
+    let is_of_lifecycle = |name: &&str| packet.starts_with(&format!("42[\"agent:{name}\""));
+    is_event(packet) && !["created", "updated", "deleted"].iter().any(|name| is_of_lifecycle(name))
 }
 
-fn news(name: &str) -> String {
-    format!("42[\"agent:{name}\"")
+/// The agent prints the next event of the long turn when the client is gone.
+#[actix_web::test]
+async fn a_websocket_is_cut_after_every_event_while_the_turn_runs() {
+    let harness = small_batches();
+    let served = serve(&harness);
+    let id = harness.launch("tell by hand").await.parse().unwrap();
+    let (mut heard, mut since) = (Vec::new(), 0);
+    while runs(&harness, id).await || since < head(&harness, id).await {
+        let before = since;
+        let mut io = Io::connect(&served, auth(id, since)).await;
+        while since == before {
+            let packet = io.packet().await;
+            if is_of_journal(&packet) {
+                since = number(&packet).unwrap_or(since);
+                heard.push(packet);
+            }
+        }
+        harness.permits.add_permits(1);
+    }
+    assert_eq!(heard, by_websocket(&served, auth(id, 0), since).await);
+    assert!(300 < since, "{since} cuts");
+    served.handle.stop(false).await;
 }
 
 #[actix_web::test]

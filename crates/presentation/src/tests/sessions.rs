@@ -227,6 +227,7 @@ async fn a_session_ends_after_its_time_and_with_the_token() {
         clock: harness.clock.clone(),
         service: harness.service.clone(),
         store: harness.store.clone(),
+        permits: harness.permits.clone(),
     };
     assert_eq!(reads(&rotated).await, "unauthenticated");
     harness.clock.advance_ms(60_000);

@@ -39,7 +39,7 @@ pub(super) fn number(packet: &str) -> Option<usize> {
 }
 
 /// The packets of a WebSocket after a number, up to the last one of the journal.
-async fn by_websocket(served: &Served, auth: Value, head: usize) -> Vec<String> {
+pub(super) async fn by_websocket(served: &Served, auth: Value, head: usize) -> Vec<String> {
     let mut io = Io::connect(served, auth).await;
     let mut packets: Vec<String> = Vec::new();
     while packets.last().is_none_or(|packet| number(packet) != Some(head)) {

@@ -1,5 +1,7 @@
 //! An agent that does what its prompt says.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use tokenrail_domain::{
     Accepts, EventBody, JsonText, MessageOrdinal, MessageOutcome, Notice, Part, PermissionOption,
@@ -9,7 +11,7 @@ use tokenrail_ports::{
     Activity, Adoption, IAgentRun, IAgentRunner, IMessageParser, Line, OutputLine, PermissionAnswer, Probe,
     RunEnd, RunOutput, RunnerError, TurnOrder,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Duration;
 
 use super::NOW;
@@ -26,8 +28,17 @@ const MANY_REQUESTS: &str = r#"{"requestId":"ID","toolName":"Write","input":{},"
 /// sends so many requests that accept notes, and uses each answer when it comes; with `in vain`, it never uses any, and
 /// with `and say WORDS`, it prints words meanwhile. `hang`: does nothing until it is cancelled. Of `say WORDS again
 /// WORDS`, the first words are abandoned. The last words of `say WORDS alone WORDS` are a turn that the agent begins by
-/// itself. `tell`: prints the events of the long turn, one in each millisecond.
-pub(super) struct ScriptRunner;
+/// itself. `tell`: prints the events of the long turn, one in each millisecond; `tell by hand`: one for each permit.
+pub(super) struct ScriptRunner {
+    pub(super) permits: Arc<Semaphore>,
+}
+
+/// How an agent prints its lines.
+enum Pace {
+    AtOnce,
+    ByClock,
+    ByHand(Arc<Semaphore>),
+}
 
 struct ScriptRun {
     lines: Vec<String>,
@@ -39,8 +50,7 @@ struct ScriptRun {
     /// Their answers.
     taken: Vec<String>,
     offset: u64,
-    /// It prints one line after the other.
-    is_slow: bool,
+    pace: Pace,
     answered: Notify,
 }
 
@@ -75,8 +85,12 @@ impl IAgentRunner for ScriptRunner {
             lines = (1..=open).map(|number| format!("{kind}1-{number}")).collect();
             lines.extend(words.split_whitespace().map(|word| format!("+{word}")));
         }
-        let is_slow = order.prompt == "tell";
-        if is_slow {
+        let pace = match order.prompt.as_str() {
+            "tell" => Pace::ByClock,
+            "tell by hand" => Pace::ByHand(Arc::clone(&self.permits)),
+            _ => Pace::AtOnce,
+        };
+        if !matches!(pace, Pace::AtOnce) {
             lines = (0..told().len()).map(|at| format!("@{at}")).chain(["end".to_owned()]).collect();
         }
         let answered = Notify::new();
@@ -87,7 +101,7 @@ impl IAgentRunner for ScriptRunner {
             open,
             taken: Vec::new(),
             offset: 0,
-            is_slow,
+            pace,
             answered,
         }))
     }
@@ -130,11 +144,17 @@ impl IAgentRun for ScriptRun {
             self.offset += 1;
             OutputLine { line: Line::Whole(text.into()), end_offset: self.offset }
         };
-        let mut printed = self.lines.len();
-        if self.is_slow {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            printed = 1;
-        }
+        let printed = match &self.pace {
+            Pace::AtOnce => self.lines.len(),
+            Pace::ByClock => {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                1
+            }
+            Pace::ByHand(permits) => {
+                permits.acquire().await.unwrap().forget();
+                1
+            }
+        };
         Ok(RunOutput::Lines(self.lines.drain(..printed).map(line).collect()))
     }
 

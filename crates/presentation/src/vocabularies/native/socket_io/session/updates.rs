@@ -110,8 +110,8 @@ mod tests {
     use crate::vocabularies::native::socket_io::incoming::Incoming;
     use crate::vocabularies::native::socket_io::session::{Given, Place};
 
-    /// A client that stays connected would believe that the agent says nothing. If the error lasts, it is told, and
-    /// stays connected for its other agents.
+    /// A client that stays connected would believe that the agent says nothing. If the error lasts, the client gets the
+    /// error, and stays connected for its other agents.
     #[actix_web::test]
     async fn an_error_of_the_store_ends_the_connection_unless_it_lasts() {
         let harness = Harness::new();
