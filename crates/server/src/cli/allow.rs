@@ -14,8 +14,8 @@ use crate::config::{Config, Target};
 #[derive(Debug, Args)]
 pub(crate) struct AllowArgs {
     /// The folder; agents may also work in the folders below it. If omitted, the command lists the folders that were
-    /// allowed with `allow` or `run --cwd`, but not those in the `cwd_roots` of agent types. To remove such a folder,
-    /// delete its line from the file `allowed-folders` in the data folder
+    /// allowed with `allow` or `run --cwd`, but not those in the `cwd_roots` of agent types. To disallow a folder of
+    /// this list, delete its line from the file `allowed-folders` in the data folder
     folder: Option<PathBuf>,
 }
 

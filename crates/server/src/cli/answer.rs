@@ -17,8 +17,8 @@ use crate::config::Config;
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
     agent: AgentArg,
-    /// The id of the permission request, such as 1-1. If the agent has exactly one open request, you can leave out the
-    /// id: `tokenrail answer ID OPTION`. To dismiss a request, you must give its id
+    /// The id of the permission request, such as 1-1. If the agent has exactly one open request, you can leave out
+    /// REQUEST: `tokenrail answer ID OPTION`. To dismiss a request, give REQUEST and no OPTION
     #[arg(required_unless_present = "text")]
     request: Option<String>,
     /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. You can give several if the request

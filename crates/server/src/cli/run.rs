@@ -38,8 +38,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
     /// The working directory [default: a new, empty folder]. If the server runs on this machine with the same data
-    /// folder, `run` adds the folder to the allowed folders. For any other server, allow the folder first (`tokenrail
-    /// allow`, or `cwd_roots` of the type)
+    /// folder, `run` adds the folder to the allowed folders. For any other server, first allow the folder there: with
+    /// `tokenrail allow` on its machine, or in `cwd_roots` of the type
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// Name or id of the node on which to launch the agent, if several servers share one database. Cannot be used with
