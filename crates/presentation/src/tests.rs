@@ -42,6 +42,7 @@ mod mcp_test_tools;
 mod needs;
 mod nodes;
 mod openai;
+mod openai_own_turns;
 mod packed_socket;
 mod permissions;
 mod problems;

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use super::harness::{Answer, HOST, Harness};
 
-const RESPONSES: &str = "/openai/v1/responses";
+pub(super) const RESPONSES: &str = "/openai/v1/responses";
 
-async fn create(harness: &Harness, body: &Value) -> Answer {
+pub(super) async fn create(harness: &Harness, body: &Value) -> Answer {
     harness.post(RESPONSES, &body.to_string()).await
 }
 
 /// Creates a response and waits for all of it.
-async fn said(harness: &Harness, body: &Value) -> Value {
+pub(super) async fn said(harness: &Harness, body: &Value) -> Value {
     let answer = create(harness, body).await;
     assert_eq!(
         (answer.status.as_u16(), answer.header("content-type")),
@@ -33,16 +33,16 @@ fn events(answer: &Answer) -> Vec<Value> {
     data.map(|data| serde_json::from_str(data).unwrap()).collect()
 }
 
-fn text(response: &Value) -> String {
+pub(super) fn text(response: &Value) -> String {
     let items = response["output"].as_array().unwrap().iter();
     items.map(|item| item["content"][0]["text"].as_str().unwrap()).collect()
 }
 
-fn id(response: &Value) -> &str {
+pub(super) fn id(response: &Value) -> &str {
     response["id"].as_str().unwrap()
 }
 
-async fn retrieved(harness: &Harness, id: &str) -> Value {
+pub(super) async fn retrieved(harness: &Harness, id: &str) -> Value {
     let answer = harness.get(&format!("{RESPONSES}/{id}")).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
@@ -53,7 +53,7 @@ async fn cancel(harness: &Harness, id: &str) -> Value {
 }
 
 /// The error of a refused request: its status, parameter and code.
-fn refused(answer: &Answer) -> (u16, Option<String>, String) {
+pub(super) fn refused(answer: &Answer) -> (u16, Option<String>, String) {
     let error = &answer.json()["error"];
     assert_eq!(answer.header("content-type"), "application/json");
     assert!(!error["message"].as_str().unwrap().is_empty() && error["type"].is_string(), "{error}");
@@ -104,34 +104,6 @@ async fn a_client_that_repeats_items_goes_on_after_responses_that_it_never_got()
     assert_eq!(refused(&create(&harness, &named).await).1, Some("previous_response_id".into()));
     let branch = create(&harness, &json!({ "input": items })).await;
     assert_eq!(refused(&branch).1, Some("previous_response_id".into()), "it has the items of the newest");
-}
-
-#[actix_web::test]
-async fn a_conversation_goes_on_after_turns_that_the_agent_began_by_itself() {
-    let harness = Harness::new();
-    let first = said(&harness, &json!({"model": "script", "input": "say a alone b alone c"})).await;
-    assert_eq!(text(&first), "a");
-    harness.ended(harness.get("/api/agents").await.json()[0]["agentId"].as_str().unwrap()).await;
-    let named = json!({"previous_response_id": first["id"], "input": "say d alone e"});
-    let second = said(&harness, &named).await;
-    assert_eq!(text(&second), "d");
-    let own = retrieved(&harness, second["previous_response_id"].as_str().unwrap()).await;
-    assert_eq!((text(&own), &own["status"]), ("c".into(), &json!("completed")));
-    assert_eq!(refused(&create(&harness, &named).await).0, 400, "it is not sent twice");
-    let again = TestRequest::post().uri(RESPONSES).insert_header(("x-stainless-retry-count", "1"));
-    let again = again.insert_header(("content-type", "application/json")).set_payload(named.to_string());
-    assert_eq!(harness.call(again).await.json()["id"], second["id"], "a retry is no second message");
-
-    // A client without a memory of ids repeats the items.
-    let mut items = vec![json!({"role": "user", "content": "say a"})];
-    items.extend(second["output"].as_array().unwrap().iter().cloned());
-    items.push(json!({"role": "user", "content": "say f alone g"}));
-    let third = said(&harness, &json!({ "input": items })).await;
-    assert_eq!(text(&third), "f");
-
-    let delete = async |id: &str| harness.call(TestRequest::delete().uri(&format!("{RESPONSES}/{id}"))).await;
-    let statuses = [delete(id(&second)).await, delete(id(&third)).await].map(|answer| answer.status.as_u16());
-    assert_eq!(statuses, [400, 200], "the third one is the newest of the client");
 }
 
 #[actix_web::test]

@@ -2,7 +2,7 @@
 
 use actix_web::http::header::HeaderMap;
 use actix_web::{HttpRequest, HttpResponse, web};
-use tokenrail_application::{CommandKey, Launch, Prompt, Refusal};
+use tokenrail_application::{CommandKey, Launch, Prompt, Refusal, StoreError};
 use tokenrail_domain::{Turn, TurnNumber, TurnOutcome, TurnState};
 
 use super::conversation::{check_instructions, check_type, first_prompt};
@@ -17,7 +17,7 @@ use crate::vocabularies::openai::dto::{CreateResponse, CreateResponseBody, Previ
 use crate::vocabularies::openai::response_id::ResponseId;
 use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
-/// How often a message gets another place, because the agent took its place for a turn that it began by itself.
+/// How many places a message may try, if the agent takes each of them for a turn that it begins by itself.
 const PLACES: usize = 10;
 
 /// Create a response
@@ -106,8 +106,7 @@ async fn go_on(
             "this response already has a successor ({next}); continue from the newest response of the conversation"
         )))
     };
-    let mut tries = PLACES;
-    loop {
+    for _ in 0..PLACES {
         // With a key, the store says whether this message is already there.
         let (next, following) = match &key {
             Some(_) => (following(api, previous, is_unknown).await?.0, None),
@@ -120,13 +119,15 @@ async fn go_on(
             Ok(accepted) => return Ok(ResponseId { turn: accepted.turn, ..previous }),
             // Another request came first, at the same moment, or the agent has begun a turn by itself.
             Err(refusal @ Refusal::TurnTaken(_)) => match api.service().turn(agent.id, next).await? {
-                Some(following) if is_unknown(&following) && 0 < tries => tries -= 1,
+                Some(following) if is_unknown(&following) => {}
                 Some(following) => return taken(&following),
                 None => return Err(refusal.into()),
             },
             Err(refusal) => return Err(refusal.into()),
         }
     }
+    // The client tries again.
+    Err(Refusal::from(StoreError::Busy).into())
 }
 
 fn wrong(detail: String) -> Problem {
