@@ -133,7 +133,7 @@ async fn the_stream_of_a_journal_continues_after_every_page_while_its_turn_runs(
 /// Whether a packet tells something of the journal. Lifecycle events are not repeated after a cut.
 fn is_of_journal(packet: &str) -> bool {
     let is_of_lifecycle = |name: &&str| packet.starts_with(&format!("42[\"agent:{name}\""));
-    is_event(packet) && !["created", "updated", "deleted"].iter().any(|name| is_of_lifecycle(name))
+    is_event(packet) && !["created", "updated", "deleted"].iter().any(is_of_lifecycle)
 }
 
 /// The agent prints the next event of the long turn when the client is gone.
