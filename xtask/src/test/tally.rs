@@ -28,7 +28,8 @@ fn watched(what: &str, tests: &mut Command, log: &mut Log, see: fn(&mut Tally, &
     }
 }
 
-/// How many tests that failed are shown with their words, and how many lines of each.
+/// How many tests that failed are shown with their words, and how many lines of each: the first ones, and as many from
+/// where it panics.
 const SHOWN: usize = 20;
 const LINES_OF_EACH: usize = 12;
 
@@ -88,6 +89,9 @@ impl Tally {
             _ if name.is_some() || line == "stack backtrace:" => None,
             _ => self.said.last_mut(),
         };
+        if line.starts_with("thread '") && line.contains(" panicked at ") {
+            self.more_lines = LINES_OF_EACH;
+        }
         match last {
             None => self.more_lines = 0,
             Some(last) if self.more_lines > 0 && !line.is_empty() => {

@@ -107,6 +107,18 @@ fn what_a_failed_test_said_stands_below_the_table() {
 }
 
 #[test]
+fn why_a_test_panicked_is_shown_below_the_first_lines_of_all_it_said() {
+    let said: Vec<String> = (1..=100).map(|number| format!("step {number}")).collect();
+    let mut lines = vec!["---- a::fails stdout ----"];
+    lines.extend(said.iter().map(String::as_str));
+    lines.extend(["thread 'a::fails' (17) panicked at tests/a.rs:1:9:", "it is red", "stack backtrace:"]);
+    lines.push("test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured");
+    let shown = failures(&[row(tally(&lines).outcome(false))]);
+    assert!(shown.contains("step 1\n") && !shown.contains("step 50"), "{shown}");
+    assert!(shown.ends_with("panicked at tests/a.rs:1:9:\n    it is red\n"), "{shown}");
+}
+
+#[test]
 fn what_a_failed_test_of_vitest_said_stands_there_too() {
     let mut tally = Tally::default();
     for line in
