@@ -194,6 +194,9 @@ impl AgentTask {
         turn.base = self.core.outside.git.head(Path::new(&agent.cwd)).await;
         let mut recorder = self.recorder(&agent, &turn, SoFar::nothing(self.core.now())).await?;
         self.fill_up(&mut recorder).await?;
+        if self.core.closing.is_cancelled() {
+            return Err(SaveError::Closing);
+        }
         // The turn is saved before its agent starts, so that the journal has the prompt of everything an agent does.
         if let Some(append) = self.user_message(&mut recorder, &mut turn) {
             save_and_announce(&self.core, &self.tail, append).await?;
@@ -243,8 +246,9 @@ impl AgentTask {
             started = kind.runner.start(&order) => {
                 Ok(started.map_err(|error| Verdict::failed(error.to_agent_error())))
             }
-            // The next start of the server finds the turn running, and adopts what is left of its run.
-            () = self.core.closing.cancelled() => Err(SaveError::Closing),
+            // The next start of the server finds the turn running, and adopts its run. So a start that was begun goes
+            // on: without a run, the turn would be interrupted.
+            () = self.core.closing.cancelled(), if !kind.runner.outlives_server() => Err(SaveError::Closing),
         }
     }
 

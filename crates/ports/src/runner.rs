@@ -33,6 +33,11 @@ pub trait IAgentRunner: Send + Sync {
         false
     }
 
+    /// Whether a run goes on without the server that started it, so that [`IAgentRunner::adopt`] finds it.
+    fn outlives_server(&self) -> bool {
+        true
+    }
+
     /// Whether agents of this kind have something on the disk of the node that runs them: the folder in which they
     /// work, or their session. Otherwise, any node can run their next turn.
     fn needs_home(&self) -> bool {

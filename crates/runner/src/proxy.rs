@@ -119,6 +119,10 @@ impl IAgentRunner for ProxyRunner {
     }
 
     /// The conversation is at the other end.
+    fn outlives_server(&self) -> bool {
+        false
+    }
+
     fn needs_home(&self) -> bool {
         false
     }

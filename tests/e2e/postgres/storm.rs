@@ -232,7 +232,7 @@ impl Residents {
         let mut journals = BTreeMap::new();
         for (id, asked) in self.ids.iter().zip(&asked) {
             let journal = judge::journal(cluster, id).await;
-            say(started, &judge::each_turn_is_as_it_was_asked(&journal, asked));
+            say(started, &judge::each_turn_is_as_it_was_asked(cluster, &journal, asked));
             journals.insert(id.clone(), journal);
         }
         for (id, reader) in self.ids.iter().zip(self.readers) {

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokenrail_domain::AgentStatus;
-use tokenrail_ports::testing::{ScriptedRunner, Step};
+use tokenrail_ports::testing::{MemoryStore, ScriptedRunner, Step};
 
 use super::harness::{Harness, hanging, harness, harness_with, tiny_limits, words};
 
@@ -78,6 +78,25 @@ async fn a_turn_that_waited_runs_in_the_next_life() {
     second.service.recover().await.unwrap();
     let expected = ["user one", "result completed -", "user two", "result completed -"];
     assert_eq!(words(&second.watch(id).await), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_at_any_moment_of_a_launch_interrupts_no_turn() {
+    for seed in 1..=200 {
+        let script = vec![lines(&["say Hello", "end", "close Hello"])];
+        let (store, runner) = (Arc::new(MemoryStore::new(seed)), Arc::new(ScriptedRunner::new([script])));
+        let h = harness_with(Arc::clone(&store), Arc::clone(&runner), tiny_limits());
+        let id = h.launch("hi").await;
+        for _ in 0..seed % 50 {
+            tokio::task::yield_now().await;
+        }
+        assert!(h.service.shutdown(crate::AtStop::Keep, Duration::from_secs(1)).await, "seed {seed}");
+
+        let second = harness_with(store, runner, tiny_limits());
+        second.service.recover().await.unwrap();
+        let expected = ["user hi", "+Hello", "message \"Hello\" from 2 complete", "result completed -"];
+        assert_eq!(words(&second.watch(id).await), expected, "seed {seed}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -71,6 +71,8 @@ pub(super) struct Cluster {
     /// It grows by 1 whenever a standby becomes the primary.
     timeline: u32,
     absent: Absent,
+    /// Whether a server was killed.
+    has_killed: bool,
     /// How many agents guests have launched and done with.
     visited: Arc<AtomicUsize>,
     /// Its links break if there is one.
@@ -118,7 +120,25 @@ impl Cluster {
         let nodes = (0..nodes).map(node).collect();
         let (standby, timeline) = (Some(standby), 1);
         let (absent, visited) = (Absent::default(), Arc::default());
-        Self { nodes, database, primary, standby, replication, timeline, absent, visited, networks, started }
+        Self {
+            nodes,
+            database,
+            primary,
+            standby,
+            replication,
+            timeline,
+            absent,
+            has_killed: false,
+            visited,
+            networks,
+            started,
+        }
+    }
+
+    /// Whether this is the end of a turn whose server went away while it was starting the agent. It is none of a server
+    /// that was stopped in order: that starts what it has begun to start.
+    pub(super) fn may_be_unstarted(&self, outcome: &str, code: &str, text: &str) -> bool {
+        self.has_killed && (outcome, code) == ("interrupted", "interrupted") && text.is_empty()
     }
 
     pub(super) fn visited(&self) -> Arc<AtomicUsize> {
@@ -243,6 +263,7 @@ impl Cluster {
         // It takes its count with it.
         judge::nothing_is_violated(&self.nodes[at].0, LAST_WORDS).await;
         say(self.started, &format!("node {at} is killed, for {away:?}"));
+        self.has_killed = true;
         self.nodes[at].0.kill_9();
         self.leaves(at, Away::Killed(Instant::now() + away));
     }
