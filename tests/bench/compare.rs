@@ -246,7 +246,7 @@ impl Pair {
         }
         for version in passes(self.order, LISTS) {
             let started = Instant::now();
-            self.servers[version].place.get("/api/agents?limit=50").await?;
+            self.servers[version].place.read("/api/agents?limit=50").await?;
             lists[version].push(ms_since(started));
         }
         let of_both = launches.iter().zip(&turns).zip(&lists);
