@@ -27,8 +27,10 @@ async fn an_agent_that_waits_comes_first_and_the_tab_says_so_until_it_is_answere
     tab.until_there(".head [data-status=needs-you]").await;
     tab.until("document.title === '(1) Clean up · Tokenrail'").await;
     let countdown = "document.querySelector('[data-testid=countdown] [aria-hidden]')?.textContent ?? ''";
-    tab.until(&format!("/^If nobody answers, “Reject” is chosen in \\d min \\d\\d s[.]$/.test({countdown})"))
-        .await;
+    tab.until(&format!(
+        "/^If nobody answers, “Reject” will be chosen in \\d min \\d\\d s[.]$/.test({countdown})"
+    ))
+    .await;
 
     tab.click("[data-testid=answer-allow_once]").await;
     tab.until(&ended(1)).await;

@@ -48,13 +48,13 @@ codes! {
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
         "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. To allow an origin, add it to `server.allowed_origins`. With a session cookie, these rules apply as well: the request must come from the server's own origin; a request that changes something needs the headers `Origin` and `Tokenrail-Csrf: 1`; a WebSocket needs an `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"
-        "There is no such path, agent, turn, image, permission request, node, chat or run; or the agent id is malformed.";
+        "There is no such path, agent, turn, message, image, permission request, node, chat, thread or run; or the agent id is malformed.";
     MethodNotAllowed "method_not_allowed" METHOD_NOT_ALLOWED false "The method is not allowed"
         "The path does not support this method. `Allow` lists the methods it supports.";
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` matches neither `application/json` nor `text/event-stream`; `*/*` and `application/*` match `application/json`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a chat request, or of a message with images, is larger than `limits.request_bytes`, the time grows in proportion: a body of three times `limits.request_bytes` gets three times as long. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a request that carries a whole conversation (AI SDK, AG-UI, OpenAI), or of a message with images, is larger than `limits.request_bytes`, the time grows in proportion: a body of three times `limits.request_bytes` gets three times as long. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since`, `after` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the number of the last event of the run or response.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -66,17 +66,17 @@ codes! {
     NodeAlive "node_alive" CONFLICT true "The node is alive"
         "A node that is alive cannot be removed. Stop its server first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "One of these is true: the agent's folder is not in a git repository; it was not in one when the turn started; it is on another node; the agent is a copy (imported or a replay); the commit is gone; git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
+        "One of these is true: the agent's folder is not in a git repository; it was not in one when the turn with which the request compares started; it is on another node; the agent is a copy (imported or a replay); the commit is gone; git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
-        "The turn cannot be withdrawn, because it is no longer queued: it is running or has ended. To stop a running turn, cancel the agent.";
+        "The turn cannot be withdrawn, because it is no longer queued: it is running or has ended. To stop only this turn while it runs, cancel it by its number (`POST /api/agents/{agentId}/cancel?turn=N`).";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
         "The agent has `limits.queued_turns` queued turns, or clients have withdrawn or cancelled more than `limits.queued_turns` queued turns since the running turn began. Wait until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "The client missed lifecycle events (`agent:created`, `agent:updated`, `agent:deleted`). The client library calls them `news`. This happens only over the WebSocket `/ws` and Socket.IO. Reload the list of agents. You missed no events of the agents that you follow.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
-        "The body is larger than `limits.request_bytes` (not counting the images of a message), a chat request is larger than `limits.chat_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket message that is too large closes the connection with code 4509.";
+        "The body is larger than `limits.request_bytes` (not counting the images of a message), a request that carries a whole conversation (AI SDK, AG-UI, OpenAI) is larger than `limits.chat_bytes`, the new text in such a request is larger than `limits.request_bytes`, or an imported file is larger than `limits.import_bytes`. A WebSocket message that is too large closes the connection with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
         "The request does not say that its body is JSON. Send the header `Content-Type: application/json`.";
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"
@@ -84,9 +84,9 @@ codes! {
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
         "`Host` is missing, is not an allowed host and port, or differs from the host in the request target. Behind a proxy, set `server.public_url`; otherwise add the host to `server.allowed_hosts`.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
-        "One or more fields are invalid. `errors` lists them.";
+        "One or more fields are invalid, and `errors` lists them. Or `limits.child_depth` does not allow this agent to launch other agents, and `detail` says so.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
-        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. To allow the folder, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside its own. In that case, use a folder inside the folder of the launching agent, or leave `cwd` out.";
+        "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. Create the folder if it does not exist. To allow it, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside that of the launching agent. In that case, use a folder inside the folder of the launching agent, or leave `cwd` out.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
@@ -96,7 +96,7 @@ codes! {
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
         "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
-        "The same `Idempotency-Key` was already used with a different body. Use a new key for a new request.";
+        "The same `Idempotency-Key` (in AG-UI: `runId`; in MCP: `idempotency_key`) was already used for a different request. Use a new one.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
         "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket, or does not ask for version 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
@@ -106,9 +106,9 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database cannot be read or written, or it is corrupt. The server log has the cause. Fix the cause before you retry.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "The server has too many of one of these: queued launches; running or waiting agents that the same agent has launched; imports in progress; requests for changed files in progress; large requests; unused tickets; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+        "The server has too many of one of these: queued launches; running or waiting agents that the same agent has launched; imports in progress; requests for changed files in progress; large requests and images in progress; unused tickets; Socket.IO clients that have not sent a token; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
-        "The agent's node is lost or was removed, or a launch names a node that is not alive. You can read the agent, but it accepts no permission answers, and it accepts messages only if it can move to another node. If the node that receives the message does not have the agent type, it cannot tell whether the agent can move, and refuses the message. If `detail` names nodes, send the message to one of them. Otherwise, wait until the agent's node is back, or launch a new agent.";
+        "A launch names a node that is not alive; or, for a message or a permission answer, the agent's node is lost or was removed. You can still read such an agent. It accepts no permission answers, and it accepts messages only if it can move to another node. A node without this agent type cannot tell whether the agent can move, so it refuses the message. If `detail` names nodes, send the message to one of them. Otherwise, wait until the agent's node is back, or launch a new agent.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
         "The server is stopping. Wait as long as `Retry-After` says, then reconnect with the cursor. An open WebSocket is closed with code 4401.";
     StoreBusy "store_busy" SERVICE_UNAVAILABLE true "The database cannot be used now"
@@ -116,5 +116,5 @@ codes! {
     OutcomeUnknown "outcome_unknown" SERVICE_UNAVAILABLE true "It is unknown whether the request was saved"
         "The server does not know whether it saved the request. Wait as long as `Retry-After` says, then retry with the same `Idempotency-Key`. If the request had no key, first check whether it took effect.";
     StorageFull "storage_full" INSUFFICIENT_STORAGE true "The disk is full"
-        "The disk that holds the database or the data folder is full: a disk of the server or, with PostgreSQL, of the database server. Reading still works. Free up space on that disk, and the same request succeeds; no restart is needed.";
+        "The disk of the data folder or of the database is full. With PostgreSQL, this can be the disk of the database server. Reading still works. After you free up space, the same request succeeds; no restart is needed.";
 }

@@ -44,8 +44,8 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Start the server, open its page in a browser, and run until Ctrl-C. If a server already uses this data folder,
-    /// or `--url` names one, only open its page
+    /// Start the server, open its page in a browser if there is a display, and run until Ctrl-C. If a server already
+    /// uses this data folder, or `--url` names one, only open its page
     Up(up::UpArgs),
     /// Run the server until Ctrl-C. Agents keep running when it stops; when it starts again, it takes them over
     Serve(serve::ServeArgs),

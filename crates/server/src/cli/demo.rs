@@ -96,7 +96,7 @@ async fn demo_there(
 
 /// The end of the demo.
 fn say_saved(page: &str, repeat: &str, screen: &mut Screen) {
-    screen.line(Style::Plain, &format!("\nEvery token above is saved. Open {page}"));
+    screen.line(Style::Plain, &format!("\nAll of the output above is saved. Open {page}"));
     if let Some(about) = about_link(page, repeat) {
         screen.line(Style::Dim, &about);
     }

@@ -275,7 +275,7 @@ test("300 files are listed, and the rest on request", async () => {
   show(new Told().prompt("go"));
   fireEvent.click(await screen.findByRole("button", { name: /310 files/ }));
   expect(screen.getByTestId("changed-files").children).toHaveLength(300);
-  fireEvent.click(screen.getByRole("button", { name: "Show all: 10 more files" }));
+  fireEvent.click(screen.getByRole("button", { name: "Show 10 more files" }));
   expect(screen.getByTestId("changed-files").children).toHaveLength(310);
 });
 

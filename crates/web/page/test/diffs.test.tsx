@@ -56,7 +56,7 @@ test("a change in an unknown language has no colours, and of a long one only the
   const keywords = () => coloured("+").filter(([name]) => name === "hljs-keyword").length;
   // Only what is shown has colours.
   await waitFor(() => expect(keywords()).toBe(40));
-  fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
+  fireEvent.click(screen.getByRole("button", { name: /^Show .* more lines$/ }));
   await waitFor(() => expect(keywords()).toBe(909));
   expect(document.querySelectorAll(".diff-line")).toHaveLength(1_201);
 });

@@ -77,12 +77,12 @@ test("an open question says until when it waits, and what is chosen then", () =>
   const told = new Told().asked("1-1", "Bash", {}, answers, until);
   const shown = show(told, () => Promise.resolve());
   const countdown = () => screen.getByTestId("countdown").querySelector("[aria-hidden]")?.textContent;
-  expect(countdown()).toBe("If nobody answers, “Reject” is chosen in 1 min 02 s.");
+  expect(countdown()).toBe("If nobody answers, “Reject” will be chosen in 1 min 02 s.");
   const heard = () => screen.getByTestId("countdown").querySelector(".unseen")?.textContent;
   const before = heard();
-  expect(before).toContain("If nobody answers, “Reject” is chosen at ");
+  expect(before).toContain("If nobody answers, “Reject” will be chosen at ");
   act(() => vi.advanceTimersByTime(3_000));
-  expect([countdown(), heard()]).toEqual(["If nobody answers, “Reject” is chosen in 59 s.", before]);
+  expect([countdown(), heard()]).toEqual(["If nobody answers, “Reject” will be chosen in 59 s.", before]);
   act(() => vi.advanceTimersByTime(60_000));
   expect(countdown()).toBe("Time is up: “Reject” is being chosen.");
   shown.rerender(view(told.settled("1-1", { optionId: "n", by: "timeout" }), () => Promise.resolve()));
@@ -96,7 +96,7 @@ test("a question without an option to choose is dismissed, and an older server d
   show(told, () => Promise.resolve());
   const countdowns = screen.getAllByTestId("countdown").map((countdown) => countdown.textContent);
   expect(countdowns.length).toBe(1);
-  expect(countdowns[0]).toContain("If nobody answers, the request is dismissed in ");
+  expect(countdowns[0]).toContain("If nobody answers, the request will be dismissed in ");
 });
 
 test("a question that nobody answered says so", () => {

@@ -73,7 +73,7 @@ test("a request that accepts no note has no field for it", () => {
 
 test("several answers are checkboxes, with a field for another answer", () => {
   const answer = choosing({ several: true, text: true, note: true });
-  expect(screen.getByRole("group", { name: /Which library\? \(several answers are possible\)/ })).toBeTruthy();
+  expect(screen.getByRole("group", { name: /Which library\? \(choose one or more\)/ })).toBeTruthy();
   expect(screen.getAllByRole("checkbox")).toHaveLength(3);
   expect(button("Answer").disabled).toBe(true);
   fireEvent.keyDown(window, { key: "2" });

@@ -95,7 +95,7 @@ test("unchanged lines of an edit are folded, and the search opens them", () => {
   if (!row) throw new Error("no row");
   expect(foldsOver(row, "line 11", false)).toContain(`${row.key} diff 0 all`);
   expect(foldsOver(row, "twenty", false)).toEqual([`${row.key} open`]);
-  fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
+  fireEvent.click(screen.getByRole("button", { name: /^Show \d+ more lines$/ }));
   expect(diffLines()).toContain(" line 11");
 });
 
@@ -223,7 +223,7 @@ test("the split view folds the same lines, and opens them", () => {
   expect(pairs()).toContainEqual(["-line 20", "+line twenty"]);
   expect(pairs()).toContainEqual(["", "+and more"]);
   expect(pairs()).not.toContainEqual([" line 2", " line 2"]);
-  fireEvent.click(screen.getByRole("button", { name: /^Show all/ }));
+  fireEvent.click(screen.getByRole("button", { name: /^Show \d+ more lines$/ }));
   expect(pairs()).toContainEqual([" line 2", " line 2"]);
   width.mockRestore();
   localStorage.clear();

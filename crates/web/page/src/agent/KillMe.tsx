@@ -27,8 +27,8 @@ export function KillMe({ isBefore = false }: Props) {
   const command = `kill -9 ${pid}`;
   return (
     <p className="kill-me" data-testid="kill-me">
-      {isBefore ? "While the demo runs, run" : "Check for yourself that nothing is lost: run"} <code>{command}</code>{" "}
-      <CopyButton text={command} what="the command" /> to kill the server. Then start the server again: the conversation
+      {isBefore ? "To kill the server during the demo, run" : "Check for yourself that nothing is lost: kill the server with"} <code>{command}</code>{" "}
+      <CopyButton text={command} what="the command" />. Then start it again: the conversation
       continues{isBefore && ", and nothing is lost"}.
     </p>
   );

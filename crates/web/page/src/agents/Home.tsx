@@ -28,7 +28,7 @@ export function Home({ types: { types, error, retry }, empty, folders = [], onLa
       <div className="home-inner">
         <h2 className="home-title">{empty ? "Launch an agent" : "New agent"}</h2>
         <p className="lead">
-          Every token is saved before it is shown. If you close the tab or restart the server, the conversation continues where
+          All output is saved before it is shown. If you close the tab or restart the server, the conversation continues where
           it left off.
         </p>
         {error && <Trouble error={error} what="cannot load the agent types" onRetry={retry} />}

@@ -12,9 +12,9 @@ export function Countdown({ question }: { readonly question: QuestionMessage }) 
   if (expiresAt === undefined) return null;
   const option = options.find(({ optionId }) => optionId === defaultOptionId);
   const chosen = option ? labelOf(option, question) : defaultOptionId && unhidden(defaultOptionId);
-  const what = chosen ? `“${chosen}” is` : "the request is";
+  const what = chosen ? `“${chosen}”` : "the request";
   const done = chosen ? "chosen" : "dismissed";
-  const then = `If nobody answers, ${what} ${done}`;
+  const then = `If nobody answers, ${what} will be ${done}`;
   const left = Date.parse(expiresAt) - now;
   return (
     <p className="hint" data-testid="countdown">
@@ -24,7 +24,7 @@ export function Countdown({ question }: { readonly question: QuestionMessage }) 
             {then} <span className="whole">in {remaining(left)}</span>.
           </>
         ) : (
-          `Time is up: ${what} being ${done}.`
+          `Time is up: ${what} is being ${done}.`
         )}
       </span>
       {/* A screen reader hears a time that does not change. */}

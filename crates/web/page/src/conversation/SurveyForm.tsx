@@ -138,7 +138,7 @@ function Legend({ survey: { header, text, takesSeveral }, place }: Pick<Props, "
       {place && <span className="survey-place">{place}</span>}{" "}
       {header && <span className="survey-header">{header}</span>}{" "}
       <span>{text}</span>{" "}
-      {takesSeveral && <span className="survey-several">(several answers are possible)</span>}
+      {takesSeveral && <span className="survey-several">(choose one or more)</span>}
     </legend>
   );
 }

@@ -71,7 +71,7 @@ export function summaryOfGroup({ calls }: GroupRow): string {
     counts.searched === 1 ? "searched once" : some("searched", counts.searched, "time"),
     some("fetched", counts.fetched, "page"),
     some("ran", counts.ran, "command"),
-    some("made", counts.used, "call"),
+    some("made", counts.used, "other call"),
   ].filter(Boolean);
   const text = parts.join(", ");
   return text.charAt(0).toUpperCase() + text.slice(1);

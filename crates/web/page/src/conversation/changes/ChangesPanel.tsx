@@ -139,7 +139,7 @@ function Files({ agentId, files, layout, version }: FilesProps) {
       </ul>
       {shown.length < files.length && (
         <button type="button" className="more" onClick={() => setAll(true)}>
-          Show all: {counted(files.length - shown.length, "more file")}
+          Show {counted(files.length - shown.length, "more file")}
         </button>
       )}
     </>

@@ -35,7 +35,7 @@ export function DiffView({ id, diff, place, language, layout, label = "Changes" 
     <Frame diff={diff} shown={shown} place={place} language={language} layout={layout} label={label}>
       {(hidden > 0 || (all && atFirst.includes(false))) && (
         <button type="button" className="more" aria-expanded={all} onClick={() => setAll(!all)}>
-          {all ? "Show less" : `Show all: ${counted(hidden, "more line")}`}
+          {all ? "Show less" : `Show ${counted(hidden, "more line")}`}
         </button>
       )}
     </Frame>
