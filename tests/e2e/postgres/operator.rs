@@ -148,7 +148,7 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
         " ms, hint between servers ",
         "ok      oldest snapshot: ",
         "ok      oldest transaction id: 0 million transactions old; PostgreSQL accepts up to about 2,100 million",
-        "ok      node runs: alive, version 0.1.0, heartbeat seen",
+        "ok      node runs: alive, version 0.1.0, beat seen",
         "ok      node stopped: away, version 0.1.0",
     ] {
         assert!(said.contains(expected), "{expected}: {said}");
@@ -162,7 +162,7 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
     kill_process(pid_of(&running), Signal::CONT).unwrap();
     assert_eq!(code, Some(0), "{said}");
     for expected in [
-        "warning node runs: alive, version 0.1.0, but no heartbeat while this command ran",
+        "warning node runs: alive, version 0.1.0, but no beat while this command ran",
         "a hint (NOTIFY) did not arrive, so clients of other nodes receive events up to 1.5 s late",
         "warning replication slots: 1, unused: 1",
     ] {

@@ -99,7 +99,7 @@ pub(crate) enum Command {
     /// Parse stored output again with this version's parsers, and show (or, with --apply, save) the differences. Stop
     /// the server first
     Reparse(reparse::ReparseArgs),
-    /// Back up the SQLite database to a new folder and verify the copy; works while the server is running
+    /// Back up the SQLite database to a new or empty folder and verify the copy; works while the server is running
     Backup(backup::BackupArgs),
     /// List the nodes (the servers that share the database), or remove a node that will not come back
     Nodes(nodes::NodesArgs),

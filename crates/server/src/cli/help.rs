@@ -5,7 +5,7 @@ use clap::Command;
 
 const LISTEN: &str = "Address to listen on [default: `server.listen`, else 127.0.0.1:7117]";
 const CONNECT: &str = "Address of the server to connect to [default: the server that uses the data folder]";
-const SHOWN: &str = "Address that `config show` prints as `server.listen`";
+const SHOWN: &str = "Has an effect only in `config show`, which prints it as `server.listen`";
 const ACCEPT_ALL: &str = "Accept requests without a token, on a loopback address only";
 const SEND_NONE: &str = "Send no token";
 
@@ -74,7 +74,8 @@ mod tests {
         assert!(help("doctor").contains("Address of the server to connect to"));
         assert!(help("serve").contains("Address to listen on"));
         assert!(
-            help("config").contains("Address that `config show` prints") && !help("config").contains("--url")
+            help("config").contains("Has an effect only in `config show`")
+                && !help("config").contains("--url")
         );
     }
 

@@ -18,9 +18,8 @@ pub(crate) struct NodesArgs {
 
 #[derive(Debug, Subcommand)]
 enum NodesCommand {
-    /// Remove a node that will not come back. It must not be alive: stop its server, or wait until the node is declared
-    /// lost. Its open turns are ended; its agents stay readable. If its server starts again, it rejoins the database as
-    /// a node
+    /// Remove a node that will not come back. It must not be alive: stop it, or wait until it is declared lost. Its
+    /// open turns are ended; its agents stay readable. If it is started again, it becomes alive again
     Forget {
         /// The node's name or id, as `tokenrail nodes` shows them
         #[arg(value_name = "NODE")]

@@ -52,7 +52,9 @@ pub(crate) fn link(url: &str) -> String {
 /// the options that lead to the same server.
 pub(crate) fn about_link(url: &str, repeat: &str) -> Option<String> {
     let logs_in = url.contains("#code=");
-    logs_in.then(|| format!("This link works once, within 10 minutes. For a new one: tokenrail open{repeat}"))
+    logs_in.then(|| {
+        format!("This link works once and expires after 10 minutes. For a new one: tokenrail open{repeat}")
+    })
 }
 
 /// Opens the address in the user's browser, if there is a display.

@@ -30,10 +30,10 @@ pub(crate) struct ReparseArgs {
     /// Reparse all agents
     #[arg(long, conflicts_with = "id")]
     all: bool,
-    /// Save the changes; without this flag they are only shown
+    /// Save the differences; without this flag they are only shown
     #[arg(long)]
     apply: bool,
-    /// Maximum number of changes to show for each agent; further changes are only counted
+    /// Maximum number of differences to show for each agent; further differences are only counted
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: u64,
 }

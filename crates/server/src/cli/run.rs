@@ -24,8 +24,8 @@ const TEXT_BYTES: u64 = 1 << 20;
 const CWD_NOT_ALLOWED: &str = "cwd_not_allowed";
 
 /// Below the options in the help: too long for the list of commands.
-pub(super) const NOTES: &str = "If no server is running, `run` starts one, and stops it when the command ends. Ctrl-C \
-    leaves the agent running, and a second Ctrl-C within 2 seconds cancels it. If `run` started the server, the next \
+pub(super) const NOTES: &str = "If no server is running, `run` starts one, unless `--detach`, `--url` or `--listen` is given, \
+    and stops it when the command ends. Ctrl-C leaves the agent running, and a second Ctrl-C within 2 seconds cancels it. If `run` started the server, the next \
     server that you start takes the agent over. With `runner = \"proxy\"`, the agent cannot be taken over: its turn \
     ends when the server stops.";
 
@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// Name or id of the node on which to launch the agent, if several servers share one database. Cannot be used with
-    /// `--cwd`. With `--session`, it must be the node that receives the request
+    /// `--cwd`. With `--session`, name the node to which this command connects
     #[arg(long, value_name = "NODE", conflicts_with = "cwd")]
     node: Option<String>,
     /// A display name for the agent

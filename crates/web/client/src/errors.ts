@@ -53,7 +53,7 @@ export async function refusal(response: Response, signal?: AbortSignal): Promise
     signal?.throwIfAborted();
     // The body broke off, so only the status is known.
   }
-  return new TokenrailError("protocol", `the server responded with the status ${status}`, { retryable: isPassing(status), status, retryAfterMs });
+  return new TokenrailError("protocol", `the server responded with status ${status}`, { retryable: isPassing(status), status, retryAfterMs });
 }
 
 /** Whether a proxy or a server that was stopped for a while answers like this: 408 if the request was too slow for it. */

@@ -255,5 +255,5 @@ function silent(): TokenrailError {
 }
 
 function closedFor(code: number): TokenrailError {
-  return new TokenrailError("protocol", `the server closed the connection for good (close code ${code}): reload the page, or create a new client`);
+  return new TokenrailError("protocol", `the server closed the connection for good (close code ${code}), so the client does not connect again`);
 }

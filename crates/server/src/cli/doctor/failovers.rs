@@ -38,10 +38,11 @@ fn told(Counts { failovers, repeated, lost }: Counts) -> Finding {
     if failovers == 0 && repeated == 0 && lost == 0 {
         return finding(name, Verdict::Good, "none since the server started");
     }
-    let text = format!(
-        "{failovers} since the server started; the new primary lacked {}, which the server has saved again",
-        counted(repeated, "change")
-    );
+    let lacked = match repeated {
+        0 => "no saved change was missing afterwards".to_owned(),
+        _ => format!("missing afterwards, and saved again: {}", counted(repeated, "change")),
+    };
+    let text = format!("{failovers} since the server started; {lacked}");
     if lost == 0 {
         return finding(name, Verdict::Good, text);
     }
@@ -69,9 +70,16 @@ mod tests {
     fn lost_changes_are_a_warning() {
         assert_eq!(said(0, 0, 0), (Verdict::Good, "none since the server started".to_owned()));
         let (verdict, text) = said(1, 20, 0);
-        assert!(verdict == Verdict::Good && text.contains("lacked 20 changes, which"), "{text}");
+        assert!(
+            verdict == Verdict::Good && text.contains("missing afterwards, and saved again: 20 changes"),
+            "{text}"
+        );
         let (_, text) = said(1, 1, 1);
-        assert!(text.contains("lacked 1 change, which") && text.contains("1 other change could"), "{text}");
+        assert!(
+            text.contains("missing afterwards, and saved again: 1 change")
+                && text.contains("1 other change could"),
+            "{text}"
+        );
         let (verdict, text) = said(2, 20, 3);
         assert!(
             verdict == Verdict::Remark && text.contains("3 other changes could not be saved again"),

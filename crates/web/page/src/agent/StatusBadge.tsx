@@ -22,7 +22,7 @@ export function needsYou({ status, openQuestions }: State): boolean {
 
 /** What the button "Stop" does, for its tooltip. */
 export function whatStops({ queued }: Pick<Agent, "queued">): string {
-  return queued > 0 ? "Stop this turn and the queued ones" : "Stop this turn";
+  return queued > 0 ? "Stop this turn and withdraw the queued messages" : "Stop this turn";
 }
 
 /** The words on the badge of an agent. */

@@ -38,7 +38,7 @@ export function AskForToken({ door, onLogin }: Props) {
         <p>
           On the server's machine, <code>tokenrail open --print</code> prints a link that logs this browser in. Open that link,
           or paste it here. <code>tokenrail token</code> prints the access token, which you can paste instead. This
-          browser then stays logged in.
+          browser then stays logged in for a limited time, usually 30 days.
         </p>
         <label className="field">
           <span>Link or token</span>

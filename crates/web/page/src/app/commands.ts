@@ -44,7 +44,7 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
     ...(current ? viewsOf(current) : []),
     current &&
       isActive(current.status) && {
-        ...{ id: "cancel", label: "Stop the running turn", hint: current.queued > 0 ? "cancels the queued messages too" : "cancels this turn" },
+        ...{ id: "cancel", label: "Stop the running turn", hint: current.queued > 0 ? "withdraws the queued messages too" : "" },
         run: () => client.cancel(current.id),
       },
     current &&
@@ -53,7 +53,7 @@ export function commandsOf({ client, agents, agentId, shown, onOpen, onTheme }: 
         run: async () => save(await client.exportAgent(current.id), `tokenrail-${current.id}.json`),
       },
     current && {
-      ...{ id: "again", label: "Launch again", hint: "fills in the launch form with the same type, folder, model and prompt" },
+      ...{ id: "again", label: "Launch again…", hint: "fills in the launch form with the same type, folder, model and prompt" },
       run: () => prepareAgain(client, current).then(() => onOpen(null)),
     },
     ...(current && !current.deletedAt ? editsOf(client, current) : []),
@@ -76,7 +76,7 @@ function viewsOf({ status, readOnly }: Agent): Action[] {
   return [
     { id: "search", label: "Search this conversation", hint: "", keys: "/", run: () => askTo("search") },
     !readOnly && { id: "changes", label: "Changed files", hint: "", keys: "F", run: () => askTo("changes") },
-    !isActive(status) && { id: "replay", label: "Replay in this view", hint: "", run: () => askTo("replay") },
+    !isActive(status) && { id: "replay", label: "Replay here", hint: "", run: () => askTo("replay") },
     { id: "details", label: "Developer details", hint: "", keys: "D", run: () => askTo("details") },
   ];
 }

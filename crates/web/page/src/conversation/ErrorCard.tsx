@@ -35,7 +35,7 @@ export function ErrorCard({ row, onRetry }: Props) {
         {crash && <pre className="error-output">{crash.printed}</pre>}
       </div>
       {text !== row.text && <pre className="plain detail">{row.text}</pre>}
-      {row.retryAfter !== undefined && <p className="hint">Retry after {row.retryAfter} s.</p>}
+      {row.retryAfter !== undefined && <p className="hint">Wait {row.retryAfter} s before you send the message again.</p>}
       {onRetry && (
         <button type="button" className="button" data-testid="retry" onClick={onRetry}>
           <Icon name="replay" /> Send the message again

@@ -63,7 +63,7 @@ export function OptionalField({ label, name, suggested = [], problem, isRequired
 export function folderProblem(failure: Error | undefined, cwd: string): string | undefined {
   const isFolder = failure instanceof TokenrailError && (failure.code as string) === "cwd_not_allowed";
   if (!isFolder || !cwd.trim()) return undefined;
-  return `The folder ${cwd.trim()} does not exist, or agents are not allowed to work in it. To allow this folder, run this on the server: tokenrail allow ${quoted(cwd.trim())}`;
+  return `The folder ${cwd.trim()} does not exist, or agents are not allowed to work in it. Create the folder if it is missing. To allow it, run this on the server: tokenrail allow ${quoted(cwd.trim())}`;
 }
 
 /** As a shell reads it. */

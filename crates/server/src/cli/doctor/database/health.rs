@@ -111,10 +111,10 @@ pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> Finding {
     let (state, version) = (node.state.as_str(), &node.version);
     let text = format!("{state}, version {version}");
     match (node.state, beats) {
-        (NodeState::Alive, true) => finding(&name, Verdict::Good, format!("{text}, heartbeat seen")),
+        (NodeState::Alive, true) => finding(&name, Verdict::Good, format!("{text}, beat seen")),
         (NodeState::Alive, false) => {
             let text = format!(
-                "{text}, but no heartbeat while this command ran: it hangs, or cannot write to the database; read \
+                "{text}, but no beat while this command ran: it hangs, or cannot write to the database; read \
                  its log, or restart it"
             );
             finding(&name, Verdict::Remark, text)

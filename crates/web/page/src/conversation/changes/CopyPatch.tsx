@@ -12,7 +12,7 @@ const saidFor = 2_500;
 const words = {
   copied: "Copied",
   part: "Copied; large files are missing",
-  unknown: "Copied, without files whose changes are not known",
+  unknown: "Copied; files with unknown changes are missing",
 } as const;
 
 interface Props {
