@@ -137,8 +137,8 @@ impl Cluster {
 
     /// Whether this is the end of a turn whose server went away while it was starting the agent. It is none of a server
     /// that was stopped in order: that starts what it has begun to start.
-    pub(super) fn may_be_unstarted(&self, outcome: &str, code: &str, text: &str) -> bool {
-        self.has_killed && (outcome, code) == ("interrupted", "interrupted") && text.is_empty()
+    pub(super) fn may_be_unstarted(&self, outcome: &str, code: &str, has_printed: bool) -> bool {
+        self.has_killed && (outcome, code) == ("interrupted", "interrupted") && !has_printed
     }
 
     pub(super) fn visited(&self) -> Arc<AtomicUsize> {
