@@ -46,7 +46,7 @@ pub(crate) async fn measure(scale: Scale, report: &mut Report) -> Result<(), Fai
     let held_up = faults::failover(&site, &postgres, &standby).await?;
     sheet.seconds(Line::Failover, Storage::Replicated, held_up);
     for missed in sheet.print() {
-        report.fail(format!("the goal is missed: {missed}"));
+        report.fail(format!("the target is missed: {missed}"));
     }
     Ok(())
 }

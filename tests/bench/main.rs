@@ -201,7 +201,7 @@ fn run() -> Result<(), Failure> {
         })?;
     }
     if ![CLUSTER, COMPARE].iter().any(|part| options.wants(part)) {
-        report.print_aims();
+        report.print_targets();
     }
     report.verdict()
 }

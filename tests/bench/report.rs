@@ -1,4 +1,4 @@
-//! Tables of the measurements, and the goals.
+//! Tables of the measurements, and the targets.
 
 use std::collections::BTreeMap;
 
@@ -50,10 +50,10 @@ pub(crate) fn grouped(number: f64) -> String {
     out
 }
 
-/// Prints a row of the goals: its name, the goal, the measured value, its format, and whether it is met.
+/// Prints a row of the targets: its name, the target, the measured value, its format, and whether it is met.
 type Show<'a> = dyn Fn(&str, &str, Option<f64>, fn(f64) -> String, fn(f64) -> bool) + 'a;
 
-/// The figures that the goals refer to.
+/// The figures that the targets refer to.
 #[derive(Default)]
 pub(crate) struct Report {
     figures: BTreeMap<String, f64>,
@@ -79,17 +79,17 @@ impl Report {
         Some(self.figures.get(part)? / self.figures.get(whole)?)
     }
 
-    /// Prints the goals that were measured, and whether they are met.
-    pub(crate) fn print_aims(&self) {
+    /// Prints the targets that were measured, and whether they are met.
+    pub(crate) fn print_targets(&self) {
         let table = Table::begin(
-            "aims",
-            &["                                        ", "       aim", "measured", "met"],
+            "targets",
+            &["                                        ", "    target", "measured", "met"],
         );
         let show =
-            |name: &str, aim: &str, measured: Option<f64>, text: fn(f64) -> String, met: fn(f64) -> bool| {
+            |name: &str, target: &str, measured: Option<f64>, text: fn(f64) -> String, met: fn(f64) -> bool| {
                 if let Some(measured) = measured {
                     let met = if met(measured) { "yes" } else { "no" };
-                    table.row(&[name, aim, &text(measured), met]);
+                    table.row(&[name, target, &text(measured), met]);
                 }
             };
         let percent = |part: f64| format!("{:.0} %", part * 100.0);

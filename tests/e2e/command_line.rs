@@ -116,7 +116,7 @@ async fn wrong_words_are_told_and_help_is_given() {
     assert!(said.contains("demo"), "{said}");
     let (code, shown, _) = run(&server, &["--help"]);
     assert_eq!(code, 0);
-    assert!(shown.starts_with("Run AI agents, save every token"), "{shown}");
+    assert!(shown.starts_with("Run AI agents, save their output"), "{shown}");
     for command in ["serve", "demo", "run", "tail", "ls", "cancel", "answer", "backup", "doctor", "token"] {
         assert!(shown.contains(command), "{command} is not in the help");
     }

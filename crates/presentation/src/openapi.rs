@@ -17,7 +17,7 @@ use crate::vocabularies::native::{endpoints, socket_io};
 #[openapi(
     info(
         title = "Tokenrail",
-        description = "Run AI agents, save every token they print, and stream it live to any number of clients."
+        description = "Run AI agents, save their output as they print it, and stream it live to any number of clients."
     ),
     components(schemas(FieldProblem, ProblemDto))
 )]

@@ -83,7 +83,7 @@ use config::ConfigCommand;
 pub(crate) use exit::{Exit, Failure};
 pub(crate) use screen::Screen;
 
-/// Run AI agents, save every token they print, and stream it live to any number of clients
+/// Run AI agents, save their output as they print it, and stream it live to any number of clients
 #[derive(Debug, Parser)]
 #[command(name = "tokenrail", version, propagate_version = true)]
 struct Cli {

@@ -48,7 +48,7 @@ pub(super) enum Line {
 
 /// What a figure should be.
 #[derive(Debug, Clone, Copy)]
-enum Goal {
+enum Target {
     AtMost(f64),
     AtLeast(f64),
     None,
@@ -87,19 +87,19 @@ impl Line {
         }
     }
 
-    fn goal(self) -> Goal {
+    fn target(self) -> Target {
         match self {
-            Self::Owner => Goal::AtMost(6.0),
-            Self::Other => Goal::AtMost(20.0),
-            Self::ManyAtOther => Goal::AtMost(25.0),
-            Self::FloodOne => Goal::AtLeast(80_000.0),
-            Self::FloodSeveral => Goal::AtLeast(60_000.0),
-            Self::WalAlone => Goal::AtMost(700.0),
-            Self::WalOf32 => Goal::AtMost(150.0),
-            Self::Untold => Goal::AtMost(1.5),
-            Self::Killed => Goal::AtMost(2.0),
-            Self::Failover => Goal::AtMost(3.0),
-            Self::ManyAtOwner | Self::WalOfServer => Goal::None,
+            Self::Owner => Target::AtMost(6.0),
+            Self::Other => Target::AtMost(20.0),
+            Self::ManyAtOther => Target::AtMost(25.0),
+            Self::FloodOne => Target::AtLeast(80_000.0),
+            Self::FloodSeveral => Target::AtLeast(60_000.0),
+            Self::WalAlone => Target::AtMost(700.0),
+            Self::WalOf32 => Target::AtMost(150.0),
+            Self::Untold => Target::AtMost(1.5),
+            Self::Killed => Target::AtMost(2.0),
+            Self::Failover => Target::AtMost(3.0),
+            Self::ManyAtOwner | Self::WalOfServer => Target::None,
         }
     }
 }
@@ -142,27 +142,27 @@ impl Sheet {
         self.0.insert((line, storage), Cell { shown, figure });
     }
 
-    /// Prints all lines. Returns those whose goal is missed. A goal is for PostgreSQL without a standby, if that was
+    /// Prints all lines. Returns those whose target is missed. A target is for PostgreSQL without a standby, if that was
     /// measured.
     pub(super) fn print(&self) -> Vec<&'static str> {
         let mut missed = Vec::new();
         let wide = " ".repeat(WIDTH);
         let [sqlite, postgres, replicated] = Storage::ALL.map(|storage| format!("{:>14}", storage.as_str()));
-        let columns = [&wide, &sqlite, &postgres, &replicated, "      goal", "met"];
+        let columns = [&wide, &sqlite, &postgres, &replicated, "    target", "met"];
         let table = Table::begin("cluster: several servers on one PostgreSQL", &columns);
         for line in Line::ALL {
             let cell = |storage| self.0.get(&(line, storage));
             let judged = cell(Storage::Postgres).or_else(|| cell(Storage::Replicated));
-            let (goal, met) = match (line.goal(), judged) {
-                (Goal::AtMost(most), Some(cell)) => {
+            let (target, met) = match (line.target(), judged) {
+                (Target::AtMost(most), Some(cell)) => {
                     (format!("<= {}", grouped_or_short(most)), cell.figure <= most)
                 }
-                (Goal::AtLeast(least), Some(cell)) => {
+                (Target::AtLeast(least), Some(cell)) => {
                     (format!(">= {}", grouped(least)), least <= cell.figure)
                 }
-                (Goal::None, _) | (_, None) => (String::new(), true),
+                (Target::None, _) | (_, None) => (String::new(), true),
             };
-            let met = match (goal.is_empty(), met) {
+            let met = match (target.is_empty(), met) {
                 (true, _) => "",
                 (false, true) => "yes",
                 (false, false) => {
@@ -172,7 +172,7 @@ impl Sheet {
             };
             let [sqlite, postgres, replicated] =
                 Storage::ALL.map(|storage| cell(storage).map_or("-", |cell| cell.shown.as_str()));
-            table.row(&[line.as_str(), sqlite, postgres, replicated, &goal, met]);
+            table.row(&[line.as_str(), sqlite, postgres, replicated, &target, met]);
         }
         missed
     }

@@ -145,7 +145,7 @@ fn doctor_says_how_the_database_and_its_nodes_are_doing() {
     for expected in [
         ", timeline 1; agents: 0, events: 0",
         "ok      database latency: round trip ",
-        " ms, hint between servers ",
+        " ms, hint between nodes ",
         "ok      oldest snapshot: ",
         "ok      oldest transaction id: 0 million transactions old; PostgreSQL accepts up to about 2,100 million",
         "ok      node runs: alive, version 0.1.0, beat seen",

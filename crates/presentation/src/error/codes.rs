@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` matches neither `application/json` nor `text/event-stream`; `*/*` and `application/*` match `application/json`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a request that carries a whole conversation (AI SDK, AG-UI, OpenAI), or of a message with images, is larger than `limits.request_bytes`, the time grows in proportion: a body of three times `limits.request_bytes` gets three times as long. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. If the `Content-Length` of a request that carries a whole conversation (AI SDK, AG-UI, OpenAI), or of a message with images, is larger than `limits.request_bytes`, the time grows in proportion: a body of three times `limits.request_bytes` is allowed three times as much time. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since`, `after` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the number of the last event of the run or response.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -66,7 +66,7 @@ codes! {
     NodeAlive "node_alive" CONFLICT true "The node is alive"
         "A node that is alive cannot be removed. Stop its server first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "One of these is true: the agent's folder is not in a git repository; it was not in one when the turn with which the request compares started; it is on another node; the agent is a copy (imported or a replay); the commit is gone; git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
+        "One of these is true: the agent's folder is not in a git repository; it was not in one at the start of the turn that the request compares with; it is on another node; the agent is a copy (imported or a replay); the commit is gone; git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"

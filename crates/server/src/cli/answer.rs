@@ -26,8 +26,8 @@ pub(crate) struct AnswerArgs {
     /// the agent does not get permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
-    /// Tell the agent why you reject the request. The request must accept a note, and OPTION must be an option that
-    /// rejects
+    /// Tell the agent why you reject the request. The request must accept a note, and the option that you choose
+    /// must reject it
     #[arg(long, value_name = "TEXT", requires = "request", conflicts_with = "text")]
     note: Option<String>,
     /// Answer in your own words, if the request accepts text

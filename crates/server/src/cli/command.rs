@@ -84,8 +84,8 @@ pub(crate) enum Command {
     Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history
     Rm(rm::RmArgs),
-    /// Print a link that logs a browser in to the web page, and open it if there is a display. The link works once,
-    /// within 10 minutes
+    /// Print a link that logs a browser in to the web page, and open it if there is a display. The link can be
+    /// used once and expires after 10 minutes
     Open(open::OpenArgs),
     /// Run an MCP server on standard input and output. Its tools let an MCP client launch agents on the running
     /// server, wait for them and read their output

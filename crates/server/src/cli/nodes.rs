@@ -19,7 +19,8 @@ pub(crate) struct NodesArgs {
 #[derive(Debug, Subcommand)]
 enum NodesCommand {
     /// Remove a node that will not come back. It must not be alive: stop it, or wait until it is declared lost. Its
-    /// open turns are ended; its agents stay readable. If it is started again, it becomes alive again
+    /// running turns end. So do its queued turns, except those of agents that can move to another node. Its agents
+    /// stay readable. If the node is started again, it becomes alive again
     Forget {
         /// The node's name or id, as `tokenrail nodes` shows them
         #[arg(value_name = "NODE")]

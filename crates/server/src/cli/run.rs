@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "FOLDER")]
     cwd: Option<String>,
     /// Name or id of the node on which to launch the agent, if several servers share one database. Cannot be used with
-    /// `--cwd`. With `--session`, name the node to which this command connects
+    /// `--cwd`. With `--session`, it can only be the node to which this command connects
     #[arg(long, value_name = "NODE", conflicts_with = "cwd")]
     node: Option<String>,
     /// A display name for the agent

@@ -86,7 +86,7 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         if server.token().is_some() {
             let open = format!("tokenrail open{repeat}");
             let hint =
-                format!("this link works once and expires after 10 minutes; for a new one, run: {open}");
+                format!("this link can be used once and expires after 10 minutes; for a new one, run: {open}");
             screen.line(Style::Dim, &hint);
         }
     }))

@@ -141,7 +141,7 @@ test("older agents can be had until there are none, whatever comes and goes mean
   for (const count of [100, 101, 98]) {
     become(count);
     expect(olderButton(), `${count}`).toBeTruthy();
-    expect(screen.getByTestId("agent-counts").textContent).toBe(`${count} or more`);
+    expect(screen.getByTestId("agent-counts").textContent).toBe(`${count} or more in the list`);
   }
   fireEvent.click(olderButton() as HTMLElement);
   expect(loadMore).toHaveBeenCalledOnce();
@@ -156,7 +156,7 @@ test("those that are active and not in the list are counted too", async () => {
   become(100, "running");
   await after();
   const counts = screen.getByTestId("agent-counts");
-  expect([counts.textContent, counts.title]).toEqual(["101 running", "101 running · 100 or more"]);
+  expect([counts.textContent, counts.title]).toEqual(["101 running", "101 running · 100 or more in the list"]);
 });
 
 test("a list that cannot be read says so, and not that it is empty", () => {

@@ -196,7 +196,7 @@ test("the panel lists git's files, and loads a diff when it is opened", async ()
   fireEvent.click(within(panel).getByRole("button", { name: "Split" }));
   await within(panel).findByText("y");
   expect([...panel.querySelectorAll(".diff-pair")].map((pair) => pair.textContent)).toEqual(["1-x\n1+y\n"]);
-  expect(within(panel).getByRole("group", { name: "Changes of a.txt, 1 of 1" })).toBeTruthy();
+  expect(within(panel).getByRole("group", { name: "Changes to a.txt, 1 of 1" })).toBeTruthy();
   width.mockRestore();
   fireEvent.click(within(panel).getByRole("button", { name: "Copy patch" }));
   expect(await within(panel).findByText("Copied")).toBeTruthy();
@@ -227,7 +227,7 @@ test("a file with one side has one column, also in the split layout", () => {
   fireEvent.keyDown(window, { key: "f" });
   const panel = screen.getByRole("complementary", { name: "Changes" });
   fireEvent.click(within(panel).getByRole("button", { name: /new\.md/ }));
-  expect(within(panel).getByLabelText(/^Changes of .*new\.md/).dataset["layout"]).toBe("unified");
+  expect(within(panel).getByLabelText(/^Changes to .*new\.md/).dataset["layout"]).toBe("unified");
   media.mockRestore();
   localStorage.clear();
 });

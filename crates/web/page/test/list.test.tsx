@@ -125,7 +125,7 @@ test("all agents that need the user are listed, however many newer ones there ar
   show([...many, agent("asks", 30, { status: "running", openQuestions: 1 })]);
   expect(groups()["Needs you"]).toEqual(["asks"]);
   expect(groups()["Today"]).toHaveLength(300);
-  expect(document.body.textContent).toContain("Use the filter to find 1 more agent.");
+  expect(document.body.textContent).toContain("1 more agent is not shown. Use the filter to find it.");
 });
 
 test("the filter finds an agent by the words on its badge", () => {

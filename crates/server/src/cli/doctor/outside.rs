@@ -47,10 +47,13 @@ fn when(left_ms: i64) -> String {
     }
 }
 
+/// The error and its cause. If the error ends with advice, the cause is in parentheses.
 pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
     match error.source() {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
+        Some(cause) if text.contains("; ") => format!("{text} ({cause})"),
+        Some(cause) => format!("{text}: {cause}"),
+        None => text,
     }
 }
 

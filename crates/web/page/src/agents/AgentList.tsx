@@ -2,7 +2,7 @@ import type { Agent, OpenQuestion } from "@tokenrail/client";
 import { type ReactNode, useDeferredValue, useMemo, useRef, useState } from "react";
 
 import { needsYou } from "../agent/StatusBadge.tsx";
-import { counted, since } from "../ui/format.ts";
+import { since } from "../ui/format.ts";
 import { useNow } from "../ui/now.ts";
 import { Trouble } from "../ui/Trouble.tsx";
 import { AgentActions } from "./AgentActions.tsx";
@@ -106,9 +106,15 @@ export function AgentList(props: Props) {
         />
       )}
       <Groups {...{ groups, current, item, onNotify, onMore }} isSelecting={selected !== undefined} />
-      {hidden > 0 && <p className="hint">Use the filter to find {counted(hidden, "more agent")}.</p>}
+      {hidden > 0 && <p className="hint">{notShown(hidden)}</p>}
     </nav>
   );
+}
+
+function notShown(hidden: number) {
+  return hidden === 1
+    ? "1 more agent is not shown. Use the filter to find it."
+    : `${hidden} more agents are not shown. Use the filter to find them.`;
 }
 
 /** The agents that match the filter, in groups. `hidden` is how many of them are not in the groups, which are bounded. */
@@ -234,7 +240,7 @@ interface CountsProps extends Pick<Props, "agents" | "active"> {
 function Counts({ agents, active, archived, isMore }: CountsProps) {
   const waiting = agents.filter(needsYou).length;
   const running = active - waiting;
-  const total = isMore ? `${agents.length} or more` : `${agents.length} ${archived ? "archived" : "in the list"}`;
+  const total = `${agents.length}${isMore ? " or more" : ""} ${archived ? "archived" : "in the list"}`;
   const busy = [
     waiting > 0 && `${waiting} ${waiting === 1 ? "needs" : "need"} you`,
     running > 0 && `${running} running`,

@@ -22,7 +22,7 @@ pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<Finding> {
     findings.extend(replication_slots(*slots));
     if let Some(mended) = listen_mended_in {
         let text = format!(
-            "PostgreSQL {version} can lose hints between servers (a bug in LISTEN); upgrade it to {mended} or newer"
+            "PostgreSQL {version} can lose hints between nodes (a bug in LISTEN); upgrade it to {mended} or newer"
         );
         findings.push(finding("database version", Verdict::Remark, text));
     }
@@ -40,7 +40,7 @@ fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> Finding {
         );
         return finding(name, Verdict::Remark, text);
     };
-    let text = format!("{text}, hint between servers {}", ms(hint));
+    let text = format!("{text}, hint between nodes {}", ms(hint));
     if SLOW_COMMIT < commit {
         let text =
             format!("{text}; commits are slow, so every token is late; check the disk of the database");

@@ -46,7 +46,7 @@ fn a_database_that_is_well_needs_nothing() {
     assert_eq!(
         said,
         [
-            ("database latency", "round trip 1.0 ms, commit 2.0 ms, hint between servers 3.0 ms"),
+            ("database latency", "round trip 1.0 ms, commit 2.0 ms, hint between nodes 3.0 ms"),
             ("oldest snapshot", "10 transactions old"),
             (
                 "oldest transaction id",

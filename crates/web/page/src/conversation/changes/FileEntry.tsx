@@ -107,7 +107,7 @@ function Hunks({ id, path, hunks, layout }: HunksProps) {
       place={hasNumbers ? 0 : undefined}
       language={languageOf(path)}
       layout={isOneSided ? "unified" : layout}
-      label={`Changes of ${path}, ${at + 1} of ${hunks.length}`}
+      label={`Changes to ${path}, ${at + 1} of ${hunks.length}`}
     />
   ));
 }
