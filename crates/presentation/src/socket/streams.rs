@@ -3,6 +3,7 @@
 //! Tokens are announced by another thread. If each stream were a task of the worker's runtime, each token would wake
 //! the worker for each of its followers: a system call each time, and on a busy machine a change of threads. Here, the
 //! announcing thread only marks the streams that have something to do, and the worker is woken once for all of them.
+//! A worker with a single stream is woken directly, because there is no other stream to wait for.
 
 use std::cell::RefCell;
 use std::future::{pending, poll_fn};
@@ -10,7 +11,7 @@ use std::io;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, ThreadId};
 
@@ -37,6 +38,8 @@ struct WakeUp {
     /// The thread of the worker.
     thread: ThreadId,
     task: AtomicWaker,
+    /// How many streams have not ended.
+    streams: AtomicUsize,
     /// A wake-up from another thread is on its way.
     asked: AtomicBool,
     /// Notified when `asked` becomes true, and at the end.
@@ -52,6 +55,7 @@ impl Streams {
         let wake_up = Arc::new(WakeUp {
             thread: thread::current().id(),
             task: AtomicWaker::new(),
+            streams: AtomicUsize::new(0),
             asked: AtomicBool::new(false),
             told: Notify::new(),
             ended: AtomicBool::new(false),
@@ -79,7 +83,11 @@ impl Streams {
             let _ = tell.send(end);
         };
         // A panic must end this stream only. Its caller finds that `tell` is gone.
-        let told = AssertUnwindSafe(told).catch_unwind().map(drop);
+        let wake_up = Arc::clone(&self.0.wake_up);
+        let told = AssertUnwindSafe(told).catch_unwind().map(move |_| {
+            wake_up.streams.fetch_sub(1, Ordering::Relaxed);
+        });
+        self.0.wake_up.streams.fetch_add(1, Ordering::Relaxed);
         self.0.arrived.borrow_mut().push(told.boxed_local());
         self.0.wake_up.task.wake();
         ended.map(|end| end.unwrap_or_else(|_| Err(io::Error::other("the stream was dropped"))))
@@ -120,7 +128,8 @@ impl Wake for WakeUp {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if thread::current().id() == self.thread {
+        let is_alone = self.streams.load(Ordering::Relaxed) <= 1;
+        if is_alone || thread::current().id() == self.thread {
             self.task.wake();
         } else if !self.asked.swap(true, Ordering::AcqRel) {
             self.told.notify_one();
@@ -151,11 +160,17 @@ mod tests {
 
     #[actix_web::test]
     async fn no_wake_up_of_another_thread_is_lost() {
-        const STREAMS: usize = 50;
+        for streams in [1, 2, 50] {
+            wake_up_often(streams).await;
+        }
+    }
+
+    /// Wakes this many streams again and again. Fails if one of them does not wake.
+    async fn wake_up_often(count: usize) {
         const NEWEST: u32 = 2000;
         let announcing = Builder::new_multi_thread().worker_threads(2).build().unwrap();
         let streams = Streams::start(announcing.handle());
-        let (bells, ears): (Vec<_>, Vec<_>) = (0..STREAMS).map(|_| watch::channel(0)).unzip();
+        let (bells, ears): (Vec<_>, Vec<_>) = (0..count).map(|_| watch::channel(0)).unzip();
         let (tell, mut heard) = mpsc::unbounded_channel();
         announcing.spawn(async move {
             for number in 1..=NEWEST {
@@ -163,7 +178,7 @@ mod tests {
                     bell.send_replace(number);
                 }
                 // Nothing rings again until all have heard this number, so no later bell makes up for a lost one.
-                for _ in 0..STREAMS {
+                for _ in 0..count {
                     heard.recv().await;
                 }
             }
