@@ -85,13 +85,16 @@ impl Report {
             "targets",
             &["                                        ", "    target", "measured", "met"],
         );
-        let show =
-            |name: &str, target: &str, measured: Option<f64>, text: fn(f64) -> String, met: fn(f64) -> bool| {
-                if let Some(measured) = measured {
-                    let met = if met(measured) { "yes" } else { "no" };
-                    table.row(&[name, target, &text(measured), met]);
-                }
-            };
+        let show = |name: &str,
+                    target: &str,
+                    measured: Option<f64>,
+                    text: fn(f64) -> String,
+                    met: fn(f64) -> bool| {
+            if let Some(measured) = measured {
+                let met = if met(measured) { "yes" } else { "no" };
+                table.row(&[name, target, &text(measured), met]);
+            }
+        };
         let percent = |part: f64| format!("{:.0} %", part * 100.0);
         let ms = |micros: f64| format!("{:.2} ms", micros / 1000.0);
         let half = |part: f64| 0.5 <= part;

@@ -170,7 +170,10 @@ async fn up_starts_a_server_and_prints_the_address_of_its_page() {
     let first = lines.next().unwrap();
     assert!(is_link(&first, &page), "{first}");
     let about_link = lines.next().unwrap();
-    assert!(about_link.starts_with("This link can be used once and expires after 10 minutes."), "{about_link}");
+    assert!(
+        about_link.starts_with("This link can be used once and expires after 10 minutes."),
+        "{about_link}"
+    );
     let advice = lines.next().unwrap();
     assert!(advice.starts_with("To run an agent in a folder: tokenrail run --cwd . \""), "{advice}");
     let id = server.launch_to_completion(&json!({ "deltas": 2 })).await;

@@ -142,8 +142,8 @@ impl Sheet {
         self.0.insert((line, storage), Cell { shown, figure });
     }
 
-    /// Prints all lines. Returns those whose target is missed. A target is for PostgreSQL without a standby, if that was
-    /// measured.
+    /// Prints all lines. Returns those whose target is missed. A target is for PostgreSQL without a standby, if that
+    /// was measured.
     pub(super) fn print(&self) -> Vec<&'static str> {
         let mut missed = Vec::new();
         let wide = " ".repeat(WIDTH);

@@ -53,7 +53,9 @@ pub(crate) fn link(url: &str) -> String {
 pub(crate) fn about_link(url: &str, repeat: &str) -> Option<String> {
     let logs_in = url.contains("#code=");
     logs_in.then(|| {
-        format!("This link can be used once and expires after 10 minutes. For a new one: tokenrail open{repeat}")
+        format!(
+            "This link can be used once and expires after 10 minutes. For a new one: tokenrail open{repeat}"
+        )
     })
 }
 

@@ -85,8 +85,9 @@ pub(crate) async fn serve(config: Config, args: ServeArgs, screen: &mut Screen) 
         screen.line(Style::Plain, &format!("open in a browser: {}", server.page_url().await));
         if server.token().is_some() {
             let open = format!("tokenrail open{repeat}");
-            let hint =
-                format!("this link can be used once and expires after 10 minutes; for a new one, run: {open}");
+            let hint = format!(
+                "this link can be used once and expires after 10 minutes; for a new one, run: {open}"
+            );
             screen.line(Style::Dim, &hint);
         }
     }))
