@@ -117,10 +117,11 @@ impl AgentTask {
     async fn run_next(&self) -> Result<bool, SaveError> {
         self.until_others_have_told().await?;
         let Some(turn) = self.first_open_turn().await? else { return Ok(false) };
-        let ends_only = turn.state != TurnState::Queued || planted::correctly(Bug::PromptTwice);
+        // Always true, except in the build that hunts for planted bugs.
+        let may_not_move = turn.state != TurnState::Queued || planted::correctly(Bug::PromptTwice);
         let is_taken = self.acquired == Acquired::ByTakeover;
         let was_taken_from_here = self.is_here && is_taken && turn.state == TurnState::Running;
-        if !self.is_here && ends_only || was_taken_from_here {
+        if !self.is_here && may_not_move || was_taken_from_here {
             self.handle.waits_no_more();
             self.end_for_lost_node(turn).await?;
             return Ok(true);

@@ -40,7 +40,7 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | `core`, `task_handle` | the state behind the service, and the handle of each agent's task |
-//! | `waiting`, `token_bucket` | the limits of waiting and of frequent launches |
+//! | `waiting`, `token_bucket` | how many agents may wait for a place, and how often agents may be launched |
 //! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
 //! | `compactor` | packs the batches of ended turns |
 //! | `node_state` | what is known of the other nodes of the store, on which `use_cases/nodes` acts |

@@ -2,7 +2,7 @@
 //!
 //! | file | rules |
 //! | --- | --- |
-//! | `append` | the form of an append, when a store accepts it, and what it changes |
+//! | `append` | the form of an append, when a store accepts it, and what it changes; when the queue of an agent is full |
 //! | `hints` | which hints of a bus become one |
 //! | `history` | events that are imported or rewritten |
 //! | `idempotency` | the answer to a repeated command |

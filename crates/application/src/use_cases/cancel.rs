@@ -27,8 +27,9 @@
 //! 5. `supervisor/supervise.rs` receives it (`wait`), and signals the agent (`stop_politely`): SIGINT if configured,
 //!    then SIGTERM. If the agent speaks a protocol, its `converse` process gets the signals: `converse/exchange.rs`
 //!    (`cancel`) settles the open requests and sends the protocol's own cancel to the program. SIGTERM also goes on to
-//!    the program (`converse/program.rs`, `signal`). `converse/force.rs` acts only on a program that was idle (step 9)
-//!    or has closed its output; step 6 ends any other.
+//!    the program (`converse/program.rs`, `signal`). The program then ends its turn. After a cancel it does not become
+//!    idle: its input is closed, and it exits by itself (`begin_idle_if_due`, `close_input`). Step 6 ends one that does
+//!    not. `converse/force.rs` acts only on a program that was idle (step 9) or has closed its output.
 //! 6. The supervisor sends SIGTERM to what an ended agent left behind, then stops and kills all descendants until none
 //!    is left or the time is up (`supervisor/sweep.rs`; `run_folder/proc.rs` finds them). It copies the rest of the
 //!    output (`finish_output`), and records the end in `exit.json` (`record_exit`), with the number of processes that

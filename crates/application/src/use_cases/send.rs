@@ -142,6 +142,8 @@ impl AgentService {
         let agent = self.addressee(id, &prompt.images).await?;
         self.check_running()?;
         let turn = NewTurn::new(Turn::queued(id, prompt.text.clone(), core.now()), prompt.images.clone());
+        // The next step: `enqueue` in `store/ports.rs` of `sqlite/` or `postgres/`, in the persistence crate. The limit
+        // of queued turns is checked there, by `rules::is_queue_full` of the ports.
         match core
             .outside
             .agents

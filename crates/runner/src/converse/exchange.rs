@@ -170,6 +170,9 @@ impl<'a> Exchange<'a> {
     }
 
     /// Reads the available output of the program. Returns the number of bytes.
+    ///
+    /// The path of a token begins here if the agent speaks a protocol. The next steps are `heard`, `printed.rs`, and
+    /// `supervisor/output.rs`, which copies what this process prints into the spool.
     fn read_output(&mut self, conversation: &mut dyn Conversation) -> io::Result<usize> {
         match self.program.read(self.limits.read_bytes)? {
             Output::Bytes(bytes) => {
@@ -185,7 +188,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Writes each line to the spool before the conversation's response to it is sent.
+    /// Prints each line (`printed.rs`) before the conversation's response to it is sent.
     fn heard(&mut self, bytes: &Bytes, conversation: &mut dyn Conversation) -> io::Result<()> {
         let mut written = 0;
         let before = self.fed;

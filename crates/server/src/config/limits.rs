@@ -6,7 +6,7 @@
 //! | key | struct | where enforced |
 //! | --- | --- | --- |
 //! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs`, `agent_task.rs` |
-//! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `use_cases/send.rs`, `use_cases/import.rs`, `use_cases/children.rs` |
+//! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `rules/append.rs` (ports), `use_cases/import.rs`, `use_cases/children.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s`; `message_bytes`, `spool_bytes` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs`; `pump.rs` |
 //! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours`; `shutdown_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/idempotency.rs`; `use_cases/delete.rs`, `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
