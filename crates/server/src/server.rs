@@ -57,7 +57,7 @@ pub enum StartError {
          data folder of one of them to {}", .0.display()
     )]
     OtherToken(PathBuf),
-    #[error("the server was told to stop while it started")]
+    #[error("the server was asked to stop while it started")]
     Stopped,
     #[error(
         "cannot compare the access token with that of the other servers on this database; check that the database \

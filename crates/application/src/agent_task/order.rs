@@ -54,7 +54,7 @@ impl AgentTask {
 }
 
 fn image_missing() -> AgentError {
-    let text = "an image of the prompt is lost or damaged in the database; send the message again";
+    let text = "an image of the prompt is lost or corrupt in the database; send the message again";
     AgentError::new(ErrorClass::Process, Some("image_missing"), text)
 }
 

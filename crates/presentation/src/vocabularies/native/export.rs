@@ -90,7 +90,7 @@ impl Export {
         Ok(if lines.is_empty() { "\n".to_owned() } else { lines })
     }
 
-    /// The images of a turn. An image that is lost or damaged must not keep the rest from being exported. The images of
+    /// The images of a turn. An image that is lost or corrupt must not keep the rest from being exported. The images of
     /// a replay are lost if its original was purged.
     async fn images(&self, turn: &Turn) -> Result<Vec<TurnImage>, Refusal> {
         let mut images = Vec::new();
