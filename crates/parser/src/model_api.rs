@@ -38,12 +38,12 @@ const DONE: &str = "[DONE]";
 ///
 /// The tables at the top of the source files show what each line becomes.
 pub struct ModelApiParser {
-    api: Box<dyn Api>,
+    api: Box<dyn ApiFormat>,
     answer: Answer,
 }
 
 /// One API: how it expresses what all APIs report.
-trait Api: Send {
+trait ApiFormat: Send {
     /// Handles one event.
     fn event(&mut self, event: &str, answer: &mut Answer, said: &mut Vec<Said>);
 }
@@ -64,7 +64,7 @@ impl ModelApiParser {
         Self::of(OpenAiResponses::default())
     }
 
-    fn of(api: impl Api + 'static) -> Self {
+    fn of(api: impl ApiFormat + 'static) -> Self {
         Self { api: Box::new(api), answer: Answer::default() }
     }
 }

@@ -39,7 +39,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use self::source::Source;
-use self::target::{Target, TargetState};
+use self::target::{MoveTarget, TargetState};
 use crate::postgres::PostgresConfig;
 
 pub use self::counts::MoveCounts;
@@ -97,14 +97,14 @@ pub async fn move_to_postgres(
 /// A move, and the right to both sides of it.
 struct Mover {
     source: Arc<Source>,
-    target: Target,
+    target: MoveTarget,
 }
 
 impl Mover {
     async fn begin(folder: &Path, to: PostgresConfig) -> Result<Self, MoveError> {
         let folder = folder.to_owned();
         let source = tokio::task::spawn_blocking(move || Source::claim(&folder)).await??;
-        let target = Target::open(to).await?;
+        let target = MoveTarget::open(to).await?;
         Ok(Self { source: Arc::new(source), target })
     }
 

@@ -18,14 +18,14 @@ const ERROR_OPENINGS: [&str; 5] =
 
 /// The fields that describe an error. Assistant lines and results share them.
 #[derive(Default)]
-pub(super) struct Fault<'a> {
+pub(super) struct ReportedError<'a> {
     pub(super) error: Raw<'a>,
     pub(super) api_error: Raw<'a>,
     pub(super) status: Raw<'a>,
     pub(super) api_type: Raw<'a>,
 }
 
-impl<'a> Fault<'a> {
+impl<'a> ReportedError<'a> {
     pub(super) fn of_message(line: &MessageLine<'a>) -> Self {
         Self {
             error: line.error,
@@ -62,7 +62,7 @@ pub(super) fn of_api(error: Raw<'_>) -> AgentError {
     let Labelled { type_name, message, .. } = lines::read(error);
     let text = lines::text(message).or_else(|| lines::text(error));
     let text = text.unwrap_or("the model's API reported an error".into());
-    Fault { api_type: type_name, ..Fault::default() }.tell(&text)
+    ReportedError { api_type: type_name, ..ReportedError::default() }.tell(&text)
 }
 
 /// Whether an assistant line is the agent's own report of an error and not an answer.

@@ -7,7 +7,7 @@ use tokenrail_domain::{
 };
 
 use super::ClaudeParser;
-use super::errors::{self, Fault};
+use super::errors::{self, ReportedError};
 use super::lines::{self, Block, Message, MessageLine};
 use crate::fields;
 use crate::line::notice;
@@ -28,7 +28,7 @@ impl ClaudeParser {
             self.begin_turn(said);
         }
         if is_error {
-            let error = Fault::of_message(line).tell(first_text);
+            let error = ReportedError::of_message(line).tell(first_text);
             let (stream, mut emitter) = self.stream_and_emitter(said);
             stream.give_up_unfinished(&mut emitter);
             self.tell(error, said);

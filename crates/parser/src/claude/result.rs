@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use tokenrail_domain::{AgentError, ErrorClass, EventBody, MessageOutcome, Said, TurnClose};
 
 use super::ClaudeParser;
-use super::errors::{Fault, agent_error};
+use super::errors::{ReportedError, agent_error};
 use super::lines::{self, Labelled, ResultLine};
 
 /// The subtypes of results of turns that end at a limit, between two messages.
@@ -90,7 +90,8 @@ impl ClaudeParser {
                 let or = "the agent reached its own limit of turns or cost (max turns, max budget)";
                 agent_error(ErrorClass::InvalidRequest, None, or_else(&text, or))
             }
-            _ => Fault::of_result(line).tell(&or_else(&text, "the agent failed without giving a reason")),
+            _ => ReportedError::of_result(line)
+                .tell(&or_else(&text, "the agent failed without giving a reason")),
         }
     }
 }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, JsonText, Said};
 
 use super::answer::{Answer, Place};
-use super::{Api, failure};
+use super::{ApiFormat, failure};
 use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
 use crate::open_message::PartKind;
@@ -26,7 +26,7 @@ use crate::open_message::PartKind;
 pub(super) struct Anthropic;
 
 raw_structs! {
-    struct Event { kind = "type", index, message, content_block, delta, usage, error }
+    struct AnthropicEvent { kind = "type", index, message, content_block, delta, usage, error }
 
     struct Message { id, model, usage }
 
@@ -35,9 +35,9 @@ raw_structs! {
     struct Delta { kind = "type", text, thinking, partial_json, stop_reason }
 }
 
-impl Api for Anthropic {
+impl ApiFormat for Anthropic {
     fn event(&mut self, text: &str, answer: &mut Answer, said: &mut Vec<Said>) {
-        let Some(event) = line::object::<Event<'_>>(text, said) else { return };
+        let Some(event) = line::object::<AnthropicEvent<'_>>(text, said) else { return };
         let kind = fields::text(event.kind);
         match kind.as_deref() {
             Some("message_start") => {

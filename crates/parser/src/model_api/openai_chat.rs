@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{AgentError, ContentBlock, ErrorClass, JsonText, Said};
 
 use super::answer::{Answer, Place};
-use super::{Api, failure};
+use super::{ApiFormat, failure};
 use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
 use crate::open_message::PartKind;
@@ -71,7 +71,7 @@ raw_structs! {
     struct Function { name, arguments, input }
 }
 
-impl Api for OpenAiChat {
+impl ApiFormat for OpenAiChat {
     fn event(&mut self, text: &str, answer: &mut Answer, said: &mut Vec<Said>) {
         let Some(chunk) = line::object::<Chunk<'_>>(text, said) else { return };
         let object = fields::text(chunk.object);

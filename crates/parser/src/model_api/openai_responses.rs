@@ -21,7 +21,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::{ContentBlock, ErrorClass, JsonText, Said};
 
 use super::answer::{Answer, Place};
-use super::{Api, failure};
+use super::{ApiFormat, failure};
 use crate::errors::agent_error;
 use crate::fields::{self, Raw, raw_structs};
 use crate::line::{self, notice};
@@ -38,7 +38,7 @@ pub(super) struct OpenAiResponses {
 const SUMMARY: u32 = 1 << 31;
 
 raw_structs! {
-    struct Event {
+    struct ResponsesEvent {
         kind = "type", response, output_index, content_index, summary_index, item, delta, text, refusal,
         arguments, input, error,
     }
@@ -52,9 +52,9 @@ raw_structs! {
     struct Incomplete { reason }
 }
 
-impl Api for OpenAiResponses {
+impl ApiFormat for OpenAiResponses {
     fn event(&mut self, text: &str, answer: &mut Answer, said: &mut Vec<Said>) {
-        let Some(event) = line::object::<Event<'_>>(text, said) else { return };
+        let Some(event) = line::object::<ResponsesEvent<'_>>(text, said) else { return };
         let kind = fields::text(event.kind).unwrap_or_default();
         self.refused |= kind.starts_with("response.refusal.");
         if let Some((place, field)) = place(&kind, &event) {
@@ -122,7 +122,7 @@ impl OpenAiResponses {
 }
 
 /// The position of the part that an event concerns, and the whole part if the event contains it.
-fn place<'a>(kind: &str, event: &Event<'a>) -> Option<(Place, Option<Raw<'a>>)> {
+fn place<'a>(kind: &str, event: &ResponsesEvent<'a>) -> Option<(Place, Option<Raw<'a>>)> {
     let (of, is_done) = match kind.rsplit_once('.')? {
         (of, "delta") => (of, false),
         (of, "done") => (of, true),

@@ -8,10 +8,10 @@ use tokio::sync::mpsc::{Receiver, channel};
 
 use super::counts::MoveCounts;
 use super::error::MoveError;
-use super::reading::{AgentPart, KeyRow, PAGE, Part, TURNS, read_all};
+use super::reading::{AgentPart, KeyRow, PAGE, StorePart, TURNS, read_all};
 use super::source::Source;
 use super::tables::ReadFailure;
-use super::target::Target;
+use super::target::MoveTarget;
 use super::{MoveObserver, MoveProgress, MoveStep};
 use crate::postgres::PostgresStore;
 
@@ -21,7 +21,7 @@ const PARTS: usize = 2;
 /// Compares everything, and that there is nothing else.
 pub(super) async fn compare(
     source: &Arc<Source>,
-    target: &Target,
+    target: &MoveTarget,
     counts: &MoveCounts,
     tell: MoveObserver<'_>,
 ) -> Result<(), MoveError> {
@@ -50,7 +50,7 @@ pub(super) async fn compare(
 }
 
 struct Comparison<'a, 'b> {
-    target: &'a Target,
+    target: &'a MoveTarget,
     store: &'a PostgresStore,
     tell: MoveObserver<'b>,
     /// Events of the agents that are done.
@@ -62,12 +62,12 @@ struct Comparison<'a, 'b> {
 }
 
 impl Comparison<'_, '_> {
-    async fn run(mut self, mut parts: Receiver<Part>) -> Result<(), MoveError> {
+    async fn run(mut self, mut parts: Receiver<StorePart>) -> Result<(), MoveError> {
         while let Some(part) = parts.recv().await {
             match part {
-                Part::OfAgent(id, part) => self.agent_part(id, part).await?,
-                Part::Keys(keys) => self.keys(keys).await?,
-                Part::Purged(purged) => self.purged(purged).await?,
+                StorePart::OfAgent(id, part) => self.agent_part(id, part).await?,
+                StorePart::Keys(keys) => self.keys(keys).await?,
+                StorePart::Purged(purged) => self.purged(purged).await?,
             }
         }
         Ok(())

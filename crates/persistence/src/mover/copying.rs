@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{Receiver, channel};
 use super::error::MoveError;
 use super::source::Source;
 use super::tables::{Piece, ReadFailure, Table, read_all};
-use super::target::Target;
+use super::target::MoveTarget;
 use crate::postgres::error::QueryFailure;
 
 /// Pieces that were read and are not sent yet.
@@ -26,7 +26,7 @@ enum Sent {
 
 pub(super) async fn copy(
     source: &Arc<Source>,
-    target: &Target,
+    target: &MoveTarget,
     tell_done: &mut (dyn FnMut(u64) + Send),
 ) -> Result<(), MoveError> {
     let id = match source.noted {
@@ -53,7 +53,7 @@ pub(super) async fn copy(
 }
 
 async fn send(
-    target: &Target,
+    target: &MoveTarget,
     pieces: &mut Receiver<Piece>,
     tell_done: &mut (dyn FnMut(u64) + Send),
 ) -> Result<Sent, QueryFailure> {

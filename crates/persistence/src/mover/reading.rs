@@ -34,7 +34,7 @@ const KEYS: &str = "
 const PURGED: &str = "SELECT id, purged_at FROM tombstones ORDER BY id";
 
 /// Data that the move compares, piece by piece.
-pub(super) enum Part {
+pub(super) enum StorePart {
     OfAgent(AgentId, AgentPart),
     /// In the order of scope and key.
     Keys(Vec<KeyRow>),
@@ -65,7 +65,7 @@ pub(super) struct KeyRow {
 }
 
 /// Reads everything. Blocks while nobody takes it.
-pub(super) fn read_all(db: &Connection, to: &Sender<Part>) -> Result<(), ReadFailure> {
+pub(super) fn read_all(db: &Connection, to: &Sender<StorePart>) -> Result<(), ReadFailure> {
     let failed = |error| MoveError::reading("the list of agents", store_error(error));
     let mut statement = db.prepare(AGENTS).map_err(failed)?;
     let mut rows = statement.query([]).map_err(failed)?;
@@ -82,7 +82,7 @@ struct AgentReader<'a> {
     db: &'a Connection,
     key: i64,
     id: AgentId,
-    to: &'a Sender<Part>,
+    to: &'a Sender<StorePart>,
 }
 
 impl AgentReader<'_> {
@@ -144,15 +144,15 @@ impl AgentReader<'_> {
     }
 
     fn pass_on(&self, part: AgentPart) -> Result<(), ReadFailure> {
-        pass_on(self.to, Part::OfAgent(self.id, part))
+        pass_on(self.to, StorePart::OfAgent(self.id, part))
     }
 }
 
-fn pass_on(to: &Sender<Part>, part: Part) -> Result<(), ReadFailure> {
+fn pass_on(to: &Sender<StorePart>, part: StorePart) -> Result<(), ReadFailure> {
     to.blocking_send(part).map_err(|_| ReadFailure::NotWanted)
 }
 
-fn read_keys(db: &Connection, to: &Sender<Part>) -> Result<(), ReadFailure> {
+fn read_keys(db: &Connection, to: &Sender<StorePart>) -> Result<(), ReadFailure> {
     let failed = |error| MoveError::reading("the idempotency keys", store_error(error));
     let mut statement = db.prepare(KEYS).map_err(failed)?;
     let mut rows = statement.query([]).map_err(failed)?;
@@ -172,13 +172,13 @@ fn read_keys(db: &Connection, to: &Sender<Part>) -> Result<(), ReadFailure> {
         };
         keys.push(key().map_err(failed)?);
         if keys.len() == ROWS {
-            pass_on(to, Part::Keys(std::mem::take(&mut keys)))?;
+            pass_on(to, StorePart::Keys(std::mem::take(&mut keys)))?;
         }
     }
-    pass_on(to, Part::Keys(keys))
+    pass_on(to, StorePart::Keys(keys))
 }
 
-fn read_purged(db: &Connection, to: &Sender<Part>) -> Result<(), ReadFailure> {
+fn read_purged(db: &Connection, to: &Sender<StorePart>) -> Result<(), ReadFailure> {
     let failed = |error| MoveError::reading("the ids of purged agents", store_error(error));
     let mut statement = db.prepare(PURGED).map_err(failed)?;
     let mut rows = statement.query([]).map_err(failed)?;
@@ -187,8 +187,8 @@ fn read_purged(db: &Connection, to: &Sender<Part>) -> Result<(), ReadFailure> {
         let read = || -> rusqlite::Result<_> { Ok((agent_id_of(row, 0)?, Timestamp(row.get(1)?))) };
         purged.push(read().map_err(failed)?);
         if purged.len() == ROWS {
-            pass_on(to, Part::Purged(std::mem::take(&mut purged)))?;
+            pass_on(to, StorePart::Purged(std::mem::take(&mut purged)))?;
         }
     }
-    pass_on(to, Part::Purged(purged))
+    pass_on(to, StorePart::Purged(purged))
 }

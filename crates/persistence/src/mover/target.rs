@@ -80,14 +80,14 @@ pub(super) enum TargetState {
     Compared,
 }
 
-pub(super) struct Target {
+pub(super) struct MoveTarget {
     config: PostgresConfig,
     connector: Connector,
     /// The connection of the transaction.
     pub(super) link: Link,
 }
 
-impl Target {
+impl MoveTarget {
     /// Connects to the database, and migrates its schema.
     pub(super) async fn open(config: PostgresConfig) -> Result<Self, MoveError> {
         let mut patient = config.clone();

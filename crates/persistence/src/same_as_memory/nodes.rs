@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokenrail_domain::{Agent, AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::MemoryStore;
-use tokenrail_ports::testing::contract::nodes::{ISharedStore, Servers};
+use tokenrail_ports::testing::contract::nodes::{Servers, SharedStore};
 use tokenrail_ports::testing::samples::{Scribe, launch, queued_turn};
 use tokenrail_ports::{Deletion, Epoch, INodes, LaunchClaim, StoreResult};
 use tokio::runtime::Runtime;
@@ -92,13 +92,13 @@ fn id(n: u8) -> AgentId {
     launch(n).0.id
 }
 
-async fn lost<S: ISharedStore>(store: &S, node: NodeId) -> StoreResult<bool> {
+async fn lost<S: SharedStore>(store: &S, node: NodeId) -> StoreResult<bool> {
     let nodes = store.nodes().await?;
     let Some(found) = nodes.into_iter().find(|it| it.id == node) else { return Ok(false) };
     store.declare_lost(node, found.pulse).await
 }
 
-async fn wrote<S: ISharedStore>(
+async fn wrote<S: SharedStore>(
     store: &S,
     agent: AgentId,
     epoch: Option<Epoch>,
@@ -114,7 +114,7 @@ async fn wrote<S: ISharedStore>(
 }
 
 /// Carries it out. Returns the answer, without numbers that may differ.
-async fn done<S: ISharedStore>(
+async fn done<S: SharedStore>(
     servers: &Servers<S>,
     epochs: &mut Epochs,
     (at, step): (usize, NodeStep),
@@ -178,7 +178,7 @@ async fn done<S: ISharedStore>(
 }
 
 /// Everything that the servers see.
-async fn seen<S: ISharedStore>(servers: &Servers<S>) -> String {
+async fn seen<S: SharedStore>(servers: &Servers<S>) -> String {
     let mut seen = Vec::new();
     for at in 0..3 {
         let store = server(servers, at);
@@ -210,7 +210,7 @@ fn memory() -> Servers<MemoryStore> {
 }
 
 /// Servers that have not joined yet get the numbers 1, 2 and 3.
-async fn both_do<S: ISharedStore>(servers: &Servers<S>, steps: &[(usize, NodeStep)]) {
+async fn both_do<S: SharedStore>(servers: &Servers<S>, steps: &[(usize, NodeStep)]) {
     let memory = memory();
     let (mut epochs, mut expected_epochs) = (Epochs::new(), Epochs::new());
     for at in [0, 1, 2, 3] {
@@ -224,7 +224,7 @@ async fn both_do<S: ISharedStore>(servers: &Servers<S>, steps: &[(usize, NodeSte
 }
 
 /// Runs this many random stories, each on new servers that `fresh` makes, and on new ones in memory.
-pub(crate) fn check<S: ISharedStore, G>(
+pub(crate) fn check<S: SharedStore, G>(
     runtime: &Runtime,
     fresh: impl AsyncFn() -> (Servers<S>, G),
     cases: u32,

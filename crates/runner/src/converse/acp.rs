@@ -23,7 +23,7 @@ use self::login::Login;
 use self::messages::{AskPrompt, Initialize, Initialized, Session, Stopped, Told};
 use self::permission::Permissions;
 use super::conversation::{Choice, Conversation, Outbox};
-use super::prompt::Prompt;
+use super::prompt::EncodedPrompt;
 use super::rpc::{Incoming, Kind, METHOD_NOT_FOUND, Rpc, text};
 use crate::run_folder::Opening;
 
@@ -37,7 +37,7 @@ const CANCELLED: i32 = -32800;
 #[derive(Debug)]
 pub(super) struct AcpConversation {
     opening: Opening,
-    prompt: Prompt,
+    prompt: EncodedPrompt,
     rpc: Rpc,
     files: Files,
     permissions: Permissions,
@@ -65,7 +65,7 @@ enum Stage {
 }
 
 impl AcpConversation {
-    pub(super) fn new(opening: Opening, prompt: Prompt) -> Self {
+    pub(super) fn new(opening: Opening, prompt: EncodedPrompt) -> Self {
         let file_bytes = opening.files.then_some(opening.limits.file_bytes);
         Self {
             files: Files::new(&opening.cwd, file_bytes),
@@ -227,7 +227,7 @@ impl Conversation for AcpConversation {
         self.stage = Stage::Cancelled;
     }
 
-    fn further_turn(&mut self, prompt: Prompt, out: &mut Outbox) {
+    fn further_turn(&mut self, prompt: EncodedPrompt, out: &mut Outbox) {
         self.prompt = prompt;
         out.added.extend(self.name.clone().map(|name| AddedLine::Agent { name }));
         self.prompt(out);

@@ -15,7 +15,7 @@ use suggestion::suggested;
 use survey::Survey;
 
 use super::conversation::{Choice, Conversation, NewRequest, Outbox};
-use super::prompt::{EncodedImage, Prompt};
+use super::prompt::{EncodedImage, EncodedPrompt};
 use super::raw_object::raw_objects;
 use super::rpc::{read, text};
 
@@ -26,7 +26,7 @@ const REJECT: &str = "reject";
 /// The turns of Claude Code. When its standard input is closed, it exits after its result.
 #[derive(Debug)]
 pub(super) struct ClaudeConversation {
-    prompt: Prompt,
+    prompt: EncodedPrompt,
     /// The open permission requests, by the id of the request.
     asked: BTreeMap<String, Asked>,
     /// The open requests of `AskUserQuestion`, by the key of the question that is open.
@@ -45,7 +45,7 @@ struct Asked {
 }
 
 raw_objects! {
-    struct Line<'a> {
+    struct ClaudeLine<'a> {
         #[serde(rename = "type")]
         kind,
         request_id,
@@ -58,7 +58,7 @@ raw_objects! {
     }
 
     /// The fields of a task that have changed.
-    struct Patch<'a> { is_backgrounded }
+    struct TaskPatch<'a> { is_backgrounded }
 
     struct ControlRequest<'a> { subtype, tool_name, tool_use_id, input, permission_suggestions }
 }
@@ -99,9 +99,9 @@ struct Source<'a> {
     data: &'a str,
 }
 
-impl<'a> From<&'a Prompt> for Content<'a> {
-    fn from(prompt: &'a Prompt) -> Self {
-        let Prompt { text, images } = prompt;
+impl<'a> From<&'a EncodedPrompt> for Content<'a> {
+    fn from(prompt: &'a EncodedPrompt) -> Self {
+        let EncodedPrompt { text, images } = prompt;
         if images.is_empty() {
             return Self::Text(text);
         }
@@ -139,7 +139,7 @@ enum Decision<'a> {
 }
 
 impl ClaudeConversation {
-    pub(super) fn new(prompt: impl Into<Prompt>) -> Self {
+    pub(super) fn new(prompt: impl Into<EncodedPrompt>) -> Self {
         Self {
             prompt: prompt.into(),
             asked: BTreeMap::new(),
@@ -151,7 +151,7 @@ impl ClaudeConversation {
 
     /// Handles the result of a turn. If the program has failed, or will continue by itself, the conversation is over:
     /// the program's input is closed, and the program exits when it has said everything.
-    fn result(&mut self, line: &Line<'_>, out: &mut Outbox) {
+    fn result(&mut self, line: &ClaudeLine<'_>, out: &mut Outbox) {
         let failed = line.is_error.is_some_and(|failed| failed.get() != "false");
         let succeeded = !failed && text(line.subtype).as_deref() == Some("success");
         // A program that is idle reports the result of something that it was not asked to do.
@@ -162,14 +162,14 @@ impl ClaudeConversation {
         }
     }
 
-    fn system(&mut self, line: &Line<'_>, out: &mut Outbox) {
+    fn system(&mut self, line: &ClaudeLine<'_>, out: &mut Outbox) {
         match text(line.subtype).as_deref() {
             Some("background_tasks_changed") => {
                 self.in_background |= line.tasks.is_none_or(|tasks| tasks.get() != "[]");
             }
             // A tool that only takes long is reported as a task too.
             Some("task_started" | "task_updated") => {
-                let patch: Patch<'_> = read(line.patch);
+                let patch: TaskPatch<'_> = read(line.patch);
                 self.in_background |= is_true(line.is_backgrounded) || is_true(patch.is_backgrounded);
             }
             Some("init") => self.spoken(out),
@@ -254,7 +254,7 @@ impl Conversation for ClaudeConversation {
     }
 
     fn line(&mut self, line: &[u8], out: &mut Outbox) {
-        let Ok(line) = serde_json::from_slice::<Line<'_>>(line) else { return };
+        let Ok(line) = serde_json::from_slice::<ClaudeLine<'_>>(line) else { return };
         match (text(line.kind).as_deref(), text(line.request_id)) {
             (Some("result"), _) => self.result(&line, out),
             (Some("system"), _) => self.system(&line, out),
@@ -304,7 +304,7 @@ impl Conversation for ClaudeConversation {
         out.say(&Message::ControlRequest { request_id: "interrupt", request: Interrupt {} });
     }
 
-    fn further_turn(&mut self, prompt: Prompt, out: &mut Outbox) {
+    fn further_turn(&mut self, prompt: EncodedPrompt, out: &mut Outbox) {
         self.idle = false;
         self.prompt = prompt;
         self.open(out);

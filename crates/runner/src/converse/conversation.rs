@@ -3,7 +3,7 @@
 use tokenrail_domain::{Accepts, ErrorClass};
 use tokenrail_ports::{AddedLine, Choosable, FailureLine};
 
-use super::prompt::Prompt;
+use super::prompt::EncodedPrompt;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -29,7 +29,7 @@ pub(super) trait Conversation {
     fn cancel(&mut self, out: &mut Outbox);
 
     /// Begins a further turn. Called only if the conversation has set [`Outbox::idle`].
-    fn further_turn(&mut self, prompt: Prompt, out: &mut Outbox) {
+    fn further_turn(&mut self, prompt: EncodedPrompt, out: &mut Outbox) {
         let _ = prompt;
         out.over = true;
     }

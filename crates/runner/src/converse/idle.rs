@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::prompt::Prompt;
+use super::prompt::EncodedPrompt;
 use crate::run_folder::{FurtherRun, RunFolder};
 
 /// Whether the program is idle, and until when.
@@ -98,8 +98,8 @@ impl IdleTime {
     ///
     /// # Errors
     /// If an image cannot be read.
-    pub(super) fn prompt(&self, further: FurtherRun) -> io::Result<Prompt> {
-        Prompt::read(&self.folder, further.prompt, &further.images)
+    pub(super) fn prompt(&self, further: FurtherRun) -> io::Result<EncodedPrompt> {
+        EncodedPrompt::read(&self.folder, further.prompt, &further.images)
     }
 }
 

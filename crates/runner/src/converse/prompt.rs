@@ -9,7 +9,7 @@ use crate::run_folder::{ImageRef, RunFolder};
 
 /// The prompt of a turn.
 #[derive(Debug, Default)]
-pub(super) struct Prompt {
+pub(super) struct EncodedPrompt {
     pub(super) text: String,
     pub(super) images: Vec<EncodedImage>,
 }
@@ -22,7 +22,7 @@ pub(super) struct EncodedImage {
     pub(super) data: String,
 }
 
-impl Prompt {
+impl EncodedPrompt {
     /// Takes the images of a prompt out of the run folder.
     pub(super) fn read(folder: &RunFolder, text: String, images: &[ImageRef]) -> io::Result<Self> {
         let encoded = |image: &ImageRef| {
@@ -56,14 +56,14 @@ impl FilePrompt {
 }
 
 /// A prompt without images.
-impl From<String> for Prompt {
+impl From<String> for EncodedPrompt {
     fn from(text: String) -> Self {
         Self { text, images: Vec::new() }
     }
 }
 
 #[cfg(test)]
-impl Prompt {
+impl EncodedPrompt {
     /// A prompt with one image, whose data stays as it is.
     pub(super) fn with_image(text: &str, media_type: &str, data: &str) -> Self {
         let image = EncodedImage { media_type: media_type.to_owned(), data: data.to_owned() };

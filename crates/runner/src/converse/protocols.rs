@@ -6,7 +6,7 @@ use super::acp::AcpConversation;
 use super::claude::ClaudeConversation;
 use super::codex::CodexConversation;
 use super::conversation::Conversation;
-use super::prompt::{FilePrompt, Prompt};
+use super::prompt::{EncodedPrompt, FilePrompt};
 use crate::run_folder::{Opening, Protocol, RunFolder};
 
 /// The conversation of a run, and the size of the images in its first message. For ACP this opens the agent's folder.
@@ -20,7 +20,7 @@ pub(super) fn conversation_in(
 ) -> io::Result<(Box<dyn Conversation>, usize)> {
     let (text, images) = (std::mem::take(&mut opening.prompt), std::mem::take(&mut opening.images));
     let whole = |text| {
-        let prompt = Prompt::read(folder, text, &images)?;
+        let prompt = EncodedPrompt::read(folder, text, &images)?;
         let image_bytes = prompt.image_bytes();
         Ok::<_, io::Error>((prompt, image_bytes))
     };

@@ -81,11 +81,11 @@ struct Reply<'a, R> {
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<R>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Refusal>,
+    error: Option<RpcError>,
 }
 
 #[derive(Serialize)]
-struct Refusal {
+struct RpcError {
     code: i32,
     message: String,
 }
@@ -113,7 +113,7 @@ impl Rpc {
 
     /// Refuses a request of the program. Without an answer, the program would wait forever.
     pub(super) fn refuse(id: &RawValue, code: i32, message: impl Into<String>, out: &mut Outbox) {
-        let error = Some(Refusal { code, message: message.into() });
+        let error = Some(RpcError { code, message: message.into() });
         out.say(&Reply::<()> { jsonrpc: VERSION, id, result: None, error });
     }
 

@@ -36,13 +36,13 @@ pub(crate) struct ChangesArgs {
 #[derive(Deserialize)]
 #[serde(tag = "source", rename_all = "camelCase")]
 enum Answer {
-    Git { base: String, files: Vec<ChangedFile>, truncated: bool },
+    Git { base: String, files: Vec<ShownFile>, truncated: bool },
     None { detail: String },
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ChangedFile {
+struct ShownFile {
     path: String,
     old_path: Option<String>,
     status: String,
@@ -107,7 +107,7 @@ async fn patch(
     Ok(Exit::Completed)
 }
 
-fn print(base: &str, files: &[ChangedFile], truncated: bool, screen: &mut Screen) {
+fn print(base: &str, files: &[ShownFile], truncated: bool, screen: &mut Screen) {
     let (mut added, mut removed) = (0, 0);
     for file in files {
         added += file.added.unwrap_or_default();
@@ -131,7 +131,7 @@ fn print(base: &str, files: &[ChangedFile], truncated: bool, screen: &mut Screen
 }
 
 /// The path in one line.
-fn name(file: &ChangedFile) -> String {
+fn name(file: &ShownFile) -> String {
     let line = |path: &str| path.replace(char::is_control, "\u{fffd}");
     match &file.old_path {
         Some(old) => format!("{} -> {}", line(old), line(&file.path)),

@@ -22,7 +22,7 @@ use crate::config::{Config, RunnerConfig, StorageConfig, Target};
 use crate::token::{self, TokenError};
 
 /// The result of one check.
-struct Finding {
+struct DoctorCheck {
     name: String,
     verdict: Verdict,
     text: String,
@@ -73,8 +73,8 @@ pub(crate) async fn doctor(config: &Config, screen: &mut Screen) -> Result<Exit,
     Ok(if bad == 0 { Exit::Completed } else { Exit::Failed })
 }
 
-fn show(finding: &Finding, screen: &mut Screen) {
-    let Finding { name, verdict, text } = finding;
+fn show(finding: &DoctorCheck, screen: &mut Screen) {
+    let DoctorCheck { name, verdict, text } = finding;
     if screen.json {
         let verdict = match verdict {
             Verdict::Good => "ok",
@@ -95,11 +95,11 @@ fn show(finding: &Finding, screen: &mut Screen) {
     screen.text(Style::Plain, &format!("{name}: {text}\n"));
 }
 
-fn finding(name: &str, verdict: Verdict, text: impl Into<String>) -> Finding {
-    Finding { name: name.to_owned(), verdict, text: text.into() }
+fn finding(name: &str, verdict: Verdict, text: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { name: name.to_owned(), verdict, text: text.into() }
 }
 
-fn file(config: &Config) -> Finding {
+fn file(config: &Config) -> DoctorCheck {
     let text = match &config.file {
         Some(path) => path.display().to_string(),
         None => "no file; using the defaults".to_owned(),
@@ -107,7 +107,7 @@ fn file(config: &Config) -> Finding {
     finding("configuration", Verdict::Good, text)
 }
 
-fn folder(data_dir: &Path) -> Finding {
+fn folder(data_dir: &Path) -> DoctorCheck {
     let shown = data_dir.display();
     match std::fs::metadata(data_dir) {
         Err(error) if error.kind() == ErrorKind::NotFound => finding(
@@ -141,7 +141,7 @@ fn folder(data_dir: &Path) -> Finding {
     }
 }
 
-fn token(config: &Config) -> Finding {
+fn token(config: &Config) -> DoctorCheck {
     match token::read(&config.data_dir) {
         Ok(_) => finding("token", Verdict::Good, "exists, and only its owner can read it"),
         Err(TokenError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -152,7 +152,7 @@ fn token(config: &Config) -> Finding {
 }
 
 /// The server, and what it has seen of its database.
-async fn server(config: &Config) -> Vec<Finding> {
+async fn server(config: &Config) -> Vec<DoctorCheck> {
     let client = match Client::reach(config).await {
         Ok(client) => client,
         Err(error) => return vec![unreachable(config, &error)],
@@ -168,7 +168,7 @@ async fn server(config: &Config) -> Vec<Finding> {
     findings
 }
 
-fn unreachable(config: &Config, error: &Failure) -> Finding {
+fn unreachable(config: &Config, error: &Failure) -> DoctorCheck {
     let name = "server";
     if config.target == Target::DataFolder && is_in_use(&config.data_dir) {
         return finding(
@@ -186,7 +186,7 @@ fn unreachable(config: &Config, error: &Failure) -> Finding {
 }
 
 /// Whether a server that starts now would be notified of output, or would have to poll.
-fn inotify(data_dir: &Path, watcher: &RunWatcher) -> Finding {
+fn inotify(data_dir: &Path, watcher: &RunWatcher) -> DoctorCheck {
     let name = "inotify";
     let place = if data_dir.is_dir() { data_dir } else { Path::new("/") };
     match watcher.try_out(place) {
@@ -203,7 +203,7 @@ fn inotify(data_dir: &Path, watcher: &RunWatcher) -> Finding {
 }
 
 /// The program that would supervise agents if a server started now.
-fn supervisors(program: &SupervisorProgram) -> Finding {
+fn supervisors(program: &SupervisorProgram) -> DoctorCheck {
     let name = "supervisors";
     match program.own_because() {
         None => finding(name, Verdict::Good, program.path().display().to_string()),
@@ -248,7 +248,7 @@ fn keys(unset: &[String]) -> Option<String> {
     Some(format!("{why}, so the program needs its own login"))
 }
 
-async fn programs(config: &Config, means: &Means) -> Vec<Finding> {
+async fn programs(config: &Config, means: &Means) -> Vec<DoctorCheck> {
     let mut findings = Vec::new();
     for (name, agent) in &config.agents {
         let name = format!("agents.{name}");

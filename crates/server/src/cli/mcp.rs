@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-use self::responses::{Unanswered, lost, pass_on};
+use self::responses::{NoResponse, lost, pass_on};
 use super::client::Client;
 use super::client::forward::{Lost, Message, readable_parts};
 use super::own_run::own_run;
@@ -94,7 +94,7 @@ struct Underway {
 
 impl Underway {
     /// The next line, once there is room for a further request.
-    async fn next_line(&mut self, lines: &mut mpsc::Receiver<Line>) -> Option<Line> {
+    async fn next_line(&mut self, lines: &mut mpsc::Receiver<ReadLine>) -> Option<ReadLine> {
         let Self { calls, subscriptions, .. } = self;
         loop {
             tokio::select! {
@@ -156,8 +156,8 @@ impl Bridge {
         let error = match answered {
             Ok(has_response) if has_response => return,
             Ok(_) => json!({ "code": SERVER_ERROR, "message": "the server sent no response" }),
-            Err(Unanswered::Refused(error)) => error,
-            Err(Unanswered::Failed(failure)) => {
+            Err(NoResponse::Refused(error)) => error,
+            Err(NoResponse::Failed(failure)) => {
                 json!({ "code": SERVER_ERROR, "message": failure.to_string() })
             }
         };
@@ -193,10 +193,10 @@ fn refusal(id: &Value, error: &Value) -> String {
 }
 
 /// A line, or why it cannot be read.
-type Line = Result<String, String>;
+type ReadLine = Result<String, String>;
 
 /// The lines of standard input, read by a thread of their own.
-fn read_lines() -> io::Result<mpsc::Receiver<Line>> {
+fn read_lines() -> io::Result<mpsc::Receiver<ReadLine>> {
     let (sender, receiver) = mpsc::channel(LINES_MAX);
     thread::Builder::new().name("mcp input".to_owned()).spawn(move || {
         let mut input = io::stdin().lock();
@@ -211,7 +211,7 @@ fn read_lines() -> io::Result<mpsc::Receiver<Line>> {
 }
 
 /// The next line. `None` at the end. Of a line that is too long, nothing is kept.
-fn read_line(input: &mut impl BufRead) -> io::Result<Option<Line>> {
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<ReadLine>> {
     let mut line = Vec::new();
     if input.take(LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);

@@ -30,7 +30,7 @@ enum NodesCommand {
 
 /// A node, as the server describes it.
 #[derive(Debug, Deserialize)]
-struct Node {
+struct ListedNode {
     id: u64,
     name: String,
     state: String,
@@ -57,19 +57,19 @@ async fn list(client: &Client, screen: &mut Screen) -> Result<Exit, Failure> {
         return Ok(Exit::Completed);
     }
     let read = nodes.iter().map(|node| serde_json::from_str(node.get()));
-    for line in table(&read.collect::<Result<Vec<Node>, _>>()?) {
+    for line in table(&read.collect::<Result<Vec<ListedNode>, _>>()?) {
         screen.line(Style::Plain, &line);
     }
     Ok(Exit::Completed)
 }
 
 /// One line for each node, in columns.
-fn table(nodes: &[Node]) -> Vec<String> {
-    let wide = |column: fn(&Node) -> usize| nodes.iter().map(column).max().unwrap_or_default();
+fn table(nodes: &[ListedNode]) -> Vec<String> {
+    let wide = |column: fn(&ListedNode) -> usize| nodes.iter().map(column).max().unwrap_or_default();
     let ids = wide(|node| node.id.to_string().len());
     let names = wide(|node| printable(&node.name).chars().count());
-    let line = |node: &Node| {
-        let Node { id, name, state, version, is_asked } = node;
+    let line = |node: &ListedNode| {
+        let ListedNode { id, name, state, version, is_asked } = node;
         let asked = if *is_asked { "  this server" } else { "" };
         format!("{id:>ids$}  {:<names$}  {state:<5}  {version}{asked}", printable(name))
     };
@@ -77,8 +77,8 @@ fn table(nodes: &[Node]) -> Vec<String> {
 }
 
 async fn forget(client: &Client, wanted: &str, screen: &mut Screen) -> Result<Exit, Failure> {
-    let nodes: Vec<Node> = client.get(&["api", "nodes"], &[]).await?.json().await?;
-    let Node { id, name, .. } = find(&nodes, wanted)?;
+    let nodes: Vec<ListedNode> = client.get(&["api", "nodes"], &[]).await?.json().await?;
+    let ListedNode { id, name, .. } = find(&nodes, wanted)?;
     client.delete(&["api", "nodes", &id.to_string()], &[]).await?;
     let line = if screen.json {
         json!({ "id": id, "name": name, "state": "gone" }).to_string()
@@ -91,9 +91,9 @@ async fn forget(client: &Client, wanted: &str, screen: &mut Screen) -> Result<Ex
 
 /// The node that the user means, by its name or its id. Of several nodes with one name, those that were removed before
 /// do not count.
-fn find<'a>(nodes: &'a [Node], wanted: &str) -> Result<&'a Node, Failure> {
-    let named = |node: &&Node| node.name == wanted || node.id.to_string() == wanted;
-    let mut found: Vec<&Node> = nodes.iter().filter(named).collect();
+fn find<'a>(nodes: &'a [ListedNode], wanted: &str) -> Result<&'a ListedNode, Failure> {
+    let named = |node: &&ListedNode| node.name == wanted || node.id.to_string() == wanted;
+    let mut found: Vec<&ListedNode> = nodes.iter().filter(named).collect();
     if found.iter().any(|node| node.state != "gone") {
         found.retain(|node| node.state != "gone");
     }
@@ -127,9 +127,9 @@ fn printable(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn node(id: u64, name: &str, state: &str) -> Node {
+    fn node(id: u64, name: &str, state: &str) -> ListedNode {
         let (name, state, version) = (name.to_owned(), state.to_owned(), "1.2.3".to_owned());
-        Node { id, name, state, version, is_asked: id == 2 }
+        ListedNode { id, name, state, version, is_asked: id == 2 }
     }
 
     #[test]

@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 1000;
 /// An open permission request of any agent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct OpenRequest {
+pub(crate) struct ListedRequest {
     pub(crate) agent_id: String,
     #[serde(flatten)]
     pub(crate) asked: ShownRequest,
@@ -56,7 +56,7 @@ pub(crate) async fn of_agent(client: &Client, id: &str) -> Result<Vec<ShownReque
     let (mut pages, mut open) = (Pages::of(client), Vec::new());
     while let Some(page) = pages.next().await? {
         for request in page {
-            let OpenRequest { agent_id, asked } = serde_json::from_str(request.get())?;
+            let ListedRequest { agent_id, asked } = serde_json::from_str(request.get())?;
             if agent_id == id {
                 open.push(asked);
             }

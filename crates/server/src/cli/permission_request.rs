@@ -31,7 +31,7 @@ pub(crate) struct ShownRequest {
     options: Vec<Offered>,
     /// Absent if the request accepts only one option.
     #[serde(default)]
-    accepts: Accepted,
+    accepts: AnswerForms,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ impl Offered {
 /// What a request accepts besides one option.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Accepted {
+struct AnswerForms {
     note: bool,
     text: bool,
     several: bool,
@@ -106,7 +106,7 @@ impl ShownRequest {
 
     /// Shows what can be typed besides the number of an option.
     pub(crate) fn show_more_answers(&self, screen: &mut Screen) {
-        let Accepted { note, text, several } = self.accepts;
+        let AnswerForms { note, text, several } = self.accepts;
         let rejecting = self.options.iter().position(Offered::rejects);
         if several {
             screen.line(Style::Dim, "  several answers: their numbers, such as 1,2");
@@ -128,7 +128,7 @@ impl ShownRequest {
     /// The answer that a user means with this line, as the body of a request: an option; several of them, separated by
     /// commas; an option that rejects and a note; or a text in the user's own words.
     pub(crate) fn answer(&self, line: &str) -> Option<Value> {
-        let Accepted { note, text, several } = self.accepts;
+        let AnswerForms { note, text, several } = self.accepts;
         let line = line.trim();
         if let Some(option) = self.option(line) {
             return Some(json!({ "optionId": option }));

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::client::Client;
 use super::excerpt::excerpt;
-use super::open_requests::{OpenRequest, Pages};
+use super::open_requests::{ListedRequest, Pages};
 use super::screen::{Screen, Style};
 use super::{Exit, Failure};
 use crate::config::Config;
@@ -29,8 +29,8 @@ pub(crate) async fn questions(config: &Config, screen: &mut Screen) -> Result<Ex
     Ok(Exit::Completed)
 }
 
-async fn show(client: &Client, request: &OpenRequest, screen: &mut Screen) -> Result<(), Failure> {
-    let OpenRequest { agent_id, asked } = request;
+async fn show(client: &Client, request: &ListedRequest, screen: &mut Screen) -> Result<(), Failure> {
+    let ListedRequest { agent_id, asked } = request;
     let agent: Value = match client.get(&["api", "agents", agent_id], &[]).await {
         Ok(answer) => answer.json().await?,
         // It was purged in the meantime.

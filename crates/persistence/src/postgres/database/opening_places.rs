@@ -34,16 +34,16 @@ pub(crate) struct OpeningPlace {
 }
 
 /// A barrier that is answered late, if ever.
-struct Unanswered(Arc<AtomicUsize>);
+struct UnansweredCount(Arc<AtomicUsize>);
 
-impl Unanswered {
+impl UnansweredCount {
     fn begin(count: Arc<AtomicUsize>) -> Self {
         count.fetch_add(1, Ordering::AcqRel);
         Self(count)
     }
 }
 
-impl Drop for Unanswered {
+impl Drop for UnansweredCount {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
     }
@@ -86,7 +86,7 @@ impl OpeningPlaces {
                 let _gone = tell.send(answer);
                 return;
             }
-            let _unanswered = Unanswered::begin(unanswered);
+            let _unanswered = UnansweredCount::begin(unanswered);
             let _gone = tell.send(Err(ChangeFailure::Unknown(UnknownCause::TimedOut(wait))));
             tracing::warn!(
                 "the PostgreSQL server does not answer the first write on a new connection; if it has a synchronous \

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::nodes::{ISharedStore, Servers};
+use super::nodes::{Servers, SharedStore};
 use crate::{
     Credential, CredentialDigest, CredentialKind, CredentialRoom, CredentialScope, ICredentials, WhenFull,
 };
@@ -32,7 +32,7 @@ async fn is_valid(store: &impl ICredentials, kind: CredentialKind, n: u8) -> boo
     store.find(kind, digest(n)).await.unwrap().is_some()
 }
 
-pub async fn a_credential_of_one_node_is_used_once_at_any_node<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_credential_of_one_node_is_used_once_at_any_node<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     for kind in CredentialKind::ALL {
         for n in 0..3 {
@@ -49,7 +49,7 @@ pub async fn a_credential_of_one_node_is_used_once_at_any_node<S: ISharedStore>(
     assert!(!redeems(other, CredentialKind::Ticket, 9).await, "a guess");
 }
 
-pub async fn one_of_two_nodes_redeems_a_credential<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn one_of_two_nodes_redeems_a_credential<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     for n in 0..9 {
         assert!(one.add(credential(CredentialKind::Ticket, n, HOUR), ROOM).await.unwrap());
@@ -59,7 +59,7 @@ pub async fn one_of_two_nodes_redeems_a_credential<S: ISharedStore>(servers: &Se
     }
 }
 
-pub async fn a_credential_is_valid_for_its_kind_and_its_time<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_credential_is_valid_for_its_kind_and_its_time<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     assert!(one.add(credential(CredentialKind::Ticket, 1, HOUR), ROOM).await.unwrap());
     assert!(!redeems(other, CredentialKind::LoginCode, 1).await);
@@ -70,7 +70,7 @@ pub async fn a_credential_is_valid_for_its_kind_and_its_time<S: ISharedStore>(se
     }
 }
 
-pub async fn a_credential_that_is_found_stays<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_credential_that_is_found_stays<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let kind = CredentialKind::OpenedStream;
     let new = credential(kind, 1, HOUR);
@@ -81,7 +81,7 @@ pub async fn a_credential_that_is_found_stays<S: ISharedStore>(servers: &Servers
     assert!(redeems(other, kind, 1).await);
 }
 
-pub async fn there_is_room_for_so_many_credentials_of_each_kind<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn there_is_room_for_so_many_credentials_of_each_kind<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let room = CredentialRoom { max: 2, ..ROOM };
     for kind in CredentialKind::ALL {
@@ -95,7 +95,7 @@ pub async fn there_is_room_for_so_many_credentials_of_each_kind<S: ISharedStore>
     }
 }
 
-pub async fn the_oldest_credential_makes_room<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn the_oldest_credential_makes_room<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let room = CredentialRoom { max: 2, when_full: WhenFull::ReplaceOldest };
     let kind = CredentialKind::LoginCode;

@@ -2,27 +2,27 @@
 
 use tokenrail_domain::{AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
 
-use super::nodes::{ISharedStore, Servers, ended, lose};
+use super::nodes::{Servers, SharedStore, ended, lose};
 use super::{agent_now, launched, running, saved};
 use crate::testing::samples::{Scribe, launch, notice, queued_turn};
 use crate::{Deletion, Epoch, LaunchClaim, StoreError};
 
-async fn home<S: ISharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
+async fn home<S: SharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
     store.get(agent).await.unwrap().unwrap().home
 }
 
-async fn tell<S: ISharedStore>(store: &S, agent: AgentId) {
+async fn tell<S: SharedStore>(store: &S, agent: AgentId) {
     store.enqueue(queued_turn(agent, TurnNumber(0), "go on").into(), 9, None).await.unwrap();
 }
 
 /// The agents of the samples that this node takes.
-async fn claimed<S: ISharedStore>(store: &S) -> Vec<AgentId> {
+async fn claimed<S: SharedStore>(store: &S) -> Vec<AgentId> {
     let claim = LaunchClaim { types: vec![launch(1).0.kind], to_run: 9, to_stop: 9 };
     store.claim_launches(claim).await.unwrap()
 }
 
 /// Runs the turn that waits, as this node.
-async fn run<S: ISharedStore>(store: &S, agent: AgentId) -> Epoch {
+async fn run<S: SharedStore>(store: &S, agent: AgentId) -> Epoch {
     let epoch = store.claim(agent).await.unwrap().unwrap();
     let turn = store.open_turns(agent).await.unwrap().remove(0);
     let mut scribe = Scribe::new(&agent_now(store, agent).await).at_epoch(epoch);
@@ -31,7 +31,7 @@ async fn run<S: ISharedStore>(store: &S, agent: AgentId) -> Epoch {
     epoch
 }
 
-pub async fn an_agent_of_a_lost_node_goes_on_at_any_node<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn an_agent_of_a_lost_node_goes_on_at_any_node<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (lost, _) = servers.two().await;
     let number = third.join().await.unwrap();
@@ -54,7 +54,7 @@ pub async fn an_agent_of_a_lost_node_goes_on_at_any_node<S: ISharedStore>(server
     assert_eq!((one.claim(idle).await.unwrap(), one.let_go(idle).await.unwrap()), (None, false));
 }
 
-pub async fn a_turn_that_waits_at_a_lost_node_is_let_go_by_its_taker<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_turn_that_waits_at_a_lost_node_is_let_go_by_its_taker<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (lost, _) = servers.two().await;
     third.join().await.unwrap();
@@ -73,7 +73,7 @@ pub async fn a_turn_that_waits_at_a_lost_node_is_let_go_by_its_taker<S: ISharedS
     assert!(taken < run(third, agent.id).await);
 }
 
-pub async fn a_running_turn_keeps_its_owner<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_running_turn_keeps_its_owner<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (lost, _) = servers.two().await;
     let (agent, scribe) = running(one, 1).await;
@@ -87,7 +87,7 @@ pub async fn a_running_turn_keeps_its_owner<S: ISharedStore>(servers: &Servers<S
     assert!(other.let_go(agent.id).await.unwrap());
 }
 
-pub async fn a_node_lets_only_its_own_agents_go<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_lets_only_its_own_agents_go<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (first, second) = servers.two().await;
     let (mine, theirs) = (ended(one, 1).await, ended(other, 2).await);
@@ -101,7 +101,7 @@ pub async fn a_node_lets_only_its_own_agents_go<S: ISharedStore>(servers: &Serve
     assert!(one.let_go(theirs).await.unwrap());
 }
 
-pub async fn a_node_that_leaves_lets_its_agents_go<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_that_leaves_lets_its_agents_go<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (first, second) = servers.two().await;
     let (idle, more) = (ended(one, 1).await, ended(one, 2).await);
@@ -121,7 +121,7 @@ pub async fn a_node_that_leaves_lets_its_agents_go<S: ISharedStore>(servers: &Se
     run(other, waits.id).await;
 }
 
-pub async fn an_agent_without_a_home_is_purged_by_any_node<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn an_agent_without_a_home_is_purged_by_any_node<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     servers.two().await;
     third.join().await.unwrap();
@@ -138,7 +138,7 @@ pub async fn an_agent_without_a_home_is_purged_by_any_node<S: ISharedStore>(serv
     }
 }
 
-pub async fn the_former_home_of_an_agent_learns_that_its_folder_is_left<S: ISharedStore>(
+pub async fn the_former_home_of_an_agent_learns_that_its_folder_is_left<S: SharedStore>(
     servers: &Servers<S>,
 ) {
     let Servers { one, other, third, .. } = servers;

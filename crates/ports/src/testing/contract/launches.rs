@@ -4,29 +4,29 @@ use std::time::Duration;
 
 use tokenrail_domain::{Agent, AgentId, NodeId, Timestamp, Turn, TurnNumber};
 
-use super::nodes::{ISharedStore, Servers, lose};
+use super::nodes::{Servers, SharedStore, lose};
 use super::saved;
 use crate::testing::samples::{Scribe, launch, queued_turn};
 use crate::{Created, Epoch, LaunchClaim, LaunchCount};
 
 /// Launches the `n`th sample agent for another node.
-async fn launched_for<S: ISharedStore>(store: &S, n: u8, home: NodeId, kind: &str) -> (Agent, Turn) {
+async fn launched_for<S: SharedStore>(store: &S, n: u8, home: NodeId, kind: &str) -> (Agent, Turn) {
     let (agent, turn) = launch(n);
     let agent = Agent { home: Some(home), kind: kind.to_owned(), cwd: String::new(), ..agent };
     assert_eq!(store.create(agent.clone(), turn.clone().into(), None).await.unwrap(), Created::New);
     (agent, turn)
 }
 
-async fn claimed<S: ISharedStore>(store: &S, types: &[&str], room: usize) -> Vec<AgentId> {
+async fn claimed<S: SharedStore>(store: &S, types: &[&str], room: usize) -> Vec<AgentId> {
     let types = types.iter().map(|&kind| kind.to_owned()).collect();
     store.claim_launches(LaunchClaim { types, to_run: room, to_stop: 9 }).await.unwrap()
 }
 
-async fn home_of<S: ISharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
+async fn home_of<S: SharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
     store.get(agent).await.unwrap().unwrap().home
 }
 
-pub async fn a_launch_for_any_node_is_taken_by_one<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_launch_for_any_node_is_taken_by_one<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (first, second) = servers.two().await;
     third.join().await.unwrap();
@@ -54,7 +54,7 @@ pub async fn a_launch_for_any_node_is_taken_by_one<S: ISharedStore>(servers: &Se
     saved(other, scribe.start(&turn)).await;
 }
 
-pub async fn nodes_take_the_oldest_launches_that_they_can_run<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn nodes_take_the_oldest_launches_that_they_can_run<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     servers.two().await;
     third.join().await.unwrap();
@@ -69,7 +69,7 @@ pub async fn nodes_take_the_oldest_launches_that_they_can_run<S: ISharedStore>(s
     assert_eq!(claimed(one, &["a", "b\0"], 9).await, agents[2..]);
 }
 
-pub async fn a_launch_that_is_only_to_be_ended_is_taken_by_any_node<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_launch_that_is_only_to_be_ended_is_taken_by_any_node<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (_, second) = servers.two().await;
     let (cancelled, turn) = launched_for(one, 1, NodeId::ANY, "a").await;
@@ -83,7 +83,7 @@ pub async fn a_launch_that_is_only_to_be_ended_is_taken_by_any_node<S: ISharedSt
     assert_eq!(home_of(one, waits.id).await, Some(NodeId::ANY));
 }
 
-pub async fn of_several_nodes_one_takes_each_launch<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn of_several_nodes_one_takes_each_launch<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     servers.two().await;
     third.join().await.unwrap();
@@ -101,7 +101,7 @@ pub async fn of_several_nodes_one_takes_each_launch<S: ISharedStore>(servers: &S
     assert_eq!(all, agents, "each once");
 }
 
-pub async fn what_a_lost_node_has_taken_is_taken_over<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn what_a_lost_node_has_taken_is_taken_over<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (_, second) = servers.two().await;
     let (agent, _) = launched_for(one, 1, NodeId::ANY, "a").await;
@@ -113,7 +113,7 @@ pub async fn what_a_lost_node_has_taken_is_taken_over<S: ISharedStore>(servers: 
     assert_eq!(claimed(one, &["a"], 9).await, [next.id]);
 }
 
-pub async fn a_launch_for_one_node_is_found_by_that_node<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_launch_for_one_node_is_found_by_that_node<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (_, second) = servers.two().await;
     let (agent, _) = launched_for(one, 1, second, "a").await;
@@ -125,7 +125,7 @@ pub async fn a_launch_for_one_node_is_found_by_that_node<S: ISharedStore>(server
     assert!(other.claim(agent.id).await.unwrap().is_some());
 }
 
-pub async fn the_agent_types_of_a_node_are_known<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn the_agent_types_of_a_node_are_known<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let types = vec!["a".to_owned(), "b \0 \"ä\"".to_owned()];
@@ -137,7 +137,7 @@ pub async fn the_agent_types_of_a_node_are_known<S: ISharedStore>(servers: &Serv
     assert_eq!(other.nodes().await.unwrap()[0].types, Vec::<String>::new());
 }
 
-pub async fn the_launches_of_all_nodes_are_counted_together<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn the_launches_of_all_nodes_are_counted_together<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     for store in [one, other, third] {
         assert_eq!(store.count_launch(3).await.unwrap(), LaunchCount::Counted);
@@ -150,7 +150,7 @@ pub async fn the_launches_of_all_nodes_are_counted_together<S: ISharedStore>(ser
     }
 }
 
-pub async fn launches_that_wait_are_counted_whoever_has_saved_them<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn launches_that_wait_are_counted_whoever_has_saved_them<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (_, second) = servers.two().await;
     assert_eq!(third.waiting_launches().await.unwrap(), 0);

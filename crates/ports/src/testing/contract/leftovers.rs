@@ -2,12 +2,12 @@
 
 use tokenrail_domain::{Copied, Timestamp, TurnOutcome};
 
-use super::nodes::{ISharedStore, Servers, ended, lose};
+use super::nodes::{Servers, SharedStore, ended, lose};
 use super::{running, saved};
 use crate::Deletion;
 use crate::testing::samples::launch;
 
-pub async fn what_is_to_be_purged_of_a_lost_node_is_everybodys<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn what_is_to_be_purged_of_a_lost_node_is_everybodys<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (lost, _) = servers.two().await;
     third.join().await.unwrap();
@@ -31,9 +31,7 @@ pub async fn what_is_to_be_purged_of_a_lost_node_is_everybodys<S: ISharedStore>(
     assert_eq!(one.errands(9).await.unwrap().to_purge, [idle, runs.id]);
 }
 
-pub async fn the_home_of_a_purged_agent_learns_that_its_files_are_left<S: ISharedStore>(
-    servers: &Servers<S>,
-) {
+pub async fn the_home_of_a_purged_agent_learns_that_its_files_are_left<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (lost, _) = servers.two().await;
     let agents = [ended(one, 1).await, ended(one, 2).await, ended(one, 3).await];
@@ -58,7 +56,7 @@ pub async fn the_home_of_a_purged_agent_learns_that_its_files_are_left<S: IShare
     }
 }
 
-pub async fn a_node_that_was_forgotten_has_nothing_to_remove<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_that_was_forgotten_has_nothing_to_remove<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (lost, _) = servers.two().await;
     let (before, after) = (ended(one, 1).await, ended(one, 2).await);
@@ -71,7 +69,7 @@ pub async fn a_node_that_was_forgotten_has_nothing_to_remove<S: ISharedStore>(se
 }
 
 /// What is not done is found again and again, and must not hide the rest.
-pub async fn a_look_goes_on_where_the_one_before_has_ended<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_look_goes_on_where_the_one_before_has_ended<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (lost, _) = servers.two().await;
     third.join().await.unwrap();

@@ -2,7 +2,7 @@
 
 use tokenrail_domain::{AgentId, NodeId, PermissionReply, ReplyFault};
 
-use super::nodes::{ISharedStore, Servers};
+use super::nodes::{Servers, SharedStore};
 use crate::testing::samples::launch;
 use crate::{Letter, LetterContent, LetterId, LetterReply, PermissionAnswer};
 
@@ -21,7 +21,7 @@ fn letter(n: u8, agent: AgentId) -> Letter {
     Letter { id: LetterId([n; 16]), agent, content }
 }
 
-pub async fn a_letter_reaches_its_node_once<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_letter_reaches_its_node_once<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (first, second) = servers.two().await;
     let agent = launch(1).0.id;
@@ -43,7 +43,7 @@ pub async fn a_letter_reaches_its_node_once<S: ISharedStore>(servers: &Servers<S
     other.put(NodeId(99), letter(8, agent)).await.unwrap();
 }
 
-pub async fn the_first_reply_to_a_letter_counts<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn the_first_reply_to_a_letter_counts<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (first, _) = servers.two().await;
     let faults = [

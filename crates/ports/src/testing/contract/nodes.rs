@@ -10,9 +10,9 @@ use crate::{
 };
 
 /// A store with all its ports.
-pub trait ISharedStore: IJournal + IAgentRepository + IArchive + INodes + IInbox + ICredentials {}
+pub trait SharedStore: IJournal + IAgentRepository + IArchive + INodes + IInbox + ICredentials {}
 
-impl<S: IJournal + IAgentRepository + IArchive + INodes + IInbox + ICredentials> ISharedStore for S {}
+impl<S: IJournal + IAgentRepository + IArchive + INodes + IInbox + ICredentials> SharedStore for S {}
 
 /// Four servers on one empty store. None of them has joined.
 pub struct Servers<S> {
@@ -23,7 +23,7 @@ pub struct Servers<S> {
     pub third: S,
 }
 
-impl<S: ISharedStore> Servers<S> {
+impl<S: SharedStore> Servers<S> {
     /// Joins as `one` and `other`.
     pub(super) async fn two(&self) -> (NodeId, NodeId) {
         (self.one.join().await.unwrap(), self.other.join().await.unwrap())
@@ -119,13 +119,13 @@ macro_rules! nodes_contract {
     };
 }
 
-pub(super) async fn node<S: ISharedStore>(store: &S, id: NodeId) -> Node {
+pub(super) async fn node<S: SharedStore>(store: &S, id: NodeId) -> Node {
     let nodes = store.nodes().await.unwrap();
     nodes.into_iter().find(|node| node.id == id).unwrap()
 }
 
 /// Declares the node lost, as one does that has seen its latest beat.
-pub(super) async fn lose<S: ISharedStore>(store: &S, id: NodeId) {
+pub(super) async fn lose<S: SharedStore>(store: &S, id: NodeId) {
     let seen = node(store, id).await.pulse;
     assert!(store.declare_lost(id, seen).await.unwrap());
 }
@@ -135,13 +135,13 @@ fn is_fenced<T: std::fmt::Debug>(answer: &Result<T, StoreError>) {
 }
 
 /// An agent that `store` has created, whose turn has ended.
-pub(super) async fn ended<S: ISharedStore>(store: &S, n: u8) -> AgentId {
+pub(super) async fn ended<S: SharedStore>(store: &S, n: u8) -> AgentId {
     let (agent, mut scribe) = running(store, n).await;
     saved(store, scribe.end(TurnOutcome::Completed)).await;
     agent.id
 }
 
-pub async fn a_node_keeps_its_number<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_keeps_its_number<S: SharedStore>(servers: &Servers<S>) {
     let (one, other) = servers.two().await;
     assert_ne!(one, other);
     for incarnation in 2..4 {
@@ -160,7 +160,7 @@ pub async fn a_node_keeps_its_number<S: ISharedStore>(servers: &Servers<S>) {
     assert_eq!(node(&servers.one, other).await.pulse.incarnation, 1);
 }
 
-pub async fn a_join_fences_only_what_the_node_itself_has_sent<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_join_fences_only_what_the_node_itself_has_sent<S: SharedStore>(servers: &Servers<S>) {
     servers.two().await;
     let (agent, mut former) = running(&servers.one, 1).await;
     let (_, mut others) = running(&servers.other, 2).await;
@@ -174,9 +174,7 @@ pub async fn a_join_fences_only_what_the_node_itself_has_sent<S: ISharedStore>(s
     saved(&servers.one, former.at_epoch(epoch).end(TurnOutcome::Completed)).await;
 }
 
-pub async fn a_server_that_joins_as_the_same_node_fences_the_older_one<S: ISharedStore>(
-    servers: &Servers<S>,
-) {
+pub async fn a_server_that_joins_as_the_same_node_fences_the_older_one<S: SharedStore>(servers: &Servers<S>) {
     let (one, _) = servers.two().await;
     let (agent, former) = running(&servers.one, 1).await;
     assert_eq!(servers.twin.join().await.unwrap(), one);
@@ -195,7 +193,7 @@ pub async fn a_server_that_joins_as_the_same_node_fences_the_older_one<S: IShare
     is_fenced(&servers.twin.beat().await);
 }
 
-pub async fn a_beat_counts_and_shows_all_nodes<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_beat_counts_and_shows_all_nodes<S: SharedStore>(servers: &Servers<S>) {
     let (one, other) = servers.two().await;
     for beat in 1..4 {
         let nodes = servers.one.beat().await.unwrap();
@@ -210,7 +208,7 @@ pub async fn a_beat_counts_and_shows_all_nodes<S: ISharedStore>(servers: &Server
     assert_eq!(node(&servers.one, other).await.pulse, Pulse { incarnation: 1, beat: 1 });
 }
 
-pub async fn all_nodes_have_the_same_time<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn all_nodes_have_the_same_time<S: SharedStore>(servers: &Servers<S>) {
     servers.two().await;
     let mut before = None;
     for server in [&servers.one, &servers.other, &servers.one] {
@@ -220,7 +218,7 @@ pub async fn all_nodes_have_the_same_time<S: ISharedStore>(servers: &Servers<S>)
     }
 }
 
-pub async fn a_node_that_was_lost_or_has_left_does_not_beat_until_it_joins<S: ISharedStore>(
+pub async fn a_node_that_was_lost_or_has_left_does_not_beat_until_it_joins<S: SharedStore>(
     servers: &Servers<S>,
 ) {
     let (one, other) = servers.two().await;
@@ -239,7 +237,7 @@ pub async fn a_node_that_was_lost_or_has_left_does_not_beat_until_it_joins<S: IS
     assert_eq!(node(&servers.one, other).await.state, NodeState::Alive);
 }
 
-pub async fn a_node_is_lost_only_with_the_pulse_that_was_seen<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_is_lost_only_with_the_pulse_that_was_seen<S: SharedStore>(servers: &Servers<S>) {
     let (one, _) = servers.two().await;
     let seen = node(&servers.other, one).await.pulse;
     servers.one.beat().await.unwrap();
@@ -256,14 +254,14 @@ pub async fn a_node_is_lost_only_with_the_pulse_that_was_seen<S: ISharedStore>(s
     assert_eq!(node(&servers.other, one).await.pulse, seen);
 }
 
-pub async fn a_node_that_is_away_can_be_lost<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_that_is_away_can_be_lost<S: SharedStore>(servers: &Servers<S>) {
     let (one, _) = servers.two().await;
     servers.one.leave().await.unwrap();
     lose(&servers.other, one).await;
     assert_eq!(node(&servers.other, one).await.state, NodeState::Lost);
 }
 
-pub async fn only_a_node_that_does_not_run_is_forgotten<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn only_a_node_that_does_not_run_is_forgotten<S: SharedStore>(servers: &Servers<S>) {
     let (one, _) = servers.two().await;
     assert!(!servers.other.forget(one).await.unwrap(), "it is alive");
     assert!(!servers.other.forget(NodeId(99)).await.unwrap(), "there is no such node");

@@ -6,21 +6,21 @@ use tokenrail_domain::{
     AgentEdit, AgentId, Copied, Event, Sequence, StopReason, Timestamp, TurnNumber, TurnOutcome,
 };
 
-use super::nodes::{ISharedStore, Servers, ended, lose};
+use super::nodes::{Servers, SharedStore, ended, lose};
 use super::{everything, launched, running, saved};
 use crate::testing::samples::{Scribe, WHOLE, launch, notice, page_of, queued_turn, text_delta};
 use crate::{Deletion, OpenErrand, PageLimit, Standing, TouchMark};
 
-async fn tell<S: ISharedStore>(store: &S, agent: AgentId) {
+async fn tell<S: SharedStore>(store: &S, agent: AgentId) {
     store.enqueue(queued_turn(agent, TurnNumber(0), "go on").into(), 9, None).await.unwrap();
 }
 
-async fn open_at<S: ISharedStore>(store: &S) -> Vec<AgentId> {
+async fn open_at<S: SharedStore>(store: &S) -> Vec<AgentId> {
     let open = store.with_open_turns(usize::MAX).await.unwrap();
     open.iter().map(|listed| listed.agent.id).collect()
 }
 
-pub async fn a_node_starts_with_its_own_agents<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_starts_with_its_own_agents<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (lost, _) = servers.two().await;
     let (first, _) = running(one, 1).await;
@@ -39,12 +39,12 @@ pub async fn a_node_starts_with_its_own_agents<S: ISharedStore>(servers: &Server
     );
 }
 
-async fn errands<S: ISharedStore>(store: &S) -> Vec<(AgentId, bool, bool)> {
+async fn errands<S: SharedStore>(store: &S) -> Vec<(AgentId, bool, bool)> {
     let found = store.errands(9).await.unwrap().turns;
     found.iter().map(|&OpenErrand { agent, stop, stop_running }| (agent, stop, stop_running)).collect()
 }
 
-pub async fn a_node_finds_what_others_ask_of_its_agents<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_finds_what_others_ask_of_its_agents<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let (runs, mut scribe) = running(one, 1).await;
@@ -67,7 +67,7 @@ pub async fn a_node_finds_what_others_ask_of_its_agents<S: ISharedStore>(servers
     assert_eq!(errands(other).await, [(theirs.id, false, false)]);
 }
 
-pub async fn agents_with_a_turn_to_be_stopped_come_first<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn agents_with_a_turn_to_be_stopped_come_first<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let (waits, stops) = (ended(one, 1).await, ended(one, 2).await);
@@ -78,7 +78,7 @@ pub async fn agents_with_a_turn_to_be_stopped_come_first<S: ISharedStore>(server
     assert_eq!(one.errands(1).await.unwrap().turns[0].agent, stops);
 }
 
-pub async fn the_purges_of_a_node_are_its_own<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn the_purges_of_a_node_are_its_own<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let (mine, theirs) = (ended(one, 1).await, ended(other, 2).await);
@@ -95,7 +95,7 @@ pub async fn the_purges_of_a_node_are_its_own<S: ISharedStore>(servers: &Servers
     assert_eq!(one.errands(9).await.unwrap().to_purge, []);
 }
 
-pub async fn standings_are_those_of_any_node<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn standings_are_those_of_any_node<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let (runs, mut scribe) = running(one, 1).await;
@@ -118,7 +118,7 @@ pub async fn standings_are_those_of_any_node<S: ISharedStore>(servers: &Servers<
 }
 
 /// Some agents of `one` that have said something in several batches.
-async fn talkers<S: ISharedStore>(one: &S) -> Vec<(AgentId, Scribe)> {
+async fn talkers<S: SharedStore>(one: &S) -> Vec<(AgentId, Scribe)> {
     let mut talkers = Vec::new();
     for n in 1..4 {
         let (agent, mut scribe) = running(one, n).await;
@@ -131,7 +131,7 @@ async fn talkers<S: ISharedStore>(one: &S) -> Vec<(AgentId, Scribe)> {
     talkers
 }
 
-pub async fn a_node_reads_what_another_one_has_saved<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_node_reads_what_another_one_has_saved<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let agents: Vec<AgentId> = talkers(one).await.into_iter().map(|(agent, _)| agent).collect();
@@ -160,7 +160,7 @@ fn weight(event: &Event) -> usize {
     event.body.text_bytes() + event.raw.as_ref().map_or(0, bytes::Bytes::len)
 }
 
-pub async fn the_limits_of_a_read_hold_for_all_agents_together<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn the_limits_of_a_read_hold_for_all_agents_together<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let agents: Vec<AgentId> = talkers(one).await.into_iter().map(|(agent, _)| agent).collect();
@@ -197,7 +197,7 @@ pub async fn the_limits_of_a_read_hold_for_all_agents_together<S: ISharedStore>(
     }
 }
 
-pub async fn many_agents_read_the_same_before_and_after_compaction<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn many_agents_read_the_same_before_and_after_compaction<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let mut expected = Vec::new();
@@ -218,19 +218,19 @@ pub async fn many_agents_read_the_same_before_and_after_compaction<S: ISharedSto
     }
 }
 
-async fn now<S: ISharedStore>(store: &S) -> TouchMark {
+async fn now<S: SharedStore>(store: &S) -> TouchMark {
     let touched = store.touched(None, 9).await.unwrap();
     assert_eq!(touched.agents, []);
     touched.mark
 }
 
 /// What `other` finds after the mark.
-async fn found<S: ISharedStore>(store: &S, mark: TouchMark) -> BTreeSet<AgentId> {
+async fn found<S: SharedStore>(store: &S, mark: TouchMark) -> BTreeSet<AgentId> {
     let touched = store.touched(Some(mark), 99).await.unwrap();
     touched.agents.into_iter().map(|(agent, _)| agent).collect()
 }
 
-pub async fn changes_of_another_node_are_found_from_a_mark<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn changes_of_another_node_are_found_from_a_mark<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let mark = now(other).await;
@@ -263,7 +263,7 @@ pub async fn changes_of_another_node_are_found_from_a_mark<S: ISharedStore>(serv
     assert!(found(other, mark).await.contains(&id), "purged");
 }
 
-pub async fn changes_are_found_in_steps<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn changes_are_found_in_steps<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     servers.two().await;
     let mut mark = now(other).await;
@@ -286,7 +286,7 @@ pub async fn changes_are_found_in_steps<S: ISharedStore>(servers: &Servers<S>) {
     assert_eq!(found, created, "those first that changed first");
 }
 
-pub async fn an_agent_that_is_followed_elsewhere_is_known<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn an_agent_that_is_followed_elsewhere_is_known<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (_, second) = servers.two().await;
     let (agent, _) = running(one, 1).await;
@@ -307,7 +307,7 @@ pub async fn an_agent_that_is_followed_elsewhere_is_known<S: ISharedStore>(serve
     one.set_watched(launch(9).0.id, true).await.unwrap();
 }
 
-pub async fn what_a_lost_node_had_followed_is_taken_once<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn what_a_lost_node_had_followed_is_taken_once<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (_, second) = servers.two().await;
     third.join().await.unwrap();

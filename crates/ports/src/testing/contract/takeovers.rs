@@ -2,35 +2,35 @@
 
 use tokenrail_domain::{Agent, AgentId, NodeId, TurnNumber, TurnOutcome};
 
-use super::nodes::{ISharedStore, Servers, ended, lose};
+use super::nodes::{Servers, SharedStore, ended, lose};
 use super::{agent_now, everything, launched, running, saved};
 use crate::testing::samples::{Scribe, launch, notice, queued_turn};
 use crate::{Epoch, StoreError};
 
-async fn orphans<S: ISharedStore>(store: &S) -> Vec<AgentId> {
+async fn orphans<S: SharedStore>(store: &S) -> Vec<AgentId> {
     store.orphans(9).await.unwrap()
 }
 
-async fn home<S: ISharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
+async fn home<S: SharedStore>(store: &S, agent: AgentId) -> Option<NodeId> {
     store.get(agent).await.unwrap().unwrap().home
 }
 
 /// Sends a message to an agent.
-async fn tell<S: ISharedStore>(store: &S, agent: AgentId) {
+async fn tell<S: SharedStore>(store: &S, agent: AgentId) {
     store.enqueue(queued_turn(agent, TurnNumber(0), "go on").into(), 9, None).await.unwrap();
 }
 
 /// Writes as the owner of this epoch.
-async fn scribe_of<S: ISharedStore>(store: &S, agent: AgentId, epoch: Epoch) -> Scribe {
+async fn scribe_of<S: SharedStore>(store: &S, agent: AgentId, epoch: Epoch) -> Scribe {
     Scribe::new(&agent_now(store, agent).await).at_epoch(epoch)
 }
 
-async fn is_fenced<S: ISharedStore>(store: &S, scribe: &Scribe) {
+async fn is_fenced<S: SharedStore>(store: &S, scribe: &Scribe) {
     let answer = store.append(scribe.rehearse(vec![notice("late")])).await;
     assert!(matches!(answer, Err(StoreError::Fenced)), "{answer:?}");
 }
 
-pub async fn what_a_lost_node_ran_is_taken_over_and_its_owner_fenced<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn what_a_lost_node_ran_is_taken_over_and_its_owner_fenced<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (lost, _) = servers.two().await;
     let (runs, mut former) = running(one, 1).await;
@@ -64,7 +64,7 @@ pub async fn what_a_lost_node_ran_is_taken_over_and_its_owner_fenced<S: ISharedS
     assert_eq!(other.take_over(launch(9).0.id).await.unwrap(), None, "there is no such agent");
 }
 
-pub async fn what_a_forgotten_node_ran_is_taken_over<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn what_a_forgotten_node_ran_is_taken_over<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (gone, _) = servers.two().await;
     let (agent, former) = running(one, 1).await;
@@ -77,7 +77,7 @@ pub async fn what_a_forgotten_node_ran_is_taken_over<S: ISharedStore>(servers: &
     is_fenced(one, &former).await;
 }
 
-pub async fn a_message_for_an_agent_whose_home_is_lost_is_taken_over<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn a_message_for_an_agent_whose_home_is_lost_is_taken_over<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (lost, _) = servers.two().await;
     let idle = ended(one, 1).await;
@@ -102,7 +102,7 @@ pub async fn a_message_for_an_agent_whose_home_is_lost_is_taken_over<S: ISharedS
     assert!(one.claim(idle).await.unwrap().is_some());
 }
 
-pub async fn nothing_is_taken_over_of_a_node_that_lives_or_is_back<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn nothing_is_taken_over_of_a_node_that_lives_or_is_back<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (lost, _) = servers.two().await;
     let (agent, former) = running(one, 1).await;
@@ -115,7 +115,7 @@ pub async fn nothing_is_taken_over_of_a_node_that_lives_or_is_back<S: ISharedSto
     saved(one, former.at_epoch(epoch).say(vec![notice("goes on")])).await;
 }
 
-pub async fn one_of_two_takers_wins<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn one_of_two_takers_wins<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (lost, _) = servers.two().await;
     third.join().await.unwrap();
@@ -138,7 +138,7 @@ pub async fn one_of_two_takers_wins<S: ISharedStore>(servers: &Servers<S>) {
     assert_eq!(orphans(third).await, []);
 }
 
-pub async fn what_a_taker_leaves_behind_is_taken_over_too<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn what_a_taker_leaves_behind_is_taken_over_too<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, third, .. } = servers;
     let (first, second) = servers.two().await;
     third.join().await.unwrap();
@@ -156,7 +156,7 @@ pub async fn what_a_taker_leaves_behind_is_taken_over_too<S: ISharedStore>(serve
     assert!(taken < one.claim(agent.id).await.unwrap().unwrap());
 }
 
-pub async fn an_agent_of_another_home_cannot_be_claimed<S: ISharedStore>(servers: &Servers<S>) {
+pub async fn an_agent_of_another_home_cannot_be_claimed<S: SharedStore>(servers: &Servers<S>) {
     let Servers { one, other, .. } = servers;
     let (first, second) = servers.two().await;
     let mine = ended(one, 1).await;

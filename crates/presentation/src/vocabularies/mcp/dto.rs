@@ -23,7 +23,7 @@ pub(crate) use arguments::{
 };
 pub(crate) use caller::{Caller, Done};
 pub(crate) use completion::{Completed, Completion, CompletionWish, VALUES as COMPLETION_VALUES, ValueKind};
-pub(crate) use content::{ContentDto, Media, ResourceContents, ToolResult};
+pub(crate) use content::{CallToolResult, ContentDto, Media, ResourceContents};
 pub(crate) use discover::{discovered, initialized};
 pub(crate) use entry::{AskedDto, EntryDto, PIECE_BYTES, SaidDto, Shortened, settled};
 pub(crate) use failed::Failed;

@@ -3,7 +3,7 @@
 use actix_web::HttpResponse;
 use actix_web::http::StatusCode;
 
-use super::dto::{Failed, RequestId, ToolResult, argument};
+use super::dto::{CallToolResult, Failed, RequestId, argument};
 use crate::error::{FieldProblem, Problem};
 use crate::foreign_refusals::{ForeignRefusals, Refused};
 
@@ -31,9 +31,9 @@ fn refused_as(problem: &Problem, id: Option<&RequestId>) -> Refused {
 }
 
 /// An error of a tool, with its code.
-pub(super) fn failed(problem: &Problem) -> ToolResult {
+pub(super) fn failed(problem: &Problem) -> CallToolResult {
     // A tool calls some of its arguments by other names than the rest of the API does.
-    ToolResult::failed(format!("{} ({})", described(problem, argument), problem.code.as_str()))
+    CallToolResult::failed(format!("{} ({})", described(problem, argument), problem.code.as_str()))
 }
 
 /// The same without the code, for a person.

@@ -18,7 +18,7 @@ pub(crate) use completions::{
 pub(crate) use create_completion::{CreateCompletion, CreateCompletionBody, create_completion};
 pub(crate) use create_response::{CreateResponse, CreateResponseBody, Previous, create_response};
 pub(crate) use gaps::{Gap, GapText, divided, write_with_gaps};
-pub(crate) use items::{InputItem, ItemStatus, McpError, OutputItem, OutputText, Page, SummaryText};
+pub(crate) use items::{InputItem, ItemStatus, ListDto, McpError, OutputItem, OutputText, SummaryText};
 pub(crate) use requests::ModelChoice;
 pub(crate) use responses::{
     Deleted, Incomplete, ModelDto, OpenAiError, OpenAiProblem, PartDto, ResponseDto, ResponseFailure,

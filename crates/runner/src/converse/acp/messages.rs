@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::converse::prompt::{EncodedImage, Prompt};
+use crate::converse::prompt::{EncodedImage, EncodedPrompt};
 use crate::converse::raw_object::raw_objects;
 use crate::converse::rpc::{read, text};
 
@@ -106,8 +106,8 @@ enum Block<'a> {
 }
 
 impl<'a> AskPrompt<'a> {
-    pub(super) fn new(session_id: &'a str, prompt: &'a Prompt) -> Self {
-        let Prompt { text, images } = prompt;
+    pub(super) fn new(session_id: &'a str, prompt: &'a EncodedPrompt) -> Self {
+        let EncodedPrompt { text, images } = prompt;
         let image = |EncodedImage { media_type, data }: &'a EncodedImage| Block::Image {
             mime_type: media_type,
             data,
@@ -248,14 +248,14 @@ raw_objects! {
 }
 
 impl<'a> AskPermission<'a> {
-    pub(super) fn options(&self) -> Vec<PermissionOption<'a>> {
+    pub(super) fn options(&self) -> Vec<AcpOption<'a>> {
         elements(self.options)
     }
 }
 
 raw_objects! {
     #[serde(rename_all = "camelCase")]
-    pub(super) struct PermissionOption<'a> {
+    pub(super) struct AcpOption<'a> {
         pub(super) option_id,
         pub(super) name,
         pub(super) kind,

@@ -46,7 +46,7 @@ impl Talk {
         Self::begin_with(opening, prompt, agent)
     }
 
-    fn begin_with(opening: Opening, prompt: Prompt, agent: &Value) -> Self {
+    fn begin_with(opening: Opening, prompt: EncodedPrompt, agent: &Value) -> Self {
         let conversation = AcpConversation::new(opening, prompt);
         let mut talk = Self { conversation, out: Outbox::default() };
         talk.conversation.open(&mut talk.out);
@@ -316,8 +316,8 @@ fn no_request_of_the_agent_stays_without_an_answer() {
     assert_eq!(talk.said(), [Value::Null; 0]);
 }
 
-fn with_image() -> Prompt {
-    Prompt::with_image("What is this?", "image/png", "iVBO")
+fn with_image() -> EncodedPrompt {
+    EncodedPrompt::with_image("What is this?", "image/png", "iVBO")
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn the_prompt_is_a_message_of_the_user() {
 #[test]
 fn images_are_blocks_before_the_text() {
     let expected = r#"{"type":"user","message":{"role":"user","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBO"}},{"type":"text","text":"What is this?"}]},"parent_tool_use_id":null,"session_id":""}"#;
-    let prompt = || Prompt::with_image("What is this?", "image/png", "iVBO");
+    let prompt = || EncodedPrompt::with_image("What is this?", "image/png", "iVBO");
     let (mut conversation, mut out) = (ClaudeConversation::new(prompt()), Outbox::default());
     conversation.open(&mut out);
     assert_eq!(said(&out), [expected]);

@@ -10,11 +10,11 @@ use tokenrail_persistence::{
 };
 
 use super::outside::with_cause;
-use super::{Finding, Verdict, finding};
+use super::{DoctorCheck, Verdict, finding};
 use crate::config::{Config, DurabilityMode, PostgresBlock, StorageConfig};
 use crate::store::{self, OpenStoreError};
 
-pub(super) async fn findings(config: &Config) -> Vec<Finding> {
+pub(super) async fn findings(config: &Config) -> Vec<DoctorCheck> {
     match &config.storage {
         StorageConfig::Sqlite { .. } => vec![sqlite(config).await],
         StorageConfig::Postgres(block) => postgres(block, config).await,
@@ -22,7 +22,7 @@ pub(super) async fn findings(config: &Config) -> Vec<Finding> {
 }
 
 /// The server of the database, what its data survives, and settings with which it loses data.
-async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
+async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<DoctorCheck> {
     let beat = Duration::from_secs(config.cluster.beat_s);
     let found = match store::postgres_config(block, &config.limits) {
         Ok(store) => {
@@ -63,7 +63,7 @@ async fn postgres(block: &PostgresBlock, config: &Config) -> Vec<Finding> {
 }
 
 /// Settings of the server with which data is lost, or its loss is not noticed.
-fn settings(fsync: bool, full_page_writes: bool, checksums: bool) -> impl Iterator<Item = Finding> {
+fn settings(fsync: bool, full_page_writes: bool, checksums: bool) -> impl Iterator<Item = DoctorCheck> {
     let problems = [
         (fsync, Verdict::Bad, "fsync is off: a power loss can destroy the whole database; set fsync = on"),
         (
@@ -81,7 +81,7 @@ fn settings(fsync: bool, full_page_writes: bool, checksums: bool) -> impl Iterat
     problems.map(|(_, verdict, text)| finding("database settings", verdict, text))
 }
 
-fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
+fn durability(wanted: DurabilityMode, survives: Survives) -> DoctorCheck {
     let (verdict, text) = match (wanted, survives) {
         (_, Survives::OneMachine) => {
             (Verdict::Good, "survives the loss of one machine: a synchronous standby confirms each commit")
@@ -105,7 +105,7 @@ fn durability(wanted: DurabilityMode, survives: Survives) -> Finding {
     finding("durability", verdict, text)
 }
 
-async fn sqlite(config: &Config) -> Finding {
+async fn sqlite(config: &Config) -> DoctorCheck {
     let name = "database";
     let folder = config.data_dir.clone();
     match tokio::task::spawn_blocking(move || tokenrail_persistence::sqlite_doctor(&folder)).await {

@@ -1,7 +1,7 @@
 //! What the running server has saved again after failovers of the database. Only the server knows it: the database does
 //! not say what it has lost.
 
-use super::{Finding, Verdict, finding};
+use super::{DoctorCheck, Verdict, finding};
 use crate::cli::client::Client;
 use crate::cli::screen::counted;
 
@@ -28,12 +28,12 @@ impl Counts {
     }
 }
 
-pub(super) async fn seen_by(client: &Client) -> Option<Finding> {
+pub(super) async fn seen_by(client: &Client) -> Option<DoctorCheck> {
     let metrics = client.get(&["metrics"], &[]).await.ok()?.text().await.ok()?;
     Counts::of(&metrics).map(told)
 }
 
-fn told(Counts { failovers, repeated, lost }: Counts) -> Finding {
+fn told(Counts { failovers, repeated, lost }: Counts) -> DoctorCheck {
     let name = "database failovers";
     if failovers == 0 && repeated == 0 && lost == 0 {
         return finding(name, Verdict::Good, "none since the server started");
@@ -62,7 +62,7 @@ mod tests {
             "# TYPE tokenrail_changes_lost counter\ntokenrail_changes_lost_total {lost}\n\
              tokenrail_changes_repeated_total {repeated}\ntokenrail_database_failovers_total {failovers}\n# EOF\n"
         );
-        let Finding { verdict, text, .. } = told(Counts::of(&metrics).unwrap());
+        let DoctorCheck { verdict, text, .. } = told(Counts::of(&metrics).unwrap());
         (verdict, text)
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokenrail_domain::Timestamp;
 use tokenrail_ports::IClock as _;
 
-use super::{Finding, Verdict, finding};
+use super::{DoctorCheck, Verdict, finding};
 use crate::cli::screen::counted;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -15,7 +15,7 @@ const RENEW_BEFORE: Duration = Duration::from_hours(14 * 24);
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// Whether the files of TLS can be used, and for how long. `None` without TLS.
-pub(super) fn certificate(config: &Config) -> Option<Finding> {
+pub(super) fn certificate(config: &Config) -> Option<DoctorCheck> {
     let name = "TLS certificate";
     let files = config.tls.as_ref()?;
     let shown = files.certificate.display();
@@ -58,7 +58,7 @@ pub(super) fn with_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// Whether the public URL fits the rest of the configuration. `None` if there is none.
-pub(super) fn public_url(config: &Config) -> Option<Finding> {
+pub(super) fn public_url(config: &Config) -> Option<DoctorCheck> {
     let name = "public URL";
     let url = config.public_url.as_ref()?;
     if url.is_encrypted() {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::{Finding, Verdict, finding};
+use super::{DoctorCheck, Verdict, finding};
 use crate::config::Config;
 
 /// How long the service manager may take to answer.
@@ -19,7 +19,7 @@ const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(5);
 const CONTAINER_MARKS: [&str; 2] = ["/.dockerenv", "/run/.containerenv"];
 
 /// Whether a server that starts now could listen.
-pub(super) fn address(config: &Config) -> Finding {
+pub(super) fn address(config: &Config) -> DoctorCheck {
     let name = "address";
     let listen = config.listen;
     match TcpListener::bind(listen) {
@@ -40,7 +40,7 @@ pub(super) fn address(config: &Config) -> Finding {
 
 /// Warns if agents end when the container or the service is stopped or restarted. `None` if this process runs in
 /// neither.
-pub(super) async fn keeper() -> Option<Finding> {
+pub(super) async fn keeper() -> Option<DoctorCheck> {
     if CONTAINER_MARKS.iter().any(|mark| Path::new(mark).exists()) {
         let text = "in a container; agents end when the container stops, so let running agents finish before you \
                     replace it";

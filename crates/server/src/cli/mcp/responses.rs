@@ -12,25 +12,25 @@ use crate::cli::{Exit, Failure};
 const EVENT_BYTES: usize = 16 << 20;
 
 /// Why there is no response. The client gets this as an error.
-pub(super) enum Unanswered {
+pub(super) enum NoResponse {
     Failed(Failure),
     /// The server's own error.
     Refused(Value),
 }
 
-impl<E: Into<Failure>> From<E> for Unanswered {
+impl<E: Into<Failure>> From<E> for NoResponse {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
 }
 
-pub(super) fn lost(why: &'static str) -> Unanswered {
-    Unanswered::Failed(Failure::new(Exit::Failed, why))
+pub(super) fn lost(why: &'static str) -> NoResponse {
+    NoResponse::Failed(Failure::new(Exit::Failed, why))
 }
 
 /// Prints the messages of a response: one, those of an event stream, or none. Returns whether the response to the
 /// request was among them.
-pub(super) async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> Result<bool, Unanswered> {
+pub(super) async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> Result<bool, NoResponse> {
     let status = response.status();
     if status == StatusCode::ACCEPTED {
         return Ok(false);
@@ -61,14 +61,14 @@ pub(super) async fn pass_on(response: Response, out: &mpsc::Sender<String>) -> R
 }
 
 /// The server's own words, if there are any.
-fn refused(status: StatusCode, body: &str) -> Unanswered {
+fn refused(status: StatusCode, body: &str) -> NoResponse {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     if let Some(error) = body.get("error").filter(|error| error.get("code").is_some_and(Value::is_i64)) {
-        return Unanswered::Refused(error.clone());
+        return NoResponse::Refused(error.clone());
     }
     let words = body.get("detail").and_then(Value::as_str);
     let text = words.map_or_else(|| format!("the server responded with the status {status}"), str::to_owned);
-    Unanswered::Failed(Failure::new(Exit::Failed, text))
+    NoResponse::Failed(Failure::new(Exit::Failed, text))
 }
 
 async fn print(message: &str, out: &mpsc::Sender<String>) -> Result<(), Failure> {
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     /// What a request gets from a server that breaks its response off after these events.
-    async fn cut_after(events: &'static str) -> (Result<bool, Unanswered>, Vec<String>) {
+    async fn cut_after(events: &'static str) -> (Result<bool, NoResponse>, Vec<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let server = thread::spawn(move || {
@@ -112,7 +112,7 @@ mod tests {
     async fn a_stream_that_breaks_fails_only_without_its_response() {
         let notice = "data: {\"method\":\"notifications/progress\"}\n\n";
         let (passed, printed) = cut_after(notice).await;
-        assert!(matches!(passed, Err(Unanswered::Failed(_))), "its client gets an error");
+        assert!(matches!(passed, Err(NoResponse::Failed(_))), "its client gets an error");
         assert_eq!(printed, [r#"{"method":"notifications/progress"}"#]);
         let (passed, printed) = cut_after("data: {\"id\":1,\"result\":{}}\n\n").await;
         assert!(matches!(passed, Ok(true)), "its client gets no second response");

@@ -25,7 +25,7 @@ pub(super) struct History<'a> {
 }
 
 /// A user message.
-pub(super) struct Said {
+pub(super) struct SaidMessage {
     pub(super) id: Option<String>,
     pub(super) prompt: String,
 }
@@ -131,7 +131,7 @@ fn text(value: &RawValue) -> Option<String> {
 
 /// Returns the text of a message, whose JSON has at most `bytes` bytes. A message with a file is refused, because the
 /// file would be lost. Other parts that are not text are skipped.
-pub(super) fn said(index: usize, message: &RawValue, bytes: usize) -> Result<Said, Problem> {
+pub(super) fn said(index: usize, message: &RawValue, bytes: usize) -> Result<SaidMessage, Problem> {
     let message = message.get();
     if bytes < message.len() {
         return Err(Problem::new(Code::PayloadTooLarge, format!("must be at most {bytes} bytes")));
@@ -158,5 +158,5 @@ pub(super) fn said(index: usize, message: &RawValue, bytes: usize) -> Result<Sai
     if prompt.trim().is_empty() {
         return Err(wrong("must contain text"));
     }
-    Ok(Said { id, prompt })
+    Ok(SaidMessage { id, prompt })
 }

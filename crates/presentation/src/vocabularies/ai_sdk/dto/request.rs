@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use tokenrail_domain::AgentId;
 use utoipa::ToSchema;
 
-use super::history::{self, History, Said};
+use super::history::{self, History, SaidMessage};
 use super::id::is_id;
 use crate::error::Problem;
 use crate::json::fields::Fields;
@@ -125,6 +125,6 @@ fn request(
     // A client may name the user message instead of the response. It then gets a new response each time it asks.
     let of = of.filter(|_| !is_of_user);
     let regenerate = trigger.is_some_and(|trigger| trigger == "regenerate-message").then_some(of);
-    let Said { id, prompt } = history::said(index, said, message_bytes)?;
+    let SaidMessage { id, prompt } = history::said(index, said, message_bytes)?;
     Ok(ChatRequest { chat, agent, saying: Saying { prompt, id, regenerate } })
 }

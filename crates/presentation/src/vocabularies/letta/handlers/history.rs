@@ -5,7 +5,7 @@ use tokenrail_application::{Prompts, TurnRange};
 use tokenrail_domain::{AgentId, Sequence, Turn, TurnNumber, TurnState, event_of, message_of};
 
 use super::ids::{agent_id, conversation_id, run as find_run};
-use super::message_page::{MessagePage, Wanted};
+use super::message_page::{LettaPage, Wanted};
 use super::range::Range;
 use super::refusal::answer;
 use crate::api::Api;
@@ -53,7 +53,7 @@ pub(crate) async fn run_history(ById { api, id, request }: ById) -> HttpResponse
         let query = Query::of(&request)?;
         let range = Range::of(&query, &api)?;
         let (_, turn) = find_run(&api, &id).await?;
-        let mut page = MessagePage::new(Wanted::new(range, api.config().list_bytes));
+        let mut page = LettaPage::new(Wanted::new(range, api.config().list_bytes));
         add_turn(&api, &turn, &mut page).await?;
         Ok(HttpResponse::Ok().json(page.into_messages()))
     };
@@ -73,7 +73,7 @@ async fn said(api: &Api, agent: AgentId, query: &Query) -> Result<HttpResponse, 
         range.after = TurnNumber(if wanted.forwards { from.0.saturating_sub(1) } else { 0 });
         range.before = from.0.checked_add(1).filter(|_| !wanted.forwards).map(TurnNumber);
     }
-    let mut page = MessagePage::new(wanted);
+    let mut page = LettaPage::new(wanted);
     'turns: loop {
         let turns = api.service().list_turns(agent, range, Prompts::LeftOut).await?;
         for listed in &turns.items {
@@ -103,7 +103,7 @@ async fn turn_of(api: &Api, agent: AgentId, cursor: &str) -> Result<Option<TurnN
 }
 
 /// Adds the messages of a turn to the page, as far as the page needs them. Returns whether the page needs more turns.
-async fn add_turn(api: &Api, turn: &Turn, page: &mut MessagePage) -> Result<bool, Problem> {
+async fn add_turn(api: &Api, turn: &Turn, page: &mut LettaPage) -> Result<bool, Problem> {
     let Some(first) = turn.first_sequence else { return Ok(page.end_of_turn()) };
     let mut fold = LettaFold::new(turn.agent, turn.number, false);
     let mut frames = Vec::new();

@@ -41,7 +41,7 @@ impl Wanted {
 /// A page that is being filled. Turns are added in the order in which the page is built, and the messages of each turn
 /// oldest first. Messages with the same id are the parts of one message and stay together. If the cursor is not found,
 /// the page is empty. If an unknown cursor were ignored, the client would read the same page forever.
-pub(super) struct MessagePage {
+pub(super) struct LettaPage {
     wanted: Wanted,
     taken: Group,
     /// The messages of the current turn, if the page is built from its end.
@@ -72,7 +72,7 @@ struct Group {
     dropped: bool,
 }
 
-impl MessagePage {
+impl LettaPage {
     pub(super) fn new(wanted: Wanted) -> Self {
         let begun = wanted.from().is_none();
         let (taken, of_turn) = (Group::default(), Group::default());

@@ -59,14 +59,14 @@ impl ResourceContents {
 /// The result of a tool.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ToolResult {
+pub(crate) struct CallToolResult {
     content: Vec<ContentDto>,
     #[serde(skip_serializing_if = "Option::is_none")]
     structured_content: Option<Box<RawValue>>,
     is_error: bool,
 }
 
-impl ToolResult {
+impl CallToolResult {
     /// A structured result. Its text is the same JSON, for clients that show only text to their model.
     pub(crate) fn of<T: Serialize>(result: &T) -> Self {
         // Not expected to fail: all results can be serialized.

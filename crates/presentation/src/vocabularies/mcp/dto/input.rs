@@ -10,7 +10,7 @@ use tokenrail_application::PermissionAnswer;
 use tokenrail_domain::{Agent, AgentId, PermissionReply};
 
 use super::arguments::ANSWER_OPTIONS;
-use super::content::ToolResult;
+use super::content::CallToolResult;
 use super::entry::AskedDto;
 use super::rpc::Params;
 use crate::error::Problem;
@@ -28,7 +28,7 @@ pub(super) const RESPONSES: &str = "inputResponses";
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Waited {
-    Over(ToolResult),
+    Over(CallToolResult),
     Asks(InputRequired),
 }
 

@@ -16,19 +16,19 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::json::IdText;
 use crate::vocabularies::mcp::dto::{
-    self, AgentList, AgentState, AgentTypeList, AnswerState, Cancelled, Launched, NewAgent, Params, Sent,
-    ToolResult,
+    self, AgentList, AgentState, AgentTypeList, AnswerState, CallToolResult, Cancelled, Launched, NewAgent,
+    Params, Sent,
 };
 use crate::vocabularies::mcp::refusal::why;
 
 /// The least time that answers get. A wait may be shorter, but a person wants to know of a refusal.
 const ANSWERS_MIN: Duration = Duration::from_secs(1);
 
-pub(super) async fn types(api: &Api) -> ToolResult {
-    ToolResult::of(&AgentTypeList::from(api.service().types().await))
+pub(super) async fn types(api: &Api) -> CallToolResult {
+    CallToolResult::of(&AgentTypeList::from(api.service().types().await))
 }
 
-pub(super) async fn list(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+pub(super) async fn list(api: &Api, params: &Params) -> Result<CallToolResult, Problem> {
     let wish = dto::list(params)?;
     let filter = AgentFilter {
         statuses: wish.status.into_iter().collect(),
@@ -40,18 +40,22 @@ pub(super) async fn list(api: &Api, params: &Params) -> Result<ToolResult, Probl
     let ListPage { items, more } = api.service().list(filter).await?;
     let last = items.last().filter(|_| more).map(|listed| IdText::from(listed.agent.id));
     let agents = items.into_iter().map(|listed| AgentState::from(listed.agent)).collect();
-    Ok(ToolResult::of(&AgentList { agents, next_cursor: last }))
+    Ok(CallToolResult::of(&AgentList { agents, next_cursor: last }))
 }
 
 /// Launches an agent. If an agent launches it, `headers` say which.
-pub(super) async fn launch(api: &Api, headers: &HeaderMap, params: &Params) -> Result<ToolResult, Problem> {
+pub(super) async fn launch(
+    api: &Api,
+    headers: &HeaderMap,
+    params: &Params,
+) -> Result<CallToolResult, Problem> {
     let parent = parent(headers)?;
     let mut new = dto::launch(params)?;
     let idempotency = new.key.take().map(|key| launch_key(parent, &key, &new));
     let NewAgent { agent_type: kind, prompt, cwd, model, name, key: _ } = new;
     let launch = Launch { kind, prompt, cwd, model, name, parent, idempotency, ..Launch::default() };
     let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
-    Ok(ToolResult::of(&Launched::new(&agent, again)))
+    Ok(CallToolResult::of(&Launched::new(&agent, again)))
 }
 
 /// The key of a launch. It belongs to the arguments, in whatever order the client wrote them. Models choose keys such
@@ -62,7 +66,7 @@ fn launch_key(parent: Option<AgentId>, key: &str, new: &NewAgent) -> CommandKey 
     CommandKey { key: format!("mcp {parent} {key}"), body: serde_json::to_string(new).unwrap_or_default() }
 }
 
-pub(super) async fn send(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+pub(super) async fn send(api: &Api, params: &Params) -> Result<CallToolResult, Problem> {
     let dto::MessageWish { agent, content, key } = dto::message(params)?;
     let key = key.map(|key| CommandKey { key: format!("mcp {key}"), body: content.clone() });
     let accepted = api.service().send(agent, content.into(), key).await?;
@@ -70,14 +74,14 @@ pub(super) async fn send(api: &Api, params: &Params) -> Result<ToolResult, Probl
     let head = api.service().get(agent).await?.head;
     let turn = api.service().turn(agent, accepted.turn).await?;
     let last = turn.and_then(|turn| turn.first_sequence).map_or(head, Sequence::before);
-    Ok(ToolResult::of(&Sent::new(agent, accepted.turn, accepted.queued, last)))
+    Ok(CallToolResult::of(&Sent::new(agent, accepted.turn, accepted.queued, last)))
 }
 
-pub(super) async fn answer(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+pub(super) async fn answer(api: &Api, params: &Params) -> Result<CallToolResult, Problem> {
     let dto::AnswerWish { agent, answer } = dto::answer(params)?;
     let request_id = answer.request_id.clone();
     let outcome = api.service().answer(agent, answer).await?;
-    Ok(ToolResult::of(&AnswerState::new(agent, request_id, outcome)))
+    Ok(CallToolResult::of(&AnswerState::new(agent, request_id, outcome)))
 }
 
 /// What became of a person's answers.
@@ -134,12 +138,12 @@ fn is_of_the_answer(refusal: &Refusal) -> bool {
     )
 }
 
-pub(super) async fn cancel(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+pub(super) async fn cancel(api: &Api, params: &Params) -> Result<CallToolResult, Problem> {
     let dto::CancelWish { agent, turn } = dto::cancel(params)?;
     match turn {
         Some(turn) => api.service().cancel_turn(agent, turn).await?,
         None => api.service().cancel(agent).await?,
     }
     let status = api.service().get(agent).await?.status;
-    Ok(ToolResult::of(&Cancelled::new(agent, status)))
+    Ok(CallToolResult::of(&Cancelled::new(agent, status)))
 }

@@ -6,7 +6,7 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::events;
 use crate::vocabularies::mcp::dto::{
-    self, AgentState, Params, PartResult, PartWish, ReadResult, ReadWish, ToolResult,
+    self, AgentState, CallToolResult, Params, PartResult, PartWish, ReadResult, ReadWish,
 };
 use crate::vocabularies::mcp::entries::EntryPage;
 
@@ -14,12 +14,12 @@ use crate::vocabularies::mcp::entries::EntryPage;
 const READ_EVENTS: usize = 20_000;
 
 /// The tool `read_agent`.
-pub(super) async fn read(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+pub(super) async fn read(api: &Api, params: &Params) -> Result<CallToolResult, Problem> {
     let wish = dto::read(params)?;
     let agent = api.service().get(wish.agent).await?;
     let page = page(api, wish, agent.head).await?;
     let (up_to, more) = (page.up_to(), page.up_to() < agent.head);
-    Ok(ToolResult::of(&ReadResult {
+    Ok(CallToolResult::of(&ReadResult {
         agent: AgentState::from(agent),
         entries: page.into_entries(),
         next_since: up_to.0,
@@ -28,7 +28,7 @@ pub(super) async fn read(api: &Api, params: &Params) -> Result<ToolResult, Probl
 }
 
 /// The tool `read_entry`.
-pub(super) async fn read_part(api: &Api, params: &Params) -> Result<ToolResult, Problem> {
+pub(super) async fn read_part(api: &Api, params: &Params) -> Result<CallToolResult, Problem> {
     let PartWish { agent, seq, offset, bytes } = dto::part(params)?;
     let head = api.service().get(agent).await?.head;
     let since = seq.before().min(head);
@@ -45,7 +45,7 @@ pub(super) async fn read_part(api: &Api, params: &Params) -> Result<ToolResult, 
     let whole = whole.ok_or_else(|| Problem::field("seq", "must be the seq of an entry that has a text"))?;
     let part = PartResult::new(agent, seq, &whole, (offset, bytes));
     let part = part.ok_or_else(|| Problem::field("offset", "must be next_offset of an earlier result"))?;
-    Ok(ToolResult::of(&part))
+    Ok(CallToolResult::of(&part))
 }
 
 /// The entries up to `head`.

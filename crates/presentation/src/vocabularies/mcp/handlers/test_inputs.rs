@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::error::Problem;
 use crate::vocabularies::mcp::dto::{
-    Caller, ContentDto, Done, Failed, Params, PromptResult, SentInputs, ToolResult, asked_inputs,
+    CallToolResult, Caller, ContentDto, Done, Failed, Params, PromptResult, SentInputs, asked_inputs,
     sent_inputs, state_changed,
 };
 
@@ -53,7 +53,7 @@ pub(super) fn is_prompt(caller: &Caller, params: &Params) -> bool {
 pub(super) fn call(caller: &Caller, name: &str, params: &Params) -> HttpResponse {
     let rounds = TOOLS.iter().find(|(tool, _)| *tool == name).map_or(ROUNDS_OF_PROMPT, |(_, rounds)| *rounds);
     match next_round(name, rounds, params) {
-        Err(problem) => super::respond::<ToolResult>(caller, Err(problem)),
+        Err(problem) => super::respond::<CallToolResult>(caller, Err(problem)),
         Ok(round) => match rounds.get(round) {
             Some(keys) => ask(caller, &state(name, round), keys),
             None => super::respond(caller, Ok(complete(name))),
@@ -98,6 +98,6 @@ fn complete(name: &str) -> Value {
     if name == PROMPT {
         json!(PromptResult::of(vec![ContentDto::Text { text }]))
     } else {
-        json!(ToolResult::of_text(text))
+        json!(CallToolResult::of_text(text))
     }
 }

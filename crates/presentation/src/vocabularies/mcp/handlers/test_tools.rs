@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::test_inputs;
 use crate::blocks::BlockWriter;
 use crate::vocabularies::mcp::dto::{
-    Caller, Completed, Completion, CompletionWish, ContentDto, Done, Media, Params, ProgressDto, PromptCall,
-    PromptList, ResourceContents, ToolList, ToolResult,
+    CallToolResult, Caller, Completed, Completion, CompletionWish, ContentDto, Done, Media, Params,
+    ProgressDto, PromptCall, PromptList, ResourceContents, ToolList,
 };
 
 /// The tools with their descriptions.
@@ -73,11 +73,11 @@ fn with(mut list: Value, field: &str, more: impl Iterator<Item = Value>) -> Valu
 pub(super) fn call(caller: &Caller, name: &str, params: &Params) -> Option<HttpResponse> {
     let result = match name {
         "test_error_handling" => {
-            ToolResult::failed("This tool intentionally returns an error for testing".to_owned())
+            CallToolResult::failed("This tool intentionally returns an error for testing".to_owned())
         }
         "test_tool_with_progress" => return Some(with_progress(caller, params)),
         name if test_inputs::has(caller, name) => return Some(test_inputs::call(caller, name, params)),
-        name => ToolResult::of_content(content(name)?),
+        name => CallToolResult::of_content(content(name)?),
     };
     Some(super::respond(caller, Ok(result)))
 }
@@ -119,7 +119,7 @@ fn with_progress(caller: &Caller, params: &Params) -> HttpResponse {
             out.unnamed(&ProgressDto::new(&token, done, format!("{done} of 100")));
         }
     }
-    out.unnamed(&Done::new(caller, ToolResult::of_text("It is done.".to_owned())));
+    out.unnamed(&Done::new(caller, CallToolResult::of_text("It is done.".to_owned())));
     HttpResponse::Ok().content_type("text/event-stream").body(out.take())
 }
 

@@ -11,14 +11,14 @@ use crate::api::Api;
 use crate::error::Problem;
 use crate::peer::peer;
 use crate::query::{self, Form};
-use crate::vocabularies::mcp::dto::{self, Answers, Caller, Done, Params, ToolName, ToolResult, Waited};
+use crate::vocabularies::mcp::dto::{self, Answers, CallToolResult, Caller, Done, Params, ToolName, Waited};
 use crate::vocabularies::mcp::refusal::failed;
 
 /// Calls a tool. An error of the tool is a result too: the client's model reads it, and mends its call.
 pub(super) async fn call(api: &Api, request: &HttpRequest, caller: Caller, params: &Params) -> HttpResponse {
     let name = match tool_name(params) {
         Ok(name) => name,
-        Err(problem) => return super::respond::<ToolResult>(&caller, Err(problem)),
+        Err(problem) => return super::respond::<CallToolResult>(&caller, Err(problem)),
     };
     if api.config().test_routes
         && let Some(response) = test_tools::call(&caller, &name, params)
@@ -27,7 +27,7 @@ pub(super) async fn call(api: &Api, request: &HttpRequest, caller: Caller, param
     }
     let Some(tool) = ToolName::from_name(&name) else {
         let unknown = format!("unknown tool {}", query::refused_name(&name));
-        return super::respond::<ToolResult>(&caller, Err(Problem::field("name", unknown)));
+        return super::respond::<CallToolResult>(&caller, Err(Problem::field("name", unknown)));
     };
     let result = match tool {
         ToolName::WaitForAgent => return wait(api, request, caller, params).await,
@@ -61,7 +61,7 @@ async fn wait(api: &Api, request: &HttpRequest, caller: Caller, params: &Params)
     };
     let answers = match answers {
         Ok(answers) => answers,
-        Err(problem) => return super::respond::<ToolResult>(&caller, Err(problem)),
+        Err(problem) => return super::respond::<CallToolResult>(&caller, Err(problem)),
     };
     let forms = caller.offers().forms && !answers.is_dismissed;
     let beginning = async {

@@ -11,7 +11,7 @@ use super::reading::{self, refuse_ahead};
 use crate::api::Api;
 use crate::error::Problem;
 use crate::vocabularies::mcp::dto::{
-    AgentState, InputRequired, ReadResult, ReadWish, ToolResult, WaitReason, WaitResult, Waited,
+    AgentState, CallToolResult, InputRequired, ReadResult, ReadWish, WaitReason, WaitResult, Waited,
 };
 use crate::vocabularies::mcp::entries::{EntryPage, OpenAsked};
 
@@ -222,7 +222,7 @@ impl Wait {
             }
         }
         let more = up_to < self.follower.head();
-        Ok(Waited::Over(ToolResult::of(&WaitResult {
+        Ok(Waited::Over(CallToolResult::of(&WaitResult {
             reason,
             read: ReadResult {
                 agent: AgentState::from(agent),

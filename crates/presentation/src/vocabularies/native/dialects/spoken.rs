@@ -7,10 +7,10 @@ use tokenrail_domain::{Event, MessageOrdinal, Sequence, Timestamp};
 
 /// The messages of one turn.
 #[derive(Debug, Default)]
-pub(crate) struct Spoken(BTreeMap<MessageOrdinal, Standing>);
+pub(crate) struct Spoken(BTreeMap<MessageOrdinal, MessageState>);
 
 #[derive(Debug)]
-enum Standing {
+enum MessageState {
     Open(Open),
     Ended,
 }
@@ -39,14 +39,14 @@ impl Spoken {
     /// Takes in more of a message: `text_bytes` bytes of text, or 0 bytes if the event has no text.
     pub(crate) fn delta(&mut self, event: &Event, message: MessageOrdinal, text_bytes: usize) -> Step {
         match self.0.get_mut(&message) {
-            Some(Standing::Open(open)) => {
+            Some(MessageState::Open(open)) => {
                 open.told_bytes += text_bytes;
                 Step::GoesOn
             }
-            Some(Standing::Ended) => Step::Orphan,
+            Some(MessageState::Ended) => Step::Orphan,
             None => {
                 let open = Open { first: event.sequence, at: event.at, told_bytes: text_bytes };
-                self.0.insert(message, Standing::Open(open));
+                self.0.insert(message, MessageState::Open(open));
                 Step::Begins
             }
         }
@@ -54,23 +54,23 @@ impl Spoken {
 
     /// Ends a message that has this text. Returns the rest of the text that was not sent yet, which may be empty.
     pub(crate) fn end<'a>(&mut self, message: MessageOrdinal, text: &'a str) -> (Step, &'a str) {
-        match self.0.insert(message, Standing::Ended) {
+        match self.0.insert(message, MessageState::Ended) {
             None => (Step::Begins, text),
-            Some(Standing::Open(open)) => (Step::GoesOn, text.get(open.told_bytes..).unwrap_or_default()),
-            Some(Standing::Ended) => (Step::Orphan, ""),
+            Some(MessageState::Open(open)) => (Step::GoesOn, text.get(open.told_bytes..).unwrap_or_default()),
+            Some(MessageState::Ended) => (Step::Orphan, ""),
         }
     }
 
     /// Abandons a message. Returns whether it was open.
     pub(crate) fn abandon(&mut self, message: MessageOrdinal) -> bool {
-        matches!(self.0.insert(message, Standing::Ended), Some(Standing::Open(_)))
+        matches!(self.0.insert(message, MessageState::Ended), Some(MessageState::Open(_)))
     }
 
     /// The open messages.
     pub(crate) fn open(&self) -> impl Iterator<Item = (MessageOrdinal, Open)> + '_ {
         self.0.iter().filter_map(|(message, standing)| match standing {
-            Standing::Open(open) => Some((*message, *open)),
-            Standing::Ended => None,
+            MessageState::Open(open) => Some((*message, *open)),
+            MessageState::Ended => None,
         })
     }
 

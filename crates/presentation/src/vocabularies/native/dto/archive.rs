@@ -24,15 +24,15 @@ pub(crate) const VERSION: u64 = 1;
 
 /// Foreign JSON, unchanged.
 #[derive(Debug, Clone)]
-pub(crate) struct Given(pub(crate) JsonText);
+pub(crate) struct GivenJson(pub(crate) JsonText);
 
-impl Serialize for Given {
+impl Serialize for GivenJson {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Json(&self.0).serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Given {
+impl<'de> Deserialize<'de> for GivenJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Box::<RawValue>::deserialize(deserializer)?;
         // An export would write such a value as a string, which is a different value.
@@ -44,10 +44,10 @@ impl<'de> Deserialize<'de> for Given {
 }
 
 /// Checks that foreign JSON is an object.
-fn object(text: Option<Given>, name: &str) -> Result<Option<JsonText>, String> {
+fn object(text: Option<GivenJson>, name: &str) -> Result<Option<JsonText>, String> {
     match text {
-        Some(Given(text)) if !text.as_str().starts_with('{') => Err(format!("{name} must be an object")),
-        text => Ok(text.map(|Given(text)| text)),
+        Some(GivenJson(text)) if !text.as_str().starts_with('{') => Err(format!("{name} must be an object")),
+        text => Ok(text.map(|GivenJson(text)| text)),
     }
 }
 
@@ -125,8 +125,8 @@ pub(crate) struct ReadAgent {
     cwd: String,
     session_id: Option<String>,
     created_at: At,
-    metadata: Option<Given>,
-    options: Option<Given>,
+    metadata: Option<GivenJson>,
+    options: Option<GivenJson>,
 }
 
 impl ReadAgent {

@@ -11,7 +11,7 @@ use tokenrail_domain::{AgentId, Event, PromptImage, event_id};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use self::said::{Said, first_sequence, said};
+use self::said::{MessageFields, first_sequence, said};
 use crate::json::{AgentErrorDto, IdText, IsoTime, Json};
 
 /// One event of a journal.
@@ -184,7 +184,7 @@ impl<'a> AgentMessageDto<'a> {
     /// An event of this agent. `raw` includes its raw lines.
     pub(crate) fn new(agent: AgentId, event: &'a Event, raw: bool) -> Self {
         let Event { sequence, at, turn, body, raw: lines } = event;
-        let Said { kind, role, content, metadata } = said(agent, *turn, body);
+        let MessageFields { kind, role, content, metadata } = said(agent, *turn, body);
         Self {
             id: IdText(event_id(agent, event)),
             agent_id: agent.into(),

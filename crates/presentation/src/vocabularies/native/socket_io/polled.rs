@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::engine::{NOOP, PACKETS_MAX, PING};
 use super::heart::Heart;
-use super::session::{Given, Session};
+use super::session::{Session, SessionOutput};
 use crate::frames::{self, CHUNK_BYTES};
 use crate::polled_sessions::{Listed, Output, PolledRequest, Upgrading};
 use crate::vocabularies::native::transport::comes_before_its_number;
@@ -69,8 +69,8 @@ pub(super) async fn serve(
             () = closing.cancelled(), if desk.waiting.is_none() => desk.over = true,
             () = left(&mut desk.waiting) => desk.waiting = None,
             given = given.next(), if wants => match given {
-                Some(Given::Frames(frames)) => desk.rest = frames,
-                Some(Given::Close(code, reason)) => desk.close = Some((code, reason)),
+                Some(SessionOutput::Frames(frames)) => desk.rest = frames,
+                Some(SessionOutput::Close(code, reason)) => desk.close = Some((code, reason)),
                 None => desk.over = true,
             },
         }

@@ -41,7 +41,7 @@ const NO_BINARY: &str = "binary data is not supported; send JSON";
 
 /// What a session gives to its transport.
 #[derive(Debug)]
-pub(super) enum Given {
+pub(super) enum SessionOutput {
     /// WebSocket frames. A poll takes the packets out of them.
     Frames(Bytes),
     /// The end: the close code of a WebSocket, and its reason.
@@ -63,7 +63,7 @@ pub(super) struct Session {
     closing: CancellationToken,
     heart: Rc<Heart>,
     /// Filled only when it is empty, with the output of one [`Wake`].
-    out: VecDeque<Given>,
+    out: VecDeque<SessionOutput>,
     closed: bool,
 }
 
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// The next output for the client. `None` if the session is over.
-    pub(super) async fn next(&mut self) -> Option<Given> {
+    pub(super) async fn next(&mut self) -> Option<SessionOutput> {
         loop {
             if let Some(given) = self.out.pop_front() {
                 self.heart.taken();
@@ -264,12 +264,12 @@ impl Session {
     fn frames(&mut self, frames: Bytes) {
         // The events of a page may all be invisible.
         if !frames.is_empty() {
-            self.out.push_back(Given::Frames(frames));
+            self.out.push_back(SessionOutput::Frames(frames));
         }
     }
 
     fn close(&mut self, code: u16, reason: &'static str) {
-        self.out.push_back(Given::Close(code, reason));
+        self.out.push_back(SessionOutput::Close(code, reason));
         self.closed = true;
     }
 }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::engine::{PROBED, Packet};
 use super::heart::Heart;
 use super::incoming::pass_on;
-use super::session::{Given, Session};
+use super::session::{Session, SessionOutput};
 use crate::api::Api;
 use crate::frames::{self, CHUNK_BYTES};
 use crate::polled_sessions::{Output, PolledFault, PolledSession};
@@ -41,8 +41,8 @@ impl Direct {
         if self.part.is_empty() {
             if self.rest.is_empty() {
                 self.rest = match self.session.next().await? {
-                    Given::Frames(frames) => frames,
-                    Given::Close(code, reason) => frames::close(code, reason),
+                    SessionOutput::Frames(frames) => frames,
+                    SessionOutput::Close(code, reason) => frames::close(code, reason),
                 };
             } else if self.heart.is_due() {
                 return Some(self.heart.ping());

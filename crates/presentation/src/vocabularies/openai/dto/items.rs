@@ -139,7 +139,7 @@ impl InputItem {
 
 /// A list with all of its items.
 #[derive(Debug, Serialize)]
-pub(crate) struct Page<T> {
+pub(crate) struct ListDto<T> {
     object: &'static str,
     data: Vec<T>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -149,7 +149,7 @@ pub(crate) struct Page<T> {
     has_more: bool,
 }
 
-impl<T> Page<T> {
+impl<T> ListDto<T> {
     pub(crate) fn new(data: Vec<T>, id: fn(&T) -> &str) -> Self {
         let [first_id, last_id] =
             [data.first(), data.last()].map(|item| item.map(|item| id(item).to_owned()));

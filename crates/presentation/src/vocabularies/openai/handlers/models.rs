@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 
 use crate::api::Api;
 use crate::error::{Code, Problem};
-use crate::vocabularies::openai::dto::{ModelChoice, ModelDto, Page};
+use crate::vocabularies::openai::dto::{ListDto, ModelChoice, ModelDto};
 
 /// List the agent types as OpenAI models
 ///
@@ -15,7 +15,7 @@ pub(crate) async fn models(api: web::Data<Api>) -> HttpResponse {
     let mut types = api.service().types().await;
     types.sort_by_key(|info| !info.default);
     HttpResponse::Ok()
-        .json(Page::new(types.iter().map(|info| ModelDto::new(&info.name)).collect(), ModelDto::id))
+        .json(ListDto::new(types.iter().map(|info| ModelDto::new(&info.name)).collect(), ModelDto::id))
 }
 
 /// Get an agent type as an OpenAI model

@@ -10,7 +10,7 @@ use crate::blocks::EventBlock;
 use crate::by_id::ById;
 use crate::error::Problem;
 use crate::query::{self, Query};
-use crate::vocabularies::openai::dto::{Deleted, InputItem, Page};
+use crate::vocabularies::openai::dto::{Deleted, InputItem, ListDto};
 use crate::vocabularies::openai::unsent_writer::UnsentWriter;
 
 /// Retrieve a response, or resume its stream
@@ -72,5 +72,5 @@ pub(crate) async fn delete(api: web::Data<Api>, id: web::Path<String>) -> Result
     responses((status = 200, body = serde_json::Value)))]
 pub(crate) async fn input_items(api: web::Data<Api>, id: web::Path<String>) -> Result<HttpResponse, Problem> {
     let response = ResponseTurn::find(&api, &id).await?;
-    Ok(HttpResponse::Ok().json(Page::new(vec![InputItem::new(&response.turn)], InputItem::id)))
+    Ok(HttpResponse::Ok().json(ListDto::new(vec![InputItem::new(&response.turn)], InputItem::id)))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokenrail_persistence::{PostgresHealth, PostgresTimes, ReplicationSlots, SeenNode};
 use tokenrail_ports::NodeState;
 
-use super::super::{Finding, Verdict, finding};
+use super::super::{DoctorCheck, Verdict, finding};
 
 /// From here on, each token is late.
 const SLOW_COMMIT: Duration = Duration::from_millis(100);
@@ -16,7 +16,7 @@ const OLD_SNAPSHOT: i64 = 1_000_000;
 const OLD_XID: i64 = 1_000_000_000;
 const MUCH_LOG: i64 = 1 << 30;
 
-pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<Finding> {
+pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<DoctorCheck> {
     let PostgresHealth { times: taken, oldest_snapshot, oldest_xid, slots, listen_mended_in } = health;
     let mut findings = vec![times(*taken), snapshot(*oldest_snapshot), xids(*oldest_xid)];
     findings.extend(replication_slots(*slots));
@@ -29,7 +29,7 @@ pub(super) fn findings(health: &PostgresHealth, version: &str) -> Vec<Finding> {
     findings
 }
 
-fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> Finding {
+fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> DoctorCheck {
     let name = "database latency";
     let ms = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1000.0);
     let text = format!("round trip {}, commit {}", ms(round_trip), ms(commit));
@@ -49,7 +49,7 @@ fn times(PostgresTimes { round_trip, commit, hint }: PostgresTimes) -> Finding {
     finding(name, Verdict::Good, text)
 }
 
-fn snapshot(transactions: i64) -> Finding {
+fn snapshot(transactions: i64) -> DoctorCheck {
     let name = "oldest snapshot";
     if OLD_SNAPSHOT < transactions {
         let text = format!(
@@ -61,7 +61,7 @@ fn snapshot(transactions: i64) -> Finding {
     finding(name, Verdict::Good, format!("{transactions} transactions old"))
 }
 
-fn xids(age: i64) -> Finding {
+fn xids(age: i64) -> DoctorCheck {
     let name = "oldest transaction id";
     let millions = age / 1_000_000;
     if OLD_XID < age {
@@ -75,7 +75,9 @@ fn xids(age: i64) -> Finding {
     finding(name, Verdict::Good, text)
 }
 
-fn replication_slots(ReplicationSlots { count, inactive, kept_bytes }: ReplicationSlots) -> Option<Finding> {
+fn replication_slots(
+    ReplicationSlots { count, inactive, kept_bytes }: ReplicationSlots,
+) -> Option<DoctorCheck> {
     let mib = kept_bytes >> 20;
     let text = format!("{count}, unused: {inactive}; all slots together keep {mib} MiB of write-ahead log");
     if 0 < inactive || MUCH_LOG < kept_bytes {
@@ -88,7 +90,7 @@ fn replication_slots(ReplicationSlots { count, inactive, kept_bytes }: Replicati
 }
 
 /// Agents of a type that only some nodes have go on only there.
-pub(super) fn agent_types(nodes: &[SeenNode]) -> Option<Finding> {
+pub(super) fn agent_types(nodes: &[SeenNode]) -> Option<DoctorCheck> {
     let alive = nodes.iter().map(|seen| &seen.node).filter(|node| node.state == NodeState::Alive);
     let types: BTreeSet<_> = alive.clone().flat_map(|node| &node.types).collect();
     let lacks: Vec<_> = alive
@@ -106,7 +108,7 @@ pub(super) fn agent_types(nodes: &[SeenNode]) -> Option<Finding> {
     (!lacks.is_empty()).then(|| finding("agent types", Verdict::Remark, text))
 }
 
-pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> Finding {
+pub(super) fn node(SeenNode { node, beats }: &SeenNode) -> DoctorCheck {
     let name = format!("node {}", node.name);
     let (state, version) = (node.state.as_str(), &node.version);
     let text = format!("{state}, version {version}");

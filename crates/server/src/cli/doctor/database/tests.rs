@@ -6,7 +6,7 @@ use tokenrail_domain::NodeId;
 use tokenrail_persistence::{PostgresHealth, PostgresTimes, ReplicationSlots, SeenNode, Survives};
 use tokenrail_ports::{Node, NodeState, Pulse};
 
-use super::{Finding, Verdict, durability, health, settings};
+use super::{DoctorCheck, Verdict, durability, health, settings};
 use crate::config::DurabilityMode;
 
 fn times(commit_ms: u64, hint_ms: Option<u64>) -> PostgresTimes {
@@ -25,9 +25,9 @@ fn well() -> PostgresHealth {
 }
 
 /// The findings that are not good.
-fn problems(findings: impl IntoIterator<Item = Finding>) -> Vec<(String, Verdict, String)> {
+fn problems(findings: impl IntoIterator<Item = DoctorCheck>) -> Vec<(String, Verdict, String)> {
     let problems = findings.into_iter().filter(|finding| finding.verdict != Verdict::Good);
-    problems.map(|Finding { name, verdict, text }| (name, verdict, text)).collect()
+    problems.map(|DoctorCheck { name, verdict, text }| (name, verdict, text)).collect()
 }
 
 #[track_caller]
@@ -122,7 +122,7 @@ fn what_the_data_survives_is_compared_with_what_was_asked_for() {
         (Primary, Survives::NoMachine, Verdict::Remark, "commits do not wait for a standby"),
         (Replicated, Survives::NoMachine, Verdict::Bad, "set synchronous_standby_names"),
     ] {
-        let Finding { name, verdict: found, text } = durability(mode, survives);
+        let DoctorCheck { name, verdict: found, text } = durability(mode, survives);
         assert_eq!((name.as_str(), found), ("durability", verdict), "{text}");
         assert!(text.contains(words), "{text}");
     }

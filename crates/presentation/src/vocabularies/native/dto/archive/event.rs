@@ -11,7 +11,7 @@ use tokenrail_domain::{
 
 use self::result::{ErrorBody, ResultBody};
 use super::image::ArchivedSummary;
-use super::{At, Given};
+use super::{At, GivenJson};
 use crate::hex::hex;
 use crate::vocabularies::prompts::prompt_images::ImageLimits;
 
@@ -73,13 +73,13 @@ enum Body {
     ToolCall {
         call: String,
         tool: String,
-        input: Given,
+        input: GivenJson,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
     },
     ToolResult {
         call: String,
-        content: Given,
+        content: GivenJson,
         is_error: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         parent: Option<String>,
@@ -90,11 +90,11 @@ enum Body {
     Usage {
         #[serde(skip_serializing_if = "Option::is_none")]
         stop_reason: Option<String>,
-        usage: Given,
+        usage: GivenJson,
     },
     Notice {
         subtype: String,
-        data: Given,
+        data: GivenJson,
     },
     Abandoned {
         message: u32,
@@ -108,8 +108,8 @@ enum Body {
 enum Block {
     Text(String),
     Reasoning(String),
-    ToolUse { call: String, tool: String, input: Given },
-    Other(Given),
+    ToolUse { call: String, tool: String, input: GivenJson },
+    Other(GivenJson),
 }
 
 impl From<&Event> for ArchivedEvent {
@@ -172,20 +172,20 @@ impl From<&EventBody> for Body {
             EventBody::Message(message) => (&**message).into(),
             EventBody::ToolCall(made) => {
                 let ToolCall { call, tool, input, parent_call } = (**made).clone();
-                Self::ToolCall { call, tool, input: Given(input), parent: parent_call }
+                Self::ToolCall { call, tool, input: GivenJson(input), parent: parent_call }
             }
             EventBody::ToolResult(result) => {
                 let ToolResult { call, content, is_error, parent_call, patch } = (**result).clone();
                 let patch = patch.map(|patch| patch.as_str().to_owned());
-                Self::ToolResult { call, content: Given(content), is_error, parent: parent_call, patch }
+                Self::ToolResult { call, content: GivenJson(content), is_error, parent: parent_call, patch }
             }
             EventBody::Usage(usage) => {
                 let Usage { stop_reason, usage } = (**usage).clone();
-                Self::Usage { stop_reason, usage: Given(usage) }
+                Self::Usage { stop_reason, usage: GivenJson(usage) }
             }
             EventBody::Notice(notice) => {
                 let Notice { subtype, data } = (**notice).clone();
-                Self::Notice { subtype, data: Given(data) }
+                Self::Notice { subtype, data: GivenJson(data) }
             }
             EventBody::Abandoned { message } => Self::Abandoned { message: message.0 },
             EventBody::Error(error) => Self::Error((&**error).into()),
@@ -200,8 +200,10 @@ impl From<&CompleteMessage> for Body {
         let block = |block: &ContentBlock| match block.clone() {
             ContentBlock::Text(text) => Block::Text(text),
             ContentBlock::Reasoning(text) => Block::Reasoning(text),
-            ContentBlock::ToolUse { call, tool, input } => Block::ToolUse { call, tool, input: Given(input) },
-            ContentBlock::Other(given) => Block::Other(Given(given)),
+            ContentBlock::ToolUse { call, tool, input } => {
+                Block::ToolUse { call, tool, input: GivenJson(input) }
+            }
+            ContentBlock::Other(given) => Block::Other(GivenJson(given)),
         };
         Self::Message {
             message: message.0,

@@ -12,7 +12,7 @@ use super::{MetadataDto, PromptImageDto};
 use crate::json::{AgentErrorDto, IdText, Json};
 
 /// What the body of an event becomes in JSON.
-pub(super) struct Said<'a> {
+pub(super) struct MessageFields<'a> {
     pub(super) kind: &'static str,
     pub(super) role: Option<&'static str>,
     pub(super) content: ContentDto<'a>,
@@ -26,16 +26,16 @@ pub(super) fn first_sequence(body: &EventBody) -> Option<u64> {
     }
 }
 
-pub(super) fn said(agent: AgentId, turn: TurnNumber, body: &EventBody) -> Said<'_> {
+pub(super) fn said(agent: AgentId, turn: TurnNumber, body: &EventBody) -> MessageFields<'_> {
     let id = |message: MessageOrdinal| Some(IdText(message_id(agent, turn, message)));
-    let delta = |event_type, message, part: Part, text| Said {
+    let delta = |event_type, message, part: Part, text| MessageFields {
         kind: "assistant",
         role: Some("assistant"),
         content: ContentDto::Text(Cow::Borrowed(text)),
         metadata: MetadataDto { message_id: id(message), part: Some(part.0), ..MetadataDto::of(event_type) },
     };
     match body {
-        EventBody::UserMessage { content, images } => Said {
+        EventBody::UserMessage { content, images } => MessageFields {
             kind: "user",
             role: Some("user"),
             content: ContentDto::Text(Cow::Borrowed(content)),
@@ -61,7 +61,7 @@ pub(super) fn said(agent: AgentId, turn: TurnNumber, body: &EventBody) -> Said<'
             let Notice { subtype, data } = &**notice;
             if Notice::is_about_a_question(subtype) {
                 let content = ContentDto::Given(Json(data));
-                return Said { content, ..system(MetadataDto::of(subtype)) };
+                return MessageFields { content, ..system(MetadataDto::of(subtype)) };
             }
             system(MetadataDto { data: Some(Json(data)), ..MetadataDto::of(subtype) })
         }
@@ -73,7 +73,7 @@ pub(super) fn said(agent: AgentId, turn: TurnNumber, body: &EventBody) -> Said<'
     }
 }
 
-fn complete(id: Option<IdText>, message: &CompleteMessage) -> Said<'_> {
+fn complete(id: Option<IdText>, message: &CompleteMessage) -> MessageFields<'_> {
     let CompleteMessage { message: _, blocks, first_sequence: _, outcome, parent_call } = message;
     let content = match &blocks[..] {
         [ContentBlock::Text(text)] => ContentDto::Text(Cow::Borrowed(text)),
@@ -82,7 +82,7 @@ fn complete(id: Option<IdText>, message: &CompleteMessage) -> Said<'_> {
         }
         blocks => ContentDto::Blocks(blocks.iter().map(BlockDto::from).collect()),
     };
-    Said {
+    MessageFields {
         kind: "assistant",
         role: Some("assistant"),
         content,
@@ -95,9 +95,9 @@ fn complete(id: Option<IdText>, message: &CompleteMessage) -> Said<'_> {
     }
 }
 
-fn tool_call(made: &ToolCall) -> Said<'_> {
+fn tool_call(made: &ToolCall) -> MessageFields<'_> {
     let ToolCall { call, tool, input, parent_call } = made;
-    Said {
+    MessageFields {
         kind: "tool",
         role: Some("tool"),
         content: ContentDto::Block(BlockDto::ToolUse { id: call, name: tool, input: Json(input) }),
@@ -110,9 +110,9 @@ fn tool_call(made: &ToolCall) -> Said<'_> {
     }
 }
 
-fn tool_result(result: &ToolResult) -> Said<'_> {
+fn tool_result(result: &ToolResult) -> MessageFields<'_> {
     let ToolResult { call, content, is_error, parent_call, patch } = result;
-    Said {
+    MessageFields {
         kind: "user",
         role: Some("user"),
         content: ContentDto::Given(Json(content)),
@@ -126,7 +126,7 @@ fn tool_result(result: &ToolResult) -> Said<'_> {
     }
 }
 
-fn used(usage: &Usage) -> Said<'_> {
+fn used(usage: &Usage) -> MessageFields<'_> {
     let Usage { stop_reason, usage } = usage;
     system(MetadataDto {
         stop_reason: stop_reason.as_deref(),
@@ -135,12 +135,17 @@ fn used(usage: &Usage) -> Said<'_> {
     })
 }
 
-fn system(metadata: MetadataDto<'_>) -> Said<'_> {
-    Said { kind: "system", role: Some("system"), content: ContentDto::Text(Cow::Borrowed("")), metadata }
+fn system(metadata: MetadataDto<'_>) -> MessageFields<'_> {
+    MessageFields {
+        kind: "system",
+        role: Some("system"),
+        content: ContentDto::Text(Cow::Borrowed("")),
+        metadata,
+    }
 }
 
-fn failure(error: &AgentError) -> Said<'_> {
-    Said {
+fn failure(error: &AgentError) -> MessageFields<'_> {
+    MessageFields {
         kind: "error",
         role: None,
         content: ContentDto::Text(Cow::Borrowed(&error.text)),
@@ -151,10 +156,10 @@ fn failure(error: &AgentError) -> Said<'_> {
     }
 }
 
-fn turn_result(turn: TurnNumber, result: &TurnResult) -> Said<'_> {
+fn turn_result(turn: TurnNumber, result: &TurnResult) -> MessageFields<'_> {
     let TurnResult { outcome, text, duration_ms, num_turns, cost_usd, usage, message_count, error, origin } =
         result;
-    Said {
+    MessageFields {
         kind: "response",
         role: None,
         content: ContentDto::Text(Cow::Borrowed(text)),

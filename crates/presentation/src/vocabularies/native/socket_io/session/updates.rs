@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use crate::tests::harness::Harness;
     use crate::vocabularies::native::socket_io::incoming::Incoming;
-    use crate::vocabularies::native::socket_io::session::{Given, Place};
+    use crate::vocabularies::native::socket_io::session::{Place, SessionOutput};
 
     /// A client that stays connected would believe that the agent says nothing. If the error lasts, the client gets the
     /// error, and stays connected for its other agents.
@@ -128,13 +128,13 @@ mod tests {
             let incoming = Incoming::bodies(mpsc::channel(1).1);
             let mut session = Session::new(&harness.api, peer, place, incoming);
             session.handle_update(Update::Broken { agent, error, deleted: None });
-            assert!(matches!(session.next().await, Some(Given::Frames(_))), "the client learns why");
+            assert!(matches!(session.next().await, Some(SessionOutput::Frames(_))), "the client learns why");
             assert_eq!(session.closed, ends);
             if !ends {
                 continue;
             }
             let end = session.next().await;
-            assert!(matches!(end, Some(Given::Close(close_code::STORE_BUSY, _))), "{end:?}");
+            assert!(matches!(end, Some(SessionOutput::Close(close_code::STORE_BUSY, _))), "{end:?}");
             assert!(session.next().await.is_none());
         }
     }

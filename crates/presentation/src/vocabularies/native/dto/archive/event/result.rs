@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tokenrail_domain::{AgentError, ErrorClass, TurnOutcome, TurnResult};
 
-use super::super::Given;
+use super::super::GivenJson;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -29,7 +29,7 @@ pub(super) struct ResultBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Given>,
+    usage: Option<GivenJson>,
     message_count: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ErrorBody>,
@@ -63,7 +63,7 @@ impl From<&TurnResult> for ResultBody {
             duration_ms,
             num_turns,
             cost_usd: cost_usd.map(|cost| cost.to_string()),
-            usage: usage.map(Given),
+            usage: usage.map(GivenJson),
             message_count,
             error: error.as_ref().map(ErrorBody::from),
             origin,
