@@ -1,6 +1,6 @@
 //! A small vocabulary. It proves that a vocabulary is a folder, here `telegraph/`, a `mod` line, and an entry in
 //! [`FOREIGN`]. One with paths outside `/api/` or with a WebSocket is also listed in a few other places:
-//! `docs/explanation/vocabularies.md` names them.
+//! `docs/how-to/add-a-vocabulary.md` names them.
 //!
 //! [`FOREIGN`]: super::FOREIGN
 
