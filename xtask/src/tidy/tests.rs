@@ -85,7 +85,13 @@ fn a_public_type_has_a_name_of_its_own() {
     let fault =
         "crates/server/src/b.rs:2: Agent is also the name of a public type in crates/domain/src/a.rs:1";
     check(&[(one, "pub struct Agent<T>(T);"), (other, "\npub enum Agent {}")], &[fault]);
-    check(&[(one, "pub struct Agent;"), (other, "pub(crate) struct Agent;\npub type Agents = ();")], &[]);
+    for private in ["struct Agent;", "pub(crate) struct Agent;", "pub(super) enum Agent {}"] {
+        check(&[(one, "pub struct Agent;"), (other, &format!("\n{private}"))], &[fault]);
+        check(&[(one, private), (other, private)], &[]);
+        check(&[(one, "pub struct Agent;"), ("crates/server/src/a/tests/b.rs", private)], &[]);
+        check(&[("crates/ports/src/testing/a.rs", "pub struct Agent;"), (other, private)], &[]);
+    }
+    check(&[(one, "pub struct Agent;"), (other, "pub type Agents = ();")], &[]);
     check(&[(one, "pub struct Agent;"), ("tests/e2e/b.rs", "pub struct Agent;")], &[]);
 }
 

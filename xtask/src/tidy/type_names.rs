@@ -39,13 +39,9 @@ fn fault(name: &str, place: &str, first: &str) -> String {
 
 /// The name of the type that this line declares, and whether it is public.
 fn declared_type(line: &str) -> Option<(&str, bool)> {
-    let (declared, is_public) = match line.strip_prefix("pub ") {
-        Some(declared) => (declared, true),
-        None => {
-            let restricted = line.strip_prefix("pub(").and_then(|line| line.split_once(") "));
-            (restricted.map_or(line, |(_, declared)| declared), false)
-        }
-    };
+    let public = line.strip_prefix("pub ");
+    let restricted = line.strip_prefix("pub(").and_then(|line| line.split_once(") ")).map(|(_, rest)| rest);
+    let (declared, is_public) = (public.or(restricted).unwrap_or(line), public.is_some());
     let rest = ["struct ", "enum ", "trait ", "type "].iter().find_map(|kind| declared.strip_prefix(kind))?;
     let name =
         rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().filter(|name| !name.is_empty())?;
