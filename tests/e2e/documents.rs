@@ -145,11 +145,11 @@ fn command_reference() -> String {
 
 const COMMANDS_BEGIN: &str = "# Command reference\n\n\
     Instead of an agent's id, you can write its first or its last characters (at least 4, and as many as are needed to \
-    match exactly one agent), or `latest` for the newest agent. The last characters are random, so a few are enough: `tokenrail ls` marks \
-    them in bold. The first characters encode the time of the launch: agents launched within a few weeks of each other \
-    usually have the same first 4, and agents launched within the same minute usually have the same first 8. An \
-    archived agent is found by a part of its id, but is never `latest`. A deleted agent is found only by its full \
-    id. [Exit codes](configuration.md#exit-codes) and \
+    match exactly one agent), or `latest` for the newest agent. The last characters are random, so a few are enough: \
+    `tokenrail ls` marks them in bold. The first characters encode the time of the launch. Agents launched within a \
+    few weeks of each other usually have the same first 4. Agents launched within the same minute usually have the \
+    same first 8. An archived agent is found by a part of its id, but is never `latest`. A deleted agent is found only \
+    by its full id. [Exit codes](configuration.md#exit-codes) and \
     [environment variables](configuration.md#environment-variables) are in the configuration reference.\n\n";
 
 const COMMANDS_END: &str = "\n## About this page\n\n\
