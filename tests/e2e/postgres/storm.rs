@@ -229,12 +229,16 @@ impl Residents {
                 tokio::time::timeout(PATIENCE, author).await.expect("each prompt is accepted in the end");
             asked.push(asked_for.unwrap());
         }
-        let mut journals = BTreeMap::new();
+        let (mut journals, mut outcomes) = (BTreeMap::new(), Vec::new());
         for (id, asked) in self.ids.iter().zip(&asked) {
             let journal = judge::journal(cluster, id).await;
-            say(started, &judge::each_turn_is_as_it_was_asked(cluster, &journal, asked));
+            let of_agent = judge::each_turn_is_as_it_was_asked(cluster, &journal, asked);
+            say(started, &format!("{} events: {}", journal.len(), of_agent.join(", ")));
             journals.insert(id.clone(), journal);
+            outcomes.extend(of_agent);
         }
+        // Of a single agent, chance may stop each turn.
+        assert!(outcomes.iter().any(|outcome| outcome == "completed"), "{outcomes:?}");
         for (id, reader) in self.ids.iter().zip(self.readers) {
             reader.has_seen(&journals[id]).await;
         }

@@ -52,6 +52,7 @@
 
 use tokenrail_domain::{Agent, AgentId, StopReason, TurnNumber, TurnState};
 use tokenrail_ports::StoreError;
+use tokio::time::Instant;
 
 use crate::error::Refusal;
 use crate::planted::{Bug, is_planted};
@@ -172,7 +173,8 @@ impl AgentService {
             agents.stop_turn(agent.id, number, StopReason::Cancelled).await?;
             Ok(Wake::Task)
         };
-        let wake = self.save_and_signal_stop(agent, save).await?;
+        let deadline = self.core.command_deadline();
+        let wake = self.save_and_signal_stop(agent, deadline, save).await?;
         // A running turn gets its signal here. Its state is read again under the lock of the queue, because a task that
         // has just begun may have read the turn before the stop was saved. It holds the lock until the turn is saved as
         // running.
@@ -180,7 +182,7 @@ impl AgentService {
             && let Some(handle) = self.core.task_handle(agent.id)
         {
             let failed = |error| Refusal::Store(error).after_save();
-            let _queue = self.core.lock_queue(&handle).await.map_err(failed)?;
+            let _queue = self.core.lock_queue(&handle, deadline).await.map_err(failed)?;
             if state().await.map_err(failed)? == Some(TurnState::Running) {
                 handle.cancel();
             }
@@ -200,16 +202,17 @@ impl AgentService {
             let wakes = 0 < noted || is_elsewhere || self.core.task_handle(id).is_some();
             Ok(if wakes { Wake::TaskAndRun } else { Wake::Nobody })
         };
-        self.save_and_signal_stop(&agent, save).await?;
+        let deadline = self.core.command_deadline();
+        self.save_and_signal_stop(&agent, deadline, save).await?;
         // A cancelled agent leaves no process, also between two turns.
-        self.dismiss(&agent).await.map_err(Refusal::after_save)
+        self.dismiss(&agent, deadline).await.map_err(Refusal::after_save)
     }
 
     /// Ends the process of an agent that is idle until its next turn, at the node that has it.
-    pub(super) async fn dismiss(&self, agent: &Agent) -> Result<(), Refusal> {
+    pub(super) async fn dismiss(&self, agent: &Agent, deadline: Instant) -> Result<(), Refusal> {
         match self.core.elsewhere(agent) {
             None => self.core.outside.dismiss(agent).await,
-            Some(home) => self.dismiss_elsewhere(agent, home).await?,
+            Some(home) => self.dismiss_elsewhere(agent, home, deadline).await?,
         }
         Ok(())
     }
@@ -226,11 +229,12 @@ impl AgentService {
     pub(super) async fn save_and_signal_stop(
         &self,
         agent: &Agent,
+        deadline: Instant,
         save: impl AsyncFnOnce() -> Result<Wake, StoreError>,
     ) -> Result<Wake, Refusal> {
         let handle = self.core.task_handle(agent.id);
         let _queue = match &handle {
-            Some(handle) => Some(self.core.lock_queue(handle).await?),
+            Some(handle) => Some(self.core.lock_queue(handle, deadline).await?),
             None => None,
         };
         let wake = save().await?;

@@ -49,7 +49,8 @@ impl AgentService {
             let deleted = agents.delete(id, now, deletion).await?;
             Ok(if deleted { Wake::TaskAndRun } else { Wake::Nobody })
         };
-        if self.save_and_signal_stop(&agent, save).await? == Wake::Nobody {
+        let deadline = self.core.command_deadline();
+        if self.save_and_signal_stop(&agent, deadline, save).await? == Wake::Nobody {
             return Err(Refusal::NotFound(id));
         }
         let rest = match self.core.elsewhere(&agent) {
@@ -102,7 +103,7 @@ impl AgentService {
         if !self.until_elsewhere(agent.id, Elsewhere::Stopped, until).await? {
             return Ok(false);
         }
-        self.dismiss(agent).await?;
+        self.dismiss(agent, self.core.command_deadline()).await?;
         if deletion == Deletion::KeepHistory {
             return Ok(true);
         }

@@ -112,12 +112,12 @@ impl AgentService {
             Some(key) => Some(self.idempotency(scope(id), key, life).await?),
             None => None,
         };
-        let until = Instant::now() + self.core.limits.commands.command_timeout;
+        let deadline = self.core.command_deadline();
         let mut pause = self.core.limits.saving.retry_pause;
         loop {
-            match self.try_send((id, only_as), &prompt, key.clone()).await? {
+            match self.try_send((id, only_as), &prompt, key.clone(), deadline).await? {
                 Some(accepted) => return Ok(accepted),
-                None if Instant::now() + pause < until => {
+                None if Instant::now() + pause < deadline => {
                     pause = self.core.pause(pause).await.ok_or(Refusal::ShuttingDown)?;
                 }
                 None => return Err(StoreError::Busy.into()),
@@ -132,11 +132,12 @@ impl AgentService {
         (id, only_as): (AgentId, Option<TurnNumber>),
         prompt: &Prompt,
         key: Option<Idempotency>,
+        deadline: Instant,
     ) -> Result<Option<Accepted>, Refusal> {
         let core = &self.core;
         let handle = core.task_handle(id);
         let _queue = match &handle {
-            Some(handle) => Some(core.lock_queue(handle).await?),
+            Some(handle) => Some(core.lock_queue(handle, deadline).await?),
             None => None,
         };
         let agent = self.addressee(id, &prompt.images).await?;

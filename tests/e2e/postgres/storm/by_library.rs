@@ -7,8 +7,8 @@ use std::process::Stdio;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
-use tokio::process::{Child, ChildStdout, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -65,11 +65,12 @@ impl Program {
         // Not as arguments: a command line that contains an id counts as a process of the agent.
         let mut ids = tempfile::tempfile().expect("a file");
         ids.write_all(agents.join("\n").as_bytes()).and_then(|()| ids.rewind()).expect("written");
-        command.args(args).stdin(ids).stdout(Stdio::piped()).kill_on_drop(true);
+        command.args(args).stdin(ids).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut process = command.spawn().expect("Node starts");
         let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let errors = process.stderr.take().expect("a pipe");
         let (events, known) = watch::channel(usize::MAX);
-        let task = Handle::current().spawn(read(lines, known));
+        let task = Handle::current().spawn(read(lines, errors, known));
         Self { agents, events, task, _process: process }
     }
 
@@ -88,12 +89,21 @@ impl Program {
 }
 
 /// Reads until it has so many events. Each must be the next one of its agent.
-async fn read(mut lines: Lines<BufReader<ChildStdout>>, mut events: watch::Receiver<usize>) -> Seen {
+async fn read(
+    mut lines: Lines<BufReader<ChildStdout>>,
+    mut errors: ChildStderr,
+    mut events: watch::Receiver<usize>,
+) -> Seen {
     let (mut seen, mut count) = (Seen::new(), 0);
     while count < *events.borrow_and_update() {
         let line = tokio::select! {
-            line = lines.next_line() => line.expect("text").expect("the program goes on"),
+            line = lines.next_line() => line.expect("text"),
             _ = events.changed() => continue,
+        };
+        let Some(line) = line else {
+            let mut why = String::new();
+            errors.read_to_string(&mut why).await.expect("text");
+            panic!("the program has ended: {why}");
         };
         let event: Value = serde_json::from_str(&line).expect("JSON");
         let id = event["agentId"].as_str().expect("an agent").to_owned();

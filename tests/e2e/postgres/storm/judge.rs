@@ -100,7 +100,7 @@ pub(super) fn each_turn_is_as_it_was_asked(
     cluster: &Cluster,
     journal: &[Box<RawValue>],
     asked: &[Asked],
-) -> String {
+) -> Vec<String> {
     let events: Vec<Value> =
         journal.iter().map(|event| serde_json::from_str(event.get()).expect("JSON")).collect();
     assert_dense(&events);
@@ -134,6 +134,5 @@ pub(super) fn each_turn_is_as_it_was_asked(
         }
         outcomes.push(if code == "-" { outcome.to_owned() } else { format!("{outcome} ({code})") });
     }
-    assert!(outcomes.iter().any(|outcome| outcome == "completed"), "{outcomes:?}");
-    format!("{} events: {}", events.len(), outcomes.join(", "))
+    outcomes
 }

@@ -142,7 +142,7 @@ impl AgentService {
             return Ok(());
         }
         // Locked, so that the turn that is read as running is the one that gets the signal.
-        let _queue = self.core.lock_queue(&handle).await?;
+        let _queue = self.core.lock_queue(&handle, self.core.command_deadline()).await?;
         let open = self.core.outside.agents.open_turns(errand.agent).await?;
         let is_cancelled = open
             .first()

@@ -52,13 +52,17 @@ impl AgentService {
     }
 
     /// Lets the node of an agent end the process that is idle between two turns.
-    pub(crate) async fn dismiss_elsewhere(&self, agent: &Agent, home: NodeId) -> Result<(), Refusal> {
+    pub(crate) async fn dismiss_elsewhere(
+        &self,
+        agent: &Agent,
+        home: NodeId,
+        deadline: Instant,
+    ) -> Result<(), Refusal> {
         if self.core.is_home_lost(agent) || agent.is_unclaimed() {
             // Only a node that has it can end its processes. A lost one does so when it is back.
             return Ok(());
         }
-        let until = Instant::now() + self.core.limits.commands.command_timeout;
-        self.send_letter(home, agent, LetterContent::Dismiss, until).await?;
+        self.send_letter(home, agent, LetterContent::Dismiss, deadline).await?;
         Ok(())
     }
 
