@@ -18,6 +18,7 @@
 //! | `agent_task` | one task for each agent that has something to run, turn after turn |
 //! | `pump` | one run: reads its output, saves it, announces what is saved, and stops it |
 //! | `recorder` | gives each parsed event its number and its place in a message |
+//! | `own_notices` | the notices that the server itself writes |
 //! | `requests_of_run` | the permission requests of one run, and the answers to them |
 //! | `timers`, `verdict` | which timeout of a turn expires next; how a turn ended |
 //! | `full_since` | how long the disk has been full |
@@ -79,6 +80,7 @@ mod limits;
 mod node_state;
 mod open_requests;
 mod outside;
+mod own_notices;
 mod planted;
 mod pump;
 mod recorder;

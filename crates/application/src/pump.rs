@@ -36,6 +36,7 @@ use self::waits::{Signal, Waits, expiry, passed};
 use crate::announce::announce;
 use crate::core::{Core, SaveError};
 use crate::open_requests::RequestChange;
+use crate::own_notices::UNSHOWN_OUTPUT;
 use crate::planted::{self, Bug};
 use crate::recorder::{Mark, Recorded, Recorder};
 use crate::tails::Tail;
@@ -240,7 +241,7 @@ impl Pump {
             self.flood(Flood::Messages).await;
         } else if limits.saving.pending_bytes < self.recorder.unshown_bytes() {
             // Lines that display nothing wait for one that does, but not without bound.
-            self.recorder.notice("unshown_output", "{}", now);
+            self.recorder.notice(UNSHOWN_OUTPUT, "{}", now);
         }
     }
 

@@ -7,11 +7,9 @@ use super::AgentTask;
 use crate::after_failover::AfterFailover;
 use crate::announce::save_and_announce;
 use crate::core::SaveError;
+use crate::own_notices::EVENTS_LOST;
 use crate::planted::{self, Bug};
 use crate::recorder::Recorder;
-
-/// The notice that takes the place of a lost event.
-const EVENTS_LOST: &str = "events_lost";
 
 impl AgentTask {
     /// After a failover, a server that has just started waits until the other nodes have said how far they had shown

@@ -7,6 +7,7 @@ use tokenrail_ports::{RunEnd, TurnStep};
 
 use super::Pump;
 use crate::core::SaveError;
+use crate::own_notices::REAPED;
 use crate::verdict::{Stop, Verdict, is_storage_full, verdict};
 
 impl Pump {
@@ -41,7 +42,7 @@ impl Pump {
         // After a cancel also with 0: the journal then says that the agent left no process behind.
         if 0 < end.reaped || is_cancelled {
             let data = format!("{{\"processes\":{}}}", end.reaped);
-            self.recorder.notice("reaped", &data, now);
+            self.recorder.notice(REAPED, &data, now);
         }
         let has_result = self.recorder.agent_result().is_some();
         if let Some(error) = &end.error

@@ -4,6 +4,7 @@ use tokenrail_domain::{AgentError, EventBody, MessageOutcome, Timestamp, Turn, T
 use tokenrail_ports::{Append, TurnStep};
 
 use super::{Recorded, Recorder};
+use crate::own_notices::TURN_BEGAN;
 use crate::verdict::Verdict;
 
 impl Recorder {
@@ -46,7 +47,7 @@ impl Recorder {
         let recorded = self.begin_own_turn(turn.number, end_offset, now);
         if self.pending_events() == 0 {
             // Without an event, nothing would be saved, and another turn could take the number.
-            self.notice("turn_began", "{}", now);
+            self.notice(TURN_BEGAN, "{}", now);
         }
         (self.take(TurnStep::Start(Box::new(turn))), recorded)
     }

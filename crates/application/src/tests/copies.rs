@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokenrail_domain::{
-    Agent, AgentId, AgentStatus, Copied, Event, EventBody, Sequence, SessionId, Timestamp, Turn, TurnNumber,
-    TurnState,
+    Agent, AgentId, AgentStatus, Copied, Event, EventBody, JsonText, Notice, Sequence, SessionId, Timestamp,
+    Turn, TurnNumber, TurnState,
 };
 use tokenrail_ports::testing::{ScriptedRunner, Step};
 use tokenrail_ports::{Deletion, IArchive};
 
 use super::harness::{Harness, harness, harness_with, tiny_limits, words};
+use crate::own_notices::EVENTS_LOST;
 use crate::{Finding, ImportError, Imported, Refusal, Reparsed};
 
 async fn two_turns(harness: &Harness) -> (AgentId, Vec<Event>) {
@@ -279,6 +280,43 @@ async fn what_an_older_parser_has_said_is_shown_and_then_written_anew() {
     );
 }
 
+/// An import of an agent that has ended, with other events and turns.
+async fn copy_with(harness: &Harness, of: AgentId, turns: Vec<Turn>, events: Vec<Event>) -> AgentId {
+    let agent = harness.service.get(of).await.unwrap();
+    let mut import = harness.service.import(imported(&agent)).await.unwrap();
+    import.turns(turns.into_iter().map(tokenrail_ports::NewTurn::from).collect()).await.unwrap();
+    import.events(events).await.unwrap();
+    import.finish().await.unwrap().id
+}
+
+#[tokio::test]
+async fn reparsing_keeps_the_notices_of_events_that_a_failover_has_lost() {
+    let harness = harness(talker());
+    let id = harness.launch("hi").await;
+    let mut events = harness.watch(id).await;
+    let mut turns = harness.service.turns(id, TurnNumber(0), 9).await.unwrap();
+    // They stand where the server has resumed the turn, and before the message of a turn.
+    for at in [2, 0] {
+        let lost = Notice { subtype: EVENTS_LOST.into(), data: JsonText::new_unchecked("{}") };
+        let lost = EventBody::Notice(Box::new(lost));
+        let notice = Event { body: lost, raw: None, ..events[at].clone() };
+        events.insert(at, notice);
+    }
+    for (number, event) in (1..).zip(&mut events) {
+        event.sequence = Sequence(number);
+        if let EventBody::Message(message) = &mut event.body {
+            message.first_sequence = message.first_sequence.map(Sequence::next);
+        }
+    }
+    turns[0].last_sequence = Some(Sequence(events.len() as u64));
+    let copy = copy_with(&harness, id, turns, events.clone()).await;
+
+    let (reparsed, findings) = reparse(&harness, copy, true).await;
+    assert_eq!(findings, []);
+    assert_eq!((reparsed.events, reparsed.changed), (events.len() as u64, 0));
+    assert_eq!(harness.store.saved(copy), events);
+}
+
 #[tokio::test]
 async fn a_turn_whose_numbers_would_mean_something_else_stays_as_it_is() {
     let harness = harness(talker());
@@ -295,11 +333,7 @@ async fn a_turn_whose_numbers_would_mean_something_else_stays_as_it_is() {
     }
     let mut turns = harness.service.turns(id, TurnNumber(0), 9).await.unwrap();
     turns[1].last_sequence = turns[1].last_sequence.map(|last| Sequence(last.0 - 1));
-    let agent = harness.service.get(id).await.unwrap();
-    let mut import = harness.service.import(imported(&agent)).await.unwrap();
-    import.turns(turns.into_iter().map(tokenrail_ports::NewTurn::from).collect()).await.unwrap();
-    import.events(old.clone()).await.unwrap();
-    let copy = import.finish().await.unwrap().id;
+    let copy = copy_with(&harness, id, turns, old.clone()).await;
 
     let (reparsed, findings) = reparse(&harness, copy, true).await;
     assert_eq!((reparsed.changed, reparsed.refused), (1, 1), "{findings:?}");

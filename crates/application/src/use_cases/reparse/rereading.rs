@@ -8,10 +8,8 @@ use tokenrail_domain::{
 };
 use tokenrail_ports::{Epoch, ExitStatus, IMessageParser, Line, OutputLine, TurnStep};
 
+use crate::own_notices::is_own_notice;
 use crate::recorder::{Recorded, Recorder, RecorderStart};
-
-/// Notices that the server itself writes.
-const OWN_NOTICES: [&str; 3] = ["reaped", "unshown_output", "turn_began"];
 
 /// The lines no longer produce the events that are stored under these numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,7 +205,7 @@ fn split(raw: &Bytes) -> Vec<Bytes> {
 fn is_own(body: &EventBody) -> bool {
     match body {
         EventBody::UserMessage { .. } => true,
-        EventBody::Notice(notice) => OWN_NOTICES.contains(&&*notice.subtype),
+        EventBody::Notice(notice) => is_own_notice(&notice.subtype),
         EventBody::Error(error) => error.code.is_some(),
         _ => false,
     }
