@@ -30,7 +30,7 @@ use crate::planted::{self, Bug};
 use crate::shown_lately::ShownLately;
 use crate::stats::Counters;
 use crate::tails::{Tail, Tails};
-use crate::task_handle::{QueueGuard, TaskHandle};
+use crate::task_handle::TaskHandle;
 use crate::token_bucket::TokenBucket;
 use crate::waiting::WaitingRoom;
 
@@ -132,30 +132,6 @@ impl Core {
     /// The handle of an agent's task. `None` if the agent has no task.
     pub(crate) fn task_handle(&self, agent: AgentId) -> Option<Arc<TaskHandle>> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner).get(&agent).cloned()
-    }
-
-    /// When all waits of a command that begins now must end. It passes this on to each of them: together they may not
-    /// take longer than one.
-    pub(crate) fn command_deadline(&self) -> Instant {
-        Instant::now() + self.limits.commands.command_timeout
-    }
-
-    /// Locks an agent's queue for a client's command. The agent's task may hold the lock while it saves, and it
-    /// retries while the store fails. So a client gets an error at the deadline instead of waiting until the store
-    /// works again.
-    ///
-    /// # Errors
-    /// [`StoreError::Full`], [`StoreError::Busy`]: nothing was done.
-    pub(crate) async fn lock_queue<'a>(
-        &self,
-        handle: &'a TaskHandle,
-        deadline: Instant,
-    ) -> Result<QueueGuard<'a>, StoreError> {
-        match tokio::time::timeout_at(deadline, handle.queue.lock()).await {
-            Ok(queue) => Ok(queue),
-            Err(_) if self.is_disk_full() => Err(StoreError::Full),
-            Err(_) => Err(StoreError::Busy),
-        }
     }
 
     /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new handle if the

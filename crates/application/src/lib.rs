@@ -41,6 +41,7 @@
 //! | module | what it is for |
 //! | --- | --- |
 //! | `core`, `task_handle` | the state behind the service, and the handle of each agent's task |
+//! | `command_waits` | what the command of a client waits for, and for how long |
 //! | `waiting`, `token_bucket` | how many agents may wait for a place, and how often agents may be launched |
 //! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
 //! | `compactor` | packs the batches of ended turns |
@@ -68,6 +69,7 @@ mod after_failover;
 mod agent_task;
 mod announce;
 mod batch;
+mod command_waits;
 mod compactor;
 mod core;
 mod error;
