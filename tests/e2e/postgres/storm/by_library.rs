@@ -55,7 +55,7 @@ struct Program {
     /// How many events there are, once that is known.
     events: watch::Sender<usize>,
     task: JoinHandle<Seen>,
-    _process: Child,
+    process: Child,
 }
 
 impl Program {
@@ -71,7 +71,7 @@ impl Program {
         let errors = process.stderr.take().expect("a pipe");
         let (events, known) = watch::channel(usize::MAX);
         let task = Handle::current().spawn(read(lines, errors, known));
-        Self { agents, events, task, _process: process }
+        Self { agents, events, task, process }
     }
 
     async fn has_seen(mut self, journals: &BTreeMap<String, Vec<Box<RawValue>>>) {
@@ -81,7 +81,9 @@ impl Program {
         let expected: Seen = self.agents.iter().map(|id| (id.clone(), events(id))).collect();
         let _ = self.events.send(expected.values().map(Vec::len).sum());
         let seen = tokio::time::timeout(PATIENCE, &mut self.task).await;
-        let seen = seen.expect("it comes to its end").unwrap();
+        let seen = seen.expect("it comes to its end");
+        let seen =
+            seen.unwrap_or_else(|failed| panic!("{failed}; the program: {:?}", self.process.try_wait()));
         for (id, journal) in &expected {
             assert_eq!(seen[id], *journal, "{id}");
         }
