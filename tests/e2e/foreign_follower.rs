@@ -12,13 +12,6 @@ use serde_json::{Value, json};
 
 use crate::follower::{Blocks, Place, field};
 
-/// How long to wait before the next try if the server is away, or if the next turn is not there yet.
-const AWAY_PAUSE: Duration = Duration::from_millis(20);
-/// How long a call of MCP waits: short, so that many of them have something to return while the agent works.
-const WAIT_MS: u64 = 300;
-/// Enough for each text of these agents.
-const WAIT_BYTES: u64 = 200_000;
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Vocabulary {
     Responses,
@@ -32,6 +25,13 @@ impl Vocabulary {
     pub(crate) const ALL: [Self; 5] =
         [Self::Responses, Self::ChatCompletions, Self::AgUi, Self::DurableStreams, Self::Mcp];
 }
+
+/// How long to wait before the next try if the server is away, or if the next turn is not there yet.
+const AWAY_PAUSE: Duration = Duration::from_millis(20);
+/// How long a call of MCP waits: short, so that many of them have something to return while the agent works.
+const WAIT_MS: u64 = 300;
+/// Enough for each text of these agents.
+const WAIT_BYTES: u64 = 200_000;
 
 pub(crate) struct ForeignFollower {
     place: Place,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, NodeId, Sequence, StopReason,
-    Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, NodeId, Sequence, StopReason, Timestamp, Turn,
+    TurnId, TurnNumber,
 };
 use tokenrail_ports::testing::MemoryStore;
 use tokenrail_ports::{
     AgentFilter, Append, Created, Deletion, Edited, Enqueued, Epoch, IAgentRepository, IClock, IJournal,
     Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreError,
-    StoreResult, TouchMark, Touched, TurnFilter, TurnLimit, TurnRange, TurnStep,
+    StoreResult, TouchMark, Touched, TurnFilter, TurnLimit, TurnList, TurnRange, TurnStep,
 };
 
 use crate::bounds;
@@ -244,14 +244,9 @@ impl IAgentRepository for SimStore {
         self.write("create idle", self.0.disk.create_idle(agent)).await
     }
 
-    async fn enqueue(
-        &self,
-        turn: NewTurn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> StoreResult<Enqueued> {
+    async fn enqueue(&self, turn: NewTurn, limit: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
         let key = key.and_then(planted_outside::key);
-        self.write("enqueue", self.0.disk.enqueue(turn, queue_max, key)).await
+        self.write("enqueue", self.0.disk.enqueue(turn, limit, key)).await
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
@@ -314,16 +309,11 @@ impl IAgentRepository for SimStore {
         SimStore::read(self, "turns", self.0.disk.turns(agent, after, limit)).await
     }
 
-    async fn list_turns(
-        &self,
-        agent: AgentId,
-        range: TurnRange,
-        bounds: ListBounds,
-    ) -> StoreResult<ListPage<ListedTurn>> {
-        SimStore::read(self, "list turns", self.0.disk.list_turns(agent, range, bounds)).await
+    async fn list_turns(&self, id: AgentId, range: TurnRange, bounds: ListBounds) -> StoreResult<TurnList> {
+        SimStore::read(self, "list turns", self.0.disk.list_turns(id, range, bounds)).await
     }
 
-    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<TurnList> {
         SimStore::read(self, "all turns", self.0.disk.all_turns(filter, bounds)).await
     }
 
@@ -331,13 +321,8 @@ impl IAgentRepository for SimStore {
         SimStore::read(self, "turn at", self.0.disk.turn_at(agent, sequence)).await
     }
 
-    async fn prompt_image(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        position: u32,
-    ) -> StoreResult<Option<ImageFile>> {
-        SimStore::read(self, "prompt image", self.0.disk.prompt_image(agent, turn, position)).await
+    async fn prompt_image(&self, turn: TurnId, position: u32) -> StoreResult<Option<ImageFile>> {
+        SimStore::read(self, "prompt image", self.0.disk.prompt_image(turn, position)).await
     }
 
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
@@ -355,13 +340,8 @@ impl IAgentRepository for SimStore {
         self.write("edit", self.0.disk.edit(agent, edit)).await
     }
 
-    async fn stop_turn(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        reason: StopReason,
-    ) -> StoreResult<Option<StopReason>> {
-        self.write("stop turn", self.0.disk.stop_turn(agent, turn, reason)).await
+    async fn stop_turn(&self, turn: TurnId, reason: StopReason) -> StoreResult<Option<StopReason>> {
+        self.write("stop turn", self.0.disk.stop_turn(turn, reason)).await
     }
 
     async fn to_purge(&self) -> StoreResult<Vec<AgentId>> {

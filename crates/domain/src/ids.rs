@@ -23,6 +23,11 @@ impl AgentId {
         self.0
     }
 
+    /// One turn of this agent.
+    pub fn turn(self, number: TurnNumber) -> TurnId {
+        TurnId { agent: self, number }
+    }
+
     /// Takes an id as stored. The inverse of [`AgentId::as_uuid`].
     pub fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
@@ -81,6 +86,13 @@ pub struct TurnNumber(pub u32);
 
 impl TurnNumber {
     pub const FIRST: Self = Self(1);
+}
+
+/// One turn of an agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TurnId {
+    pub agent: AgentId,
+    pub number: TurnNumber,
 }
 
 /// What numbers that count from 1 have in common.

@@ -50,7 +50,8 @@ pub use event::{
     TurnResult, Usage, event_id,
 };
 pub use ids::{
-    AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnNumber, event_of, message_id, message_of,
+    AgentId, MessageOrdinal, ParseIdError, Sequence, Timestamp, TurnId, TurnNumber, event_of, message_id,
+    message_of,
 };
 pub use json::JsonText;
 pub use listed::{ListedAgent, ListedTurn, LongField, cut};

@@ -115,7 +115,7 @@ async fn done<S: IJournal + IAgentRepository>(
             told(store.enqueue(turn.only_as(Some(TurnNumber(*number))), 2, None).await)
         }
         Step::Cancel => told(store.cancel(id, Timestamp(5000)).await),
-        Step::Stop(turn) => told(store.stop_turn(id, TurnNumber(*turn), StopReason::TurnTimeout).await),
+        Step::Stop(turn) => told(store.stop_turn(id.turn(TurnNumber(*turn)), StopReason::TurnTimeout).await),
         Step::Edit(edit) => told(store.edit(id, edit.clone()).await),
         Step::Delete => told(store.delete(id, Timestamp(6000), Deletion::KeepHistory).await),
     }

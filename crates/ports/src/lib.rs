@@ -70,7 +70,7 @@ pub use runs::IRuns;
 pub use store::{
     AgentFilter, ArchivedFilter, Created, Deletion, Edited, Enqueued, IAgentRepository, IJournal, ListBounds,
     ListPage, MessagePage, PageLimit, STOP_REASON_EVENTS, Standing, StoreError, StoreResult, TouchMark,
-    Touched, TurnFilter, TurnLimit, TurnRange,
+    Touched, TurnFilter, TurnLimit, TurnList, TurnRange,
 };
 pub use workspace::{CwdNotAllowed, FolderError, IWorkspace};
 #[cfg(any(test, feature = "testing"))]

@@ -8,8 +8,8 @@ mod standing;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
-    Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, Sequence, StopReason, Timestamp, Turn, TurnId,
+    TurnNumber,
 };
 
 use crate::{Append, Epoch, Idempotency, NewTurn, Recalled};
@@ -17,7 +17,7 @@ use crate::{Append, Epoch, Idempotency, NewTurn, Recalled};
 pub use agent_filter::{AgentFilter, ArchivedFilter};
 pub use deletion::Deletion;
 pub use error::{StoreError, StoreResult};
-pub use list_page::{ListBounds, ListPage};
+pub use list_page::{ListBounds, ListPage, TurnList};
 pub use standing::{Standing, TouchMark, Touched};
 
 /// The append-only journals, one for each agent.
@@ -87,11 +87,10 @@ pub trait IAgentRepository: Send + Sync {
     /// What a key was used for, if it is known: the answer to a repeated command.
     async fn recall(&self, key: Idempotency) -> StoreResult<Option<Recalled>>;
 
-    /// Saves one more turn as queued, with its images, under the next number. At most `queue_max` turns can be queued,
+    /// Saves one more turn as queued, with its images, under the next number. At most `limit` turns can be queued,
     /// and as many more that were cancelled and wait for their end ([`is_queue_full`](crate::rules::is_queue_full)). An
     /// agent that has ended becomes `initializing`. An archived one is archived no more.
-    async fn enqueue(&self, turn: NewTurn, queue_max: u32, key: Option<Idempotency>)
-    -> StoreResult<Enqueued>;
+    async fn enqueue(&self, turn: NewTurn, limit: u32, key: Option<Idempotency>) -> StoreResult<Enqueued>;
 
     /// The agent, deleted or not. `None` if it is unknown or purged.
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>>;
@@ -130,27 +129,17 @@ pub trait IAgentRepository: Send + Sync {
     async fn turns(&self, agent: AgentId, after: TurnNumber, limit: TurnLimit) -> StoreResult<Vec<Turn>>;
 
     /// Turns of one agent, of any state, as shown in lists.
-    async fn list_turns(
-        &self,
-        agent: AgentId,
-        range: TurnRange,
-        bounds: ListBounds,
-    ) -> StoreResult<ListPage<ListedTurn>>;
+    async fn list_turns(&self, id: AgentId, range: TurnRange, bounds: ListBounds) -> StoreResult<TurnList>;
 
     /// Turns of all agents that are not deleted, or of some of them, in the order in which they were saved: the newest
     /// first, unless the filter says otherwise.
-    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>>;
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<TurnList>;
 
     /// The turn to which the event `sequence` belongs. `None` if there is no such event.
     async fn turn_at(&self, agent: AgentId, sequence: Sequence) -> StoreResult<Option<Turn>>;
 
     /// One image of a turn's prompt, by its position from 0. `None` if there is no such image.
-    async fn prompt_image(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        position: u32,
-    ) -> StoreResult<Option<ImageFile>>;
+    async fn prompt_image(&self, turn: TurnId, position: u32) -> StoreResult<Option<ImageFile>>;
 
     /// The agent of a client's conversation, if there is one that is not deleted.
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>>;
@@ -170,12 +159,7 @@ pub trait IAgentRepository: Send + Sync {
 
     /// Saves why an open turn is being stopped. The first reason stays. Returns the reason that is saved now; `None` if
     /// the turn has ended or does not exist.
-    async fn stop_turn(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        reason: StopReason,
-    ) -> StoreResult<Option<StopReason>>;
+    async fn stop_turn(&self, turn: TurnId, reason: StopReason) -> StoreResult<Option<StopReason>>;
 
     /// Marks the agent as deleted if it is not, and cancels its open turns. [`Deletion::Purge`] also marks it to be
     /// purged. Returns false if the agent is unknown or purged.

@@ -38,7 +38,7 @@ impl AgentTask {
         }
         for (position, _) in (0..).zip(&turn.images) {
             let agents = &self.core.outside.agents;
-            match self.patiently(|| agents.prompt_image(self.agent, turn.number, position)).await {
+            match self.patiently(|| agents.prompt_image(self.agent.turn(turn.number), position)).await {
                 Ok(Some(image)) => order.images.push(image),
                 Ok(None) => return Ok(Err(image_missing())),
                 Err(SaveError::Refused(error @ StoreError::Corrupt(_))) => {

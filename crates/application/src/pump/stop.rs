@@ -54,7 +54,7 @@ impl Pump {
 
     /// Saves why the turn is being stopped, and returns the reason that was saved first.
     async fn save_reason(&mut self, reason: StopReason) -> Option<StopReason> {
-        let saved = self.core.outside.agents.stop_turn(self.agent, self.recorder.turn(), reason);
+        let saved = self.core.outside.agents.stop_turn(self.agent.turn(self.recorder.turn()), reason);
         // A store that does not answer must not keep an agent from being stopped.
         let saved = timeout(self.core.limits.saving.retry_pause_max, saved).await;
         if let Ok(Ok(first)) = saved {

@@ -170,7 +170,7 @@ impl AgentService {
             if !state().await?.is_some_and(&may_stop) {
                 return Ok(Wake::Nobody);
             }
-            agents.stop_turn(agent.id, number, StopReason::Cancelled).await?;
+            agents.stop_turn(agent.id.turn(number), StopReason::Cancelled).await?;
             Ok(Wake::Task)
         };
         let deadline = self.core.command_deadline();

@@ -24,7 +24,11 @@ pub(super) struct ChildPlace<'a> {
 impl AgentService {
     /// Checks that the agent that launches may have one more child. `None` if no agent launches, or one of another
     /// server.
-    pub(super) async fn admit_child(&self, launch: &Launch, deadline: Instant) -> Result<Option<ChildPlace<'_>>, Refusal> {
+    pub(super) async fn admit_child(
+        &self,
+        launch: &Launch,
+        deadline: Instant,
+    ) -> Result<Option<ChildPlace<'_>>, Refusal> {
         let Some(parent) = launch.parent else { return Ok(None) };
         let core = &self.core;
         let locked = timeout_at(deadline, core.children.lock()).await;

@@ -21,7 +21,7 @@ impl AgentService {
             Some(Copied::Replay(replay)) => self.original(id, replay, (turn, position)).await?,
             Some(Copied::File) | None => id,
         };
-        let image = self.core.outside.agents.prompt_image(of, turn, position).await?;
+        let image = self.core.outside.agents.prompt_image(of.turn(turn), position).await?;
         image.ok_or(Refusal::ImageUnknown)
     }
 

@@ -81,7 +81,7 @@ impl Comparison<'_, '_> {
                 store.list_turns(id, range, TURNS).await.map(|copy| copy == page)
             }
             AgentPart::Image { turn, position, image } => {
-                store.prompt_image(id, turn, position).await.map(|copy| copy == image)
+                store.prompt_image(id.turn(turn), position).await.map(|copy| copy == image)
             }
             AgentPart::Events { after, page } => {
                 self.tell(page.last().map_or(Sequence::START, |last| last.sequence), after);

@@ -103,7 +103,7 @@ impl AgentReader<'_> {
                 .collect();
             self.pass_on(AgentPart::Turns { range, page })?;
             for (turn, position) in images {
-                let image = self.got(prompt_images::one(self.db, self.id, turn, position))?;
+                let image = self.got(prompt_images::one(self.db, self.id.turn(turn), position))?;
                 self.pass_on(AgentPart::Image { turn, position, image })?;
             }
             match last {

@@ -233,12 +233,11 @@ impl PostgresStore {
     }
 
     /// Reads in one transaction, that is, from one state of the database.
-    async fn view_with<T, F>(
+    async fn view_with<T: Send + 'static, F>(
         &self,
         read: impl FnOnce(Link) -> F + Clone + Send + 'static,
     ) -> Result<T, StoreError>
     where
-        T: Send + 'static,
         F: Future<Output = Result<T, QueryFailure>> + Send + 'static,
     {
         self.read_with(|link| {

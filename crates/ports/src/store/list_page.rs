@@ -1,7 +1,8 @@
 //! One page of a list.
 
 #[cfg(doc)]
-use tokenrail_domain::{ListedAgent, ListedTurn};
+use tokenrail_domain::ListedAgent;
+use tokenrail_domain::ListedTurn;
 
 /// The maximum sizes of a page of a list, and of a field in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +12,9 @@ pub struct ListBounds {
     /// Longer fields are cut: see [`ListedAgent`] and [`ListedTurn`].
     pub field_bytes: usize,
 }
+
+/// One page of the turns of an agent, or of all agents.
+pub type TurnList = ListPage<ListedTurn>;
 
 /// One page of a list.
 #[derive(Debug, Clone, PartialEq)]

@@ -34,7 +34,7 @@ use super::hesitation::Hesitation;
 use crate::rules;
 use crate::{
     Append, Created, Deletion, Edited, Enqueued, IJournal, Idempotency, KeyLife, ListBounds, ListPage,
-    MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnStep,
+    MessagePage, NewTurn, PageLimit, Recalled, StoreError, StoreResult, TurnFilter, TurnList, TurnStep,
 };
 
 /// [`IJournal`] and [`IAgentRepository`](crate::IAgentRepository) in memory.
@@ -233,7 +233,7 @@ impl State {
     }
 
     /// The memory store keeps no order in which turns were saved. It sorts them by the time of their request.
-    fn all_turns(&self, filter: &TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
+    fn all_turns(&self, filter: &TurnFilter, bounds: ListBounds) -> StoreResult<TurnList> {
         let TurnFilter { agents, open, behind, oldest_first, limit } = filter;
         let mut turns: Vec<&Turn> = self.shelves.values().flat_map(|shelf| shelf.turns.values()).collect();
         turns.sort_by_key(|turn| (turn.asked_at, turn.agent, turn.number));

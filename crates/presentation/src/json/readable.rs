@@ -2,12 +2,6 @@
 
 use std::fmt;
 
-/// Maximum nesting depth of foreign JSON. Parsers commonly stop at 128 levels, and frames add some levels.
-const DEPTH: usize = 100;
-
-/// Any number with so many digits is less than the largest double, which has 309.
-const DIGITS: usize = 308;
-
 /// Why common parsers cannot read some valid JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stumble {
@@ -25,6 +19,9 @@ impl fmt::Display for Stumble {
         })
     }
 }
+
+/// Maximum nesting depth of foreign JSON. Parsers commonly stop at 128 levels, and frames add some levels.
+const DEPTH: usize = 100;
 
 /// The first obstacle in `json`, which must be valid JSON. `None` if common parsers can read it.
 pub(crate) fn stumble(json: &str) -> Option<Stumble> {
@@ -61,6 +58,9 @@ pub(crate) fn stumble(json: &str) -> Option<Stumble> {
     }
     None
 }
+
+/// Any number with so many digits is less than the largest double, which has 309.
+const DIGITS: usize = 308;
 
 fn is_too_large(number: &str) -> bool {
     // Most numbers are short and have no exponent, and need not be parsed.

@@ -148,7 +148,7 @@ async fn running(store: &SqliteStore, n: u8) -> Running {
     store.enqueue(queued, 16, None).await.unwrap();
     let stopped = queued_turn(agent.id, TurnNumber(0), "stopped");
     store.enqueue(stopped.into(), 16, None).await.unwrap();
-    store.stop_turn(agent.id, TurnNumber(3), StopReason::Cancelled).await.unwrap();
+    store.stop_turn(agent.id.turn(TurnNumber(3)), StopReason::Cancelled).await.unwrap();
     let queued = store.open_turns(agent.id).await.unwrap().remove(1);
     Running { agent, scribe, queued }
 }

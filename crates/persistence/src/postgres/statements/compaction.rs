@@ -13,7 +13,7 @@ use crate::postgres::command::ChangeCommand;
 use crate::postgres::database::link::Link;
 use crate::postgres::error::QueryFailure;
 use crate::postgres::statements::columns::{column, int, turn_of};
-use crate::postgres::statements::journal::{self, FetchLimit, add_batch};
+use crate::postgres::statements::journal::{self, FetchLimit, add_batch, batches_where};
 
 /// A turn of the node `$1`; or one of another node that ended `$2` ms ago, and that this node seems not to pack. Two
 /// nodes that pack the same turn only do some work twice: the batches of the first one are gone when the second one
@@ -29,19 +29,8 @@ const NEXT_TURN: &str = "
     ORDER BY turns.agent, turns.number
     LIMIT 1";
 
-/// At most `$4` batches that are not tight yet, and no further one after `$5` bytes.
-const LOOSE_BATCHES: &str = "
-    SELECT first_seq, last_seq, turn, codec, checksum, payload
-    FROM (
-        SELECT first_seq, last_seq, turn, codec, checksum, payload,
-            sum(octet_length(payload)) OVER (ORDER BY first_seq) - octet_length(payload) AS bytes_before
-        FROM journal
-        WHERE agent = $1 AND $2 <= first_seq AND first_seq <= $3 AND codec <> 2
-        ORDER BY first_seq
-        LIMIT $4
-    ) AS batches
-    WHERE bytes_before < $5
-    ORDER BY first_seq";
+/// Those from `$2` to `$3` that are not tight yet.
+const LOOSE_BATCHES: &str = batches_where!("$2 <= first_seq AND first_seq <= $3 AND codec <> 2");
 
 /// A rewrite of events of this turn locks it too. Otherwise, it would not see the blocks that are added meanwhile, and
 /// its events would be in the journal twice.

@@ -17,22 +17,34 @@ pub(super) const ADD_BATCH: &str = "
     INSERT INTO journal (agent, first_seq, last_seq, turn, codec, checksum, payload)
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
-/// The batch that contains `$2`, and those that follow up to `$3`: at most `$4` of them, and no further one after `$5`
-/// bytes.
-const BATCHES: &str = "
+/// Batches of the agent `$1` that meet a condition: at most `$4` of them, and no further one after `$5` bytes.
+macro_rules! batches_where {
+    ($condition:literal) => {
+        concat!(
+            "
     SELECT first_seq, last_seq, turn, codec, checksum, payload
     FROM (
         SELECT first_seq, last_seq, turn, codec, checksum, payload,
             sum(octet_length(payload)) OVER (ORDER BY first_seq) - octet_length(payload) AS bytes_before
         FROM journal
-        WHERE agent = $1
-            AND coalesce((SELECT max(first_seq) FROM journal WHERE agent = $1 AND first_seq <= $2), 0) <= first_seq
-            AND first_seq <= $3
+        WHERE agent = $1 AND ",
+            $condition,
+            "
         ORDER BY first_seq
         LIMIT $4
     ) AS batches
     WHERE bytes_before < $5
-    ORDER BY first_seq";
+    ORDER BY first_seq"
+        )
+    };
+}
+pub(super) use batches_where;
+
+/// The batch that contains `$2`, and those that follow up to `$3`.
+const BATCHES: &str = batches_where!(
+    "coalesce((SELECT max(first_seq) FROM journal WHERE agent = $1 AND first_seq <= $2), 0) <= first_seq
+            AND first_seq <= $3"
+);
 
 const AGENT_KEY: &str = "SELECT key FROM agents WHERE id = $1";
 

@@ -78,7 +78,7 @@ impl KeptChange for KeptTurn {
         };
         // The node of the agent may have repeated the start of the turn, without these.
         if let Some((position, _)) = self.turn.images().next()
-            && prompt_images::one(db, turn.agent, self.number, position).await?.is_none()
+            && prompt_images::one(db, turn.agent.turn(self.number), position).await?.is_none()
         {
             prompt_images::add(db, agent, self.number, self.turn.images()).await?;
         }

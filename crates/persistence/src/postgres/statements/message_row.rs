@@ -47,31 +47,18 @@ impl<'a> MessageColumns<'a> {
     /// Adds the rows of one agent.
     pub(crate) fn add(&mut self, agent: i64, rows: &'a [MessageRow]) -> Result<(), StoreError> {
         for row in rows {
-            let MessageRow {
-                id,
-                sequence,
-                first_sequence,
-                kind,
-                role,
-                content,
-                raw,
-                metadata,
-                at,
-                created_at: _,
-                checksum,
-            } = row;
-            let id = Uuid::try_parse(id).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+            let id = Uuid::try_parse(&row.id).map_err(|error| StoreError::Corrupt(error.to_string()))?;
             self.agents.push(agent);
-            self.sequences.push(sequence.0 as i64);
+            self.sequences.push(row.sequence.0 as i64);
             self.ids.push(id);
-            self.first_sequences.push(first_sequence.map(|first| first.0 as i64));
-            self.types.push(kind);
-            self.roles.push(*role);
-            self.contents.push(content.as_bytes());
-            self.raws.push(raw.as_deref());
-            self.metadata.push(metadata.as_bytes());
-            self.created_at.push(at.0);
-            self.checksums.push(i64::from(*checksum));
+            self.first_sequences.push(row.first_sequence.map(|first| first.0 as i64));
+            self.types.push(row.kind);
+            self.roles.push(row.role);
+            self.contents.push(row.content.as_bytes());
+            self.raws.push(row.raw.as_deref());
+            self.metadata.push(row.metadata.as_bytes());
+            self.created_at.push(row.at.0);
+            self.checksums.push(i64::from(row.checksum));
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! The table `prompt_images`.
 
-use tokenrail_domain::{AgentId, ImageFile, PromptImage, TurnNumber};
+use tokenrail_domain::{ImageFile, PromptImage, TurnId, TurnNumber};
 use tokenrail_ports::StoreError;
 use tokio_postgres::Row;
 
@@ -39,16 +39,15 @@ pub(crate) async fn add(
 }
 
 /// One image of a turn. `None` if there is no such image.
-pub(crate) async fn one(
-    db: &Link,
-    id: AgentId,
-    turn: TurnNumber,
-    position: u32,
-) -> Result<Option<ImageFile>, QueryFailure> {
-    let found = db.row(ONE, &[&id.as_uuid(), &int(turn.0), &int(position)]).await?;
+pub(crate) async fn one(db: &Link, turn: TurnId, position: u32) -> Result<Option<ImageFile>, QueryFailure> {
+    let found = db.row(ONE, &[&turn.agent.as_uuid(), &int(turn.number.0), &int(position)]).await?;
     let Some(row) = found else { return Ok(None) };
     let media_type: &str = column(&row, 0)?;
-    let image = ImagePlace { turn, position }.open(media_type, column(&row, 1)?, checksum_of(&row, 2)?)?;
+    let image = ImagePlace { turn: turn.number, position }.open(
+        media_type,
+        column(&row, 1)?,
+        checksum_of(&row, 2)?,
+    )?;
     Ok(Some(image))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use tokenrail_domain::{AgentId, StopReason, Timestamp, TurnNumber};
+use tokenrail_domain::{AgentId, StopReason, Timestamp, TurnId, TurnNumber};
 use tokio_postgres::Row;
 
 use crate::postgres::command::{ChangeCommand, KeptChange, Redone};
@@ -80,8 +80,7 @@ impl ChangeCommand for CancelCommand {
 }
 
 pub(crate) struct StopTurnCommand {
-    pub(crate) agent: AgentId,
-    pub(crate) turn: TurnNumber,
+    pub(crate) turn: TurnId,
     pub(crate) reason: StopReason,
 }
 
@@ -91,12 +90,12 @@ impl ChangeCommand for StopTurnCommand {
     const IS_REPEATED: bool = true;
 
     fn agent(&self) -> Option<AgentId> {
-        Some(self.agent)
+        Some(self.turn.agent)
     }
 
     async fn run(&self, db: &Link) -> Result<Option<StopReason>, QueryFailure> {
-        let agent = lock_known(db, self.agent).await?;
-        let saved = db.row(STOP_TURN, &[&agent, &int(self.turn.0), &self.reason.as_str()]).await?;
+        let agent = lock_known(db, self.turn.agent).await?;
+        let saved = db.row(STOP_TURN, &[&agent, &int(self.turn.number.0), &self.reason.as_str()]).await?;
         let Some(row) = saved else { return Ok(None) };
         touch_agent(db, agent).await?;
         Ok(maybe_parsed(&row, 0, StopReason::from_name)?)
@@ -112,13 +111,13 @@ impl ChangeCommand for StopTurnCommand {
         if saved.is_some() || first.is_none() {
             return Ok(saved);
         }
-        let agent = lock_known(db, self.agent).await?;
-        let row = db.row(WHY_STOPPED, &[&agent, &int(self.turn.0)]).await?;
+        let agent = lock_known(db, self.turn.agent).await?;
+        let row = db.row(WHY_STOPPED, &[&agent, &int(self.turn.number.0)]).await?;
         Ok(row.map(|row| maybe_parsed(&row, 0, StopReason::from_name)).transpose()?.flatten())
     }
 
     fn kept(self, reason: &Option<StopReason>, _timeline: u32) -> Option<Arc<dyn KeptChange>> {
-        reason.map(|reason| KeptStop::new(self.agent, vec![self.turn], reason))
+        reason.map(|reason| KeptStop::new(self.turn.agent, vec![self.turn.number], reason))
     }
 }
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp,
-    Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, Sequence, StopReason, Timestamp, Turn, TurnId,
+    TurnNumber,
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Deletion, Edited, Enqueued, Epoch, IAgentRepository, IArchive, IJournal,
     Idempotency, ListBounds, ListPage, MessagePage, NewTurn, PageLimit, Recalled, Standing, StoreResult,
-    TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
+    TouchMark, Touched, TurnFilter, TurnLimit, TurnList, TurnRange,
 };
 
 use super::PostgresStore;
@@ -84,14 +84,9 @@ impl IAgentRepository for PostgresStore {
         self.read_with(move |db| async move { idempotency::recall(&db, &key).await }).await
     }
 
-    async fn enqueue(
-        &self,
-        turn: NewTurn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> StoreResult<Enqueued> {
+    async fn enqueue(&self, turn: NewTurn, limit: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
         let node = self.inner.membership.joined().map_or(0, |joined| joined.id);
-        self.write(EnqueueCommand::new(turn, queue_max, key, (node, self.times()))).await
+        self.write(EnqueueCommand::new(turn, limit, key, (node, self.times()))).await
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
@@ -153,16 +148,11 @@ impl IAgentRepository for PostgresStore {
         self.read_with(move |db| async move { turns::after(&db, agent, after, limit).await }).await
     }
 
-    async fn list_turns(
-        &self,
-        agent: AgentId,
-        range: TurnRange,
-        bounds: ListBounds,
-    ) -> StoreResult<ListPage<ListedTurn>> {
-        self.read_with(move |db| async move { turns::list(&db, agent, &range, bounds).await }).await
+    async fn list_turns(&self, id: AgentId, range: TurnRange, bounds: ListBounds) -> StoreResult<TurnList> {
+        self.read_with(move |db| async move { turns::list(&db, id, &range, bounds).await }).await
     }
 
-    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<TurnList> {
         self.read_with(move |db| async move { turns::all(&db, &filter, bounds).await }).await
     }
 
@@ -170,13 +160,8 @@ impl IAgentRepository for PostgresStore {
         self.read_with(move |db| async move { turns::at(&db, agent, sequence).await }).await
     }
 
-    async fn prompt_image(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        position: u32,
-    ) -> StoreResult<Option<ImageFile>> {
-        self.read_with(move |db| async move { prompt_images::one(&db, agent, turn, position).await }).await
+    async fn prompt_image(&self, turn: TurnId, position: u32) -> StoreResult<Option<ImageFile>> {
+        self.read_with(move |db| async move { prompt_images::one(&db, turn, position).await }).await
     }
 
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
@@ -196,13 +181,8 @@ impl IAgentRepository for PostgresStore {
         Ok(self.write(EditCommand { agent, edit }).await?.edited)
     }
 
-    async fn stop_turn(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        reason: StopReason,
-    ) -> StoreResult<Option<StopReason>> {
-        self.write(StopTurnCommand { agent, turn, reason }).await
+    async fn stop_turn(&self, turn: TurnId, reason: StopReason) -> StoreResult<Option<StopReason>> {
+        self.write(StopTurnCommand { turn, reason }).await
     }
 
     async fn delete(&self, agent: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {

@@ -122,7 +122,7 @@ impl SqliteDiagnosis {
             .query_map([], |row| Ok((agent_id_of(row, 0)?, turn_of(row, 1)?, row.get::<_, u32>(2)?)))?;
         for image in images {
             let (id, turn, position) = image?;
-            if let Err(error) = prompt_images::one(db, id, turn, position) {
+            if let Err(error) = prompt_images::one(db, id.turn(turn), position) {
                 let rule = "every image is readable".to_owned();
                 self.faults.push(Fault { rule, agent: Some(id.to_string()), detail: error.to_string() });
             }

@@ -81,24 +81,12 @@ pub(crate) fn list(
     filter: &AgentFilter,
     bounds: ListBounds,
 ) -> Result<ListPage<ListedAgent>, StoreError> {
-    let AgentFilter {
-        statuses,
-        kind,
-        name,
-        before,
-        after,
-        oldest_first,
-        deleted,
-        pinned,
-        archived,
-        launched_by,
-        limit,
-    } = filter;
-    let (before, after) = (before.map(|id| id.to_string()), after.map(|id| id.to_string()));
+    let (before, after) = (filter.before.map(|id| id.to_string()), filter.after.map(|id| id.to_string()));
     // One row more than requested shows whether there are more.
-    let rows = i64::try_from(*limit).unwrap_or(i64::MAX).saturating_add(1);
-    let words: Vec<&str> = statuses.iter().map(|status| status.as_str()).collect();
-    let mut values: Vec<&dyn ToSql> = vec![deleted, kind, name, &before, &after, &rows];
+    let rows = i64::try_from(filter.limit).unwrap_or(i64::MAX).saturating_add(1);
+    let words: Vec<&str> = filter.statuses.iter().map(|status| status.as_str()).collect();
+    let mut values: Vec<&dyn ToSql> =
+        vec![&filter.deleted, &filter.kind, &filter.name, &before, &after, &rows];
     values.extend(words.iter().map(|word| word as &dyn ToSql));
     let status = if words.is_empty() {
         String::new()
@@ -107,7 +95,7 @@ pub(crate) fn list(
         format!("AND agents.status IN ({})", places.join(", "))
     };
     // Without a parent there is no condition, so that SQLite can use the index of the children with one.
-    let launched_by = launched_by.map(|id| id.to_string());
+    let launched_by = filter.launched_by.map(|id| id.to_string());
     let parent = match &launched_by {
         Some(id) => {
             values.push(id);
@@ -116,13 +104,13 @@ pub(crate) fn list(
         None => String::new(),
     };
     // A literal, and not a parameter, so that SQLite can use the index of the pinned agents.
-    let pinned = if *pinned { "AND agents.pinned = 1" } else { "" };
-    let archived = match archived.wanted() {
+    let pinned = if filter.pinned { "AND agents.pinned = 1" } else { "" };
+    let archived = match filter.archived.wanted() {
         None => "",
         Some(false) => "AND agents.archived = 0",
         Some(true) => "AND agents.archived = 1",
     };
-    let order = if *oldest_first { "ASC" } else { "DESC" };
+    let order = if filter.oldest_first { "ASC" } else { "DESC" };
     // An id begins with the time of launch.
     let which = format!(
         "WHERE (agents.deleted_at IS NOT NULL) = ?2
@@ -134,7 +122,7 @@ pub(crate) fn list(
         ORDER BY agents.id {order}
         LIMIT ?7"
     );
-    listed(db, &which, &values, (*limit, bounds))
+    listed(db, &which, &values, (filter.limit, bounds))
 }
 
 /// The agent of a client's conversation.

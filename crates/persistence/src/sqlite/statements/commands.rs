@@ -1,7 +1,9 @@
 //! Changes of agents and turns, except those of an append.
 
 use rusqlite::{Connection, OptionalExtension, named_params};
-use tokenrail_domain::{Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnNumber};
+use tokenrail_domain::{
+    Agent, AgentId, Copied, JsonText, Sequence, StopReason, Timestamp, Turn, TurnId, TurnNumber,
+};
 use tokenrail_ports::{Created, Deletion, Enqueued, Idempotency, NewTurn, StoreError, rules};
 
 use crate::format::images;
@@ -173,8 +175,7 @@ impl WriteCommand for CancelCommand {
 }
 
 pub(crate) struct StopTurnCommand {
-    pub(crate) agent: AgentId,
-    pub(crate) turn: TurnNumber,
+    pub(crate) turn: TurnId,
     pub(crate) reason: StopReason,
 }
 
@@ -182,11 +183,11 @@ impl WriteCommand for StopTurnCommand {
     type Answer = Option<StopReason>;
 
     fn run(&self, db: &Connection) -> Result<Option<StopReason>, WriteFailure> {
-        let agent = agent_key(db, self.agent).map_err(WriteFailure::Refused)?;
+        let agent = agent_key(db, self.turn.agent).map_err(WriteFailure::Refused)?;
         let mut stop = db.prepare_cached(STOP_TURN)?;
         let values = named_params! {
             ":agent": agent,
-            ":number": self.turn.0,
+            ":number": self.turn.number.0,
             ":reason": self.reason.as_str(),
         };
         let saved: Option<String> = stop.query_row(values, |row| row.get(0)).optional()?;

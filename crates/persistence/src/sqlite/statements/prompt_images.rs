@@ -1,7 +1,7 @@
 //! The table `prompt_images`.
 
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
-use tokenrail_domain::{AgentId, ImageFile, PromptImage, TurnNumber};
+use tokenrail_domain::{ImageFile, PromptImage, TurnId, TurnNumber};
 use tokenrail_ports::StoreError;
 
 use crate::format::images::{self, ImagePlace};
@@ -41,20 +41,16 @@ pub(crate) fn add<'a>(
 }
 
 /// One image of a turn. `None` if there is no such image.
-pub(crate) fn one(
-    db: &Connection,
-    id: AgentId,
-    turn: TurnNumber,
-    position: u32,
-) -> Result<Option<ImageFile>, StoreError> {
+pub(crate) fn one(db: &Connection, turn: TurnId, position: u32) -> Result<Option<ImageFile>, StoreError> {
     let mut statement = db.prepare_cached(ONE).map_err(store_error)?;
-    let values = named_params! { ":id": id.to_string(), ":turn": turn.0, ":position": position };
+    let values =
+        named_params! { ":id": turn.agent.to_string(), ":turn": turn.number.0, ":position": position };
     let found = statement
         .query_row(values, |row| Ok((row.get::<_, String>(0)?, row.get::<_, Vec<u8>>(1)?, row.get(2)?)))
         .optional()
         .map_err(store_error)?;
     let Some((media_type, data, checksum)) = found else { return Ok(None) };
-    ImagePlace { turn, position }.open(&media_type, data, checksum).map(Some)
+    ImagePlace { turn: turn.number, position }.open(&media_type, data, checksum).map(Some)
 }
 
 /// The column `images` of `turns`.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokenrail_domain::{
-    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, ListedTurn, NodeId, Sequence, StopReason,
-    Timestamp, Turn, TurnNumber,
+    Agent, AgentEdit, AgentId, Event, ImageFile, ListedAgent, NodeId, Sequence, StopReason, Timestamp, Turn,
+    TurnId, TurnNumber,
 };
 use tokenrail_ports::{
     AgentFilter, Append, Created, Deletion, Edited, Enqueued, Epoch, Errands, IAgentRepository, IArchive,
     IInbox, IJournal, INodes, Idempotency, LaunchClaim, LaunchCount, Letter, LetterId, LetterReply,
     ListBounds, ListPage, MessagePage, NewTurn, Node, PageLimit, Pulse, Recalled, Standing, StoreError,
-    StoreResult, TouchMark, Touched, TurnFilter, TurnLimit, TurnRange,
+    StoreResult, TouchMark, Touched, TurnFilter, TurnLimit, TurnList, TurnRange,
 };
 
 use super::SqliteStore;
@@ -77,13 +77,8 @@ impl IAgentRepository for SqliteStore {
             .await
     }
 
-    async fn enqueue(
-        &self,
-        turn: NewTurn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> StoreResult<Enqueued> {
-        self.write(EnqueueCommand { turn, queue_max, key }).await
+    async fn enqueue(&self, turn: NewTurn, limit: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
+        self.write(EnqueueCommand { turn, queue_max: limit, key }).await
     }
 
     async fn get(&self, id: AgentId) -> StoreResult<Option<Agent>> {
@@ -124,16 +119,11 @@ impl IAgentRepository for SqliteStore {
         self.read_with(move |db| turns::after(db, agent, after, limit)).await
     }
 
-    async fn list_turns(
-        &self,
-        agent: AgentId,
-        range: TurnRange,
-        bounds: ListBounds,
-    ) -> StoreResult<ListPage<ListedTurn>> {
-        self.read_with(move |db| turns::list(db, agent, &range, bounds)).await
+    async fn list_turns(&self, id: AgentId, range: TurnRange, bounds: ListBounds) -> StoreResult<TurnList> {
+        self.read_with(move |db| turns::list(db, id, &range, bounds)).await
     }
 
-    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<TurnList> {
         self.read_with(move |db| turns::all(db, &filter, bounds)).await
     }
 
@@ -141,13 +131,8 @@ impl IAgentRepository for SqliteStore {
         self.read_with(move |db| turns::at(db, agent, sequence)).await
     }
 
-    async fn prompt_image(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        position: u32,
-    ) -> StoreResult<Option<ImageFile>> {
-        self.read_with(move |db| prompt_images::one(db, agent, turn, position)).await
+    async fn prompt_image(&self, turn: TurnId, position: u32) -> StoreResult<Option<ImageFile>> {
+        self.read_with(move |db| prompt_images::one(db, turn, position)).await
     }
 
     async fn by_chat(&self, chat: String) -> StoreResult<Option<Agent>> {
@@ -166,13 +151,8 @@ impl IAgentRepository for SqliteStore {
         self.write(EditCommand { agent, edit }).await
     }
 
-    async fn stop_turn(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        reason: StopReason,
-    ) -> StoreResult<Option<StopReason>> {
-        self.write(StopTurnCommand { agent, turn, reason }).await
+    async fn stop_turn(&self, turn: TurnId, reason: StopReason) -> StoreResult<Option<StopReason>> {
+        self.write(StopTurnCommand { turn, reason }).await
     }
 
     async fn delete(&self, agent: AgentId, at: Timestamp, deletion: Deletion) -> StoreResult<bool> {

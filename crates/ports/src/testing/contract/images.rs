@@ -36,11 +36,11 @@ pub async fn a_turn_keeps_its_images<S: IJournal + IAgentRepository>(store: &S) 
     assert_eq!(store.list_turns(id, range, WHOLE_LIST).await.unwrap().items[0].turn.images, summaries);
     assert_eq!(store.turn_at(id, Sequence(1)).await.unwrap().unwrap().images, summaries);
     for (position, file) in (0..).zip(&files) {
-        let kept = store.prompt_image(id, TurnNumber(1), position).await.unwrap();
+        let kept = store.prompt_image(id.turn(TurnNumber(1)), position).await.unwrap();
         assert_eq!(kept.as_ref(), Some(file));
     }
     for (turn, position) in [(1, 3), (2, 0), (4, 0)] {
-        assert_eq!(store.prompt_image(id, TurnNumber(turn), position).await.unwrap(), None);
+        assert_eq!(store.prompt_image(id.turn(TurnNumber(turn)), position).await.unwrap(), None);
     }
 }
 
@@ -64,17 +64,17 @@ pub async fn the_turn_of_a_replay_lists_images_that_the_store_has_only_with_the_
     let limit = TurnLimit { turns: 16, bytes: usize::MAX };
     let turns = store.turns(id, TurnNumber(0), limit).await.unwrap();
     assert_eq!(turns.iter().map(|turn| turn.images.clone()).collect::<Vec<_>>(), [images.clone(), images]);
-    assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
+    assert_eq!(store.prompt_image(id.turn(TurnNumber(1)), 0).await.unwrap(), None);
 }
 
 pub async fn the_images_of_a_purged_agent_are_gone<S: IAgentRepository>(store: &S) {
     let (agent, turn) = launch(1);
     let id = agent.id;
     store.create(agent, NewTurn::new(turn, vec![image(ImageType::Jpeg, "one")]), None).await.unwrap();
-    assert!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap().is_some());
+    assert!(store.prompt_image(id.turn(TurnNumber(1)), 0).await.unwrap().is_some());
     store.delete(id, Timestamp(5), Deletion::Purge).await.unwrap();
     store.purge(id, Timestamp(6)).await.unwrap();
-    assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
+    assert_eq!(store.prompt_image(id.turn(TurnNumber(1)), 0).await.unwrap(), None);
 }
 
 /// Begins the import of an agent, and returns its first turn.
@@ -95,9 +95,9 @@ pub async fn an_imported_turn_has_its_images<S: IAgentRepository + IArchive>(sto
     let id = turn.agent;
     let file = image(ImageType::Png, "kept");
     store.import_turns(id, vec![NewTurn::new(turn, vec![file.clone()])]).await.unwrap();
-    assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), Some(file));
+    assert_eq!(store.prompt_image(id.turn(TurnNumber(1)), 0).await.unwrap(), Some(file));
     store.discard_import(id).await.unwrap();
-    assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
+    assert_eq!(store.prompt_image(id.turn(TurnNumber(1)), 0).await.unwrap(), None);
 }
 
 pub async fn an_imported_turn_may_lack_images_and_the_others_keep_their_places<
@@ -115,6 +115,6 @@ pub async fn an_imported_turn_may_lack_images_and_the_others_keep_their_places<
     store.import_turns(id, vec![turn]).await.unwrap();
     let limit = TurnLimit { turns: 16, bytes: usize::MAX };
     assert_eq!(store.turns(id, TurnNumber(0), limit).await.unwrap()[0].images, summaries);
-    assert_eq!(store.prompt_image(id, TurnNumber(1), 0).await.unwrap(), None);
-    assert_eq!(store.prompt_image(id, TurnNumber(1), 1).await.unwrap(), Some(kept));
+    assert_eq!(store.prompt_image(id.turn(TurnNumber(1)), 0).await.unwrap(), None);
+    assert_eq!(store.prompt_image(id.turn(TurnNumber(1)), 1).await.unwrap(), Some(kept));
 }

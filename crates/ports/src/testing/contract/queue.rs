@@ -103,7 +103,7 @@ pub async fn turns_that_are_cancelled_one_by_one_have_a_bound<S: IJournal + IAge
     let enqueue = async || store.enqueue(asked(agent.id, "p").into(), 2, None).await.unwrap();
     for turn in 2..5 {
         assert_eq!(enqueue().await, new(turn, 1));
-        store.stop_turn(agent.id, TurnNumber(turn), StopReason::Cancelled).await.unwrap();
+        store.stop_turn(agent.id.turn(TurnNumber(turn)), StopReason::Cancelled).await.unwrap();
     }
     assert_eq!(agent_now(store, agent.id).await.queued, 0);
     assert_eq!(enqueue().await, Enqueued::QueueFull, "three keep their place, and two may");
@@ -164,7 +164,7 @@ fn stops(turns: &[Turn]) -> Vec<(u32, Option<StopReason>)> {
 pub async fn the_first_reason_to_stop_a_turn_stays<S: IJournal + IAgentRepository>(store: &S) {
     for (n, reason) in (1..).zip(StopReason::ALL) {
         let (agent, mut scribe) = running(store, n).await;
-        let stop = async |reason| store.stop_turn(agent.id, TurnNumber::FIRST, reason).await.unwrap();
+        let stop = async |reason| store.stop_turn(agent.id.turn(TurnNumber::FIRST), reason).await.unwrap();
         assert_eq!(stop(reason).await, Some(reason));
         assert_eq!(stop(StopReason::Cancelled).await, Some(reason));
         store.cancel(agent.id, Timestamp(10)).await.unwrap();

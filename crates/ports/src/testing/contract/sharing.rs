@@ -56,7 +56,7 @@ pub async fn a_node_finds_what_others_ask_of_its_agents<S: SharedStore>(servers:
     assert_eq!(errands(one).await, [(idle, false, false)]);
     assert_eq!(errands(other).await, [(theirs.id, false, false)]);
     tell(other, runs.id).await;
-    other.stop_turn(runs.id, TurnNumber(2), StopReason::Cancelled).await.unwrap();
+    other.stop_turn(runs.id.turn(TurnNumber(2)), StopReason::Cancelled).await.unwrap();
     assert_eq!(errands(one).await, [(runs.id, true, false), (idle, false, false)]);
     other.cancel(runs.id, Timestamp(10)).await.unwrap();
     other.cancel(idle, Timestamp(10)).await.unwrap();
@@ -244,7 +244,7 @@ pub async fn changes_of_another_node_are_found_from_a_mark<S: SharedStore>(serve
     tell(one, id).await;
     assert!(found(other, mark).await.contains(&id), "told");
     let mark = now(other).await;
-    one.stop_turn(id, TurnNumber(2), StopReason::Cancelled).await.unwrap();
+    one.stop_turn(id.turn(TurnNumber(2)), StopReason::Cancelled).await.unwrap();
     assert!(found(other, mark).await.contains(&id), "a turn is stopped");
     let mark = now(other).await;
     one.cancel(id, Timestamp(10)).await.unwrap();

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use tokenrail_domain::{
     Agent, AgentEdit, AgentId, ImageFile, ListedAgent, ListedTurn, Sequence, StopReason, Timestamp, Turn,
-    TurnNumber,
+    TurnId, TurnNumber,
 };
 
 use super::shelf::{self, Shelf};
@@ -11,7 +11,7 @@ use super::{MemoryStore, State};
 use crate::{
     AgentFilter, Created, Deletion, Edited, Enqueued, Epoch, IAgentRepository, Idempotency, ListBounds,
     ListPage, NewTurn, Recalled, Standing, StoreError, StoreResult, TouchMark, Touched, TurnFilter,
-    TurnLimit, TurnRange,
+    TurnLimit, TurnList, TurnRange,
 };
 
 #[async_trait]
@@ -46,12 +46,7 @@ impl IAgentRepository for MemoryStore {
         Ok(self.act(|state| state.recall(Some(&key))).await)
     }
 
-    async fn enqueue(
-        &self,
-        turn: NewTurn,
-        queue_max: u32,
-        key: Option<Idempotency>,
-    ) -> StoreResult<Enqueued> {
+    async fn enqueue(&self, turn: NewTurn, limit: u32, key: Option<Idempotency>) -> StoreResult<Enqueued> {
         let enqueue = |state: &mut State| {
             if let Some(left) = state.messages_refused.checked_sub(1) {
                 state.messages_refused = left;
@@ -60,7 +55,7 @@ impl IAgentRepository for MemoryStore {
             if state.is_catching_up() {
                 return Err(StoreError::Busy);
             }
-            Ok(state.enqueue(turn, queue_max, key))
+            Ok(state.enqueue(turn, limit, key))
         };
         self.answered(self.act(enqueue).await)
     }
@@ -129,21 +124,16 @@ impl IAgentRepository for MemoryStore {
         .await
     }
 
-    async fn list_turns(
-        &self,
-        agent: AgentId,
-        range: TurnRange,
-        bounds: ListBounds,
-    ) -> StoreResult<ListPage<ListedTurn>> {
+    async fn list_turns(&self, id: AgentId, range: TurnRange, bounds: ListBounds) -> StoreResult<TurnList> {
         self.act(|state| {
-            let turns = state.shelves.get(&agent).map(|it| it.list_turns(&range, bounds));
+            let turns = state.shelves.get(&id).map(|it| it.list_turns(&range, bounds));
             let turns = turns.into_iter().flatten().map(Ok);
             ListPage::of(turns, (range.limit, bounds.bytes), ListedTurn::bytes)
         })
         .await
     }
 
-    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<ListPage<ListedTurn>> {
+    async fn all_turns(&self, filter: TurnFilter, bounds: ListBounds) -> StoreResult<TurnList> {
         self.act(|state| state.all_turns(&filter, bounds)).await
     }
 
@@ -151,17 +141,12 @@ impl IAgentRepository for MemoryStore {
         self.act(|state| Ok(state.shelves.get(&agent).and_then(|it| it.turn_at(sequence)))).await
     }
 
-    async fn prompt_image(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        position: u32,
-    ) -> StoreResult<Option<ImageFile>> {
+    async fn prompt_image(&self, turn: TurnId, position: u32) -> StoreResult<Option<ImageFile>> {
         let of_agent = |state: &mut State| {
             if state.images_damaged {
                 return Err(StoreError::Corrupt("told to fail".into()));
             }
-            Ok(state.shelves.get(&agent).and_then(|it| it.image(turn, position)))
+            Ok(state.shelves.get(&turn.agent).and_then(|it| it.image(turn.number, position)))
         };
         self.act(of_agent).await
     }
@@ -194,15 +179,10 @@ impl IAgentRepository for MemoryStore {
         self.answered(Ok(self.act(|state| state.edit(agent, edit)).await))
     }
 
-    async fn stop_turn(
-        &self,
-        agent: AgentId,
-        turn: TurnNumber,
-        reason: StopReason,
-    ) -> StoreResult<Option<StopReason>> {
+    async fn stop_turn(&self, turn: TurnId, reason: StopReason) -> StoreResult<Option<StopReason>> {
         let stop = |state: &mut State| {
-            state.touch(agent);
-            state.shelf_mut(agent).map(|shelf| shelf.stop_turn(turn, reason))
+            state.touch(turn.agent);
+            state.shelf_mut(turn.agent).map(|shelf| shelf.stop_turn(turn.number, reason))
         };
         self.answered(self.act(stop).await)
     }

@@ -306,28 +306,15 @@ impl Shelf {
 }
 
 pub(super) fn matches(filter: &AgentFilter, agent: &Agent) -> bool {
-    let AgentFilter {
-        statuses,
-        kind,
-        name,
-        before,
-        after,
-        oldest_first: _,
-        deleted,
-        pinned,
-        archived,
-        launched_by,
-        limit: _,
-    } = filter;
-    agent.deleted_at.is_some() == *deleted
-        && (!*pinned || agent.pinned)
-        && archived.wanted().is_none_or(|wanted| agent.archived == wanted)
-        && (statuses.is_empty() || statuses.contains(&agent.status))
-        && kind.as_ref().is_none_or(|kind| *kind == agent.kind)
-        && name.as_ref().is_none_or(|name| Some(name) == agent.name.as_ref())
-        && before.is_none_or(|before| agent.id < before)
-        && after.is_none_or(|after| after < agent.id)
-        && launched_by.is_none_or(|parent| agent.launched_by.is_some_and(|by| by.agent == parent))
+    agent.deleted_at.is_some() == filter.deleted
+        && (!filter.pinned || agent.pinned)
+        && filter.archived.wanted().is_none_or(|wanted| agent.archived == wanted)
+        && (filter.statuses.is_empty() || filter.statuses.contains(&agent.status))
+        && filter.kind.as_ref().is_none_or(|kind| *kind == agent.kind)
+        && filter.name.as_ref().is_none_or(|name| Some(name) == agent.name.as_ref())
+        && filter.before.is_none_or(|before| agent.id < before)
+        && filter.after.is_none_or(|after| after < agent.id)
+        && filter.launched_by.is_none_or(|parent| agent.launched_by.is_some_and(|by| by.agent == parent))
 }
 
 /// As many events as fit, but at least one, and whether there are more.

@@ -239,14 +239,14 @@ impl Connection {
     async fn tell(&mut self, request: &str, answer: &Answer, from: u64) -> Result<(), Problem> {
         let out = ChunkWriter::frames(request.to_owned(), from);
         let stream = ChatStream::open(&self.api, answer, out).await?;
-        self.requests.wait(request.to_owned(), (answer.turn.agent, answer.turn.number), stream);
+        self.requests.wait(request.to_owned(), answer.turn.agent.turn(answer.turn.number), stream);
         Ok(())
     }
 
     /// Cancels the turn of a request, as the protocol's `abort` requires. A connection that ends cancels nothing.
     async fn abort(&mut self, request: &str) {
-        let Some((agent, turn)) = self.requests.remove(request) else { return };
-        if let Err(refusal) = self.api.service().cancel_turn(agent, turn).await {
+        let Some(turn) = self.requests.remove(request) else { return };
+        if let Err(refusal) = self.api.service().cancel_turn(turn.agent, turn.number).await {
             self.problem(request, &refusal.into());
         }
     }

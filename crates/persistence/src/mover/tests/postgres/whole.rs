@@ -22,8 +22,8 @@ async fn are_same(old: &SqliteStore, new: &PostgresStore, ids: &[AgentId]) {
         assert_eq!(new.list_turns(id, range, WHOLE_LIST).await.unwrap(), listed);
         for turn in &turns {
             for position in 0..turn.images.len() as u32 {
-                let image = old.prompt_image(id, turn.number, position).await.unwrap();
-                assert_eq!(new.prompt_image(id, turn.number, position).await.unwrap(), image);
+                let image = old.prompt_image(id.turn(turn.number), position).await.unwrap();
+                assert_eq!(new.prompt_image(id.turn(turn.number), position).await.unwrap(), image);
             }
         }
         let events = old.read(id, Sequence::START, WHOLE).await.unwrap();

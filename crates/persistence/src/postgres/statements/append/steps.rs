@@ -17,8 +17,6 @@ const MOVE_HEAD: &str = "
 
 const UNARCHIVE: &str = "UPDATE agents SET archived = false WHERE key = $1 AND archived";
 
-const SET_SESSION: &str = "UPDATE agents SET session_id = $2 WHERE key = $1";
-
 const START_TURN: &str = "
     INSERT INTO turns (agent, number, run, prompt, images, state, stop, asked_at, first_sequence, spool_offset,
         base_commit)
@@ -26,6 +24,8 @@ const START_TURN: &str = "
     ON CONFLICT (agent, number) DO UPDATE
     SET state = 'running', first_sequence = excluded.first_sequence, spool_offset = excluded.spool_offset,
         base_commit = excluded.base_commit";
+
+const SET_SESSION: &str = "UPDATE agents SET session_id = $2 WHERE key = $1";
 
 const AGENT_STARTS: &str = "
     UPDATE agents

@@ -108,7 +108,7 @@ async fn turns_are_stopped_once() {
             let message = queued_turn(agent.id, TurnNumber(turn), "");
             cut.store.enqueue(message.into(), 9, None).await.unwrap();
         }
-        let stop = cut.store.stop_turn(agent.id, TurnNumber(2), StopReason::Cancelled);
+        let stop = cut.store.stop_turn(agent.id.turn(TurnNumber(2)), StopReason::Cancelled);
         assert_eq!(cut.answer(lost, stop).await, Some(StopReason::Cancelled));
         assert_eq!(cut.answer(lost, cut.store.cancel(agent.id, Timestamp(5))).await, 2);
         assert_eq!(cut.store.cancel(agent.id, Timestamp(6)).await.unwrap(), 0);

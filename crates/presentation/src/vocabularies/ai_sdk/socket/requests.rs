@@ -6,12 +6,9 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, Abortable, BoxFuture};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use tokenrail_domain::{AgentId, TurnNumber};
+use tokenrail_domain::TurnId;
 
 use crate::vocabularies::ai_sdk::stream::ChatStream;
-
-/// The turn that answers a request.
-pub(super) type TurnId = (AgentId, TurnNumber);
 
 /// The open requests of one connection.
 #[derive(Default)]
@@ -23,6 +20,7 @@ pub(super) struct Requests {
 /// The result of waiting for more of a response.
 pub(super) struct Waited {
     pub(super) request: String,
+    /// The turn that answers the request.
     pub(super) turn: TurnId,
     pub(super) stream: ChatStream,
     /// As [`ChatStream::next`] returns it.

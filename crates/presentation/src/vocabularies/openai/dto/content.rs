@@ -22,10 +22,11 @@ pub(super) fn unreadable(place: &str, value: &RawValue, expected: &str) -> Wrong
 }
 
 /// The texts and images of one or more messages.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Content {
     pub(super) texts: Vec<String>,
     images: Vec<ImageFile>,
+    pub(super) limits: ImageLimits,
 }
 
 #[derive(Deserialize)]
@@ -53,8 +54,12 @@ impl ImageUrl {
 }
 
 impl Content {
+    pub(super) fn new(limits: ImageLimits) -> Self {
+        Self { texts: Vec::new(), images: Vec::new(), limits }
+    }
+
     /// Adds the content of a message.
-    pub(super) fn add(&mut self, place: &str, content: &RawValue, limits: ImageLimits) -> Result<(), Wrong> {
+    pub(super) fn add(&mut self, place: &str, content: &RawValue) -> Result<(), Wrong> {
         let expected = "must be a string or a list of parts with text and images";
         let unread = |_| unreadable(place, content, expected);
         if content.get().starts_with('"') {
@@ -63,19 +68,19 @@ impl Content {
         }
         let parts: Vec<ContentPart> = serde_json::from_str(content.get()).map_err(unread)?;
         for (index, part) in parts.into_iter().enumerate() {
-            self.part(&format!("{place}/{index}"), part, limits)?;
+            self.part(&format!("{place}/{index}"), part)?;
         }
         Ok(())
     }
 
-    fn part(&mut self, place: &str, part: ContentPart, limits: ImageLimits) -> Result<(), Wrong> {
+    fn part(&mut self, place: &str, part: ContentPart) -> Result<(), Wrong> {
         let ContentPart { kind, text, image_url } = part;
         match (kind.as_str(), text, image_url) {
             ("input_text" | "output_text" | "text", Some(text), _) => self.texts.push(text),
             ("input_image" | "image_url", _, Some(url)) => {
-                limits.check_count(self.images.len() + 1).map_err(|detail| wrong(place, detail))?;
+                self.limits.check_count(self.images.len() + 1).map_err(|detail| wrong(place, detail))?;
                 let place = format!("{place}/image_url");
-                self.images.push(image(url.url(), limits).map_err(|detail| wrong(&place, detail))?);
+                self.images.push(image(url.url(), self.limits).map_err(|detail| wrong(&place, detail))?);
             }
             ("input_image" | "image_url", ..) => {
                 let place = format!("{place}/image_url");
@@ -93,12 +98,12 @@ impl Content {
     }
 
     /// The prompt that says it. Checks that there is something to say, and that the images keep their limits.
-    pub(super) fn into_prompt(self, place: &str, limits: ImageLimits) -> Result<Prompt, Wrong> {
+    pub(super) fn into_prompt(self, place: &str) -> Result<Prompt, Wrong> {
         if self.texts.iter().all(|text| text.trim().is_empty()) {
             return Err(wrong(place, "must contain text that was not sent to the agent before"));
         }
-        limits.check_count(self.images.len()).map_err(|detail| wrong(place, detail))?;
-        limits.check_sum(&self.images).map_err(|detail| wrong(place, detail))?;
+        self.limits.check_count(self.images.len()).map_err(|detail| wrong(place, detail))?;
+        self.limits.check_sum(&self.images).map_err(|detail| wrong(place, detail))?;
         Ok(Prompt { text: self.text(), images: self.images })
     }
 
@@ -121,7 +126,7 @@ pub(super) fn instructions(
     content: &RawValue,
     limits: ImageLimits,
 ) -> Result<Vec<String>, Wrong> {
-    let mut read = Content::default();
-    read.add(place, content, limits)?;
+    let mut read = Content::new(limits);
+    read.add(place, content)?;
     if read.images.is_empty() { Ok(read.texts) } else { Err(wrong(place, "must not contain images")) }
 }

@@ -31,26 +31,20 @@ struct Item<'a> {
 impl Input {
     pub(super) fn read(input: &RawValue, limits: ImageLimits) -> Result<Self, Wrong> {
         let unread = |_| unreadable("input", input, "must be a string or a list of items");
-        let (mut read, mut said) = (Self::default(), Content::default());
+        let (mut read, mut said) = (Self::default(), Content::new(limits));
         if input.get().starts_with('"') {
             said.texts.push(serde_json::from_str(input.get()).map_err(unread)?);
         } else {
             let items: Vec<&RawValue> = serde_json::from_str(input.get()).map_err(unread)?;
             for (index, item) in items.into_iter().enumerate() {
-                read.item(&format!("input/{index}"), item, &mut said, limits)?;
+                read.item(&format!("input/{index}"), item, &mut said)?;
             }
         }
-        read.prompt = said.into_prompt("input", limits)?;
+        read.prompt = said.into_prompt("input")?;
         Ok(read)
     }
 
-    fn item(
-        &mut self,
-        place: &str,
-        raw: &RawValue,
-        said: &mut Content,
-        limits: ImageLimits,
-    ) -> Result<(), Wrong> {
+    fn item(&mut self, place: &str, raw: &RawValue, said: &mut Content) -> Result<(), Wrong> {
         let item: Item = serde_json::from_str(raw.get())
             .map_err(|_| unreadable(place, raw, "must be an item with a type or a role"))?;
         if let Some(known) = item.id.as_deref().and_then(ResponseId::of_item) {
@@ -83,9 +77,9 @@ impl Input {
         let place = format!("{place}/content");
         let Some(content) = item.content else { return Err(wrong(&place, "must be present")) };
         if is_said {
-            return said.add(&place, content, limits);
+            return said.add(&place, content);
         }
-        self.instructions.extend(instructions(&place, content, limits)?);
+        self.instructions.extend(instructions(&place, content, said.limits)?);
         Ok(())
     }
 }

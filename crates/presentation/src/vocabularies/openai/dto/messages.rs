@@ -34,38 +34,32 @@ impl Messages {
     pub(super) fn read(messages: &RawValue, limits: ImageLimits) -> Result<Self, Wrong> {
         let messages: Vec<&RawValue> = serde_json::from_str(messages.get())
             .map_err(|_| unreadable("messages", messages, "must be a list of messages"))?;
-        let (mut read, mut said) = (Self::default(), Content::default());
+        let (mut read, mut said) = (Self::default(), Content::new(limits));
         for (index, message) in messages.into_iter().enumerate() {
-            read.message(&format!("messages/{index}"), message, &mut said, limits)?;
+            read.message(&format!("messages/{index}"), message, &mut said)?;
         }
-        read.prompt = said.into_prompt("messages", limits)?;
+        read.prompt = said.into_prompt("messages")?;
         Ok(read)
     }
 
-    fn message(
-        &mut self,
-        place: &str,
-        raw: &RawValue,
-        said: &mut Content,
-        limits: ImageLimits,
-    ) -> Result<(), Wrong> {
+    fn message(&mut self, place: &str, raw: &RawValue, said: &mut Content) -> Result<(), Wrong> {
         let message: Message = serde_json::from_str(raw.get())
             .map_err(|_| unreadable(place, raw, "must be a message with a role"))?;
         let content_place = format!("{place}/content");
         let missing = || wrong(&content_place, "must be present");
         match message.role.as_str() {
-            "user" => said.add(&content_place, message.content.ok_or_else(missing)?, limits),
+            "user" => said.add(&content_place, message.content.ok_or_else(missing)?),
             "assistant" => {
-                let mut answer = Content::default();
+                let mut answer = Content::new(said.limits);
                 if let Some(content) = message.content {
-                    answer.add(&content_place, content, limits)?;
+                    answer.add(&content_place, content)?;
                 }
                 self.answered(said, &answer.text());
                 Ok(())
             }
             "system" | "developer" => {
                 let content = message.content.ok_or_else(missing)?;
-                self.instructions.extend(instructions(&content_place, content, limits)?);
+                self.instructions.extend(instructions(&content_place, content, said.limits)?);
                 Ok(())
             }
             _ => Err(wrong(
