@@ -217,7 +217,7 @@ enum Meaning {
     Corrupt,
     /// The server takes no writes: another one is the primary now.
     Elsewhere,
-    /// The server stops or starts.
+    /// The server stops or starts, or has ended the connection.
     GoingDown,
     Other,
 }
@@ -229,13 +229,23 @@ fn meaning_of(code: Option<&SqlState>) -> Meaning {
             &(SqlState::LOCK_NOT_AVAILABLE
             | SqlState::T_R_DEADLOCK_DETECTED
             | SqlState::T_R_SERIALIZATION_FAILURE
-            | SqlState::TOO_MANY_CONNECTIONS),
+            | SqlState::TOO_MANY_CONNECTIONS
+            | SqlState::OUT_OF_MEMORY
+            // By its timeout, or by a person.
+            | SqlState::QUERY_CANCELED),
         ) => Meaning::Busy,
         Some(&(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED)) => Meaning::Corrupt,
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Meaning::Elsewhere,
-        Some(&(SqlState::ADMIN_SHUTDOWN | SqlState::CRASH_SHUTDOWN | SqlState::CANNOT_CONNECT_NOW)) => {
-            Meaning::GoingDown
-        }
+        Some(
+            &(SqlState::ADMIN_SHUTDOWN
+            | SqlState::CRASH_SHUTDOWN
+            | SqlState::CANNOT_CONNECT_NOW
+            | SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+            | SqlState::IDLE_SESSION_TIMEOUT
+            | SqlState::CONNECTION_EXCEPTION
+            | SqlState::CONNECTION_DOES_NOT_EXIST
+            | SqlState::CONNECTION_FAILURE),
+        ) => Meaning::GoingDown,
         _ => Meaning::Other,
     }
 }

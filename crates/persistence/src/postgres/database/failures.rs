@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tokenrail_ports::StoreError;
 use tokio_postgres::Error;
 
 use crate::postgres::error::{QueryFailure, WrongServer};
@@ -65,6 +66,14 @@ pub(crate) enum UnknownCause {
     Warned,
     #[error("another PostgreSQL server has taken over in the meantime")]
     Superseded,
+}
+
+impl QueryFailure {
+    /// The server did not answer within this time, and no COMMIT was sent. The server or this process may have been
+    /// stopped for a while.
+    pub(crate) fn unanswered(wait: Duration) -> Self {
+        Self::Refused(StoreError::Unreachable(Box::new(UnknownCause::TimedOut(wait))))
+    }
 }
 
 impl ChangeFailure {

@@ -27,7 +27,7 @@ use crate::postgres::database::known_server::{KnownServer, UNKNOWN_TIMELINE};
 use crate::postgres::database::opening_places::OpeningPlaces;
 use crate::postgres::database::settings::BARRIER;
 use crate::postgres::database::steps::Steps;
-use crate::postgres::error::{ErrorEffect, QueryFailure, effect_of, unavailable};
+use crate::postgres::error::{ErrorEffect, QueryFailure, effect_of};
 use crate::postgres::figures::Figures;
 
 /// Statements that a connection remembers. There are fewer different ones.
@@ -234,10 +234,8 @@ impl Link {
             begun?;
             work(read?).await
         };
-        let worked = timeout(wait, in_transaction).await.unwrap_or_else(|_| {
-            let error = UnknownCause::TimedOut(wait);
-            Err(QueryFailure::Refused(unavailable(error)))
-        });
+        let worked =
+            timeout(wait, in_transaction).await.unwrap_or_else(|_| Err(QueryFailure::unanswered(wait)));
         match worked {
             Ok(answer) => {
                 self.save(self.commit()).await?;

@@ -12,9 +12,9 @@ use tokio::time::timeout;
 use super::kept::KeptEntry;
 use super::{Healer, Outcome, Progress};
 use crate::postgres::command::Redone;
-use crate::postgres::database::failures::{ChangeFailure, UnknownCause};
+use crate::postgres::database::failures::ChangeFailure;
 use crate::postgres::database::link::Link;
-use crate::postgres::error::{QueryFailure, is_of_the_server, unavailable};
+use crate::postgres::error::{QueryFailure, is_of_the_server};
 use crate::postgres::statements::agents;
 use crate::postgres::statements::append::save_again;
 use crate::postgres::statements::journal::FetchLimit;
@@ -151,10 +151,8 @@ impl Healer {
         read: impl Future<Output = Result<T, QueryFailure>>,
     ) -> Result<T, ChangeFailure> {
         let wait = Duration::from_millis(self.connector.limits.read_timeout_ms);
-        let read = timeout(wait, link.read(read)).await.unwrap_or_else(|_| {
-            let error = UnknownCause::TimedOut(wait);
-            Err(QueryFailure::Refused(unavailable(error)))
-        });
+        let read =
+            timeout(wait, link.read(read)).await.unwrap_or_else(|_| Err(QueryFailure::unanswered(wait)));
         read.map_err(ChangeFailure::NotSaved)
     }
 }

@@ -67,6 +67,33 @@ async fn a_node_beats_reads_and_looks_for_what_is_new_while_all_connections_for_
     cancelling.await.unwrap();
 }
 
+/// What a server's administrator, or a server that is stopped for a while, does to a change.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_gets_no_answer_may_be_tried_again() {
+    let database = tokenrail_test_postgres::database();
+    let mut config = config(&database);
+    (config.limits.lock_timeout_ms, config.limits.answer_timeout_ms) = (60_000, 60_000);
+    let patient = joined(config.clone()).await;
+    let (agent, _) = running(&patient, 1).await;
+    let blocker = patient.inner.connector.connect_only().await.unwrap();
+    blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
+
+    let mut cancelling = Box::pin(patient.cancel(agent.id, agent.created_at));
+    assert!(futures_util::poll!(&mut cancelling).is_pending());
+    until("the command waits", || database.sql(LOCKED) == "1");
+    database.sql("SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted");
+    let cancelled = cancelling.await;
+    assert!(matches!(cancelled, Err(StoreError::Busy)), "{cancelled:?}");
+
+    config.limits.answer_timeout_ms = 100;
+    let hasty = PostgresStore::open(config).await.unwrap();
+    let unanswered = hasty.cancel(agent.id, agent.created_at).await;
+    assert!(matches!(unanswered, Err(StoreError::Unreachable(_))), "{unanswered:?}");
+
+    blocker.batch("COMMIT").await.unwrap();
+    assert_eq!(patient.cancel(agent.id, agent.created_at).await.unwrap(), 1);
+}
+
 /// A node that may join with this token. It waits only for a moment for the beats of others.
 async fn with_token(database: &Database, folder: u8, token: &[u8]) -> PostgresStore {
     let store = PostgresStore::open(config_of(database, folder)).await.unwrap();
