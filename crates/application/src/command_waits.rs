@@ -7,8 +7,7 @@ use crate::core::Core;
 use crate::task_handle::{QueueGuard, TaskHandle};
 
 impl Core {
-    /// When all waits of a command that begins now must end. It passes this on to each of them: together they may not
-    /// take longer than one.
+    /// When the waits that begin now must end. Waits that share a deadline take no longer together than one of them.
     pub(crate) fn command_deadline(&self) -> Instant {
         Instant::now() + self.limits.commands.command_timeout
     }

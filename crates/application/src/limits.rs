@@ -95,7 +95,7 @@ pub struct CommandLimits {
     pub answer_timeout: Duration,
     /// Bytes of the text, or of the note, in the answer to a permission request.
     pub answer_text_bytes: usize,
-    /// How long a command waits in total while the agent's task is saving or the store is busy.
+    /// How long a command waits while the agent's task is saving or the store is busy.
     pub command_timeout: Duration,
     /// How many times an agent is asked to stop if asking fails, with a pause of `retry_pause` between two tries. Not
     /// configurable.

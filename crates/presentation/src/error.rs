@@ -267,7 +267,7 @@ impl From<StoreError> for Problem {
             StoreError::UnknownAgent(_) => return Self::new(Code::NotFound, "no such agent"),
             StoreError::Busy => (Code::StoreBusy, "the database is busy; try again later"),
             StoreError::Unreachable(_) => {
-                (Code::StoreBusy, "the database server cannot be reached; try again later")
+                (Code::StoreBusy, "the database server cannot be reached or does not answer; try again later")
             }
             StoreError::WrongServer(wrong) => {
                 // It names files of this server, and anybody may ask `/readyz`.

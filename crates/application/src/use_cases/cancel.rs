@@ -181,9 +181,13 @@ impl AgentService {
         if wake == Wake::Task
             && let Some(handle) = self.core.task_handle(agent.id)
         {
-            let failed = |error| Refusal::Store(error).after_save();
-            let _queue = self.core.lock_queue(&handle, deadline).await.map_err(failed)?;
-            if state().await.map_err(failed)? == Some(TurnState::Running) {
+            let Ok(_queue) = self.core.lock_queue(&handle, deadline).await else {
+                // The client need not wait: the stop is saved.
+                self.cancel_turn_in_background(agent.id, number);
+                return Ok(wake);
+            };
+            let now = state().await.map_err(|error| Refusal::Store(error).after_save())?;
+            if now == Some(TurnState::Running) {
                 handle.cancel();
             }
         }

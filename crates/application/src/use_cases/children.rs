@@ -6,7 +6,7 @@ use std::path::Path;
 use tokenrail_domain::{Agent, AgentId, AgentStatus, LaunchedBy};
 use tokenrail_ports::{AgentFilter, ListBounds, StoreError};
 use tokio::sync::MutexGuard;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 
 use super::launch::Launch;
 use crate::core::Core;
@@ -24,14 +24,10 @@ pub(super) struct ChildPlace<'a> {
 impl AgentService {
     /// Checks that the agent that launches may have one more child. `None` if no agent launches, or one of another
     /// server.
-    pub(super) async fn admit_child(
-        &self,
-        launch: &Launch,
-        deadline: Instant,
-    ) -> Result<Option<ChildPlace<'_>>, Refusal> {
+    pub(super) async fn admit_child(&self, launch: &Launch) -> Result<Option<ChildPlace<'_>>, Refusal> {
         let Some(parent) = launch.parent else { return Ok(None) };
         let core = &self.core;
-        let locked = timeout_at(deadline, core.children.lock()).await;
+        let locked = timeout_at(core.command_deadline(), core.children.lock()).await;
         let only = locked.map_err(|_| StoreError::Busy)?;
         let Some(parent) = core.outside.agents.get(parent).await? else { return Ok(None) };
         if parent.deleted_at.is_some() {

@@ -103,7 +103,7 @@ impl AgentService {
         if !self.until_elsewhere(agent.id, Elsewhere::Stopped, until).await? {
             return Ok(false);
         }
-        self.dismiss(agent, self.core.command_deadline()).await?;
+        self.dismiss(agent, until).await?;
         if deletion == Deletion::KeepHistory {
             return Ok(true);
         }

@@ -117,8 +117,7 @@ impl AgentService {
         let place = self.placement(LaunchNeeds { kind: &kind, node: launch.node.as_deref(), is_bound })?;
         self.check_images(&kind, &launch.images)?;
         // First, so that the refused launches of an agent take none of those that all clients have per minute.
-        let deadline = self.core.command_deadline();
-        let child = self.admit_child(&launch, deadline).await?;
+        let child = self.admit_child(&launch).await?;
         let waiting = self.admit_at(place).await?;
         let now = self.core.now();
         let id = AgentId::new(now, self.core.outside.random.bytes());
@@ -136,7 +135,7 @@ impl AgentService {
         let agent = Agent { home: place.home(), launched_by, ..new_agent(id, kind, launch, cwd, now) };
         let turn = NewTurn::new(Turn::queued(id, agent.prompt.clone(), now), images);
 
-        let created = match self.save_new(agent.clone(), turn, key, deadline).await {
+        let created = match self.save_new(agent.clone(), turn, key).await {
             // The store has tried it more than once, and the first time was saved.
             Ok(Created::Again(saved) | Created::ChatTaken(saved)) if saved == id => Ok(Created::New),
             created => created,
@@ -169,9 +168,9 @@ impl AgentService {
         agent: Agent,
         turn: NewTurn,
         key: Option<Idempotency>,
-        deadline: Instant,
     ) -> Result<Created, StoreError> {
         let core = &self.core;
+        let deadline = core.command_deadline();
         let mut pause = core.limits.saving.retry_pause;
         loop {
             // The next step: `create` in `store/ports.rs` of `sqlite/` or `postgres/`, in the persistence crate.

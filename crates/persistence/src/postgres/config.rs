@@ -108,7 +108,7 @@ pub struct PostgresLimits {
     pub openings: usize,
     /// How long to wait for a new connection.
     pub connect_timeout_ms: u64,
-    /// How long to wait for the answer to a write. After that, its outcome is unknown.
+    /// How long to wait for the answer to a write. After that, its outcome is unknown, unless its commit was not sent.
     pub answer_timeout_ms: u64,
     /// How long the store tries to find out what became of a command, and to do it if it was not saved.
     pub repeat_timeout_ms: u64,

@@ -194,14 +194,14 @@ pub(crate) fn is_deadlock(error: &Error) -> bool {
 
 /// Whether the error concerns the server and not the rows of the statement.
 pub(crate) fn is_of_the_server(error: &Error) -> bool {
-    meaning_of(error.code()) != Meaning::Other
+    !matches!(meaning_of(error.code()), Meaning::Ended | Meaning::Other)
 }
 
 /// The error for callers, if nothing was saved.
 pub(crate) fn not_saved(error: &Arc<Error>) -> StoreError {
     match meaning_of(error.code()) {
         Meaning::Full => StoreError::Full,
-        Meaning::Busy => StoreError::Busy,
+        Meaning::Busy | Meaning::Ended => StoreError::Busy,
         Meaning::Corrupt => StoreError::Corrupt(described(error)),
         Meaning::Elsewhere | Meaning::GoingDown => StoreError::Unreachable(Box::new(Arc::clone(error))),
         Meaning::Other if is_broken(error) => StoreError::Unreachable(Box::new(Arc::clone(error))),
@@ -215,6 +215,8 @@ enum Meaning {
     Full,
     Busy,
     Corrupt,
+    /// The statement took too long, or a person has ended it.
+    Ended,
     /// The server takes no writes: another one is the primary now.
     Elsewhere,
     /// The server stops or starts, or has ended the connection.
@@ -229,11 +231,9 @@ fn meaning_of(code: Option<&SqlState>) -> Meaning {
             &(SqlState::LOCK_NOT_AVAILABLE
             | SqlState::T_R_DEADLOCK_DETECTED
             | SqlState::T_R_SERIALIZATION_FAILURE
-            | SqlState::TOO_MANY_CONNECTIONS
-            | SqlState::OUT_OF_MEMORY
-            // By its timeout, or by a person.
-            | SqlState::QUERY_CANCELED),
+            | SqlState::TOO_MANY_CONNECTIONS),
         ) => Meaning::Busy,
+        Some(&SqlState::QUERY_CANCELED) => Meaning::Ended,
         Some(&(SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED)) => Meaning::Corrupt,
         Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Meaning::Elsewhere,
         Some(

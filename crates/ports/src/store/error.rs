@@ -32,8 +32,8 @@ pub enum StoreError {
     OutcomeUnknown(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the database is corrupt: {0}")]
     Corrupt(String),
-    /// The server of the database cannot be reached now. Nothing was changed.
-    #[error("the database server cannot be reached")]
+    /// The server of the database cannot be reached now, or does not answer. Nothing was changed.
+    #[error("the database server cannot be reached or does not answer")]
     Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The server of the database is not the one that was used before, and must not be used. Nothing was changed.
     #[error("the database server is a former primary, or is not the one that was used before")]

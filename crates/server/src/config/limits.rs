@@ -8,7 +8,7 @@
 //! | `running_agents`, `queued_launches`, `launches_per_minute` | `AdmissionLimits` (application) | `core.rs`, `admission.rs`, `agent_task.rs` |
 //! | `queued_turns`, `imports`, `child_…` | `AdmissionLimits` | `rules/append.rs` (ports), `use_cases/import.rs`, `use_cases/children.rs` |
 //! | `…_timeout_s` of a turn, `result_grace_s`, `disconnect_grace_s`; `message_bytes`, `spool_bytes` | `RunLimits` | `timers.rs`, `agent_task/unfollowed.rs`; `pump.rs` |
-//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours`; `shutdown_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `core.rs`; `use_cases/idempotency.rs`; `use_cases/delete.rs`, `server.rs` |
+//! | `answer_timeout_s`, `answer_text_bytes`, `command_timeout_s`; `idempotency_hours`; `shutdown_timeout_s` | `CommandLimits` | `use_cases/answer.rs`, `command_waits.rs`; `use_cases/idempotency.rs`; `use_cases/delete.rs`, `server.rs` |
 //! | `pending_…`, `follower_wait_…`, `full_disk_wait_s` | `SavingLimits` | `pump.rs`, `stretches.rs`, `pump/full_disk.rs` |
 //! | `page_…`, `history_…`, `tail_bytes`, `tails_bytes`; `model_history_bytes` | `ReadingLimits` | `use_cases/read.rs`, `stretches.rs`, `tails.rs`; `agent_task/past_turns.rs` |
 //! | `list_agents`, `list_bytes`, `list_field_bytes` | `ListingLimits` | `use_cases/read.rs`, `use_cases/turns.rs`, `use_cases/open_requests.rs` |
@@ -183,7 +183,7 @@ limits! { defaults:
     answer_timeout_s: u64 = defaults.application.commands.answer_timeout.as_secs(),
     /// Bytes of the text, or of the note, in the answer to a permission request. At most an eighth of `line_bytes`.
     answer_text_bytes: usize = defaults.application.commands.answer_text_bytes,
-    /// How long a command to an agent waits while data of that agent is being saved. Then 503 `store_busy`.
+    /// How long a command waits while data of its agent is being saved or the database is busy. Then 503 `store_busy`.
     command_timeout_s: u64 = defaults.application.commands.command_timeout.as_secs(),
     /// How long an agent with `cancelOnDisconnect` continues without a follower.
     disconnect_grace_s: u64 = defaults.application.run.disconnect_grace.as_secs(),

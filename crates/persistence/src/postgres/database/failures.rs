@@ -54,7 +54,7 @@ pub(crate) enum ChangeFailure {
     Unknown(#[source] UnknownCause),
 }
 
-/// Why the outcome of a commit is unknown.
+/// Why the outcome of a commit is unknown, or why none was sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum UnknownCause {
     #[error("the connection broke")]

@@ -1,6 +1,6 @@
 //! Several servers on one database.
 
-use tokenrail_domain::{AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
+use tokenrail_domain::{AgentEdit, AgentId, NodeId, Timestamp, TurnNumber, TurnOutcome};
 use tokenrail_ports::testing::samples::{WHOLE_LIST, notice, queued_turn, text_delta};
 use tokenrail_ports::{
     AgentFilter, IArchive, IInbox, Letter, LetterContent, LetterId, LetterReply, NodeState, Pulse, TouchMark,
@@ -67,7 +67,7 @@ async fn a_node_beats_reads_and_looks_for_what_is_new_while_all_connections_for_
     cancelling.await.unwrap();
 }
 
-/// What a server's administrator, or a server that is stopped for a while, does to a change.
+/// An administrator ends the statement of a change, or the server does not answer in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_gets_no_answer_may_be_tried_again() {
     let database = tokenrail_test_postgres::database();
@@ -75,20 +75,24 @@ async fn a_change_that_gets_no_answer_may_be_tried_again() {
     (config.limits.lock_timeout_ms, config.limits.answer_timeout_ms) = (60_000, 60_000);
     let patient = joined(config.clone()).await;
     let (agent, _) = running(&patient, 1).await;
+    config.limits.answer_timeout_ms = 2000;
+    let hasty = PostgresStore::open(config).await.unwrap();
+    // It has a connection from here on.
+    let pinned = AgentEdit { pinned: Some(true), ..AgentEdit::default() };
+    hasty.edit(agent.id, pinned).await.unwrap();
     let blocker = patient.inner.connector.connect_only().await.unwrap();
     blocker.batch("BEGIN; SELECT FROM heads FOR UPDATE").await.unwrap();
 
     let mut cancelling = Box::pin(patient.cancel(agent.id, agent.created_at));
     assert!(futures_util::poll!(&mut cancelling).is_pending());
     until("the command waits", || database.sql(LOCKED) == "1");
-    database.sql("SELECT pg_cancel_backend(pid) FROM pg_locks WHERE NOT granted");
+    database.sql(&LOCKED.replace("count(*)", "pg_cancel_backend(pid)"));
     let cancelled = cancelling.await;
     assert!(matches!(cancelled, Err(StoreError::Busy)), "{cancelled:?}");
 
-    config.limits.answer_timeout_ms = 100;
-    let hasty = PostgresStore::open(config).await.unwrap();
     let unanswered = hasty.cancel(agent.id, agent.created_at).await;
-    assert!(matches!(unanswered, Err(StoreError::Unreachable(_))), "{unanswered:?}");
+    let Err(StoreError::Unreachable(cause)) = unanswered else { panic!("{unanswered:?}") };
+    assert_eq!(cause.to_string(), "the PostgreSQL server did not answer within 2s");
 
     blocker.batch("COMMIT").await.unwrap();
     assert_eq!(patient.cancel(agent.id, agent.created_at).await.unwrap(), 1);

@@ -46,16 +46,28 @@ impl From<&AgentError> for ErrorBody {
 
 impl From<&TurnResult> for ResultBody {
     fn from(result: &TurnResult) -> Self {
+        // All fields, so that none is missing here.
+        let TurnResult {
+            origin,
+            error,
+            message_count,
+            usage,
+            cost_usd,
+            num_turns,
+            duration_ms,
+            text,
+            outcome,
+        } = result.clone();
         Self {
-            outcome: result.outcome.as_str().to_owned(),
-            text: result.text.clone(),
-            duration_ms: result.duration_ms,
-            num_turns: result.num_turns,
-            cost_usd: result.cost_usd.map(|cost| cost.to_string()),
-            usage: result.usage.clone().map(GivenJson),
-            message_count: result.message_count,
-            error: result.error.as_ref().map(ErrorBody::from),
-            origin: result.origin.clone(),
+            outcome: outcome.as_str().to_owned(),
+            text,
+            duration_ms,
+            num_turns,
+            cost_usd: cost_usd.map(|cost| cost.to_string()),
+            usage: usage.map(GivenJson),
+            message_count,
+            error: error.as_ref().map(ErrorBody::from),
+            origin,
         }
     }
 }
