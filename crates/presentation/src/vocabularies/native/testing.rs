@@ -16,11 +16,13 @@ use crate::json::JsonList;
 /// Returns the frames of each event of a page in the dialect `agent`, as a WebSocket client gets them.
 pub fn agent_frames(agent: AgentId, page: &Page) -> Vec<Bytes> {
     let mut fold = AgentFold::new(agent, Detail::Plain);
-    let bytes = written(&mut fold, 0, page, frames);
-    // The bytes that followers share, cut where each event ends.
-    let mut begin = 0;
-    let ends = frames(&mut fold, page.events()).ends;
-    ends.into_iter().map(|end| bytes.slice(std::mem::replace(&mut begin, end)..end)).collect()
+    let mut bytes = written(&mut fold, 0, page, frames);
+    // The bytes are shared by all followers, and so is the list of where each event ends in the batch.
+    let rendering = fold.shared(0).and_then(|key| page.batch.rendered(key));
+    let ends = rendering.map_or(&[][..], |rendering| &rendering.ends);
+    let mut begin = page.skip.checked_sub(1).map_or(0, |before| ends[before]);
+    let lengths = ends[page.skip..].iter().map(|end| end - std::mem::replace(&mut begin, *end));
+    lengths.map(|length| bytes.split_to(length)).collect()
 }
 
 /// Returns the frames of a page in the dialect `agent`, as a WebSocket client that asks for packed deltas reads them.
