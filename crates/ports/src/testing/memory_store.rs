@@ -181,14 +181,7 @@ impl State {
         if let Some(AppendFault::BeforeSaving(error)) = fault {
             return Err(error);
         }
-        let before = self.shelf(append.agent)?.clone();
-        for part in append.parts() {
-            let of = self.shelf_mut(part.agent)?;
-            if let Err(error) = of.append(part, node) {
-                *of = before;
-                return Err(error);
-            }
-        }
+        self.shelf_mut(append.agent)?.append(append, node)?;
         if append.parts().any(|part| part.step != TurnStep::Continue) {
             self.touch(append.agent);
         }

@@ -1,6 +1,7 @@
 //! One agent of the memory store: its row, its turns and its journal.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use bytes::Bytes;
 use tokenrail_domain::{
@@ -61,7 +62,22 @@ impl Shelf {
         self.images.get(&turn)?.get(usize::try_from(position).ok()?)?.file().cloned()
     }
 
+    /// Adds all parts of an append, or none.
     pub(super) fn append(&mut self, append: &Append, node: NodeId) -> Result<(), StoreError> {
+        // A copy of the events would cost more with each append. They only become more, so their number is enough.
+        let events = mem::take(&mut self.events);
+        let (before, count) = (self.clone(), events.len());
+        self.events = events;
+        let added = append.parts().try_for_each(|part| self.append_part(part, node));
+        if added.is_err() {
+            let mut events = mem::replace(self, before).events;
+            events.truncate(count);
+            self.events = events;
+        }
+        added
+    }
+
+    fn append_part(&mut self, append: &Append, node: NodeId) -> Result<(), StoreError> {
         let conflict = || StoreError::Conflict { head: self.agent.head };
         if !rules::is_well_formed(append) {
             return Err(conflict());
