@@ -120,6 +120,28 @@ async fn a_turn_whose_client_has_gone_is_stopped_whatever_the_store_answers() {
     assert_eq!(words(&seen), ["user hi", "notice reaped", "result cancelled -"]);
 }
 
+/// A cancel takes the lock of the queue twice: to save the stop, and to signal the run. Here, something else gets the
+/// lock in between, and has it beyond the limit of the command.
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_stop_is_saved_is_signalled_even_if_its_queue_is_locked_for_too_long() {
+    let (h, id) = hanging("hi").await;
+    let handle = h.service.core.task_handle(id).expect("it runs");
+    let before = handle.queue.lock().await;
+    let began = Instant::now();
+    let lock_next = async {
+        // The cancel waits for the lock by then, and gets it first.
+        tokio::time::sleep(MOMENT).await;
+        tokio::join!(biased; handle.queue.lock(), async { drop(before) }).0
+    };
+    let (cancelled, between) = tokio::join!(h.service.cancel_turn(id, TurnNumber::FIRST), lock_next);
+    cancelled.expect("the stop is saved");
+    assert_eq!(began.elapsed(), limits().commands.command_timeout, "the lock was not free earlier");
+    assert!(h.service.get(id).await.unwrap().status.is_active(), "the run has no signal yet");
+    drop(between);
+    let seen = timeout(Duration::from_secs(1), h.watch(id)).await.expect("it is told to stop");
+    assert_eq!(words(&seen), ["user hi", "notice reaped", "result cancelled -"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_waits_behind_a_turn_is_cancelled_with_it_when_the_last_follower_has_left() {
     let h = harness(ScriptedRunner::new([vec![Step::Hang], vec![Step::Hang]]));
