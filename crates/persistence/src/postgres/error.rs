@@ -265,3 +265,37 @@ pub(crate) fn described(error: &Error) -> String {
 pub(crate) fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
     StoreError::Unavailable(Box::new(error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The codes are those of appendix A of the manual of PostgreSQL 15. The names come from the driver.
+    #[test]
+    fn each_code_has_its_meaning() {
+        let cases = [
+            ("53100", Meaning::Full),
+            ("55P03", Meaning::Busy),
+            ("40P01", Meaning::Busy),
+            ("40001", Meaning::Busy),
+            ("53300", Meaning::Busy),
+            ("57014", Meaning::Ended),
+            ("XX001", Meaning::Corrupt),
+            ("XX002", Meaning::Corrupt),
+            ("25006", Meaning::Elsewhere),
+            ("57P01", Meaning::GoingDown),
+            ("57P02", Meaning::GoingDown),
+            ("57P03", Meaning::GoingDown),
+            ("25P03", Meaning::GoingDown),
+            ("57P05", Meaning::GoingDown),
+            ("08000", Meaning::GoingDown),
+            ("08003", Meaning::GoingDown),
+            ("08006", Meaning::GoingDown),
+            ("23505", Meaning::Other),
+        ];
+        for (code, meaning) in cases {
+            assert_eq!(meaning_of(Some(&SqlState::from_code(code))), meaning, "{code}");
+        }
+        assert_eq!(meaning_of(None), Meaning::Other);
+    }
+}
