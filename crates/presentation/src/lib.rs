@@ -38,6 +38,7 @@
 //! "The path of one token" in `docs/explanation/architecture.md` lists the steps of a token through all crates. In this
 //! crate, they are in `vocabularies/native`: `ws/subscriptions.rs`, then `teller.rs`, `writing.rs` and the fold of the
 //! dialect, then `ws/connection.rs` and `ws/outbox.rs`. `socket/streaming.rs` writes the bytes (see `websocket.rs`).
+//! A launch and a cancel begin in `vocabularies/native/rest/agents.rs`.
 
 mod api;
 mod blocks;

@@ -27,6 +27,8 @@ impl Supervisor {
     /// Ends all descendants, within about 1.5 times the time `kill`. If the agent has ended, the processes that it left
     /// behind get SIGTERM first. SIGKILL comes at once if the run must end at once, or if the agent was asked to end
     /// and has not.
+    ///
+    /// The next steps are in `supervise.rs`: `finish_output`, then `record_exit`.
     pub(super) async fn sweep(&mut self, kill: Duration) -> io::Result<Swept> {
         let mut signalled = HashSet::new();
         let until = Instant::now() + kill;

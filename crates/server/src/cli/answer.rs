@@ -22,12 +22,12 @@ pub(crate) struct AnswerArgs {
     #[arg(required_unless_present = "text")]
     request: Option<String>,
     /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. You can give several if the request
-    /// accepts that. If you give only the id of the request, the request is dismissed: no option is chosen, and
-    /// the agent does not get permission
+    /// accepts that. Without an option, the request is dismissed: the agent does not
+    /// get permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
-    /// Tell the agent why you reject the request. The request must accept a note, and the option that you choose
-    /// must reject it
+    /// Tell the agent why you reject the request. The request must accept notes, and you must choose an option that
+    /// rejects the request
     #[arg(long, value_name = "TEXT", requires = "request", conflicts_with = "text")]
     note: Option<String>,
     /// Answer in your own words, if the request accepts text

@@ -79,7 +79,7 @@ pub(crate) enum Command {
     Rename(edit::RenameArgs),
     /// Pin or unpin agents. The page lists the agents that need you at the top, then pinned agents, then the others
     Pin(edit::PinArgs),
-    /// Archive or unarchive agents. Lists leave archived agents out. An archived agent is unarchived automatically
+    /// Archive or unarchive agents. An archived agent is left out of lists. It is unarchived automatically
     /// when it receives a message or asks for permission
     Archive(edit::ArchiveArgs),
     /// Delete agents: remove them from the lists, but keep their history

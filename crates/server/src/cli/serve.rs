@@ -107,20 +107,7 @@ pub(crate) async fn serve_and(
     config.test_routes = args.test_routes;
     config.inotify = !args.without_inotify;
     config.next_schema = args.next_schema;
-    if config.insecure_no_auth {
-        tracing::warn!(
-            "authentication is disabled: every program on this machine can run agents as this user"
-        );
-    }
-    if !config.listen.ip().is_loopback() && config.tls.is_none() {
-        tracing::warn!(
-            "listening on a non-loopback address: tokens and agent output cross the network unencrypted; \
-             set server.tls_cert and server.tls_key, or use a TLS proxy"
-        );
-    }
-    for (agent, remark) in config.remarks() {
-        tracing::warn!("agents.{agent}: {remark}");
-    }
+    warn_of(&config);
     let mut stop = StopSignal::listen()?;
     let _kept = survive_file_size_limit()?;
     let stopped = async { _ = stop.recv().await };
@@ -158,6 +145,24 @@ pub(crate) async fn serve_and(
         tracing::warn!("some tasks did not end within limits.shutdown_timeout_s");
     }
     Ok(Exit::Completed)
+}
+
+/// Logs what is risky or without effect in a configuration.
+fn warn_of(config: &Config) {
+    if config.insecure_no_auth {
+        tracing::warn!(
+            "authentication is disabled: every program on this machine can run agents as this user"
+        );
+    }
+    if !config.listen.ip().is_loopback() && config.tls.is_none() {
+        tracing::warn!(
+            "listening on a non-loopback address: tokens and agent output cross the network unencrypted; \
+             set server.tls_cert and server.tls_key, or use a TLS proxy"
+        );
+    }
+    for (agent, remark) in config.remarks() {
+        tracing::warn!("agents.{agent}: {remark}");
+    }
 }
 
 /// Starts the server anew after its node was declared lost. Whatever made it silent may not be over, so this is tried

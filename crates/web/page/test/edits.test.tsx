@@ -98,7 +98,7 @@ test("several agents are selected: one by one, and with Shift all in between", a
   fireEvent.click(row as HTMLElement, { shiftKey: true });
   expect(selected()).toEqual(["a", "b", "c", "d"]);
   expect(screen.getByRole("group", { name: "Selected agents" }).textContent).toContain("4 agents selected");
-  await press("End the selection");
+  await press("Stop selecting");
   expect(screen.queryByTestId("selection")).toBeNull();
 });
 
@@ -108,7 +108,7 @@ test("while the user selects, a click on an agent selects it, and opens it again
   await press("Select");
   fireEvent.click(row as HTMLElement);
   expect([selected(), props.onOpen.mock.calls]).toEqual([["a"], []]);
-  await press("End the selection");
+  await press("Stop selecting");
   fireEvent.click(row as HTMLElement);
   expect(props.onOpen).toHaveBeenCalledWith("a");
 });
@@ -177,7 +177,7 @@ test("axe finds nothing in a selection and in the actions of an agent", async ()
   const clean = async () => (await axe.run(document.body, { rules })).violations.map(({ id }) => id);
   const known = ["page-has-heading-one", "region"];
   expect((await clean()).filter((id) => !known.includes(id))).toEqual([]);
-  await press("End the selection");
+  await press("Stop selecting");
   await press("Actions for Do a");
   expect((await clean()).filter((id) => !known.includes(id))).toEqual([]);
 });
@@ -189,7 +189,7 @@ test("an action leaves the agents selected that were chosen while it ran", async
   await press("Select");
   fireEvent.click(box("a"));
   await press("Archive");
-  expect(screen.getByRole<HTMLButtonElement>("button", { name: "End the selection" }).disabled).toBe(true);
+  expect(screen.getByRole<HTMLButtonElement>("button", { name: "Stop selecting" }).disabled).toBe(true);
   fireEvent.click(box("b"));
   await act(async () => done());
   expect(selected()).toEqual(["b"]);
@@ -212,7 +212,7 @@ test("a range does not begin in a selection that has ended", async () => {
   show(agents);
   await press("Select");
   fireEvent.click(box("a"));
-  await press("End the selection");
+  await press("Stop selecting");
   expect(document.activeElement).toBe(screen.getByRole("button", { name: "Select" }));
   fireEvent.click(box("d"), { shiftKey: true });
   expect(selected()).toEqual(["d"]);

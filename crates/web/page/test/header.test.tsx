@@ -41,7 +41,7 @@ test("on a large screen, the header has few buttons, the others in a menu, and t
   const isInMenu = (button: Element) => button.closest("dialog") !== null;
   const buttons = [...screen.getByRole("group", { name: "Actions" }).querySelectorAll("button")];
   const names = (inMenu: boolean) => buttons.filter((each) => isInMenu(each) === inMenu).map((each) => each.getAttribute("aria-label"));
-  expect(names(false)).toEqual(["Search", "Replay here", "More"]);
+  expect(names(false)).toEqual(["Search", "Replay in this browser", "More"]);
   expect(names(true)).toEqual(["Close", "Export", "Plain text", "Notices", "Developer details", "Launch again", "Pin", "Archive", "Delete"]);
   expect(screen.getByTitle("/data/agents/shop").textContent).toBe("Foldershop");
   cleanup();

@@ -281,5 +281,5 @@ test("the palette asks the conversation on screen to do what it offers", async (
   cleanup();
   show("a2");
   open();
-  expect(options()).not.toContain("Replay here");
+  expect(options()).not.toContain("Replay in this browser");
 });

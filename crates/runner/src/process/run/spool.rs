@@ -97,7 +97,7 @@ fn read_at(file: &File, offset: u64, read_bytes: usize) -> io::Result<Bytes> {
 
 impl ProcessRun {
     /// Checks what is new. A few fresh lines are read on this thread. Everything else may wait for a disk and uses
-    /// another thread.
+    /// another thread. `ProcessRun::next`, which calls this, splits the output into lines (`framer.rs`).
     pub(super) async fn look(&mut self) -> io::Result<Found> {
         let (spool, offset) = (Arc::clone(&self.spool), self.part.read_to());
         let read_bytes = self.limits.read_bytes;

@@ -64,6 +64,7 @@ impl Work {
                 }
                 self.gathered.lost = true;
             }
+            // `Runs::wake` in `watch.rs`. The next step is in `process/run.rs` (`wait_or_force_end`).
             let woken = self.shared.lock().wake(&self.gathered);
             self.gathered.clear();
             if passed.is_err() {

@@ -27,9 +27,9 @@ export function KillMe({ isBefore = false }: Props) {
   const command = `kill -9 ${pid}`;
   return (
     <p className="kill-me" data-testid="kill-me">
-      {isBefore ? "To kill the server during the demo, run" : "Check for yourself that nothing is lost: kill the server with"} <code>{command}</code>{" "}
+      {isBefore ? "To see that nothing is lost, kill the server during the demo:" : "Check for yourself that nothing is lost: kill the server with"} <code>{command}</code>{" "}
       <CopyButton text={command} what="the command" />. Then start it again: the conversation
-      continues{isBefore && ", and nothing is lost"}.
+      continues.
     </p>
   );
 }

@@ -8,7 +8,7 @@ export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">
     case "lost":
       return `The node ${node}, which has this agent's folder, does not respond. The agent accepts no messages until the node is back. Everything that was saved is shown.`;
     case "gone":
-      return `The node ${node}, which had this agent's folder, was removed. The agent accepts no messages. Launch a new agent to continue.`;
+      return `The node ${node}, which had this agent's folder, was removed. The agent accepts no messages unless that node is started again. To continue now, launch a new agent.`;
     default:
       return undefined;
   }

@@ -40,7 +40,7 @@ export function SelectionBar({ chosen, hidden, archived, busy, onAct, onEnd }: P
         {counted(chosen.length, "agent")} selected
         {hidden > 0 && `, ${hidden} of them hidden by the filter`}
       </span>
-      <IconButton icon="close" name="End the selection" disabled={busy} onClick={onEnd} />
+      <IconButton icon="close" name="Stop selecting" disabled={busy} onClick={onEnd} />
       <div className="selection-actions">
         <Action
           icon="archive"

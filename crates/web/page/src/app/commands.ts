@@ -76,7 +76,7 @@ function viewsOf({ status, readOnly }: Agent): Action[] {
   return [
     { id: "search", label: "Search this conversation", hint: "", keys: "/", run: () => askTo("search") },
     !readOnly && { id: "changes", label: "Changed files", hint: "", keys: "F", run: () => askTo("changes") },
-    !isActive(status) && { id: "replay", label: "Replay here", hint: "", run: () => askTo("replay") },
+    !isActive(status) && { id: "replay", label: "Replay in this browser", hint: "", run: () => askTo("replay") },
     { id: "details", label: "Developer details", hint: "", keys: "D", run: () => askTo("details") },
   ];
 }

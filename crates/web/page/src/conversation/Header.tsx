@@ -55,7 +55,7 @@ export function Header(props: Props) {
     <>
       {isStopFirst && stop}
       <Action icon="search" name="Search" hint="Search (/)" onClick={closing(onSearch)} />
-      {!active && onReplay && <Action icon="replay" name="Replay here" onClick={closing(onReplay)} />}
+      {!active && onReplay && <Action icon="replay" name="Replay in this browser" onClick={closing(onReplay)} />}
     </>
   );
   const others = (

@@ -33,6 +33,7 @@ pub(crate) async fn launch(
 ) -> Result<HttpResponse, Problem> {
     let (mut launch, key) = prompt::receive(&api, &request, payload, dto::requests::launch).await?;
     launch.idempotency = key;
+    // The next step is in `use_cases/launch.rs` of the application crate.
     let LaunchOutcome { agent, again } = api.service().launch(launch).await?;
     let mut response = HttpResponse::Created();
     response.insert_header((header::LOCATION, format!("/api/agents/{}", agent.id)));
@@ -138,6 +139,7 @@ pub(crate) async fn status(api: web::Data<Api>, id: web::Path<String>) -> Result
 pub(crate) async fn cancel(ById { api, id, request }: ById) -> Result<HttpResponse, Problem> {
     let id = query::agent_id(&id)?;
     match Query::of(&request)?.turn("turn")? {
+        // The next step of both is in `use_cases/cancel.rs` of the application crate.
         Some(turn) => api.service().cancel_turn(id, turn).await?,
         None => api.service().cancel(id).await?,
     }
