@@ -18,12 +18,13 @@ pub(crate) struct AnswerArgs {
     #[command(flatten)]
     agent: AgentArg,
     /// The id of the permission request, such as 1-1. If the agent has exactly one open request, you can leave out
-    /// REQUEST: `tokenrail answer ID OPTION`. To dismiss a request, give REQUEST and no OPTION
+    /// REQUEST: `tokenrail answer ID OPTION`. To dismiss a request, give REQUEST, but neither
+    /// OPTION nor `--text`
     #[arg(required_unless_present = "text")]
     request: Option<String>,
     /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. You can give several if the request
-    /// accepts that. Without an option, the request is dismissed: the agent does not
-    /// get permission
+    /// accepts that. If you give neither OPTION nor `--text`, the request is dismissed: the agent does not get
+    /// permission
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
     /// Tell the agent why you reject the request. The request must accept notes, and you must choose an option that
