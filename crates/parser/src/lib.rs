@@ -2,8 +2,9 @@
 //!
 //! There is one parser per agent format. Each implements [`IMessageParser`](tokenrail_ports::IMessageParser), accepts
 //! any input, is deterministic and does no I/O. The crate does not depend on a server, a store or a client, so it can
-//! be used alone. In Tokenrail's server, `Recorder::line` of the application crate makes numbered events of what a
-//! parser reports. Read in this order:
+//! be used alone. In the server, the next step after a parser is `Recorder::line` of the application crate.
+//!
+//! Read in this order:
 //!
 //! 1. [`formats()`], [`Format`]: the formats by name;
 //! 2. [`GeminiParser`]: a small parser, as an example;

@@ -135,7 +135,7 @@ async fn a_turn_whose_stop_is_saved_is_signalled_even_if_its_queue_is_locked_for
     };
     let (cancelled, between) = tokio::join!(h.service.cancel_turn(id, TurnNumber::FIRST), lock_next);
     cancelled.expect("the stop is saved");
-    assert_eq!(began.elapsed(), limits().commands.command_timeout, "the lock was not free earlier");
+    assert_eq!(began.elapsed(), tiny_limits().commands.command_timeout, "the lock was not free earlier");
     assert!(h.service.get(id).await.unwrap().status.is_active(), "the run has no signal yet");
     drop(between);
     let seen = timeout(Duration::from_secs(1), h.watch(id)).await.expect("it is told to stop");
