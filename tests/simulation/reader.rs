@@ -318,6 +318,9 @@ fn refused(world: &World, refusal: &Refusal, since: u64) -> Cut {
 fn shown(world: &World, agent: AgentId, page: &Page) -> Result<(), String> {
     is_on_disk(world, agent, page.events())?;
     let frames = agent_frames(agent, page);
+    if frames.len() != page.events().len() {
+        return Err(format!("G8: {} events have {} frames", page.events().len(), frames.len()));
+    }
     let mut state = world.lock();
     for (event, frames) in page.events().iter().zip(frames) {
         let first = state.frames.entry((agent, event.sequence.0)).or_insert_with(|| frames.clone());
