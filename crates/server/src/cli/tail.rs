@@ -17,7 +17,7 @@ pub(crate) struct TailArgs {
     /// Start after this sequence number; 0 starts at the beginning
     #[arg(long, default_value_t = 0, value_name = "N")]
     since: u64,
-    /// Keep following after the turn ends, to show later turns
+    /// Keep following when no turn is running or queued, to show later turns
     #[arg(long)]
     keep: bool,
 }
