@@ -20,7 +20,7 @@ pub(crate) struct Global {
     #[arg(long, global = true, env = "TOKENRAIL_CONFIG", value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Data folder: the database, the access token and the output of running agents [default: `server.data_dir`, else
-    /// $XDG_DATA_HOME/tokenrail, else ~/.local/share/tokenrail]
+    /// `$XDG_DATA_HOME/tokenrail`, else `~/.local/share/tokenrail`]
     #[arg(long, global = true, env = "TOKENRAIL_DATA_DIR", value_name = "FOLDER")]
     pub(crate) data_dir: Option<PathBuf>,
     /// URL of the server to connect to, such as `https://agents.example.com`; its token is read from `TOKENRAIL_TOKEN`
