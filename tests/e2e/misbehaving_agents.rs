@@ -1,8 +1,10 @@
 //! Agents that misbehave: the turn ends with a reason, and nothing that was printed is lost.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
-use crate::harness::{TestServer, fake_config, no_process_is_left, text_of};
+use crate::harness::{PATIENCE, TestServer, fake_config, no_process_is_left, processes_of_agent, text_of};
 
 const QUICK: &str =
     "[limits]\nresult_grace_s = 1\ncancel_grace_s = 1\nline_bytes = 1048576\nidle_timeout_s = 2\n";
@@ -60,9 +62,19 @@ async fn an_agent_that_stops_its_supervisor_is_cancelled_all_the_same() {
     let server = TestServer::start_with(&format!("{agent}{QUICK}"));
     let id = server.launch(&json!("hello")).await;
     server.wait_for_status(&id, "running").await;
+    let started = Instant::now();
+    while !a_process_is_stopped(&id) {
+        assert!(started.elapsed() < PATIENCE, "the supervisor of {id} goes on");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     server.post(&format!("/api/agents/{id}/cancel"), &json!({})).await;
     server.wait_for_status(&id, "cancelled").await;
     no_process_is_left(&id).await;
+}
+
+fn a_process_is_stopped(id: &str) -> bool {
+    let state = |pid: &String| std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    processes_of_agent(id).iter().any(|pid| state(pid).contains(") T "))
 }
 
 #[tokio::test]
