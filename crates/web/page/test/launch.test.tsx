@@ -103,7 +103,7 @@ function compose(agent: Partial<Agent>) {
 test("a running turn can be stopped from the composer, and no other", async () => {
   const fake = compose({ status: "running", queued: 1 });
   const stop = screen.getByRole("button", { name: "Stop" });
-  expect(stop.title).toBe("Stop this turn and withdraw the queued messages");
+  expect(stop.title).toBe("Stop this turn, and withdraw the queued messages. The turn ends as “cancelled”.");
   fake.cancel.mockRejectedValueOnce(away());
   await act(async () => fireEvent.click(stop));
   expect(screen.getByRole("alert").textContent).toContain("Cannot reach the server.");

@@ -340,7 +340,7 @@ test("what is written while a message is being sent stays", async () => {
 test("the button that stops an agent has one name, and says what it does", async () => {
   await show();
   const buttons = screen.getAllByRole("button", { name: "Stop", hidden: true });
-  expect(buttons.map((button) => button.title)).toEqual(["Stop this turn", "Stop this turn"]);
+  expect(buttons.map((button) => button.title)).toEqual(Array(2).fill("Stop this turn. The turn ends as “cancelled”."));
 });
 
 test("a kept message is not replaced by another one that does not arrive", async () => {

@@ -85,7 +85,7 @@ test("a picture that was read has no lines", () => {
 });
 
 test.each([
-  ["cancelled", "Stopped before it was complete."],
+  ["cancelled", "Cancelled before it was complete."],
   ["failed", "Cut off by an error."],
   ["interrupted", "Cut off because the turn was interrupted."],
 ])("a message that was %s says so in words", (outcome, words) => {

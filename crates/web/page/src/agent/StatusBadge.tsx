@@ -22,7 +22,14 @@ export function needsYou({ status, openQuestions }: State): boolean {
 
 /** What the button "Stop" does, for its tooltip. */
 export function whatStops({ queued }: Pick<Agent, "queued">): string {
-  return queued > 0 ? "Stop this turn and withdraw the queued messages" : "Stop this turn";
+  const end = "The turn ends as “cancelled”.";
+  return queued > 0 ? `Stop this turn, and withdraw the queued messages. ${end}` : `Stop this turn. ${end}`;
+}
+
+/** What has happened to an agent with this status, after its name. */
+export function howEnded(status: AgentStatus): string {
+  const was = status === "cancelled" || status === "interrupted";
+  return `${was ? "was" : "has"} ${words[status] ?? status}`;
 }
 
 /** The words on the badge of an agent. */

@@ -2,7 +2,7 @@ import type { Agent } from "@tokenrail/client";
 import { useAgents, useConnection, useTokenrail } from "@tokenrail/client/react";
 import { type ReactNode, type Ref, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 
-import { isActive, needsYou } from "../agent/StatusBadge.tsx";
+import { howEnded, isActive, needsYou } from "../agent/StatusBadge.tsx";
 import { AgentShelf } from "../agents/AgentShelf.tsx";
 import { useCounted, useOlder } from "../agents/counts.ts";
 import { foldersOf } from "../agents/filter.ts";
@@ -240,7 +240,7 @@ function AgentNews({ agents }: { readonly agents: readonly Agent[] }) {
       const old = before.current.get(agent.id);
       if (!old) continue;
       const name = agent.name ?? agent.type;
-      if (isActive(old.status) && !isActive(agent.status)) setNews(`Agent ${name} ${agent.status}`);
+      if (isActive(old.status) && !isActive(agent.status)) setNews(`Agent ${name} ${howEnded(agent.status)}`);
       if (!needsYou(old) && needsYou(agent)) setNews(`Agent ${name} needs you`);
     }
     before.current = new Map(agents.map((agent) => [agent.id, agent]));

@@ -53,7 +53,7 @@ export function Facts({ agent, items, head, isWhole = false }: Props) {
       )}
       <Fact name="Turns">
         {count(agent.turn)}
-        {agent.queued > 0 ? `, ${count(agent.queued)} queued` : ""}
+        {agent.queued > 0 ? ` started, ${count(agent.queued)} queued` : ""}
       </Fact>
       {head > 0 && (
         <Fact name="Saved" title="Everything that is shown is saved on the server. A crash or a restart loses none of it">

@@ -113,7 +113,7 @@ function Views({ plain, notices, onPlain, onNotices }: Pick<Props, "plain" | "no
         icon="terminal"
         id="terminal"
         name="Notices"
-        hint="Notices: other events of the agent, and events that Tokenrail adds"
+        hint="Notices: events of the agent that Tokenrail does not interpret, and events that Tokenrail adds"
         on={notices}
         set={onNotices}
       />

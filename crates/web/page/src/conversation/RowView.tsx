@@ -128,7 +128,7 @@ function RowBody({ row, plain, onRetry }: RowProps): ReactNode {
 
 /** Why a message is incomplete, by its outcome. */
 const cutShort: Readonly<Record<string, string>> = {
-  cancelled: "Stopped before it was complete.",
+  cancelled: "Cancelled before it was complete.",
   failed: "Cut off by an error.",
   interrupted: "Cut off because the turn was interrupted.",
 };

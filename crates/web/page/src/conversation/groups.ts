@@ -71,9 +71,9 @@ export function summaryOfGroup({ calls }: GroupRow): string {
     counts.searched === 1 ? "searched once" : some("searched", counts.searched, "time"),
     some("fetched", counts.fetched, "page"),
     some("ran", counts.ran, "command"),
-    some("made", counts.used, "other call"),
   ].filter(Boolean);
-  const text = parts.join(", ");
+  parts.push(some("made", counts.used, parts.length > 0 ? "other call" : "tool call"));
+  const text = parts.filter(Boolean).join(", ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

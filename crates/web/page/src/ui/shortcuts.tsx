@@ -54,7 +54,7 @@ const keys = [
   ["[, ]", "Previous or next agent in the list"],
   ["/", "Search the conversation"],
   ["J, K", "Next or previous message"],
-  ["R", "Raw JSON of the message"],
+  ["R", "Raw JSON of the focused message, or of the one under the pointer"],
   ["F", "Changed files"],
   ["1, 2, 3", "Answer a permission request"],
   ["D", "Developer details"],
@@ -62,7 +62,7 @@ const keys = [
   ["End", "Go to the end and keep scrolling with new messages"],
   ["Space", "Play or pause a replay"],
   ["?", "Show this list"],
-  ["Esc", "Close the search, the changes, the replay or the menu"],
+  ["Esc", "Close the search, the changes, the replay or, on a small screen, the list of agents"],
 ] as const;
 
 /** The list of keys, and a button that opens it. */

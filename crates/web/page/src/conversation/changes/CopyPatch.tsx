@@ -11,8 +11,8 @@ const saidFor = 2_500;
 
 const words = {
   copied: "Copied",
-  part: "Copied; large files are missing",
-  unknown: "Copied; files with unknown changes are missing",
+  part: "Copied, without the files that are too large",
+  unknown: "Copied, without files whose changes are not fully known",
 } as const;
 
 interface Props {
