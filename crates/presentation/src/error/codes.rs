@@ -64,9 +64,9 @@ codes! {
     AgentActive "agent_active" CONFLICT true "No turn of the agent has ended yet"
         "An export or replay was requested before the first turn of the agent had ended.";
     NodeAlive "node_alive" CONFLICT true "The node is alive"
-        "A node that is alive cannot be removed. Stop its server first.";
+        "A node that is alive cannot be removed. Stop the node first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "One of these is true: the agent's folder is not in a git repository; it was not in one at the start of the turn that the request compares with; it is on another node; the agent is a copy (imported or a replay); the commit is gone; git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
+        "One of these is true: the agent's folder is not in a git repository; the changes are to be compared with the commit at the start of a turn, and that commit is unknown (for example, because the folder was not in a git repository then, or because the turn has not started) or no longer in the repository; the folder is on another node; the agent is a copy (imported or a replay); git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
@@ -85,7 +85,7 @@ codes! {
         "`Host` is missing, is not an allowed host and port, or differs from the host in the request target. Behind a proxy, set `server.public_url`; otherwise add the host to `server.allowed_hosts`.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
         "One or more fields are invalid, and `errors` lists them. Or `limits.child_depth` does not allow this agent to launch other agents, and `detail` says so.";
-    CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The working directory is not allowed"
+    CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The folder is not allowed"
         "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. Create the folder if it does not exist. To allow it, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside that of the launching agent. In that case, use a folder inside the folder of the launching agent, or leave `cwd` out.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
         "The message has images, but agents of this type cannot receive them. `detail` lists the types that can; `GET /api/agent-types` says for each type whether it can (`can.images`).";
@@ -98,15 +98,15 @@ codes! {
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
         "The same `Idempotency-Key` (in AG-UI: `runId`; in MCP: `idempotency_key`) was already used for a different request. Use a new one.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
-        "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket, or does not ask for version 13.";
+        "A request to `/ws` or `GET /api/chat` lacks the headers `Upgrade` and `Connection` of a WebSocket handshake, or its `Sec-WebSocket-Version` is not 13.";
     RateLimited "rate_limited" TOO_MANY_REQUESTS true "Too many requests"
         "There were more launches per minute than `limits.launches_per_minute` allows, or more failed logins per minute from one client address than `limits.failed_logins_per_minute` allows. A failed login is a request with a wrong token, ticket or login code. `Retry-After` says how long to wait.";
-    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request header is too large"
-        "The request header is larger than `limits.header_bytes` or has more than `limits.headers` fields.";
+    HeadersTooLarge "headers_too_large" REQUEST_HEADER_FIELDS_TOO_LARGE false "The request headers are too large"
+        "The request line and the headers together are larger than `limits.header_bytes`, or there are more than `limits.headers` headers.";
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
-        "The database cannot be read or written, or it is corrupt. The server log has the cause. Fix the cause before you retry.";
+        "The database cannot be read or written, or it is corrupt. The server log has the cause. Until the cause is fixed, the same request will keep failing.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "The server has too many of one of these: queued launches; running or waiting agents that the same agent has launched; imports in progress; requests for changed files in progress; large requests and images in progress; unused tickets; Socket.IO clients that have not sent a token; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+        "The server has too many of one of these: queued launches; active agents (starting or running) that the same agent has launched; imports in progress; running requests for the changed files or the patch of an agent; large requests that are being received, and images that are being read; unused tickets; Socket.IO clients that have not sent a token; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
         "A launch names a node that is not alive; or, for a message or a permission answer, the agent's node is lost or was removed. You can still read such an agent. It accepts no permission answers, and it accepts messages only if it can move to another node. If the node that receives a message does not have this agent type, it cannot tell whether the agent can move, so it refuses the message. If `detail` names nodes, send the message to one of them. Otherwise, wait until the agent's node is back, or launch a new agent.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"

@@ -45,7 +45,7 @@ pub(crate) struct Global {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Start the server, open its page in a browser if there is a display, and run until Ctrl-C. If a server already
-    /// uses this data folder, or `--url` names one, only open its page
+    /// uses the data folder, or `--url` names a server, only open its page
     Up(up::UpArgs),
     /// Run the server until Ctrl-C. Agents keep running when it stops; when it starts again, it takes them over
     Serve(serve::ServeArgs),
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Questions,
     /// Rename an agent
     Rename(edit::RenameArgs),
-    /// Pin or unpin agents. The page lists the agents that need you at the top, then pinned agents, then the others
+    /// Pin or unpin agents. The page lists first the agents that need you, then pinned agents, then the others
     Pin(edit::PinArgs),
     /// Archive or unarchive agents. An archived agent is left out of lists. It is unarchived automatically
     /// when it receives a message or asks for permission

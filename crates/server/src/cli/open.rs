@@ -19,8 +19,8 @@ const DISPLAYS: [&str; 2] = ["DISPLAY", "WAYLAND_DISPLAY"];
 
 #[derive(Debug, Args)]
 pub(crate) struct OpenArgs {
-    /// The agent's id, the beginning or the end of it (at least 4 characters), or `latest` for the newest agent
-    /// [default: the list of agents]
+    /// The agent whose page the link opens: its id, the beginning or the end of it (at least 4 characters), or
+    /// `latest` for the newest agent. Without it, the link opens the list of agents
     pub(crate) id: Option<String>,
     /// Print the link, but do not open a browser. Use this on a shared machine: the link contains a login code, and
     /// other users may see it in the command line of the browser

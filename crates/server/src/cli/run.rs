@@ -24,10 +24,11 @@ const TEXT_BYTES: u64 = 1 << 20;
 const CWD_NOT_ALLOWED: &str = "cwd_not_allowed";
 
 /// Below the options in the help: too long for the list of commands.
-pub(super) const NOTES: &str = "If no server is running, `run` starts one, unless `--detach` is given, or \
-    a URL or an address is set (`--url`, `--listen`, `TOKENRAIL_URL`, `TOKENRAIL_LISTEN`), and stops it when the command ends. Ctrl-C leaves the agent running, and a second Ctrl-C within 2 seconds cancels it. If `run` started the server, the next \
-    server that you start takes the agent over. With `runner = \"proxy\"`, the agent cannot be taken over: its turn \
-    ends when the server stops.";
+pub(super) const NOTES: &str = "If no server is running, `run` starts one, and stops it when the command ends. \
+    It starts none with `--detach`, or if a URL or an address is set (`--url`, `--listen`, `TOKENRAIL_URL`, \
+    `TOKENRAIL_LISTEN`). Ctrl-C leaves the agent running, and a second Ctrl-C within 2 seconds cancels it. If \
+    `run` started the server, the next server that you start takes the agent over. With `runner = \"proxy\"`, \
+    the agent cannot be taken over: its turn ends when the server stops.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
