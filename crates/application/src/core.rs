@@ -1,7 +1,7 @@
 //! The state behind the service that all use cases and tasks share. More methods of [`Core`] are in `announce.rs`
-//! (`tell_…`, `note_edited`), `core/homes.rs` (which node has an agent), `core/hints.rs` (hints to other nodes),
-//! `after_failover.rs` (`missing`), and in `use_cases/nodes`: `listening.rs` (`apply_standing`) and
-//! `requests_elsewhere.rs`.
+//! (`tell_…`, `note_edited`), `command_waits.rs` (`lock_queue`, `command_deadline`), `core/homes.rs` (which node
+//! has an agent), `core/hints.rs` (hints to other nodes), `after_failover.rs` (`missing`), and in
+//! `use_cases/nodes`: `listening.rs` (`apply_standing`) and `requests_elsewhere.rs`.
 
 mod hints;
 mod homes;

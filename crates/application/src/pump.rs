@@ -130,7 +130,8 @@ impl Pump {
         }
     }
 
-    /// Runs until the agent has ended and all its output is in the journal.
+    /// Runs until the agent has ended and all its output is in the journal. Then the agent's task goes on (`pump` and
+    /// `run_turns` in `agent_task.rs`).
     ///
     /// # Errors
     /// [`SaveError`] if the journal accepts nothing more from this pump.

@@ -15,7 +15,7 @@ pub(crate) struct TaskHandle {
     /// Held while a turn is added to the queue of an agent that has a task, stopped in it or started from it. So a
     /// cancel finds each turn either waiting or running.
     pub(crate) queue: tokio::sync::Mutex<()>,
-    /// Notified when the queue has changed.
+    /// Notified when the queue has changed ([`poke`](Self::poke)).
     pub(crate) poked: Notify,
     /// The channels to the running turn. `None` if none runs. The token only wakes the running turn: the cancel itself
     /// is in the store. Answers exist only in their channel.
@@ -85,6 +85,8 @@ impl TaskHandle {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// Wakes the agent's task if it waits for a place (`place` in `agent_task.rs`). A task that is about to end
+    /// finds by `pokes` that it must look at the queue again.
     pub(crate) fn poke(&self) {
         self.pokes.fetch_add(1, Ordering::SeqCst);
         self.poked.notify_one();

@@ -4,9 +4,8 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-/// Maximum number of bytes that a connection produces at once. If actix still writes the connection, it copies them
-/// into the connection's own buffer, so this is the memory that a client that does not read costs there. All other
-/// bytes are shared.
+/// Maximum number of bytes that a connection produces at once. Most of them are shared with other connections, so a
+/// client that does not read costs less memory than this.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
 
 /// The final frame of a text message (RFC 6455, section 5.2).

@@ -28,7 +28,8 @@
 //!    then SIGTERM. If the agent speaks a protocol, its `converse` process gets the signals: `converse/exchange.rs`
 //!    (`cancel`) settles the open requests and sends the protocol's own cancel to the program. SIGTERM also goes on to
 //!    the program (`converse/program.rs`, `signal`). The program then ends its turn. After a cancel it does not become
-//!    idle: its input is closed, and it exits by itself (`begin_idle_if_due`, `close_input`). Step 6 ends one that does
+//!    idle: its input is closed, and it exits by itself (`exchange.rs`: `idle_or_end`, or `end` if the protocol says
+//!    that the conversation is over). Step 6 ends one that does
 //!    not. `converse/force.rs` acts only on a program that was idle (step 9) or has closed its output.
 //! 6. The supervisor sends SIGTERM to what an ended agent left behind, then stops and kills all descendants until none
 //!    is left or the time is up (`supervisor/sweep.rs`; `run_folder/proc.rs` finds them). It copies the rest of the
@@ -36,10 +37,11 @@
 //!    are left.
 //! 7. If the supervisor is stuck, `process/run.rs` kills it with its descendants (`wait_or_force_end`, at the time
 //!    `force_at`). If the supervisor is dead, it kills what is left of the run (`lost`).
-//! 8. `process/run.rs` (`next`, `ended`) returns the rest of the spool (`process/run/spool.rs`), and then the end. The
-//!    loop in `pump.rs` calls `pump/finish.rs` (`finish`). `verdict.rs` decides about the outcome: a successful result
-//!    of the agent still counts. The result is an event like any other (`recorder/turn_end.rs`). After it is saved,
-//!    `pump.rs` (`after_save`) announces it (`announce.rs`), and the run folder is removed (`leave`).
+//! 8. In the runner crate, `process/run.rs` (`next`, `ended`) returns the rest of the spool (`process/run/spool.rs`),
+//!    and then the end. The loop in `pump.rs` of this crate calls `pump/finish.rs` (`finish`). `verdict.rs` decides
+//!    about the outcome: a successful result of the agent still counts. The result is an event like any other
+//!    (`recorder/turn_end.rs`). After it is saved, `pump.rs` (`after_save`) announces it (`announce.rs`), and the run
+//!    folder is removed (`leave`).
 //! 9. A process that is idle between two turns never reaches the pump: `dismiss`, at the end of `do_cancel`, lets
 //!    `process/idle_processes.rs` stop it by steps 4 to 7 and remove its run folder.
 //!

@@ -4,9 +4,9 @@
 //!
 //! 1. `rest/agents.rs` of the presentation crate (`launch`) reads the request (`rest/prompt.rs`), and calls this file.
 //! 2. `launch` calls `launch_once` and that `launch_unless_known`: both return the agent that the command's key has
-//!    launched before, if there is one. Otherwise, `launch_new` chooses the node (`nodes/placement.rs`), admits the
-//!    agent (`children.rs`; `admission.rs` of this crate), makes its folder if it runs here, and saves it with its
-//!    first turn, which is queued. The client gets 201 after the next step.
+//!    launched before, if there is one. Otherwise, `launch_new` checks the images (`images.rs`), chooses the node
+//!    (`nodes/placement.rs`), admits the agent (`children.rs`; `admission.rs` of this crate), makes its folder if it
+//!    runs here, and saves it with its first turn, which is queued. The client gets 201 after the next step.
 //! 3. `announce.rs` (`tell_created`) tells clients of it. `tasks.rs` (`ensure_task`) spawns its task. If it runs at
 //!    another node, that node gets a hint, and `nodes/errands.rs` (`carry_out`) spawns the task there. If any node may
 //!    run it, one with a free place takes it (`nodes/launches.rs`, `claim_launches`).

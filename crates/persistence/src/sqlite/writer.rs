@@ -164,8 +164,8 @@ impl Writer {
         full
     }
 
-    /// Tells the callers. For an append, this ends the wait in `Pump::carry` of the application crate, which calls
-    /// `after_save`.
+    /// Tells the callers. For an append, this ends the wait of the pump in the application crate (`carry`, or
+    /// `wait_until_saved` at the end of a turn), which calls `after_save`.
     fn answer_all(&mut self, mut tasks: Vec<Box<dyn Task>>, outcome: CommitOutcome) {
         match outcome {
             CommitOutcome::Done => tasks.into_iter().for_each(|task| task.answer(Ok(()))),

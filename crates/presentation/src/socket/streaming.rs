@@ -114,7 +114,7 @@ impl Streaming {
         }
     }
 
-    /// Takes from the body what it has.
+    /// Takes from the body what it has. The body of a native WebSocket is made in `vocabularies/native/ws.rs`.
     fn gather(&mut self, cx: &mut Context<'_>) -> io::Result<Gathered> {
         while self.out.has_room() {
             match Pin::new(&mut self.body).poll_next(cx) {

@@ -103,7 +103,8 @@ async fn poll_all(shared: Rc<Shared>) {
     poll_fn(|cx| {
         shared.wake_up.task.register(cx.waker());
         streams.extend(shared.arrived.take());
-        // It ends early when the task has used up its turn, and then wakes itself.
+        // It ends early when the task has used up its turn, and then wakes itself. A stream is a `Streaming::run`
+        // (`streaming.rs`).
         while let Poll::Ready(Some(())) = streams.poll_next_unpin(&mut Context::from_waker(&waker)) {}
         Poll::<()>::Pending
     })

@@ -151,6 +151,7 @@ impl<'a> Exchange<'a> {
         self.close_input()?;
         self.drain(conversation)?;
         self.printer.finish()?;
+        // `Supervisor::reap` notices that this process exits (`supervisor/supervise.rs`, `until_child_ends`).
         Ok(exit_code(status))
     }
 
@@ -210,7 +211,7 @@ impl<'a> Exchange<'a> {
         }
         self.printer.program(&bytes[written..])?;
         // Lines that arrive together with the result belong to the same turn.
-        self.begin_idle_if_due()
+        self.idle_or_end()
     }
 
     fn read_messages(&mut self, conversation: &mut dyn Conversation) -> io::Result<()> {
@@ -303,8 +304,9 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The turn has ended. Unless it is being cancelled, the program becomes idle and waits for a further turn.
-    fn begin_idle_if_due(&mut self) -> io::Result<()> {
+    /// If the turn has ended: the program becomes idle and waits for a further turn, or is ended if the turn was
+    /// cancelled (`PendingRequests::is_cancelled`).
+    fn idle_or_end(&mut self) -> io::Result<()> {
         // In the middle of a line the program has more to say. While it waits for an answer, it is still working.
         let has_said_all = self.printer.is_between_lines() && self.requests.is_empty();
         let may_be_idle = has_said_all && !self.requests.is_cancelled() && self.program.can_be_told();

@@ -129,7 +129,7 @@ impl<'a> PendingRequests<'a> {
         self.cancelled
     }
 
-    /// Settles further requests at once, because the turn is being cancelled.
+    /// Settles further requests at once, because the turn is being cancelled. The program then does not become idle.
     pub(super) fn cancel_turn(&mut self) {
         self.cancelled = true;
     }

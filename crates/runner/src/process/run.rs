@@ -270,6 +270,7 @@ impl IAgentRun for ProcessRun {
                     self.part.offset += output.len() as u64;
                     self.part.framer.feed(output);
                     let lines = self.lines();
+                    // `Pump::carry` of the application crate takes them.
                     return Ok(if lines.is_empty() {
                         RunOutput::Progress { offset: self.part.offset }
                     } else {

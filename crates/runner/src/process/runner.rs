@@ -32,7 +32,8 @@ const ASK_AGAIN: Duration = Duration::from_mins(10);
 
 /// Runs an agent that is a program on this machine, under a supervisor that outlives the server.
 ///
-/// A cancel sends the agent's process group an interrupt (if configured), then SIGTERM. After
+/// A cancel sends the agent's process group an interrupt (if configured), then SIGTERM. The group of an agent that
+/// speaks a protocol is its `converse` process, which cancels the turn in that protocol. After
 /// [`cancel_grace_ms`](crate::ProcessLimits::cancel_grace_ms) every descendant gets SIGKILL until none is left, or
 /// until [`kill_grace_ms`](crate::ProcessLimits::kill_grace_ms) is over.
 ///

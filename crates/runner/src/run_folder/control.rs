@@ -1,4 +1,4 @@
-//! Commands to the supervisor: lines in the FIFO `control`.
+//! The format of the commands to the supervisor: lines in the FIFO `control`.
 
 use tokio::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Commands to the supervisor: lines in the FIFO `control` of the run folder.
+//! Reads the commands to the supervisor: lines in the FIFO `control` of the run folder (`run_folder/control.rs`).
 
 use std::io;
 use std::path::Path;
@@ -35,7 +35,7 @@ impl Control {
         self.fifo.readable().await
     }
 
-    /// Reads the commands that have arrived. `Supervisor::wait` calls it.
+    /// Reads the commands that have arrived. `Supervisor::wait` and `finish_output` call it.
     pub(super) fn read(&mut self) -> Commands {
         let mut bytes = [0; COMMAND_BYTES];
         while let Ok(read) = self.fifo.try_read(&mut bytes) {

@@ -1,5 +1,6 @@
-//! Copies the agent's output from its pipe into the spool. If the agent speaks a protocol, the pipe is the standard
-//! output of its `converse` process, which passes the agent's output on (`converse/exchange.rs`, `read_output`).
+//! Copies the agent's output from its pipe into the spool. If the agent speaks a protocol, as Claude Code does, the
+//! pipe is the standard output of its `converse` process, which passes the agent's output on (`converse/exchange.rs`,
+//! `read_output`).
 //!
 //! The next step is in the server: the watcher of the run folders notices that the spool has grown
 //! (`process/watch/thread.rs`), and wakes the run that reads it (`process/run.rs`).

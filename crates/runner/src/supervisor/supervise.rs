@@ -51,8 +51,8 @@ pub(super) fn supervise(run_folder: &Path) -> ExitCode {
     }
 }
 
-/// Records how the run ended. The next step is in the server: the watcher sees `exit.json`, and `ProcessRun::look`
-/// (`process/run/spool.rs`) reads it for `ProcessRun::next`.
+/// Records how the run ended. The next step is in the server: the watcher (`process/watch`) sees `exit.json`, and
+/// `ProcessRun::look` (`process/run/spool.rs`) reads it for `ProcessRun::next`.
 ///
 /// If the disk is full and even the reserved space is no use, as on file systems that never write to the same place
 /// twice, it waits for free space.
@@ -227,8 +227,9 @@ impl Supervisor {
         }
     }
 
-    /// Signals the whole process group: some agents consist of a launcher, which passes no signal on, and the real
-    /// program.
+    /// Signals the whole process group, which the exec stage has made (`exec.rs`, `setsid`): some agents consist of a
+    /// launcher, which passes no signal on, and the real program. If the agent speaks a protocol, this is the group of
+    /// its `converse` process, without the program: the next step is `Exchange::run` (`converse/exchange.rs`).
     fn signal_child(&self, signal: Signal) {
         if kill_process_group(self.child, signal).is_err() {
             // It has no group of its own yet, or has just ended.
@@ -265,8 +266,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits for one event, and reads standard error and takes the statuses of ended processes meanwhile. The steps of
-    /// `run` share it, also [`sweep`](super::sweep).
+    /// Waits for one event, and reads standard error and takes the statuses of ended processes meanwhile. All steps of
+    /// [`Supervisor::run`] use it, also [`sweep`](super::sweep).
     pub(super) async fn wait(&mut self, deadline: Option<Instant>) -> Happening {
         loop {
             tokio::select! {

@@ -87,7 +87,8 @@ impl Writer {
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(TryError::Early)?;
         // If it is dropped without COMMIT, the transaction is rolled back.
         for task in tasks {
-            // For an append: `WriteCommand` in `statements/append.rs`.
+            // `WaitingCommand` (`sqlite/command.rs`) keeps the answer. Its `WriteCommand` has the statements: of an
+            // append in `statements/append.rs`, of a launch or a cancel in `statements/commands.rs`.
             task.run(&transaction).map_err(TryError::Task)?;
         }
         let number = transaction

@@ -131,6 +131,7 @@ fn stream_error<'a>(
     }
 }
 
+/// For a WebSocket, `out` is the `FrameWriter` in `native/transport.rs`.
 fn frame<P: Serialize>(out: &mut impl Frames<Native>, event: &Event, kind: &'static str, payload: P) {
     out.frame(NativeFrame::Whole { at: event.at, session: None, kind, payload: &payload });
 }
