@@ -122,8 +122,8 @@ function NoKey({ variables }: { readonly variables: readonly string[] }) {
   return (
     <p className="hint">
       This type has no API key. If the agent program is logged in on the server's machine, you need none. Otherwise log in
-      there, or set {variables.length === 1 ? "the variable " : "one of these variables "}
-      in the server's environment and restart the server: {variables.join(", ")}.
+      there, or set {variables.length === 1 ? "the variable" : "one of the variables"} {variables.join(", ")} in the
+      server's environment and restart the server.
     </p>
   );
 }
