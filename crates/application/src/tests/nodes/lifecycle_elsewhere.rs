@@ -170,3 +170,25 @@ async fn however_many_agents_are_at_home_clients_hear_only_what_is_done() {
     // It begins, and it fails at once: its runner has no more to say.
     assert_eq!(count(&told, is_updated), 2, "{told:?}");
 }
+
+/// Its node does the rest when it is back, or another one when it is declared lost.
+#[tokio::test(start_paused = true)]
+async fn a_delete_does_not_wait_for_a_node_that_says_nothing_for_longer_than_its_limit() {
+    for deletion in [Deletion::KeepHistory, Deletion::Purge] {
+        let two = pair([vec![Step::Hang]]).await;
+        let id = two.home.launch("hi").await;
+        two.home.wait_for(id, |_| true).await;
+        two.kill_home().await;
+        let mut news = two.other.service.lifecycle_events();
+        let (limit, started) = (tiny_limits().commands.shutdown_timeout, Instant::now());
+        two.other.service.delete(id, deletion).await.unwrap();
+        assert!(started.elapsed() < limit + Duration::from_secs(1), "{:?}", started.elapsed());
+        until_told(&mut news, "deleted").await;
+        let is_listed = |agent: &Agent| agent.deleted_at.is_none();
+        assert!(!two.other.store.saved_agent(id).as_ref().is_some_and(is_listed));
+        // A purge is done later.
+        while deletion == Deletion::Purge && two.other.store.saved_agent(id).is_some() {
+            sleep(Duration::from_secs(1)).await;
+        }
+    }
+}
