@@ -72,7 +72,7 @@ codes! {
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
         "The turn cannot be withdrawn, because it is no longer queued: it is running or has ended. To stop only this turn while it runs, cancel it by its number (`POST /api/agents/{agentId}/cancel?turn=N`).";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent has as many queued turns as `limits.queued_turns` allows, or clients have withdrawn or cancelled more queued turns than that since the running turn began. Wait until the running turn ends.";
+        "The agent has as many queued turns as `limits.queued_turns` allows. Or, since the running turn began, clients have withdrawn or cancelled more queued turns than this limit. Wait until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "The client missed lifecycle events (`agent:created`, `agent:updated`, `agent:deleted`). The client library calls them `news`. This happens only over the WebSocket `/ws` and Socket.IO. Reload the list of agents. You missed no events of the agents that you follow.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
