@@ -54,7 +54,7 @@ codes! {
     NotAcceptable "not_acceptable" NOT_ACCEPTABLE false "No acceptable content type"
         "`Accept` matches neither `application/json` nor `text/event-stream`; `*/*` and `application/*` match `application/json`. Only `/events` checks it.";
     RequestTimeout "request_timeout" REQUEST_TIMEOUT true "The request took too long"
-        "The body did not arrive within `limits.body_timeout_s`. Requests that carry a whole conversation (AI SDK, AG-UI, OpenAI), and messages with images, get proportionally more time if their `Content-Length` is larger than `limits.request_bytes`: a body of three times `limits.request_bytes` is allowed three times as much time. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
+        "The body did not arrive within `limits.body_timeout_s`. Requests that carry a whole conversation (AI SDK, AG-UI, OpenAI), and messages with images, get proportionally more time if their `Content-Length` is larger than `limits.request_bytes`: a body of three times `limits.request_bytes` gets three times as much time. An imported file must arrive within `limits.import_timeout_s`, and at least 64 KiB of it in every period of `limits.body_timeout_s`.";
     CursorAhead "cursor_ahead" CONFLICT false "The cursor is ahead of the latest event"
         "`since`, `after` or `offset` is greater than the latest sequence number, which is in `head`. Or `starting_after` is greater than the number of the last event of the run or response.";
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
@@ -92,7 +92,7 @@ codes! {
     RunnerUnknown "runner_unknown" UNPROCESSABLE_ENTITY false "The agent type is not configured"
         "This agent type is not configured. (The name of this problem code says `runner`, but means the agent type.) `GET /api/agent-types` lists the types.";
     NodeUnknown "node_unknown" UNPROCESSABLE_ENTITY false "The node is unknown or ambiguous"
-        "No node has the name or id in the field `node` of the launch, or several nodes have this name. If several do, use the id. `GET /api/nodes` lists the nodes.";
+        "The field `node` of the launch contains a name or id that no node has, or a name that several nodes have. If several nodes have the name, use the id. `GET /api/nodes` lists the nodes.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
         "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
