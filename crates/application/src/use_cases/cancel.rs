@@ -29,8 +29,8 @@
 //!    (`cancel`) settles the open requests and sends the protocol's own cancel to the program. SIGTERM also goes on to
 //!    the program (`converse/program.rs`, `signal`). The program then ends its turn. After a cancel it does not become
 //!    idle: its input is closed, and it exits by itself (`exchange.rs`: `idle_or_end`, or `end` if the protocol says
-//!    that the conversation is over). Step 6 ends one that does
-//!    not. `converse/force.rs` acts only on a program that was idle (step 9) or has closed its output.
+//!    that the conversation is over). Step 6 ends one that does not. `converse/force.rs` acts only on a program that
+//!    was idle (step 9) or has closed its output.
 //! 6. The supervisor sends SIGTERM to what an ended agent left behind, then stops and kills all descendants until none
 //!    is left or the time is up (`supervisor/sweep.rs`; `run_folder/proc.rs` finds them). It copies the rest of the
 //!    output (`finish_output`), and records the end in `exit.json` (`record_exit`), with the number of processes that

@@ -152,10 +152,10 @@ test("a search opens the group in which a sub-agent has found the words", () => 
 });
 
 test("a changed cell of a notebook is no call among others, and has its new source and a short path", () => {
-  const cell = { notebook_path: "/work/docs/a.ipynb", cell_id: "c3", new_source: "df.plot()", edit_mode: "replace" };
+  const cell = { notebook_path: "/repo/docs/a.ipynb", cell_id: "c3", new_source: "df.plot()", edit_mode: "replace" };
   const told = succeeded(new Told(), command("one"), command("two"), ["NotebookEdit", cell], command("three"));
   expect(kinds(told)).toEqual(["tool", "tool", "tool", "tool"]);
-  render(<Folder value="/work">{view(new Told().call("n", "NotebookEdit", cell).gave("n", "Updated cell c3 with df.plot()"))}</Folder>);
+  render(<Folder value="/repo">{view(new Told().call("n", "NotebookEdit", cell).gave("n", "Updated cell c3 with df.plot()"))}</Folder>);
   expect(document.querySelector(".tool-summary")?.textContent).toBe("docs/a.ipynb");
   expect(screen.getByLabelText("Input").textContent).toBe("df.plot()");
   expect([...document.querySelectorAll(".others dt")].map(({ textContent }) => textContent)).toEqual(["cell_id", "edit_mode"]);

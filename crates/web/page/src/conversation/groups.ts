@@ -66,14 +66,14 @@ export function summaryOfGroup({ calls }: GroupRow): string {
     else if (kind.verb === "Fetched") counts.fetched++;
     else files.add(fileIn(call.input) ?? call.key);
   }
-  const parts = [
+  const known = [
     some("explored", files.size, "file"),
     counts.searched === 1 ? "searched once" : some("searched", counts.searched, "time"),
     some("fetched", counts.fetched, "page"),
     some("ran", counts.ran, "command"),
   ].filter(Boolean);
-  parts.push(some("made", counts.used, parts.length > 0 ? "other call" : "tool call"));
-  const text = parts.filter(Boolean).join(", ");
+  const rest = some("made", counts.used, known.length > 0 ? "other call" : "tool call");
+  const text = [...known, rest].filter(Boolean).join(", ");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
