@@ -58,6 +58,15 @@ test("three folded calls one after the other are a group, which opens", () => {
   expect(screen.getAllByTestId("tool-card")).toHaveLength(5);
 });
 
+test("calls of other tools are counted, and are the others only beside calls that are named", () => {
+  const other: [string, object] = ["mcp__notes__find", { text: "x" }];
+  const { unmount } = render(view(succeeded(new Told(), other, other, other)));
+  expect(screen.getByRole("button", { name: "Made 3 tool calls" })).toBeTruthy();
+  unmount();
+  render(view(succeeded(new Told(), other, command("ls"), other)));
+  expect(screen.getByRole("button", { name: "Ran 1 command, made 2 other calls" })).toBeTruthy();
+});
+
 test("two calls, and calls with something between them, are no group", () => {
   expect(kinds(succeeded(new Told(), read("a"), read("b")))).toEqual(["tool", "tool"]);
   const told = succeeded(new Told(), read("a"), read("b"));

@@ -41,3 +41,9 @@ test("an agent whose server is lost says why it accepts no messages", () => {
     "The node node-a, which has this agent's folder, does not respond. The agent accepts no messages until the node is back. Everything that was saved is shown.",
   );
 });
+
+test("the details tell queued turns from those that have started", () => {
+  expect(show({ turn: 3, queued: 0 })).toMatch(/Turns3(?! started)/);
+  cleanup();
+  expect(show({ turn: 3, queued: 2 })).toContain("Turns3 started, 2 queued");
+});

@@ -2,6 +2,7 @@ import { applyEvents, emptyTranscript } from "@tokenrail/client";
 import { render, screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 
+import { howEnded } from "../src/agent/StatusBadge.tsx";
 import { nameOf } from "../src/content/name.ts";
 import { KeepOpen } from "../src/conversation/kept.tsx";
 import { rowsOf } from "../src/conversation/rows.ts";
@@ -105,4 +106,13 @@ test("an approved plan of an imported agent, whose request is not known, says so
   expect(screen.getByText("Plan approved.")).toBeTruthy();
   expect(screen.getByLabelText("Output").closest(".detail")).toBeTruthy();
   expect(container.querySelector(".io:not(.detail *)")).toBeNull();
+});
+
+test.each([
+  ["completed", "has completed"],
+  ["failed", "has failed"],
+  ["cancelled", "was cancelled"],
+  ["interrupted", "was interrupted"],
+] as const)("a screen reader hears that an agent %s", (status, words) => {
+  expect(howEnded(status)).toBe(words);
 });
