@@ -44,7 +44,7 @@ codes! {
     CursorMalformed "cursor_malformed" BAD_REQUEST false "The cursor is malformed"
         "`since` or `Last-Event-ID` is not a whole number that is 0 or greater; or the `offset` of a Durable Streams request is malformed, or is missing although the request has `live`.";
     Unauthenticated "unauthenticated" UNAUTHORIZED false "A valid token is required"
-        "The token is missing or wrong; or the session has expired; or the login code or the ticket was already used or has expired; or the ticket belongs to another path. The response does not say which. It has the header `WWW-Authenticate`. Send `Authorization: Bearer TOKEN`; `tokenrail token` prints the token.";
+        "The token is missing or wrong; or the session has expired; or the login code, or the ticket (the short-lived credential in the URL), was already used or has expired; or the ticket was issued for another path. The response does not say which. It has the header `WWW-Authenticate`. Send `Authorization: Bearer TOKEN`; `tokenrail token` prints the token.";
     OriginNotAllowed "origin_not_allowed" FORBIDDEN false "The origin is not allowed"
         "`Origin` is not allowed, or is not the origin that requested the ticket, or `Sec-Fetch-Site` shows that the request comes from another site. To allow an origin, add it to `server.allowed_origins`. With a session cookie, these rules apply as well: the request must come from the server's own origin; a request that changes something needs the headers `Origin` and `Tokenrail-Csrf: 1`; a WebSocket needs an `Origin`.";
     NotFound "not_found" NOT_FOUND false "Not found"

@@ -38,7 +38,7 @@ test("an agent whose server is lost says why it accepts no messages", () => {
   expect(show({ node: "node-a", nodeState: "lost" })).toContain("Nodenode-alost");
   expect(screen.queryByTestId("composer")).toBeNull();
   expect(screen.getByTestId("composer-closed").textContent).toBe(
-    "The node node-a, which has this agent's folder, does not respond. The agent accepts no messages until the node is back. Everything that was saved is shown.",
+    "The node node-a, which has this agent's folder, does not respond. This agent cannot move to another node, so it accepts no messages until the node is back. Everything that was saved is shown.",
   );
 });
 

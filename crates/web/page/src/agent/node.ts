@@ -6,9 +6,9 @@ export function aboutNode({ node, nodeState }: Pick<Agent, "node" | "nodeState">
     case "away":
       return `The node ${node} is stopped, but is expected back. Messages wait until it is back.`;
     case "lost":
-      return `The node ${node}, which has this agent's folder, does not respond. The agent accepts no messages until the node is back. Everything that was saved is shown.`;
+      return `The node ${node}, which has this agent's folder, does not respond. This agent cannot move to another node, so it accepts no messages until the node is back. Everything that was saved is shown.`;
     case "gone":
-      return `The node ${node}, which had this agent's folder, was removed. The agent accepts no messages unless that node is started again. To continue now, launch a new agent.`;
+      return `The node ${node}, which had this agent's folder, was removed. This agent cannot move to another node, so it accepts no messages unless that node is started again. To continue now, launch a new agent.`;
     default:
       return undefined;
   }

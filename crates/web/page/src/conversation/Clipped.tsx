@@ -50,7 +50,9 @@ export function Clipped({ id, label, text, lines, part = "beginning", children }
         </button>
       )}
       {all && text.length > longestText && (
-        <p className="hint">Copy the text to see {counted(text.length - longestText, "more character")}.</p>
+        <p className="hint">
+          Not shown here: {counted(text.length - longestText, "more character")}. The copy button copies the whole text.
+        </p>
       )}
     </figure>
   );
