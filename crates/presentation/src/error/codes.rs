@@ -94,7 +94,7 @@ codes! {
     NodeUnknown "node_unknown" UNPROCESSABLE_ENTITY false "The node is unknown or ambiguous"
         "The field `node` of the launch contains a name or id that no node has, or a name that several nodes have. If several nodes have the name, use the id. `GET /api/nodes` lists the nodes.";
     DialectUnknown "dialect_unknown" UNPROCESSABLE_ENTITY false "Unknown dialect"
-        "The dialect does not exist or is not supported here; `detail` lists the supported ones. Over HTTP, `/events` and `/messages` support only `agent`.";
+        "The dialect does not exist or is not supported here; `detail` lists the supported ones. A dialect is a way to write events (`agent`, `message` or `stream`). Over HTTP, `/events` and `/messages` support only the dialect `agent`.";
     IdempotencyMismatch "idempotency_mismatch" UNPROCESSABLE_ENTITY false "The idempotency key was used for another request"
         "The same `Idempotency-Key` (in AG-UI: `runId`; in MCP: `idempotency_key`) was already used for a different request. Use a new one.";
     UpgradeRequired "upgrade_required" UPGRADE_REQUIRED false "A WebSocket is required"
