@@ -6,7 +6,8 @@ use clap::Command;
 const LISTEN: &str = "Address to listen on [default: `server.listen`, else 127.0.0.1:7117]";
 const CONNECT: &str = "Address of the server to connect to [default: the server that uses the data folder]";
 const SHOWN: &str = "Has an effect only in `config show`, which prints it as `server.listen`";
-const ACCEPT_ALL: &str = "Accept requests without a token, on a loopback address only";
+const ACCEPT_ALL: &str =
+    "Accept requests without a token. Only allowed if the server listens on a loopback address";
 const SEND_NONE: &str = "Send no token";
 
 /// The program, with the help of its commands.
