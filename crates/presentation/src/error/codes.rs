@@ -84,7 +84,7 @@ codes! {
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
         "`Host` is missing, is not an allowed host and port, or differs from the host in the request target. Behind a proxy, set `server.public_url`; otherwise add the host to `server.allowed_hosts`.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
-        "One or more fields are invalid, and `errors` lists them. Or `limits.child_depth` does not allow this agent to launch other agents, and `detail` says so.";
+        "One or more fields are invalid, and `errors` lists them. Or an agent has sent the launch, and `limits.child_depth` does not allow it to launch other agents; `detail` says so.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The folder is not allowed"
         "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. Create the folder if it does not exist. To allow it, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside that of the launching agent. In that case, use a folder inside the folder of the launching agent, or leave `cwd` out.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"

@@ -17,14 +17,13 @@ use crate::config::Config;
 pub(crate) struct AnswerArgs {
     #[command(flatten)]
     agent: AgentArg,
-    /// The id of the permission request, such as 1-1. If the agent has exactly one open request, you can leave out
-    /// REQUEST: `tokenrail answer ID OPTION`. To dismiss a request, give REQUEST, but neither
-    /// OPTION nor `--text`
+    /// The id of the permission request, such as 1-1. If the agent has exactly one open request, you need not give
+    /// REQUEST to answer it: `tokenrail answer ID OPTION`
     #[arg(required_unless_present = "text")]
     request: Option<String>,
     /// The id of the option, such as `allow`; `tokenrail questions` shows the ids. You can give several if the request
-    /// accepts that. If you give neither OPTION nor `--text`, the request is dismissed: the agent does not get
-    /// permission
+    /// accepts that. To dismiss the request, so that the agent gets no permission, give REQUEST, but neither OPTION nor
+    /// `--text`
     #[arg(value_name = "OPTION")]
     options: Vec<String>,
     /// Tell the agent why you reject the request. The request must accept notes, and you must choose an option that
