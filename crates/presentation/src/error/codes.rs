@@ -76,7 +76,7 @@ codes! {
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "The client missed lifecycle events (`agent:created`, `agent:updated`, `agent:deleted`). The client library calls these events `news`. The problem occurs only over the WebSocket `/ws` and Socket.IO. Reload the list of agents. You missed no events of the agents that you follow.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
-        "One of these is too large: the body (over `limits.request_bytes`, not counting the images of a message); a request that carries a whole conversation (AI SDK, AG-UI, OpenAI; over `limits.chat_bytes`); the new text in such a request (over `limits.request_bytes`); an imported file (over `limits.import_bytes`). A WebSocket message that is too large closes the connection with code 4509.";
+        "One of these is too large: a request that carries a whole conversation (AI SDK, AG-UI, OpenAI; over `limits.chat_bytes`), or the new text in it (over `limits.request_bytes`); an imported file (over `limits.import_bytes`); the body of any other request (over `limits.request_bytes`, not counting the images of a message). A WebSocket message that is too large closes the connection with code 4509.";
     UnsupportedMediaType "unsupported_media_type" UNSUPPORTED_MEDIA_TYPE false "The content type is not supported"
         "The request does not say that its body is JSON. Send the header `Content-Type: application/json`.";
     ContentEncoding "content_encoding_refused" UNSUPPORTED_MEDIA_TYPE false "Encoded bodies are not supported"

@@ -27,8 +27,8 @@ const CWD_NOT_ALLOWED: &str = "cwd_not_allowed";
 pub(super) const NOTES: &str = "If no server is running, `run` starts one, and stops it when the command ends. \
     It starts none with `--detach`, or if a URL or an address is set (`--url`, `--listen`, `TOKENRAIL_URL`, \
     `TOKENRAIL_LISTEN`). Ctrl-C leaves the agent running, and a second Ctrl-C within 2 seconds cancels it. If \
-    `run` started the server, the next server that you start takes the agent over. With `runner = \"proxy\"`, \
-    the agent cannot be taken over: its turn ends when the server stops.";
+    `run` started the server, the next server that you start takes the agent over. An agent whose \
+    type has `runner = \"proxy\"` in the configuration cannot be taken over: its turn ends when the server stops.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
