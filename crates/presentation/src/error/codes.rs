@@ -60,7 +60,7 @@ codes! {
     AgentDeleted "agent_deleted" CONFLICT false "The agent has been deleted"
         "The agent has been deleted, so it accepts no messages, launches no agents, and cannot be renamed, pinned or archived.";
     AgentReadOnly "agent_read_only" CONFLICT false "The agent is read-only"
-        "The agent was imported or is a replay; it accepts no messages.";
+        "The agent was imported, or replays the history of another agent (`tokenrail replay`); it accepts no messages.";
     AgentActive "agent_active" CONFLICT true "No turn of the agent has ended yet"
         "An export or replay was requested before the first turn of the agent had ended.";
     NodeAlive "node_alive" CONFLICT true "The node is alive"
