@@ -66,7 +66,7 @@ codes! {
     NodeAlive "node_alive" CONFLICT true "The node is alive"
         "A node that is alive cannot be removed. Stop the node first.";
     ChangesUnavailable "changes_unavailable" CONFLICT false "Git cannot tell what has changed"
-        "One of these is true: the agent's folder is not in a git repository; the commit that the files are to be compared with, that of the start of a turn, is no longer in the repository or is unknown (for example, because the folder was not in a git repository then, or because the turn has not started); the folder is on another node; the agent is a copy (imported or a replay); git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
+        "One of these is true: the agent's folder is not in a git repository; the commit at the start of a turn is needed for the comparison, but is unknown or no longer in the repository (for example, because the folder was not in a git repository when the turn started, or because the turn has not started); the folder is on another node; the agent is a copy (imported or a replay); git is missing, failed or took too long. `detail` says which. Only a request for the patch fails in this way; a request for the list of changes returns 200, with the cause in the field `reason`.";
     AlreadyResolved "already_resolved" CONFLICT false "The permission request is no longer open"
         "Another answer came first, the permission request timed out or was withdrawn, or its turn has ended. The event `permission_resolved`, if there is one, says how it was resolved.";
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"

@@ -22,8 +22,8 @@ pub(crate) struct OpenArgs {
     /// The agent whose page the link opens: its id, the beginning or the end of it (at least 4 characters), or
     /// `latest` for the newest agent. Without it, the link opens the list of agents
     pub(crate) id: Option<String>,
-    /// Print the link, but do not open a browser. Use this on a shared machine: a browser gets the link, with its login
-    /// code, as an argument, which other users can see in the list of processes
+    /// Print the link, but do not open a browser. Use this on a shared machine. Without it, the browser gets the link,
+    /// with its login code, as an argument, which other users can see in the list of processes
     #[arg(long)]
     pub(crate) print: bool,
 }
