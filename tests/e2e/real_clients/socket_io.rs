@@ -13,6 +13,10 @@ use crate::real_clients::{Driver, clients, node};
 
 type Start = fn(&TestServer, &str) -> Driver;
 
+/// The longest wait for a client. If its server is killed while the client changes from long polling to a WebSocket,
+/// the client in JavaScript notices only that pings are missing: after 25 seconds and 20 more.
+const CLIENT_PATIENCE: Duration = PATIENCE.saturating_add(Duration::from_secs(25 + 20));
+
 /// The page whose examples run here.
 const PAGE: &str = "reference/protocol/socket-io.md";
 
@@ -128,7 +132,7 @@ async fn follows(server: &TestServer) -> bool {
 async fn until(holds: impl AsyncFn() -> bool) {
     let started = Instant::now();
     while !holds().await {
-        assert!(started.elapsed() < PATIENCE, "it never came to that");
+        assert!(started.elapsed() < CLIENT_PATIENCE, "it never came to that");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
