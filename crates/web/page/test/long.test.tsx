@@ -1,6 +1,7 @@
 import { act, render, screen, waitFor } from "@testing-library/react";
 import { expect, test } from "vitest";
 
+import { Clipped } from "../src/conversation/Clipped.tsx";
 import { LongText } from "../src/conversation/LongText.tsx";
 import { Markdown } from "../src/markdown/Markdown.tsx";
 import { chunksOf } from "../src/ui/Chunks.tsx";
@@ -75,4 +76,18 @@ test("plain text that grows is whole, and stays so; what was not seen growing is
   expect(other.textContent?.length).toBeLessThan(text.length / 2);
   act(() => screen.getByRole("button", { name: /Show all/ }).click());
   expect(other.textContent).toBe(`${text}Show less`);
+});
+
+test("a text over 400,000 characters says how much of it only a copy has", () => {
+  const text = "x".repeat(400_007);
+  const { container } = render(
+    <Clipped id="huge" label="Output" text={text} lines={8}>
+      {(shown) => shown}
+    </Clipped>,
+  );
+  const hint = "Not shown here: 7 more characters. The copy button copies the whole text.";
+  expect(container.textContent).not.toContain(hint);
+  act(() => screen.getByRole("button", { name: /Show all/ }).click());
+  expect(container.querySelector("code")?.textContent).toHaveLength(400_000);
+  expect(container.textContent).toContain(hint);
 });

@@ -42,6 +42,14 @@ test("an agent whose server is lost says why it accepts no messages", () => {
   );
 });
 
+test("an agent whose server was removed says how to continue", () => {
+  expect(show({ node: "node-a", nodeState: "gone" })).toContain("Nodenode-agone");
+  expect(screen.queryByTestId("composer")).toBeNull();
+  expect(screen.getByTestId("composer-closed").textContent).toBe(
+    "The node node-a, which had this agent's folder, was removed. This agent cannot move to another node, so it accepts no messages unless that node is started again. To continue now, launch a new agent.",
+  );
+});
+
 test("the details tell queued turns from those that have started", () => {
   expect(show({ turn: 3, queued: 0 })).toMatch(/Turns3(?! started)/);
   cleanup();
