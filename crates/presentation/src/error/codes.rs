@@ -72,7 +72,7 @@ codes! {
     TurnStarted "turn_started" CONFLICT false "The turn is no longer queued"
         "The turn cannot be withdrawn, because it is no longer queued: it is running or has ended. To stop only this turn while it runs, cancel it by its number (`POST /api/agents/{agentId}/cancel?turn=N`).";
     QueueFull "queue_full" CONFLICT true "The turn queue is full"
-        "The agent has as many queued turns as `limits.queued_turns` allows. Or, since the running turn began, clients have withdrawn or cancelled more queued turns than this limit. Wait until the running turn ends.";
+        "The agent has as many queued turns as `limits.queued_turns` allows. Or clients have withdrawn or cancelled more queued turns during the running turn than this limit allows. Wait until the running turn ends.";
     NewsLagged "news_lagged" CONFLICT true "Lifecycle events were missed"
         "The client missed lifecycle events (`agent:created`, `agent:updated`, `agent:deleted`). The client library calls these events `news`. The problem occurs only over the WebSocket `/ws` and Socket.IO. Reload the list of agents. You missed no events of the agents that you follow.";
     PayloadTooLarge "payload_too_large" PAYLOAD_TOO_LARGE false "The body is too large"
@@ -84,7 +84,7 @@ codes! {
     HostNotAllowed "host_not_allowed" MISDIRECTED_REQUEST false "The host is not allowed"
         "`Host` is missing, is not an allowed host and port, or differs from the host in the request target. Behind a proxy, set `server.public_url`; otherwise add the host to `server.allowed_hosts`.";
     ValidationFailed "validation_failed" UNPROCESSABLE_ENTITY false "One or more fields are invalid"
-        "One or more fields are invalid, and `errors` lists them. Or an agent tried to launch another agent, which `limits.child_depth` does not allow; `detail` says so.";
+        "One or more fields are invalid, and `errors` lists them. Or an agent tried to launch another agent, but `limits.child_depth` does not allow this; `detail` says so.";
     CwdNotAllowed "cwd_not_allowed" UNPROCESSABLE_ENTITY false "The folder is not allowed"
         "Agents of this type are not allowed to work in this folder, the folder does not exist, or the path is not a folder. The response does not say which. Create the folder if it does not exist. To allow it, run `tokenrail allow FOLDER` on the server, or add it to the `cwd_roots` of the agent type. The same code is returned if an agent launches another agent in a folder outside that of the launching agent. In that case, use a folder inside the folder of the launching agent, or leave `cwd` out.";
     ImagesNotAccepted "images_not_accepted" UNPROCESSABLE_ENTITY false "Agents of this type accept no images"
@@ -106,7 +106,7 @@ codes! {
     StoreFailed "store_failed" INTERNAL_SERVER_ERROR false "The database failed"
         "The database cannot be read or written, or it is corrupt. The server log has the cause. Until the cause is fixed, the same request will keep failing.";
     CapacityExhausted "capacity_exhausted" SERVICE_UNAVAILABLE true "The server is at capacity"
-        "The server has too many of one of these: queued launches; active agents (starting or running) that the same agent has launched; imports in progress; running requests for the changed files or the patch of an agent; large requests that are being received, and images that are being read; unused tickets; Socket.IO clients that have not sent a token; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
+        "The server has too many of one of these: queued launches; active agents (starting or running) that one agent has launched; imports in progress; running requests for the changed files or the patch of an agent; large requests that are being received, and images that are being read; unused tickets; Socket.IO clients that have not sent a token; open streams (in total, or from one client address). Or one WebSocket follows too many agents or has too many requests in progress. Or a permission answer cannot be delivered to the agent yet. `detail` says which. `Retry-After` says how long to wait.";
     NodeUnavailable "node_unavailable" SERVICE_UNAVAILABLE true "The node is not available"
         "A launch names a node that is not alive; or, for a message or a permission answer, the agent's node is lost or was removed. You can still read an agent whose node is lost or was removed. It accepts no permission answers, and it accepts messages only if it can move to another node. If the agent's type is not configured on the node that receives the message, that node cannot tell whether the agent can move, so it refuses the message. If `detail` names nodes, send the message to one of them. Otherwise, wait until the agent's node is back, or launch a new agent.";
     ShuttingDown "shutting_down" SERVICE_UNAVAILABLE true "The server is shutting down"
