@@ -32,12 +32,12 @@ impl AgentService {
         self.core.count_launch().await
     }
 
-    /// Admits one more agent of this node. The returned value counts it as waiting for a place until its task does.
+    /// Admits one more agent of this node. The returned value counts it as waiting for a slot until its task does.
     pub(crate) async fn admit(&self) -> Result<Waiting, Refusal> {
         self.count_launch_unless_stopping().await?;
-        let free = self.core.places.available_permits();
+        let free = self.core.slots.available_permits();
         let queued_launches = self.core.limits.admission.queued_launches;
-        // An agent counts as waiting until its task takes a place, even if one is free.
+        // An agent counts as waiting until its task takes a slot, even if one is free.
         let waiting = &self.core.waiting;
         if !self.core.outside.nodes.is_shared() {
             return waiting.enter_if_fewer_than(free + queued_launches).ok_or(Refusal::TooManyQueuedLaunches);

@@ -4,7 +4,7 @@
 //!
 //! | file | methods |
 //! | --- | --- |
-//! | this one | the loop: `run`, `run_next`; a new turn: `place`, `run_new_turn`, `start_run` |
+//! | this one | the loop: `run`, `run_next`; a new turn: `slot`, `run_new_turn`, `start_run` |
 //! | [`next_turn`] | `first_open_turn`, `next_turn`, `next_to_start` |
 //! | [`ends`] | turns without a run: `end_unstarted`, `end`, `end_if_left_behind`, `stopped`; `end_run` |
 //! | [`resume`] | a turn that ran before the server was restarted: `resume`, `so_far` |
@@ -112,7 +112,7 @@ impl AgentTask {
     }
 
     /// Handles the first open turn: continues it, ends it, or begins it. Returns false if there is no open turn.
-    /// Returns true also if nothing ran because the queue changed while the turn waited for its place: the caller calls
+    /// Returns true also if nothing ran because the queue changed while the turn waited for its slot: the caller calls
     /// again.
     async fn run_next(&self) -> Result<bool, SaveError> {
         self.until_others_have_told().await?;
@@ -127,8 +127,8 @@ impl AgentTask {
             return Ok(true);
         }
         if turn.state == TurnState::Running {
-            // The turn runs already: it takes a place if one is free, but does not wait for one.
-            let _place = Arc::clone(&self.core.places).try_acquire_owned();
+            // The turn runs already: it takes a slot if one is free, but does not wait for one.
+            let _slot = Arc::clone(&self.core.slots).try_acquire_owned();
             self.handle.waits_no_more();
             match self.replay {
                 Some(replay) => self.play(replay).await?,
@@ -144,8 +144,8 @@ impl AgentTask {
             return self.end_if_left_behind(turn).await;
         }
         self.core.until_in_touch().await.ok_or(SaveError::Closing)?;
-        let Some(place) = self.place().await? else { return Ok(true) };
-        // It may have waited for its place for long.
+        let Some(slot) = self.slot().await? else { return Ok(true) };
+        // It may have waited for its slot for long.
         if !self.core.is_in_touch() {
             return Ok(true);
         }
@@ -153,30 +153,30 @@ impl AgentTask {
             Some(replay) => self.play(replay).await?,
             None => self.run_new_turn().await?,
         }
-        drop(place);
-        self.core.note_free_place();
+        drop(slot);
+        self.core.note_free_slot();
         Ok(true)
     }
 
-    /// Waits for a place among the running agents. Returns `None` if the queue has changed meanwhile.
-    async fn place(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
-        if let Ok(place) = Arc::clone(&self.core.places).try_acquire_owned() {
+    /// Waits for a slot among the running agents. Returns `None` if the queue has changed meanwhile.
+    async fn slot(&self) -> Result<Option<OwnedSemaphorePermit>, SaveError> {
+        if let Ok(slot) = Arc::clone(&self.core.slots).try_acquire_owned() {
             self.handle.waits_no_more();
-            return Ok(Some(place));
+            return Ok(Some(slot));
         }
         self.core.tell_status(self.agent, AgentStatus::Initializing, self.core.now());
         self.handle.waits(&self.core.waiting);
-        let place = tokio::select! {
+        let slot = tokio::select! {
             biased;
             () = self.core.closing.cancelled() => Err(SaveError::Closing),
             () = self.core.draining.cancelled() => Ok(None),
             () = self.handle.poked.notified() => Ok(None),
-            place = Arc::clone(&self.core.places).acquire_owned() => Ok(place.ok()),
+            slot = Arc::clone(&self.core.slots).acquire_owned() => Ok(slot.ok()),
         };
-        if let Ok(Some(_)) = &place {
+        if let Ok(Some(_)) = &slot {
             self.handle.waits_no_more();
         }
-        place
+        slot
     }
 
     /// Takes the first waiting turn out of the queue and runs it.

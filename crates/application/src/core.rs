@@ -67,13 +67,13 @@ pub(crate) struct Core {
     pub(crate) tracker: TaskTracker,
     /// The runtime of the agents' tasks. A web worker has its own single-threaded runtime, which must not run agents.
     pub(crate) runtime: Handle,
-    /// The places for running agents (`limits.running_agents`).
-    pub(crate) places: Arc<Semaphore>,
+    /// The slots for running agents (`limits.running_agents`).
+    pub(crate) slots: Arc<Semaphore>,
     /// Limits how many imports run at the same time. The presentation counts the files that it receives.
     pub(crate) imports: Arc<Semaphore>,
     /// Limits how often agents are launched, unless the store is shared: then the store counts.
     launches: Mutex<TokenBucket>,
-    /// Agents that wait for a place.
+    /// Agents that wait for a slot.
     pub(crate) waiting: WaitingRoom,
     /// Locked while an agent launches another one: the children of an agent are counted, and then there is one more.
     pub(crate) children: tokio::sync::Mutex<()>,
@@ -113,7 +113,7 @@ impl Core {
             leaving: AtomicBool::new(false),
             tracker: TaskTracker::new(),
             runtime,
-            places: Arc::new(Semaphore::new(limits.admission.running_agents.min(Semaphore::MAX_PERMITS))),
+            slots: Arc::new(Semaphore::new(limits.admission.running_agents.min(Semaphore::MAX_PERMITS))),
             imports: Arc::new(Semaphore::new(limits.admission.imports)),
             launches: Mutex::new(TokenBucket::full(limits.admission.launches_per_minute)),
             waiting: WaitingRoom::default(),
@@ -135,7 +135,7 @@ impl Core {
     }
 
     /// Makes sure that an agent's task checks its queue, and that readers wait for it. Returns a new handle if the
-    /// agent has no task: the caller must spawn one (`tasks`). Until the task asks for a place, the agent already
+    /// agent has no task: the caller must spawn one (`tasks`). Until the task asks for a slot, the agent already
     /// counts as waiting.
     pub(crate) fn poke_or_register(&self, agent: AgentId, tail: &Tail) -> Option<Arc<TaskHandle>> {
         let mut handles = self.handles.lock().unwrap_or_else(PoisonError::into_inner);
@@ -179,16 +179,16 @@ impl Core {
 
     /// How many more agents can begin at once.
     pub(crate) fn free_places(&self) -> usize {
-        // An agent counts as waiting until its task takes a place, even if one is free.
-        self.places.available_permits().saturating_sub(self.waiting.len())
+        // An agent counts as waiting until its task takes a slot, even if one is free.
+        self.slots.available_permits().saturating_sub(self.waiting.len())
     }
 
     pub(crate) fn has_free_place(&self) -> bool {
         0 < self.free_places()
     }
 
-    /// A place is free again, so a launch that waits can be taken.
-    pub(crate) fn note_free_place(&self) {
+    /// A slot is free again, so a launch that waits can be taken.
+    pub(crate) fn note_free_slot(&self) {
         if self.outside.nodes.is_shared() {
             self.work_left_here.notify_one();
         }

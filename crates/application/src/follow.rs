@@ -112,7 +112,7 @@ impl Follower {
     }
 
     /// Waits for the events after the cursor, and moves the cursor behind them. May be dropped at any await. Each
-    /// stream of the presentation calls it in a loop; the native WebSocket does in `ws/subscriptions.rs`.
+    /// stream of the presentation calls it again and again; the native WebSocket does in `ws/subscriptions.rs`.
     ///
     /// # Errors
     /// [`StoreError`] if history cannot be read. The cursor stays, so the caller can retry.

@@ -42,7 +42,7 @@
 //! | --- | --- |
 //! | `core`, `task_handle` | the state behind the service, and the handle of each agent's task |
 //! | `command_waits` | what the command of a client waits for, and for how long |
-//! | `waiting`, `token_bucket` | how many agents may wait for a place, and how often agents may be launched |
+//! | `waiting`, `token_bucket` | how many agents may wait for a slot, and how often agents may be launched |
 //! | `lifecycle`, `open_requests` | what clients that watch all agents see: created, updated, deleted; what agents need |
 //! | `compactor` | packs the batches of ended turns |
 //! | `node_state` | what is known of the other nodes of the store, on which `use_cases/nodes` acts |

@@ -25,7 +25,7 @@ pub struct AdmissionLimits {
     pub running_agents: usize,
     /// Launches per minute. All of them may come at once.
     pub launches_per_minute: u32,
-    /// Launches that may wait for a place.
+    /// Launches that may wait for a slot.
     pub queued_launches: usize,
     /// Turns of one agent that may wait.
     pub queued_turns: u32,

@@ -4,7 +4,7 @@
 //!
 //! | file | methods |
 //! | --- | --- |
-//! | this one | the loop: `run`, `carry`, `lines`, `progress`; a batch: `put_off`, `take`, `begin_save`, `after_save` |
+//! | this one | the loop: `run`, `carry`, `lines`, `progress`; a batch: `put_off`, `take`, `begin_save`, `wait_until_saved`, `after_save` |
 //! | [`finish`] | the end of a run: `finish`, `end_without_room`, `flush`, `leave` |
 //! | [`stop`] | `stop_as_told`, `stop`, `carry_out`, `flood`, `ask_to_stop`, `until_gone`, `abort` |
 //! | [`answers`] | permission requests: `answer`, `find_known_requests`, `update_needs`, `tell_settled` |
@@ -285,8 +285,8 @@ impl Pump {
 
     /// Begins to save everything that was taken from the recorder. No other batch may be in flight.
     ///
-    /// The next step is [`Core::save_unless_full`]. When the batch is saved, `carry` calls [`Pump::after_save`], which
-    /// announces it (`announce.rs`).
+    /// The next step is [`Core::save_unless_full`]. When the batch is saved, `carry` calls [`Pump::after_save`], or
+    /// `wait_until_saved` does at the end of a turn. It announces the batch (`announce.rs`).
     fn begin_save(&mut self, append: Append) {
         let mark = self.recorder.mark();
         let requests = self.recorder.requests();

@@ -134,8 +134,8 @@ impl Tail {
     }
 
     /// Raises the announced head to at least `head`. This wakes the followers that wait in `Follower::next`
-    /// (`follow.rs` of this crate). Those of the presentation crate are polled on the thread of a web worker, which its
-    /// waker wakes (`WakeUp` in `socket/streams.rs` there).
+    /// (`src/follow.rs` of this crate). Those of the presentation crate are polled on the thread of a web worker, which
+    /// its waker wakes (`WakeUp` in `socket/streams.rs` there).
     pub(crate) fn raise(&self, head: Sequence) {
         self.state.send_if_modified(|state| {
             let newer = state.head < head;

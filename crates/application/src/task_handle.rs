@@ -20,7 +20,7 @@ pub(crate) struct TaskHandle {
     /// The channels to the running turn. `None` if none runs. The token only wakes the running turn: the cancel itself
     /// is in the store. Answers exist only in their channel.
     current: Mutex<Option<Current>>,
-    /// Set while the agent waits for a place.
+    /// Set while the agent waits for a slot.
     waiting: Mutex<Option<Waiting>>,
     pokes: AtomicUsize,
 }
@@ -85,7 +85,7 @@ impl TaskHandle {
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Wakes the agent's task if it waits for a place (`place` in `agent_task.rs`). A task that is about to end
+    /// Wakes the agent's task if it waits for a slot (`slot` in `agent_task.rs`). A task that is about to end
     /// finds by `pokes` that it must look at the queue again.
     pub(crate) fn poke(&self) {
         self.pokes.fetch_add(1, Ordering::SeqCst);

@@ -1,5 +1,5 @@
-//! Spawns the tasks of agents. A use case that has saved a turn or a stop calls this. The next step is
-//! `AgentTask::run`, in `agent_task`.
+//! Spawns the tasks of agents, and wakes those that run. A use case that has saved a turn or a stop calls this. The
+//! next step of a new task is `AgentTask::run`, in `agent_task`.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::planted::{self, Bug, is_planted};
 use crate::service::AgentService;
 
 impl AgentService {
-    /// Makes sure that a task runs this agent. It may have none: its launch or message may have been saved although the
-    /// client was told that the outcome is unknown.
+    /// Makes sure that a task runs this agent if it has open turns. It may have no task: its launch or message may have
+    /// been saved although the client was told that the outcome is unknown. The task ends if nothing was saved.
     pub(crate) fn ensure_task_if_saved(&self, agent: &Agent) {
         if planted::correctly(Bug::KnownIsNotRun) {
             self.ensure_task(agent);

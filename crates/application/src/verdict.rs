@@ -136,7 +136,7 @@ impl Verdict {
         self
     }
 
-    /// The turn was cancelled before its agent was started.
+    /// The turn was cancelled, and has no run: its agent was not started, or is a replay.
     pub(crate) fn cancelled() -> Self {
         Self::of(TurnOutcome::Cancelled)
     }

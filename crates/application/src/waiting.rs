@@ -1,4 +1,4 @@
-//! Counts the agents that wait for a place, and limits how many may wait.
+//! Counts the agents that wait for a slot, and limits how many may wait.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -106,7 +106,7 @@ impl StopReason {
 /// The lifecycle state of a turn. It only moves down this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TurnState {
-    /// The turn waits for the previous turn, or for a place among the running agents.
+    /// The turn waits for the previous turn, or for a slot among the running agents.
     Queued,
     Running,
     Ended(TurnOutcome),

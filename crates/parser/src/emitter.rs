@@ -17,6 +17,7 @@ impl Emitter<'_> {
         ordinal
     }
 
+    /// The next step is the caller of `IMessageParser::parse`: in the server, `Recorder::line` (application crate).
     pub(crate) fn event(&mut self, body: EventBody) {
         self.said.push(Said::Event(body));
     }

@@ -2,7 +2,7 @@
 //!
 //! | seam | what is behind it |
 //! | --- | --- |
-//! | [`IAgentRunner`], [`IAgentRun`] | a way to run an agent: a supervised process, an HTTP proxy, a recording |
+//! | [`IAgentRunner`], [`IAgentRun`] | a way to run an agent: a supervised process, a model's API, an HTTP proxy, a recording |
 //! | [`IRuns`] | the runs that are left in the data folder, whichever runner started them |
 //! | [`IMessageParser`] | one agent's own output format |
 //! | [`IJournal`], [`IAgentRepository`], [`IArchive`] | the store |

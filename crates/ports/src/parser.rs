@@ -10,7 +10,7 @@ use crate::ExitStatus;
 /// * *Total.* No input makes it fail or panic. A malformed line becomes an error event.
 /// * *Deterministic.* The same lines always have the same result. A restarted server parses them again to restore its
 ///   state.
-/// * *No content, no output.* A line that displays nothing emits nothing. The pump keeps its raw bytes.
+/// * *No content, no output.* A line that displays nothing emits nothing. The recorder keeps its raw bytes.
 /// * *Each text once.* Text that the agent prints both in pieces and whole is emitted once.
 /// * *No success by exit code if there are results.* Only a format whose lines cannot show the end of a turn emits
 ///   anything in [`IMessageParser::end`], and only if the process exited with 0.

@@ -286,7 +286,7 @@ async fn every_vocabulary_answers_a_permission_request_at_any_node() {
     }
 }
 
-/// The node that is asked has no free place, so the agent runs on the other one.
+/// The node that is asked has no free slot, so the agent runs on the other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_mcp_launches_on_another_node_is_read_at_both() {
     let database = database();

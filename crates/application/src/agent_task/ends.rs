@@ -46,8 +46,7 @@ impl AgentTask {
         Ok(true)
     }
 
-    /// The verdict on a turn that is stopped before its agent has said anything: it was cancelled, or the server stops
-    /// its agents.
+    /// The verdict on a turn that is stopped and has no run: it was cancelled, or the server stops its agents.
     pub(super) fn stopped(&self, cancel: &CancellationToken) -> Verdict {
         if !cancel.is_cancelled() && self.core.is_leaving() {
             Verdict::node_stopped()

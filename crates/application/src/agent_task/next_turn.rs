@@ -22,7 +22,7 @@ impl AgentTask {
         if next.is_some() && !is_owned { Err(SaveError::Refused(StoreError::Fenced)) } else { Ok(next) }
     }
 
-    /// The first waiting turn, unless it was cancelled while it waited for its place.
+    /// The first waiting turn, unless it was cancelled while it waited for its slot.
     pub(super) async fn next_to_start(&self) -> Result<Option<(Agent, Turn)>, SaveError> {
         Ok(self.next_turn().await?.filter(|(_, turn)| turn.stop.is_none()))
     }

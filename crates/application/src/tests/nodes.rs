@@ -370,7 +370,7 @@ async fn a_turn_that_waited_for_its_place_begins_only_in_touch_with_the_store() 
     sleep(Duration::from_secs(25)).await;
     two.home.service.cancel(first).await.unwrap();
     sleep(Duration::from_secs(3)).await;
-    assert_eq!(two.home.runner.orders().len(), 2, "it has a place, and may have been declared lost");
+    assert_eq!(two.home.runner.orders().len(), 2, "it has a slot, and may have been declared lost");
     two.home.store.refuse_beats(false);
     two.home.watch(third).await;
     assert_eq!(two.home.runner.orders().len(), 3);

@@ -51,7 +51,7 @@ async fn more_agents_than_places_wait_and_more_than_may_wait_are_refused() {
     assert_eq!(words(&h.watch(third).await), ["user 3", "result completed -"]);
 }
 
-/// All launches arrive before any of them has a place.
+/// All launches arrive before any of them has a slot.
 #[tokio::test(start_paused = true)]
 async fn of_many_launches_at_once_as_many_are_taken_as_may_run_and_wait() {
     let h = harness(ScriptedRunner::new((0..3).map(|_| vec![Step::Hang])));

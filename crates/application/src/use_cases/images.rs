@@ -54,7 +54,8 @@ impl AgentService {
         let types = &self.core.outside.types;
         let accepts = match types.get(kind) {
             Some(kind) => kind.abilities.images,
-            // This node does not know it. The node that runs the agent refuses them: see `start_run`.
+            // This node does not know it. The node that runs the agent refuses them: see `add_images` in
+            // `agent_task/order.rs`.
             None => self.core.membership.runs_elsewhere(kind),
         };
         if images.is_empty() || accepts {

@@ -4,13 +4,13 @@
 //!
 //! 1. `rest/agents.rs` of the presentation crate (`launch`) reads the request (`rest/prompt.rs`), and calls this file.
 //! 2. `launch` calls `launch_once` and that `launch_unless_known`: both return the agent that the command's key has
-//!    launched before, if there is one. Otherwise, `launch_new` checks the images (`images.rs`), chooses the node
-//!    (`nodes/placement.rs`), admits the agent (`children.rs`; `admission.rs` of this crate), makes its folder if it
+//!    launched before, if there is one. Otherwise, `launch_new` chooses the node (`nodes/placement.rs`), checks the
+//!    images (`images.rs`), admits the agent (`children.rs`; `admission.rs` of this crate), makes its folder if it
 //!    runs here, and saves it with its first turn, which is queued. The client gets 201 after the next step.
 //! 3. `announce.rs` (`tell_created`) tells clients of it. `tasks.rs` (`ensure_task`) spawns its task. If it runs at
 //!    another node, that node gets a hint, and `nodes/errands.rs` (`carry_out`) spawns the task there. If any node may
-//!    run it, one with a free place takes it (`nodes/launches.rs`, `claim_launches`).
-//! 4. `agent_task.rs` waits for a place (`place`), saves the start of the turn with the user message, which is the
+//!    run it, one with a free slot takes it (`nodes/launches.rs`, `claim_launches`).
+//! 4. `agent_task.rs` waits for a slot (`slot`), saves the start of the turn with the user message, which is the
 //!    agent's first event (`run_new_turn`), and calls the runner (`start_run`). Then `pump` carries the run into the
 //!    journal (`pump.rs`).
 //! 5. For a process: `process/runner.rs` (`start`) writes the run folder (`prepare`), and starts a supervisor
@@ -18,7 +18,8 @@
 //!    (`process/idle_processes.rs`).
 //! 6. The supervisor (`supervisor/command.rs`, `supervisor/supervise.rs`) starts the exec stage (`supervisor/exec.rs`),
 //!    which becomes the agent program. If the agent speaks a protocol, it becomes the `converse` process instead
-//!    (`converse.rs`), which starts the program (`converse/program.rs`, `converse/exec.rs`).
+//!    (`converse.rs`), which starts the program (`converse/program.rs`, `converse/exec.rs`) and sends it the prompt
+//!    (`converse/exchange.rs`).
 //!
 //! "The path of one token" in `docs/explanation/architecture.md` continues from here.
 
@@ -97,7 +98,7 @@ impl AgentService {
         .await
     }
 
-    /// Launches an agent, unless the same request has launched it meanwhile and taken the last place.
+    /// Launches an agent, unless the same request has launched it meanwhile and taken the last slot.
     async fn launch_unless_known(&self, launch: Launch, life: KeyLife) -> Result<LaunchOutcome, Refusal> {
         let key = launch.idempotency.clone();
         let refusal = match self.launch_new(launch, life).await {
@@ -183,7 +184,7 @@ impl AgentService {
         }
     }
 
-    /// Admits one more agent. The returned value counts it as waiting for a place of this node.
+    /// Admits one more agent. The returned value counts it as waiting for a slot of this node.
     async fn admit_at(&self, place: Placement) -> Result<Option<Waiting>, Refusal> {
         match place {
             Placement::Here => self.admit().await.map(Some),

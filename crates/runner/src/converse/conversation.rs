@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 /// The turns of a run in one protocol: lines of the program in, messages for it out.
 pub(super) trait Conversation {
-    /// Begins the first turn.
+    /// Begins the first turn, or the handshake before it. The protocol's `line` begins the turn then, after the last
+    /// answer of the handshake.
     fn open(&mut self, out: &mut Outbox);
 
     /// Handles one line of the program, without its line end. A line that makes no sense is ignored here: the parser

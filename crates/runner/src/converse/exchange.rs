@@ -151,7 +151,7 @@ impl<'a> Exchange<'a> {
         self.close_input()?;
         self.drain(conversation)?;
         self.printer.finish()?;
-        // `Supervisor::reap` notices that this process exits (`supervisor/supervise.rs`, `until_child_ends`).
+        // `Supervisor::reap` notices that this process exits (`supervisor/supervise.rs`, `until_end_or_stop`).
         Ok(exit_code(status))
     }
 

@@ -15,7 +15,7 @@ use crate::run_folder::RunFolder;
 ///
 /// The body of the internal command `converse --exec-for <parent> - <run folder> -- <program> <args…>`.
 pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCode {
-    let become_program = || {
+    let start = || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // If the parent died before the line above, the kernel sends no signal.
         if getppid().map(rustix::process::Pid::as_raw_pid) != Some(parent) {
@@ -25,7 +25,7 @@ pub fn exec_for(parent: i32, run_folder: &Path, program: &[OsString]) -> ExitCod
         let name = program.first().ok_or_else(missing)?;
         become_program(name.clone(), program.to_vec(), std::env::vars_os().collect())
     };
-    let failure = match become_program() {
+    let failure = match start() {
         Err(error) => error,
         Ok(never) => match never {},
     };

@@ -6,7 +6,7 @@
 //! | `stdin` | runner | the prompt; if the program speaks a protocol, the [`Opening`](super::Opening) |
 //! | `control` | runner | a FIFO: [`CancelLine`](super::CancelLine), and [`LOOK`](super::LOOK) |
 //! | `answers` | runner | a FIFO, if the program speaks a protocol: [`ConverseMessage`](super::ConverseMessage), one line of JSON each ([`RunFolder::converse_fifo`]) |
-//! | `image-TURN-POSITION` | runner | an image of a prompt ([`ImageRef`](super::ImageRef)); the `converse` process removes it when it has read it |
+//! | `image-TURN-POSITION` | runner | an image of a prompt ([`ImageRef`](super::ImageRef)); the `converse` process removes it when it has read it, unless the program reads the file |
 //! | `further.json` | runner | the newest further run in the same process, and its prompt |
 //! | `supervisor.json` | supervisor | which process it is |
 //! | `stdout` | supervisor | the spool: everything that the agent prints |

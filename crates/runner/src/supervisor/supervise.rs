@@ -267,7 +267,7 @@ impl Supervisor {
     }
 
     /// Waits for one event, and reads standard error and takes the statuses of ended processes meanwhile. All steps of
-    /// [`Supervisor::run`] use it, also [`sweep`](super::sweep).
+    /// [`Supervisor::run`] use it, also [`sweep`](super::sweep), except `finish_output`.
     pub(super) async fn wait(&mut self, deadline: Option<Instant>) -> Happening {
         loop {
             tokio::select! {

@@ -36,7 +36,7 @@ async fn two_with(home: Vec<Vec<Step>>, other: Vec<Vec<Step>>, types: &[&str]) -
     Pair { home, other, home_bus, other_bus }
 }
 
-/// Two nodes with the same type. The first one has no free place: two agents hang there.
+/// Two nodes with the same type. The first one has no free slot: two agents hang there.
 async fn home_is_full(other: Vec<Vec<Step>>) -> (Pair, [AgentId; 2]) {
     let hang = || vec![Step::Hang];
     let two = two_with(vec![hang(), hang(), said("late")], other, &["scripted"]).await;

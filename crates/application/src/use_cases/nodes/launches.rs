@@ -5,11 +5,11 @@ use tokenrail_ports::{LaunchClaim, StoreError};
 use crate::service::AgentService;
 use crate::stats::Counters;
 
-/// Agents that are taken in one go, to end their turns. Those to run are limited by the free places.
+/// Agents that are taken in one go, to end their turns. Those to run are limited by the free slots.
 const STOPPED: usize = 256;
 
 impl AgentService {
-    /// Takes as many of the oldest launches as there are free places, and all that are only to be ended.
+    /// Takes as many of the oldest launches as there are free slots, and all that are only to be ended.
     pub(super) async fn claim_launches(&self) -> Result<(), StoreError> {
         if self.core.draining.is_cancelled() {
             return Ok(());

@@ -23,7 +23,7 @@ pub(in crate::use_cases) enum Placement {
     Here,
     /// Another node, because the launch names it.
     At(NodeId),
-    /// The first node with a free place that has the agent type.
+    /// The first node with a free slot that has the agent type.
     Anywhere,
 }
 
@@ -40,7 +40,7 @@ impl Placement {
 
 impl AgentService {
     /// Chooses the node that takes a launch of this type. A launch that names a folder or a session stays here, because
-    /// these are on this node's disk. Any other one is left to all nodes if this one has no free place or lacks the
+    /// these are on this node's disk. Any other one is left to all nodes if this one has no free slot or lacks the
     /// type, and another one has it.
     pub(in crate::use_cases) fn placement(&self, needs: LaunchNeeds<'_>) -> Result<Placement, Refusal> {
         let LaunchNeeds { kind, node, is_bound } = needs;

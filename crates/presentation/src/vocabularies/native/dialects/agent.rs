@@ -131,7 +131,7 @@ fn stream_error<'a>(
     }
 }
 
-/// For a WebSocket, `out` is the `FrameWriter` in `native/transport.rs`.
+/// For a WebSocket, `out` is a `FrameWriter` (`frames.rs` of this crate), which `native/transport.rs` extends.
 fn frame<P: Serialize>(out: &mut impl Frames<Native>, event: &Event, kind: &'static str, payload: P) {
     out.frame(NativeFrame::Whole { at: event.at, session: None, kind, payload: &payload });
 }
