@@ -195,9 +195,8 @@ fn answer(option: &str) -> PermissionAnswer {
 
 #[tokio::test(start_paused = true)]
 async fn a_permission_answer_at_another_node_reaches_the_agent() {
-    let script = ["ask 1-1 yes no", "settle 1-1 yes", "close done"].map(Step::line);
-    let [ask, settle, close] = script;
-    let two = pair([vec![ask, Step::UntilAnswered, settle, close]]).await;
+    let [ask, settle] = ["ask 1-1 yes no", "settle 1-1 yes"].map(Step::line);
+    let two = pair([vec![ask, Step::UntilAnswered, settle, Step::Hang]]).await;
     let id = two.home.launch("go").await;
     let asks = |event: &Event| matches!(&event.body, EventBody::Notice(notice) if notice.subtype == Notice::PERMISSION_REQUEST);
     two.other.wait_for(id, asks).await;
@@ -209,12 +208,13 @@ async fn a_permission_answer_at_another_node_reaches_the_agent() {
     assert_eq!(two.other.service.answer(id, answer("yes")).await.unwrap(), AnswerOutcome::Settled);
     let late = two.other.service.answer(id, answer("yes")).await;
     assert!(matches!(late, Err(Refusal::RequestSettled(_))), "{late:?}");
+    assert_eq!(two.home.service.stats().nodes.letters, 3);
+    two.other.service.cancel(id).await.unwrap();
     two.other.watch(id).await;
     while two.other.service.needs(id).open_questions != 0 {
         sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(two.home.runner.answers().len(), 1);
-    assert_eq!(two.home.service.stats().nodes.letters, 3);
 }
 
 #[tokio::test(start_paused = true)]

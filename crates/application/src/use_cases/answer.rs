@@ -57,6 +57,10 @@ impl AgentService {
         self.check_length(&answer.reply)?;
         let until = Instant::now() + self.core.limits.commands.answer_timeout;
         if let Some(home) = self.core.elsewhere(&agent) {
+            if agent.status != AgentStatus::Running {
+                // Its node need not be asked, and may be lost: see `answers_of`.
+                return Err(not_open(answer.request_id, agent.turn.next()));
+            }
             return self.answer_elsewhere(&agent, home, answer, until).await;
         }
         let request_id = answer.request_id.clone();

@@ -38,6 +38,18 @@ async fn the_turns_of_a_lost_node_end_once_and_no_prompt_runs_twice() {
     assert_eq!(back.runner.orders().len(), 2);
 }
 
+/// The node that could deliver the answer is lost, but the turn has ended: no client need try again.
+#[tokio::test(start_paused = true)]
+async fn an_answer_for_a_turn_that_was_taken_over_is_refused_for_good() {
+    let two = pair([vec![Step::line("ask 1-1 yes no"), Step::UntilAnswered]]).await;
+    let id = two.home.launch("hi").await;
+    two.home.wait_for(id, |event| matches!(event.body, EventBody::Notice(_))).await;
+    two.kill_home().await;
+    assert_eq!(errors(&two.other.watch(id).await), ["node_lost"]);
+    let refused = two.other.service.answer(id, answer("yes")).await;
+    assert!(matches!(&refused, Err(Refusal::RequestSettled(request)) if request == "1-1"), "{refused:?}");
+}
+
 /// The home is back, but its turn was taken away from it: what it has done since was not saved.
 #[tokio::test(start_paused = true)]
 async fn a_turn_whose_taker_is_lost_too_ends_although_its_home_is_back() {
