@@ -25,7 +25,7 @@ const LOST_MOMENTS: usize = 3;
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// How many times as many faults there may be if the visits take long.
-const MOST_TIMES: u64 = 3;
+const MOST_TIMES: u64 = 2;
 
 /// How many kinds of faults there are, and how many of them need no networks.
 const KINDS: (u64, u64) = (20, 10);
