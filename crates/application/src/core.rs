@@ -178,13 +178,13 @@ impl Core {
     }
 
     /// How many more agents can begin at once.
-    pub(crate) fn free_places(&self) -> usize {
+    pub(crate) fn free_slots(&self) -> usize {
         // An agent counts as waiting until its task takes a slot, even if one is free.
         self.slots.available_permits().saturating_sub(self.waiting.len())
     }
 
-    pub(crate) fn has_free_place(&self) -> bool {
-        0 < self.free_places()
+    pub(crate) fn has_free_slot(&self) -> bool {
+        0 < self.free_slots()
     }
 
     /// A slot is free again, so a launch that waits can be taken.

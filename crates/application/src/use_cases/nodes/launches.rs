@@ -15,7 +15,7 @@ impl AgentService {
             return Ok(());
         }
         let types = self.core.outside.types.all().map(|(name, _)| name.clone()).collect();
-        let claim = LaunchClaim { types, to_run: self.core.free_places(), to_stop: STOPPED };
+        let claim = LaunchClaim { types, to_run: self.core.free_slots(), to_stop: STOPPED };
         for agent in self.core.outside.nodes.claim_launches(claim).await? {
             Counters::add(&self.core.counters.errands, 1);
             // If this fails, the errands have it: it is at home here, and its turn waits.

@@ -56,7 +56,7 @@ impl AgentService {
             return self.at(node, kind);
         }
         let is_shared = self.core.outside.nodes.is_shared();
-        let can_run = is_known && self.core.has_free_place();
+        let can_run = is_known && self.core.has_free_slot();
         if !is_shared || is_bound || can_run || !self.core.membership.runs_elsewhere(kind) {
             return self.here_if(is_known, kind);
         }
