@@ -24,9 +24,6 @@ const LOST_MOMENTS: usize = 3;
 /// How long a server may take to say what it has counted, before it is killed.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// How many times as many faults there may be if the visits take long.
-const MOST_TIMES: u64 = 2;
-
 /// How many kinds of faults there are, and how many of them need no networks.
 const KINDS: (u64, u64) = (20, 10);
 
@@ -199,16 +196,10 @@ impl Cluster {
         self.database.folder()
     }
 
-    /// So many faults, and more of them while the guests have made fewer than these visits: how soon a visit ends is up
-    /// to the machine. Returns how many there were.
-    pub(super) async fn storm(&mut self, faults: u64, visits: usize, dice: &mut Dice) -> u64 {
+    pub(super) async fn storm(&mut self, faults: u64, dice: &mut Dice) {
         // The last one leaves time for what comes after it.
         let failovers = [1, 2, 3].map(|quarter| faults * quarter / 4);
-        let most = faults * MOST_TIMES;
-        for fault in 0..most {
-            if faults <= fault && visits <= self.visited.load(Ordering::Relaxed) {
-                return fault;
-            }
+        for fault in 0..faults {
             let next = Instant::now() + dice.millis(100, 1200);
             while Instant::now() < next {
                 self.bring_back(Instant::now());
@@ -236,7 +227,6 @@ impl Cluster {
                 _ => self.cut_off(at, CUTS[dice.index(CUTS.len())], long),
             }
         }
-        most
     }
 
     /// Everything is up again.
