@@ -1,8 +1,13 @@
 //! Packs the batches of ended turns, in the background.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::core::Core;
+
+/// How long it waits after the end of a turn. Clients react to that end: their requests must not wait for the
+/// compression, or for its transaction.
+pub(crate) const CALM: Duration = Duration::from_millis(100);
 
 /// Packs whenever a turn has ended, until the server shuts down.
 pub(crate) async fn compact(core: Arc<Core>) {
@@ -23,6 +28,9 @@ pub(crate) async fn compact(core: Arc<Core>) {
             biased;
             () = core.closing.cancelled() => return,
             () = core.compaction.notified() => {}
+        }
+        if core.pause(CALM).await.is_none() {
+            return;
         }
     }
 }

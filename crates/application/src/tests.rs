@@ -2,6 +2,7 @@
 
 mod changes;
 mod children;
+mod compaction;
 mod conversation;
 mod copies;
 mod durability;
