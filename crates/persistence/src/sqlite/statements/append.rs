@@ -29,9 +29,8 @@ const TURN_STATE: &str = "
 
 const MOVE_HEAD: &str = "
     UPDATE heads
-    SET head = :head, open_from = :open_from, turn = :turn, running = :running,
-        spool_offset = :spool_offset, updated_at = :updated_at
-    WHERE agent = :agent";
+    SET head = ?1, open_from = ?2, turn = ?3, running = ?4, spool_offset = ?5, updated_at = ?6
+    WHERE agent = ?7";
 
 /// Puts an archived agent back into the lists.
 pub(super) const UNARCHIVE: &str = "UPDATE agents SET archived = 0 WHERE key = :agent AND archived = 1";
@@ -228,15 +227,15 @@ fn move_head(
     append: &Append,
     (after, last): (JournalState, &Event),
 ) -> rusqlite::Result<()> {
-    db.prepare_cached(MOVE_HEAD)?.execute(named_params! {
-        ":agent": agent,
-        ":head": after.head.0 as i64,
-        ":open_from": append.open_from.map(|first| first.0 as i64),
-        ":turn": after.turn.0,
-        ":running": after.running,
-        ":spool_offset": append.spool_offset as i64,
-        ":updated_at": last.at.0,
-    })?;
+    db.prepare_cached(MOVE_HEAD)?.execute((
+        after.head.0 as i64,
+        append.open_from.map(|first| first.0 as i64),
+        after.turn.0,
+        after.running,
+        append.spool_offset as i64,
+        last.at.0,
+        agent,
+    ))?;
     Ok(())
 }
 

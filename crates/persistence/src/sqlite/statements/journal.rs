@@ -13,7 +13,7 @@ use crate::sqlite::statements::columns::{sequence_of, turn_of};
 
 const ADD_BATCH: &str = "
     INSERT INTO journal (agent, first_seq, last_seq, turn, codec, payload, checksum)
-    VALUES (:agent, :first, :last, :turn, :codec, :payload, :checksum)";
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 
 /// The batch that contains `from`, and those that follow.
 const BATCHES: &str = "
@@ -43,15 +43,16 @@ impl BatchWriter<'_> {
         payload: &[u8],
     ) -> rusqlite::Result<()> {
         let range = BatchRange { agent: self.agent, first, last, turn: self.turn };
-        self.db.prepare_cached(ADD_BATCH)?.execute(named_params! {
-            ":agent": self.agent,
-            ":first": first.0 as i64,
-            ":last": last.0 as i64,
-            ":turn": self.turn.0,
-            ":codec": codec as i64,
-            ":payload": payload,
-            ":checksum": range.checksum(codec as i64, payload).sum(),
-        })?;
+        // In the order of the columns: looking up a name for each value takes longer than binding it.
+        self.db.prepare_cached(ADD_BATCH)?.execute((
+            self.agent,
+            first.0 as i64,
+            last.0 as i64,
+            self.turn.0,
+            codec as i64,
+            payload,
+            range.checksum(codec as i64, payload).sum(),
+        ))?;
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 #[cfg(test)]
 use std::{collections::VecDeque, sync::Mutex};
 
-use rusqlite::{Connection, Error, ErrorCode, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, Error, ErrorCode, OptionalExtension};
 use tokenrail_ports::StoreError;
 
 use super::Writer;
@@ -16,13 +16,10 @@ use crate::sqlite::checkpoint::checkpoint_all;
 use crate::sqlite::command::Task;
 use crate::sqlite::database::connection::open_writer;
 
-const NEXT_NUMBER: &str = "
-    UPDATE commits
-    SET number = number + 1
-    WHERE one = 1
-    RETURNING number";
+/// Without RETURNING, for which SQLite would make a temporary table in each transaction.
+pub(crate) const NEXT_NUMBER: &str = "UPDATE commits SET number = number + 1 WHERE one = 1";
 
-const NUMBER: &str = "SELECT number FROM commits WHERE one = 1";
+pub(crate) const NUMBER: &str = "SELECT number FROM commits WHERE one = 1";
 
 /// The outcome of a transaction.
 pub(super) enum CommitOutcome {
@@ -83,18 +80,13 @@ impl Writer {
         #[cfg(test)]
         let fault = self.faults.lock().unwrap().pop_front();
         let connection = self.connection().map_err(TryError::Early)?;
-        let transaction =
-            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(TryError::Early)?;
-        // If it is dropped without COMMIT, the transaction is rolled back.
+        let transaction = OpenTransaction::begin(connection).map_err(TryError::Early)?;
         for task in tasks {
             // `WaitingCommand` (`sqlite/command.rs`) keeps the answer. Its `WriteCommand` has the statements: of an
             // append in `statements/append.rs`, of a launch or a cancel in `statements/commands.rs`.
-            task.run(&transaction).map_err(TryError::Task)?;
+            task.run(transaction.connection).map_err(TryError::Task)?;
         }
-        let number = transaction
-            .prepare_cached(NEXT_NUMBER)
-            .and_then(|mut statement| statement.query_row([], |row| row.get(0)))
-            .map_err(TryError::Early)?;
+        let number = transaction.next_number().map_err(TryError::Early)?;
         #[cfg(test)]
         if let Some(fault) = fault {
             return fault.strike(transaction, number);
@@ -125,6 +117,41 @@ impl Writer {
     }
 }
 
+/// A transaction that is rolled back if it is dropped without COMMIT. Unlike that of `rusqlite`, it prepares its own
+/// statements once for all transactions.
+struct OpenTransaction<'a> {
+    connection: &'a Connection,
+}
+
+impl<'a> OpenTransaction<'a> {
+    fn begin(connection: &'a Connection) -> Result<Self, Error> {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        Ok(Self { connection })
+    }
+
+    /// Increments the number in the table `commits`, and returns it.
+    fn next_number(&self) -> Result<i64, Error> {
+        self.connection.prepare_cached(NEXT_NUMBER)?.execute([])?;
+        self.connection.prepare_cached(NUMBER)?.query_row([], |row| row.get(0))
+    }
+
+    fn commit(self) -> Result<(), Error> {
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+}
+
+impl Drop for OpenTransaction<'_> {
+    fn drop(&mut self) {
+        // After an error of SQLite's, it may be over already.
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.connection.execute_batch("ROLLBACK")
+        {
+            tracing::warn!(error = &error as &dyn std::error::Error, "cannot roll back a transaction");
+        }
+    }
+}
+
 /// Errors that occur before the last page of the log, which makes the commit, is written.
 fn never_written(error: &Error) -> bool {
     matches!(
@@ -151,11 +178,11 @@ pub(crate) enum CommitFault {
 
 #[cfg(test)]
 impl CommitFault {
-    fn strike(self, transaction: rusqlite::Transaction<'_>, number: i64) -> Result<(), TryError> {
+    fn strike(self, transaction: OpenTransaction<'_>, number: i64) -> Result<(), TryError> {
         match self {
             Self::None => return transaction.commit().map_err(|error| TryError::Commit(error, number)),
             Self::Done => transaction.commit().unwrap(),
-            Self::NotDone => transaction.rollback().unwrap(),
+            Self::NotDone => drop(transaction),
         }
         let io_error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_FSYNC);
         Err(TryError::Commit(Error::SqliteFailure(io_error, None), number))
