@@ -22,7 +22,7 @@ use tokio::time::timeout_at;
 
 use self::commit::CommitOutcome;
 #[cfg(test)]
-pub(crate) use self::commit::{CommitFault, CommitFaults};
+pub(crate) use self::commit::{CommitFault, CommitFaults, NEXT_NUMBER, NUMBER};
 use self::queue::{Queue, Wait};
 use crate::sqlite::checkpoint::{LogCut, LogCutter};
 use crate::sqlite::command::{Task, WriterOrder};

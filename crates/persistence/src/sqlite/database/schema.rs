@@ -13,7 +13,7 @@ const APPLICATION_ID: i64 = 0x546b_526c;
 const SQLITE_VERSION_MIN: i32 = 3_051_003;
 
 /// The `n`th migrates a database from `user_version` n to n + 1.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("../../../../../migrations/0001_initial.sql"),
     include_str!("../../../../../migrations/0002_checksums.sql"),
     include_str!("../../../../../migrations/0003_copies.sql"),
@@ -25,6 +25,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("../../../../../migrations/0009_epochs.sql"),
     include_str!("../../../../../migrations/0010_patches.sql"),
     include_str!("../../../../../migrations/0011_parents.sql"),
+    include_str!("../../../../../migrations/0012_cheaper_checks.sql"),
 ];
 
 /// Refuses a version of SQLite that can lose data.

@@ -1,3 +1,4 @@
+mod cheap_writes;
 mod compaction;
 mod damage;
 mod faults;

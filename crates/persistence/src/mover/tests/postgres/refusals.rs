@@ -59,7 +59,7 @@ async fn a_database_that_a_server_uses_is_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_folder_of_an_older_version_is_not_migrated() {
     let (history, database) = (history().await, database());
-    edit(&history.folder, "PRAGMA user_version = 10");
+    edit(&history.folder, "PRAGMA user_version = 11");
     let error = refused(&history.folder, &database).await;
     assert!(matches!(error, MoveError::Folder(OpenError::OlderSchema { missing: 1 })), "{error:?}");
 }

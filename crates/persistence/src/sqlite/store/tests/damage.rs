@@ -67,13 +67,13 @@ fn a_newer_schema_is_refused_and_not_touched() {
     drop(store);
     edit(&folder, "PRAGMA user_version = 99");
     let error = refused(config(&folder));
-    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 11 }), "{error}");
+    assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 12 }), "{error}");
     let found = crate::sqlite_doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 11 })), "{found:?}");
+    assert!(matches!(found, Err(OpenError::NewerSchema { found: 99, known: 12 })), "{found:?}");
     edit(&folder, "PRAGMA user_version = 1");
     let found = crate::sqlite_doctor(folder.path());
-    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 10 })), "{found:?}");
-    assert!(found.unwrap_err().to_string().ends_with("(10 migrations to apply)"));
+    assert!(matches!(found, Err(OpenError::OlderSchema { missing: 11 })), "{found:?}");
+    assert!(found.unwrap_err().to_string().ends_with("(11 migrations to apply)"));
     assert!(OpenError::OlderSchema { missing: 1 }.to_string().ends_with("(1 migration to apply)"));
 }
 
